@@ -1,0 +1,73 @@
+//! Confidence: the Wilson lower bound in exact integers, in steps of 1/10⁴, rounded down.
+//!
+//! **Invariants:** all counts are at most `MAX_OBSERVATIONS`, so every product stays in `i128`; the
+//! result never overstates and stays below 1.
+
+use alloc::string::String;
+use ipse_core::decimal::quotient_floor;
+
+/// Steps of a confidence.
+const STEPS: i128 = 10_000;
+
+/// `z²` where nothing was searched for.
+pub const BASE: i128 = 3;
+
+/// `W(a, n; K)`: the greatest `t` of 0..=10⁴ that `a` agreeing of `n` observations support.
+pub fn wilson(agreeing: i64, n: i64, k: i128) -> i64 {
+    let (a, n) = (i128::from(agreeing), i128::from(n));
+    if n == 0 {
+        return 0;
+    }
+    let spread = (k * k * n + 4 * k * a * (n - a)) * STEPS * STEPS;
+    let supported = |t: i128| {
+        let y = STEPS * (2 * a + k) - 2 * (n + k) * t;
+        y >= 0 && y * y * n >= spread
+    };
+    // `supported` holds up to some step and for none after it.
+    let (mut least, mut beyond) = (0, STEPS + 1);
+    while beyond - least > 1 {
+        let middle = (least + beyond) / 2;
+        if supported(middle) { least = middle } else { beyond = middle }
+    }
+    least as i64
+}
+
+/// `sig(a, b; K)`: `a` outweighs `b` clearly, that is `W(a, a + b; K) ≥ ½`.
+pub fn significant(a: i64, b: i64, k: i128) -> bool {
+    let (a, b) = (i128::from(a), i128::from(b));
+    a > b && (a - b) * (a - b) >= k * (a + b)
+}
+
+/// `⌈log₂ max(x, 1)⌉`: the price, in bits, of choosing among `x`.
+pub fn lg(x: usize) -> i128 {
+    i128::from(usize::BITS - x.saturating_sub(1).leading_zeros())
+}
+
+/// A confidence as it is published.
+pub fn text(steps: i64) -> String {
+    quotient_floor(steps.into(), STEPS, 4)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn clean_observations_give_n_of_n_plus_three() {
+        assert_eq!(text(wilson(15, 15, BASE)), "0.8333");
+        assert_eq!(wilson(3, 3, BASE), 5000);
+        assert_eq!(wilson(0, 7, BASE), 0);
+    }
+
+    #[test]
+    fn the_greatest_counts_fit() {
+        let n = i64::from(u32::MAX);
+        assert_eq!(wilson(n, n, BASE), 9999);
+        assert_eq!(wilson(n / 2, n, 43), 4999);
+    }
+
+    #[test]
+    fn bits() {
+        assert_eq!([0, 1, 2, 3, 4, 5, 8, 9].map(lg), [0, 0, 1, 2, 2, 3, 3, 4]);
+    }
+}

@@ -1,0 +1,111 @@
+//! The function `f`: events in, facts out.
+//!
+//! **Invariants**
+//! - This crate depends on `ipse-core` and nothing else here. It cannot name a manifest, so it
+//!   cannot change one. That missing dependency *is* Lemma 1.
+//! - State is a sum in an Abelian group ([`Tally`]), so neither the order of events nor the cut
+//!   into passes can be seen in a fact, and forgetting is subtraction.
+//! - Integers only: no float is computed with, no clock, position or random number is read.
+//!
+//! ```compile_fail,E0432
+//! use ipse_manifest::Manifest;
+//! ```
+#![no_std]
+#![forbid(unsafe_code)]
+#![deny(clippy::float_arithmetic)]
+
+extern crate alloc;
+
+pub mod confidence;
+pub mod histogram;
+mod recommend;
+mod rules;
+pub mod tally;
+pub mod v1;
+
+pub use rules::{Contribution, LimitError, MAX_OBSERVATIONS, RuleSet, Skip};
+pub use tally::Tally;
+pub use v1::V1;
+
+use alloc::collections::BTreeMap;
+use alloc::string::String;
+use alloc::vec::Vec;
+use ipse_core::{Event, Fact, FactKey, Support};
+
+/// `f`: sum what each event contributes to each fact, then publish every sum.
+pub fn f<'a, R: RuleSet>(
+    rules: &R,
+    events: impl IntoIterator<Item = Event<'a>>,
+) -> Result<Vec<Fact>, LimitError> {
+    let mut groups = Groups::default();
+    for event in events {
+        groups.fold(rules, &event);
+    }
+    groups.publish(rules)
+}
+
+/// Canonical bytes of all facts: one line each, sorted by kind and key.
+pub fn snapshot<'a>(facts: impl IntoIterator<Item = &'a Fact>) -> String {
+    let mut facts: Vec<&Fact> = facts.into_iter().collect();
+    facts.sort_by(|a, b| a.key.cmp(&b.key));
+    facts.iter().flat_map(|fact| [fact.snapshot_line(), String::from("\n")]).collect()
+}
+
+/// Sums under construction, one for each fact key.
+pub struct Groups<T>(BTreeMap<FactKey, Group<T>>);
+
+/// The sum behind one fact, and the last event that supports it (looked up, never summed).
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Group<T> {
+    /// The sum.
+    pub tally: T,
+    /// The greatest supporting event so far.
+    pub last: Option<Support>,
+}
+
+impl<T> Default for Groups<T> {
+    fn default() -> Self {
+        Groups(BTreeMap::new())
+    }
+}
+
+impl<T: Tally> Groups<T> {
+    /// Adds what one event contributes; says why if that is nothing.
+    pub fn fold<R: RuleSet<Tally = T>>(&mut self, rules: &R, event: &Event<'_>) -> Option<Skip> {
+        match rules.contributions(event) {
+            Ok(contributions) => {
+                for contribution in contributions {
+                    let (key, part) = contribution.into_group(event);
+                    self.0.entry(key).or_default().merge(&part);
+                }
+                None
+            }
+            Err(skip) => Some(skip),
+        }
+    }
+
+    /// The facts of all sums, sorted by kind and key.
+    pub fn publish<R: RuleSet<Tally = T>>(&self, rules: &R) -> Result<Vec<Fact>, LimitError> {
+        let facts = self.0.iter().map(|(key, group)| group.publish(rules, key));
+        facts.filter_map(Result::transpose).collect()
+    }
+}
+
+impl<T: Tally> Group<T> {
+    /// Adds a sum over other events.
+    pub fn merge(&mut self, other: &Self) {
+        self.tally.add(&other.tally);
+        self.last = self.last.max(other.last);
+    }
+
+    /// The fact of this sum, if it has a supporting event.
+    pub fn publish<R: RuleSet<Tally = T>>(
+        &self,
+        rules: &R,
+        key: &FactKey,
+    ) -> Result<Option<Fact>, LimitError> {
+        let Some(last) = self.last else { return Ok(None) };
+        let value = rules.publish(key, &self.tally, &last)?;
+        Ok(value.map(|value| Fact { key: key.clone(), last, value }))
+    }
+}

@@ -1,0 +1,105 @@
+//! The recommended value of a parameter: a window that works, free of anything that clearly fails.
+//!
+//! **Invariants:** a window never contains a run of cells that confidently fails, so a value between
+//! two good ones is not recommended for its place; and the more places were searched, the more
+//! evidence a window needs.
+
+use crate::confidence::{self, BASE, lg, significant, wilson};
+use crate::histogram::{Cell, Histogram, coarse_of, micro_text, ranked};
+use alloc::string::String;
+use alloc::vec::Vec;
+use ipse_core::json::Members;
+
+/// A recommended window of one parameter.
+pub(crate) struct Recommended {
+    inside: Cell,
+    value: i64,
+    low: i64,
+    high: i64,
+    confidence: i64,
+}
+
+impl Recommended {
+    /// Searches a parameter's histogram, one of `competitors` that could have been chosen.
+    pub(crate) fn search(histogram: &Histogram, competitors: usize) -> Option<Self> {
+        let coarse = histogram.coarse();
+        let k = BASE + 2 * (lg(competitors) + lg(coarse.len()));
+        let window = best_window(&coarse, k)?;
+        let good = |cell: Cell| cell.successes > cell.failures();
+        let kept: Vec<(i64, i64)> = histogram
+            .fine()
+            .filter(|(value, cell)| {
+                let home = coarse_of(*value);
+                let place = window.cells.binary_search_by_key(&home, |(value, _)| *value);
+                good(*cell) && place.is_ok_and(|place| good(window.cells[place].1))
+            })
+            .map(|(value, cell)| (value, cell.successes))
+            .collect();
+        let successes: i64 = kept.iter().map(|(_, successes)| successes).sum();
+        Some(Recommended {
+            inside: window.sum,
+            value: ranked(kept.iter().copied(), (successes + 1) / 2),
+            low: kept.first()?.0,
+            high: kept.last()?.0,
+            confidence: wilson(window.sum.successes, window.sum.n, k),
+        })
+    }
+
+    /// How far "inside works, outside fails" holds over all `n` observations.
+    pub(crate) fn agreement(&self, failures: i64, n: i64, competitors: usize) -> i64 {
+        let outside = failures - self.inside.failures();
+        wilson(self.inside.successes + outside, n, BASE + 2 * lg(competitors))
+    }
+
+    /// The published object.
+    pub(crate) fn json(&self) -> String {
+        Members::new()
+            .raw("value", micro_text(self.value))
+            .raw("low", micro_text(self.low))
+            .raw("high", micro_text(self.high))
+            .raw("successes", self.inside.successes)
+            .raw("failures", self.inside.failures())
+            .raw("confidence", confidence::text(self.confidence))
+            .finish()
+    }
+}
+
+/// A run of adjacent coarse cells.
+struct Window<'c> {
+    cells: &'c [(i64, Cell)],
+    sum: Cell,
+}
+
+/// The admissible, significant window with the greatest surplus of successes; then with the fewest
+/// failures; then with the lowest start.
+fn best_window(coarse: &[(i64, Cell)], k: i128) -> Option<Window<'_>> {
+    let failing_from = latest_failing_starts(coarse);
+    let mut best: Option<Window<'_>> = None;
+    for start in 0..coarse.len() {
+        let mut sum = Cell::default();
+        for end in start..coarse.len() {
+            if failing_from[end].is_some_and(|from| from >= start) {
+                break;
+            }
+            sum = sum.plus(coarse[end].1);
+            let rank = |sum: Cell| (sum.successes - sum.failures(), -sum.failures());
+            let better = best.as_ref().is_none_or(|best| rank(sum) > rank(best.sum));
+            if better && significant(sum.successes, sum.failures(), k) {
+                best = Some(Window { cells: &coarse[start..=end], sum });
+            }
+        }
+    }
+    best
+}
+
+/// For each cell, the latest start of a confidently failing run that ends there.
+fn latest_failing_starts(coarse: &[(i64, Cell)]) -> Vec<Option<usize>> {
+    let latest = |end: usize| {
+        let mut sum = Cell::default();
+        (0..=end).rev().find(|start| {
+            sum = sum.plus(coarse[*start].1);
+            significant(sum.failures(), sum.successes, BASE)
+        })
+    };
+    (0..coarse.len()).map(latest).collect()
+}

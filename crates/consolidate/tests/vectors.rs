@@ -1,0 +1,211 @@
+//! `f` against the worked cases: every vector, backwards, shuffled, cut and after subtraction.
+#![allow(missing_docs, clippy::unwrap_used)]
+
+use ipse_consolidate::{Group, Groups, RuleSet, Tally, V1, confidence, f, snapshot};
+use ipse_core::{Admitted, Columns, Event, FactKey, Micro, decimal};
+use ipse_door::{Origin, admit};
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+fn vectors() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../vectors")
+}
+
+fn json(name: &str) -> serde_json::Value {
+    serde_json::from_str(&fs::read_to_string(vectors().join(name)).unwrap()).unwrap()
+}
+
+/// The events of a log that pass the door, each once.
+fn read_log(path: &Path) -> Vec<Admitted> {
+    let mut events: Vec<Admitted> = Vec::new();
+    for line in fs::read_to_string(path).unwrap().lines() {
+        let Ok(event) = admit(line.as_bytes(), Origin::Producer, || [0; 16]) else { continue };
+        if !events.iter().any(|other| other.event_ref == event.event_ref) {
+            events.push(event);
+        }
+    }
+    events
+}
+
+fn typed(event: &Admitted) -> Event<'_> {
+    Event {
+        event_ref: event.event_ref,
+        time: event.time,
+        event_type: &event.event_type,
+        columns: Columns::decode(&event.columns).unwrap(),
+    }
+}
+
+/// A small deterministic shuffle: the n-th of a fixed sequence of orders.
+fn shuffled<T>(mut items: Vec<T>, n: u64) -> Vec<T> {
+    let mut state = n.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
+    for last in (1..items.len()).rev() {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        items.swap(last, (state % (last as u64 + 1)) as usize);
+    }
+    items
+}
+
+fn check(log: &[Admitted], want: &str) {
+    let facts = |events: Vec<&Admitted>| {
+        snapshot(&f(&V1, events.into_iter().map(typed)).unwrap())
+    };
+    assert_eq!(facts(log.iter().collect()), want);
+    assert_eq!(facts(log.iter().rev().collect()), want);
+    for n in 1..=100 {
+        assert_eq!(facts(shuffled(log.iter().collect(), n)), want, "shuffle {n}");
+    }
+}
+
+fn cases() -> Vec<PathBuf> {
+    let mut cases: Vec<PathBuf> = fs::read_dir(vectors().join("facts"))
+        .unwrap()
+        .map(|entry| entry.unwrap().path())
+        .filter(|path| path.to_str().unwrap().ends_with(".events.jsonl"))
+        .collect();
+    cases.sort();
+    assert!(cases.len() >= 14, "the vectors are there");
+    cases
+}
+
+fn beside(case: &Path, ending: &str) -> PathBuf {
+    PathBuf::from(case.to_str().unwrap().replace(".events.jsonl", ending))
+}
+
+#[test]
+fn every_case_in_every_order() {
+    for case in cases() {
+        let want = fs::read_to_string(beside(&case, ".snapshot.jsonl")).unwrap();
+        check(&read_log(&case), &want);
+    }
+}
+
+#[test]
+fn forgetting_is_never_having_had_and_is_subtraction() {
+    let mut seen = 0;
+    for case in cases() {
+        let Ok(forget) = fs::read_to_string(beside(&case, ".forget.json")) else { continue };
+        let forget: Vec<String> = serde_json::from_str(&forget).unwrap();
+        let want = fs::read_to_string(beside(&case, ".forgotten.snapshot.jsonl")).unwrap();
+        let log = read_log(&case);
+        let (gone, kept): (Vec<_>, Vec<_>) =
+            log.iter().cloned().partition(|event| forget.contains(&event.event_ref.to_string()));
+        assert_eq!(gone.len(), forget.len());
+        check(&kept, &want);
+        assert_eq!(sums(&kept), subtract(sums(&log), &gone));
+        seen += 1;
+    }
+    assert!(seen >= 3, "the vectors are there");
+}
+
+type Sums = BTreeMap<FactKey, <V1 as RuleSet>::Tally>;
+
+fn sums(log: &[Admitted]) -> Sums {
+    let mut sums = Sums::new();
+    for event in log {
+        for part in V1.contributions(&typed(event)).unwrap_or_default() {
+            sums.entry(part.key).or_default().add(&part.tally);
+        }
+    }
+    sums
+}
+
+fn subtract(mut sums: Sums, gone: &[Admitted]) -> Sums {
+    for event in gone {
+        for part in V1.contributions(&typed(event)).unwrap_or_default() {
+            sums.get_mut(&part.key).unwrap().add(&part.tally.negated());
+        }
+    }
+    sums.retain(|_, sum| !sum.is_zero());
+    sums
+}
+
+#[test]
+fn sums_survive_their_encoding() {
+    for case in cases() {
+        for sum in sums(&read_log(&case)).values() {
+            let mut bytes = Vec::new();
+            sum.encode(&mut bytes);
+            let mut wire = ipse_core::wire::Wire(&bytes);
+            assert_eq!(Tally::decode(&mut wire).as_ref(), Some(sum));
+        }
+    }
+}
+
+#[test]
+fn a_log_cut_in_two_merges_to_the_whole() {
+    for case in cases() {
+        let log = read_log(&case);
+        let whole = sums(&log);
+        let cut = log.len() / 3;
+        let mut first = sums(&log[..cut]);
+        for (key, sum) in sums(&log[cut..]) {
+            first.entry(key).or_default().add(&sum);
+        }
+        assert_eq!(first, whole);
+    }
+}
+
+#[test]
+fn a_group_without_support_is_no_fact() {
+    let mut groups = Groups::default();
+    let line = br#"{"id":"1","kind":"execution_result","time":"2026-05-06T10:00:00Z",
+        "data":{"skill_id":"s","outcome":"denied"}}"#;
+    let event = admit(line, Origin::Producer, || [0; 16]).unwrap();
+    assert_eq!(groups.fold(&V1, &typed(&event)), None, "it is kept in the sum");
+    assert_eq!(groups.publish(&V1).unwrap(), []);
+    assert_eq!(Group::<<V1 as RuleSet>::Tally>::default().last, None);
+}
+
+#[test]
+fn numbers() {
+    let numbers = json("numbers.json");
+    let text = |value: &serde_json::Value| value.as_str().unwrap().to_string();
+    for case in numbers["decimal"].as_array().unwrap() {
+        let (num, den) = (text(&case["num"]).parse().unwrap(), text(&case["den"]).parse().unwrap());
+        let digits = case["digits"].as_u64().unwrap() as u32;
+        let got = match case["mode"].as_str().unwrap() {
+            "floor" => decimal::quotient_floor(num, den, digits),
+            _ => decimal::quotient(num, den, digits),
+        };
+        assert_eq!(got, text(&case["text"]), "{case}");
+    }
+    for case in numbers["parse"].as_array().unwrap() {
+        let number = text(&case["text"]).parse::<f64>().ok();
+        let got = number.and_then(Micro::from_f64).map(|micro| micro.get().to_string());
+        assert_eq!(got.as_deref(), case["micro"].as_str(), "{case}");
+    }
+    for case in numbers["cell"].as_array().unwrap() {
+        let micro = Micro::new(text(&case["micro"]).parse().unwrap()).unwrap();
+        assert_eq!(micro.cell(4).get().to_string(), text(&case["sig4"]), "{case}");
+        assert_eq!(micro.cell(4).cell(2).get().to_string(), text(&case["sig2"]), "{case}");
+    }
+}
+
+#[test]
+fn confidences() {
+    let vectors = json("confidence.json");
+    let cases = vectors["cases"].as_array().unwrap();
+    assert!(cases.len() > 90);
+    for case in cases {
+        let (agree, n) = (case["agree"].as_i64().unwrap(), case["n"].as_i64().unwrap());
+        let k = confidence::BASE;
+        assert_eq!(confidence::wilson(agree, n, k), case["floor_1e4"].as_i64().unwrap(), "{case}");
+        let significant = confidence::significant(agree, n - agree, k);
+        assert_eq!(significant, case["sig"].as_bool().unwrap(), "{case}");
+    }
+}
+
+#[test]
+fn the_descriptor_is_canonical_and_names_the_version() {
+    let descriptor = V1.descriptor();
+    let value = ipse_core::json_parse::parse(descriptor.as_bytes(), 8).unwrap();
+    let mut canonical = String::new();
+    value.write(&mut canonical);
+    assert_eq!(descriptor, canonical);
+    let version = value.as_object().unwrap().get("rule_version").unwrap();
+    assert_eq!(version.as_text(), Some(V1.version()));
+}

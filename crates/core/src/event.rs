@@ -1,0 +1,273 @@
+//! An event as rules see it, as the store keeps it, and the typed columns between the two.
+//!
+//! **Invariants:** a rule sees typed columns only, never a payload; columns are a function of the
+//! payload alone (the door makes them, once), so they can always be made again and compared.
+
+use crate::wire::{self, Wire};
+use crate::{Digest, EventRef, Micro, Time};
+use alloc::string::String;
+use alloc::vec::Vec;
+use core::ops::Range;
+
+/// What happened, as far as rules tell types apart.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum EventKind {
+    /// A skill was tried.
+    ExecutionResult,
+    /// Something went wrong somewhere.
+    Incident,
+    /// Written by ipse about itself; feeds no fact.
+    Housekeeping,
+    /// Everything else.
+    Other,
+}
+
+impl EventKind {
+    /// The kind of events of this type.
+    pub fn of(event_type: &str) -> Self {
+        match event_type {
+            "execution_result" => EventKind::ExecutionResult,
+            "incident" => EventKind::Incident,
+            _ if crate::is_housekeeping(event_type) => EventKind::Housekeeping,
+            _ => EventKind::Other,
+        }
+    }
+}
+
+/// How an attempt ended. Only `Success` and `Failed` count; unknown is never a success.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub enum Outcome {
+    /// It worked.
+    Success,
+    /// It did not.
+    Failed,
+    /// A gate or a person did not allow it.
+    Denied,
+    /// It was cut off.
+    Interrupted,
+    /// It was called off.
+    Canceled,
+    /// Nobody can tell.
+    Unknown,
+}
+
+impl Outcome {
+    /// The closed vocabulary, in the order of its encoding.
+    pub const ALL: [Outcome; 6] = [
+        Outcome::Success,
+        Outcome::Failed,
+        Outcome::Denied,
+        Outcome::Interrupted,
+        Outcome::Canceled,
+        Outcome::Unknown,
+    ];
+
+    /// The word on the wire.
+    pub fn name(self) -> &'static str {
+        match self {
+            Outcome::Success => "success",
+            Outcome::Failed => "failed",
+            Outcome::Denied => "denied",
+            Outcome::Interrupted => "interrupted",
+            Outcome::Canceled => "canceled",
+            Outcome::Unknown => "unknown",
+        }
+    }
+
+    /// The outcome of that name.
+    pub fn parse(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|outcome| outcome.name() == name)
+    }
+}
+
+/// What was observed of an object's property.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Property<'a> {
+    /// A usable number.
+    Number(Micro),
+    /// A text.
+    Text(&'a str),
+    /// A boolean; reads as `"true"` or `"false"`.
+    Bool(bool),
+}
+
+/// The typed columns of an event: everything of its `data` that a rule may use.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Columns<'a> {
+    /// How it ended, if it was an attempt and says so.
+    pub outcome: Option<Outcome>,
+    /// `skill_id`
+    pub skill: Option<&'a str>,
+    /// `target_class`
+    pub target: Option<&'a str>,
+    /// `environment`, else `env`
+    pub environment: Option<&'a str>,
+    /// `zone`
+    pub zone: Option<&'a str>,
+    /// `failure_reason`
+    pub reason: Option<&'a str>,
+    /// Usable parameters by name.
+    pub params: Vec<(&'a str, Micro)>,
+    /// Usable properties of `object` by name.
+    pub properties: Vec<(&'a str, Property<'a>)>,
+}
+
+/// One event, as a rule set sees it.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Event<'a> {
+    /// Its name.
+    pub event_ref: EventRef,
+    /// When it happened.
+    pub time: Time,
+    /// Its type.
+    pub event_type: &'a str,
+    /// Its typed columns.
+    pub columns: Columns<'a>,
+}
+
+const TAG_NUMBER: u8 = 0;
+const TAG_TEXT: u8 = 1;
+const TAG_FALSE: u8 = 2;
+const TAG_TRUE: u8 = 3;
+
+impl<'a> Columns<'a> {
+    /// The bytes that stand beside the payload.
+    pub fn encode(&self) -> Vec<u8> {
+        let mut out = Vec::with_capacity(64);
+        out.push(self.outcome.map_or(0, |outcome| outcome as u8 + 1));
+        for text in [self.skill, self.target, self.environment, self.zone, self.reason] {
+            // Texts are never empty, so an empty one stands for none.
+            wire::write_text(text.unwrap_or(""), &mut out);
+        }
+        wire::write_len(self.params.len(), &mut out);
+        for (name, value) in &self.params {
+            wire::write_text(name, &mut out);
+            wire::write_i128(value.get().into(), &mut out);
+        }
+        wire::write_len(self.properties.len(), &mut out);
+        for (name, property) in &self.properties {
+            wire::write_text(name, &mut out);
+            write_property(property, &mut out);
+        }
+        out
+    }
+
+    /// Reads what `encode` wrote; damaged bytes give `None`.
+    pub fn decode(bytes: &'a [u8]) -> Option<Self> {
+        let mut wire = Wire(bytes);
+        let outcome = match wire.byte()? {
+            0 => None,
+            code => Some(*Outcome::ALL.get(usize::from(code) - 1)?),
+        };
+        let mut text = || wire.text().map(|text| Some(text).filter(|text| !text.is_empty()));
+        let (skill, target, environment) = (text()?, text()?, text()?);
+        let (zone, reason) = (text()?, text()?);
+        let params = read_list(&mut wire, |wire| Micro::new(wire.i64()?))?;
+        let properties = read_list(&mut wire, read_property)?;
+        let columns =
+            Columns { outcome, skill, target, environment, zone, reason, params, properties };
+        wire.finish(columns)
+    }
+}
+
+fn write_property(property: &Property<'_>, out: &mut Vec<u8>) {
+    match property {
+        Property::Number(value) => {
+            out.push(TAG_NUMBER);
+            wire::write_i128(value.get().into(), out);
+        }
+        Property::Text(text) => {
+            out.push(TAG_TEXT);
+            wire::write_text(text, out);
+        }
+        Property::Bool(value) => out.push(if *value { TAG_TRUE } else { TAG_FALSE }),
+    }
+}
+
+fn read_property<'a>(wire: &mut Wire<'a>) -> Option<Property<'a>> {
+    match wire.byte()? {
+        TAG_NUMBER => Micro::new(wire.i64()?).map(Property::Number),
+        TAG_TEXT => wire.text().map(Property::Text),
+        TAG_FALSE => Some(Property::Bool(false)),
+        TAG_TRUE => Some(Property::Bool(true)),
+        _ => None,
+    }
+}
+
+fn read_list<'a, T>(
+    wire: &mut Wire<'a>,
+    read: impl Fn(&mut Wire<'a>) -> Option<T>,
+) -> Option<Vec<(&'a str, T)>> {
+    let count = wire.len()?;
+    (0..count).map(|_| Some((wire.text()?, read(wire)?))).collect()
+}
+
+/// An event that passed the door: everything the store keeps of it, made once.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Admitted {
+    /// Its name.
+    pub event_ref: EventRef,
+    /// Its type.
+    pub event_type: String,
+    /// When it happened.
+    pub time: Time,
+    /// SHA-256 of `canonical`.
+    pub digest: Digest,
+    /// RFC 8785 bytes of the whole event, salt included.
+    pub canonical: String,
+    /// Where the 32 digits of the salt stand in `canonical`.
+    pub salt_at: Range<usize>,
+    /// Its typed columns, encoded.
+    pub columns: Vec<u8>,
+}
+
+impl Admitted {
+    /// Whether a stored event says the same, the salt aside.
+    ///
+    /// Salts have one length, so equal content has its salt in the same place.
+    pub fn says_the_same_as(&self, stored: &str) -> bool {
+        let (ours, theirs) = (self.canonical.as_bytes(), stored.as_bytes());
+        ours.len() == theirs.len()
+            && ours[..self.salt_at.start] == theirs[..self.salt_at.start]
+            && ours[self.salt_at.end..] == theirs[self.salt_at.end..]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use alloc::vec;
+    use proptest::prelude::*;
+
+    #[test]
+    fn columns_survive_their_bytes() {
+        let micro = |v| Micro::new(v).unwrap();
+        let columns = Columns {
+            outcome: Some(Outcome::Unknown),
+            skill: Some("s"),
+            reason: Some("r"),
+            params: vec![("force_n", micro(25_000_000)), ("x", micro(-1))],
+            properties: vec![
+                ("mass", Property::Number(micro(0))),
+                ("colour", Property::Text("red")),
+                ("wet", Property::Bool(true)),
+                ("hot", Property::Bool(false)),
+            ],
+            ..Columns::default()
+        };
+        let bytes = columns.encode();
+        assert_eq!(Columns::decode(&bytes), Some(columns));
+        assert_eq!(Columns::decode(&bytes[..bytes.len() - 1]), None);
+        assert_eq!(Columns::decode(&[&bytes[..], &[0]].concat()), None);
+    }
+
+    proptest! {
+        #[test]
+        fn damaged_columns_are_refused_not_believed(bytes: Vec<u8>) {
+            if let Some(columns) = Columns::decode(&bytes) {
+                let again = columns.encode();
+                prop_assert_eq!(Columns::decode(&again), Some(columns));
+            }
+        }
+    }
+}

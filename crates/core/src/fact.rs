@@ -1,0 +1,171 @@
+//! Facts and their keys.
+//!
+//! **Invariant:** a key's text and its parts determine each other: inside a part `\` and `+` are
+//! escaped, so the separator `" + "` can stand nowhere else.
+
+use crate::{EventRef, Time, json};
+use alloc::string::{String, ToString};
+use alloc::vec::Vec;
+use core::fmt;
+
+/// What a missing part of a key reads as; a literal `*` merges with it.
+pub const ANY: &str = "*";
+
+const SEPARATOR: &str = " + ";
+
+/// The four kinds of facts, in the order of their names.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub enum FactKind {
+    /// How a skill tends to fail on a target.
+    InteractionPattern,
+    /// What a class of objects is like.
+    ObjectProperty,
+    /// How often a skill works, and with which parameters.
+    SkillSuccessRate,
+    /// How often things go wrong in a zone.
+    ZoneRisk,
+}
+
+impl FactKind {
+    /// All kinds, in the order of their names.
+    pub const ALL: [FactKind; 4] = [
+        FactKind::InteractionPattern,
+        FactKind::ObjectProperty,
+        FactKind::SkillSuccessRate,
+        FactKind::ZoneRisk,
+    ];
+
+    /// The word on the wire.
+    pub fn name(self) -> &'static str {
+        match self {
+            FactKind::InteractionPattern => "interaction_pattern",
+            FactKind::ObjectProperty => "object_property",
+            FactKind::SkillSuccessRate => "skill_success_rate",
+            FactKind::ZoneRisk => "zone_risk",
+        }
+    }
+
+    /// The kind of that name.
+    pub fn parse(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|kind| kind.name() == name)
+    }
+}
+
+impl fmt::Display for FactKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.name())
+    }
+}
+
+/// A fact's stable name within its identity. Ordered by kind, then by the text's UTF-8 bytes.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct FactKey {
+    kind: FactKind,
+    text: String,
+}
+
+impl FactKey {
+    /// Joins the parts.
+    ///
+    /// ```
+    /// # use ipse_core::{FactKey, FactKind};
+    /// let key = FactKey::new(FactKind::SkillSuccessRate, &["a+b", "*", r"c\d"]);
+    /// assert_eq!(key.text(), r"a\+b + * + c\\d");
+    /// assert_eq!(key.parts(), ["a+b", "*", r"c\d"]);
+    /// ```
+    pub fn new(kind: FactKind, parts: &[&str]) -> Self {
+        let mut text = String::with_capacity(parts.iter().map(|part| part.len() + 3).sum());
+        for (index, part) in parts.iter().enumerate() {
+            if index > 0 {
+                text.push_str(SEPARATOR);
+            }
+            for piece in part.split_inclusive(['\\', '+']) {
+                let escape = piece.ends_with(['\\', '+']);
+                let plain = if escape { &piece[..piece.len() - 1] } else { piece };
+                text.push_str(plain);
+                if escape {
+                    text.push('\\');
+                    text.push_str(&piece[piece.len() - 1..]);
+                }
+            }
+        }
+        FactKey { kind, text }
+    }
+
+    /// A key read back from a store.
+    pub fn from_text(kind: FactKind, text: String) -> Self {
+        FactKey { kind, text }
+    }
+
+    /// The kind.
+    pub fn kind(&self) -> FactKind {
+        self.kind
+    }
+
+    /// The joined parts.
+    pub fn text(&self) -> &str {
+        &self.text
+    }
+
+    /// The parts, unescaped.
+    pub fn parts(&self) -> Vec<String> {
+        self.text.split(SEPARATOR).map(unescape).collect()
+    }
+}
+
+fn unescape(part: &str) -> String {
+    let mut plain = String::with_capacity(part.len());
+    let mut chars = part.chars();
+    while let Some(c) = chars.next() {
+        plain.extend(if c == '\\' { chars.next() } else { Some(c) });
+    }
+    plain
+}
+
+/// The last of a fact's supporting events: greatest by time, then by ref.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub struct Support {
+    /// When it happened.
+    pub time: Time,
+    /// Its name.
+    pub event_ref: EventRef,
+}
+
+/// One derived row.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Fact {
+    /// Its name.
+    pub key: FactKey,
+    /// Its last supporting event.
+    pub last: Support,
+    /// Its value: a canonical JSON object.
+    pub value: String,
+}
+
+impl Fact {
+    /// The fact's line in a snapshot, without the line end.
+    pub fn snapshot_line(&self) -> String {
+        json::Members::new()
+            .text("fact_key", self.key.text())
+            .text("fact_kind", self.key.kind().name())
+            .text("last_updated", &self.last.time.to_string())
+            .raw("value", &self.value)
+            .finish()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn keys_and_parts_determine_each_other(
+            parts in proptest::collection::vec(r"[a\\+ *😀]{1,6}", 1..4)
+        ) {
+            let borrowed: Vec<&str> = parts.iter().map(String::as_str).collect();
+            prop_assert_eq!(FactKey::new(FactKind::ZoneRisk, &borrowed).parts(), parts);
+        }
+    }
+}

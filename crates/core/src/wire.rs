@@ -1,0 +1,110 @@
+//! Little building blocks of our binary encodings: variable-length integers and length-led text.
+//!
+//! **Invariants:** one integer has one encoding that `read` accepts from `write`; reading runs off
+//! no end and trusts no length: damaged bytes give `None`, never a panic or a huge allocation.
+
+use alloc::vec::Vec;
+
+/// Appends an unsigned integer, seven bits a byte, low bits first.
+pub fn write_u128(mut value: u128, out: &mut Vec<u8>) {
+    while value >= 0x80 {
+        out.push((value & 0x7f) as u8 | 0x80);
+        value >>= 7;
+    }
+    out.push(value as u8);
+}
+
+/// Appends a length or a count.
+pub fn write_len(value: usize, out: &mut Vec<u8>) {
+    write_u128(value as u128, out);
+}
+
+/// Appends a signed integer, sign in the lowest bit, so that small magnitudes stay short.
+pub fn write_i128(value: i128, out: &mut Vec<u8>) {
+    write_u128(((value << 1) ^ (value >> 127)).cast_unsigned(), out);
+}
+
+/// Appends length and bytes of a text.
+pub fn write_text(text: &str, out: &mut Vec<u8>) {
+    write_len(text.len(), out);
+    out.extend_from_slice(text.as_bytes());
+}
+
+/// The part of an encoding that is still unread.
+pub struct Wire<'a>(pub &'a [u8]);
+
+impl<'a> Wire<'a> {
+    /// Takes one byte.
+    pub fn byte(&mut self) -> Option<u8> {
+        let (byte, rest) = self.0.split_first()?;
+        self.0 = rest;
+        Some(*byte)
+    }
+
+    /// Takes an unsigned integer.
+    pub fn u128(&mut self) -> Option<u128> {
+        let mut value = 0;
+        for shift in (0..128).step_by(7) {
+            let byte = self.byte()?;
+            value |= u128::from(byte & 0x7f) << shift;
+            if byte & 0x80 == 0 {
+                return Some(value);
+            }
+        }
+        None
+    }
+
+    /// Takes a length or a count.
+    pub fn len(&mut self) -> Option<usize> {
+        usize::try_from(self.u128()?).ok()
+    }
+
+    /// Takes a signed integer.
+    pub fn i128(&mut self) -> Option<i128> {
+        let folded = self.u128()?;
+        Some((folded >> 1).cast_signed() ^ -((folded & 1).cast_signed()))
+    }
+
+    /// Takes a signed integer that fits 64 bits.
+    pub fn i64(&mut self) -> Option<i64> {
+        i64::try_from(self.i128()?).ok()
+    }
+
+    /// Takes a text.
+    pub fn text(&mut self) -> Option<&'a str> {
+        let length = self.len()?;
+        let (text, rest) = self.0.split_at_checked(length)?;
+        self.0 = rest;
+        core::str::from_utf8(text).ok()
+    }
+
+    /// `value`, if nothing is left over.
+    pub fn finish<T>(self, value: T) -> Option<T> {
+        self.0.is_empty().then_some(value)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn what_is_written_is_read(number: i128, small: i64, text in "\\PC{0,9}") {
+            let mut bytes = Vec::new();
+            write_i128(number, &mut bytes);
+            write_i128(small.into(), &mut bytes);
+            write_text(&text, &mut bytes);
+            let mut wire = Wire(&bytes);
+            let read = (wire.i128(), wire.i64(), wire.text());
+            prop_assert_eq!(wire.finish(read), Some((Some(number), Some(small), Some(&*text))));
+        }
+
+        #[test]
+        fn any_bytes_are_read_or_refused(bytes: Vec<u8>) {
+            let mut wire = Wire(&bytes);
+            let _ = (wire.u128(), wire.text(), wire.i64());
+        }
+    }
+}

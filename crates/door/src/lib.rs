@@ -1,0 +1,262 @@
+//! The door: outside bytes become a typed event here, or are refused with a reason.
+//!
+//! **Invariants**
+//! - There is one door. Files, standard input, flags and (later) requests all pass it, and what
+//!   passes is made here once: canonical bytes, digest, ref, typed columns.
+//! - It is a pure function of the bytes and a salt: no clock, no file, no store.
+//! - Refusing is total: a refused event leaves nothing behind. Nothing here panics on any bytes.
+#![no_std]
+#![forbid(unsafe_code)]
+
+extern crate alloc;
+
+mod columns;
+mod refusal;
+
+pub use refusal::{Refusal, Rule};
+
+use alloc::borrow::Cow;
+use alloc::format;
+use alloc::string::{String, ToString};
+use ipse_core::json::{Object, Value};
+use ipse_core::time::TimeError;
+use ipse_core::{Admitted, Digest, EventRef, HOUSE_SOURCE, Time, hex, is_housekeeping, json_parse};
+use ipse_core::{Columns, sha256};
+
+/// The largest event, as sent and in canonical form: one event must not fill a batch or a page.
+pub const MAX_EVENT_BYTES: usize = 65_536;
+/// The deepest nesting, the event itself being 1: bounds the recursion of every reader.
+pub const MAX_DEPTH: usize = 32;
+/// The longest `id`, `source` or `type`: they are names, and they outlive forgetting.
+pub const MAX_NAME_BYTES: usize = 256;
+/// The most members of `data.params`: each is a distribution of its own.
+pub const MAX_PARAMS: usize = 256;
+
+/// The source of an event that names none.
+const DEFAULT_SOURCE: &str = "import";
+const SPEC_VERSION: &str = "1.0";
+const SALT_DIGITS: usize = 32;
+
+/// A random number that keeps a digest from being guessed once its event is forgotten.
+pub type Salt = [u8; 16];
+
+/// Whose event it is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Origin {
+    /// Anyone outside: reserved types and the reserved source are refused.
+    Producer,
+    /// ipse itself.
+    House,
+}
+
+/// Lets an event in. `salt` is asked only if the event brings none.
+///
+/// ```
+/// # use ipse_door::{admit, Origin, Rule};
+/// let event = br#"{"id":"1","kind":"note","time":"2026-05-06T10:00:00Z","data":{}}"#;
+/// let admitted = admit(event, Origin::Producer, || [7; 16]).unwrap();
+/// assert_eq!(admitted.event_type, "note");
+///
+/// let refusal = admit(br#"{"id":"1","kind":"note"}"#, Origin::Producer, || [7; 16]).unwrap_err();
+/// assert_eq!((refusal.field.as_str(), refusal.rule), ("time", Rule::Missing));
+/// ```
+pub fn admit(
+    bytes: &[u8],
+    origin: Origin,
+    salt: impl FnOnce() -> Salt,
+) -> Result<Admitted, Refusal> {
+    if bytes.len() > MAX_EVENT_BYTES {
+        return Err(too_large("as sent", bytes.len()));
+    }
+    let value = json_parse::parse(bytes, MAX_DEPTH).map_err(|error| Refusal::json(&error))?;
+    let Value::Object(mut event) = value else {
+        return Err(Refusal::new("", Rule::NotAnObject, "an event is a JSON object"));
+    };
+    let names = Names::take(&mut event, origin)?;
+    let time = check_time(&event)?;
+    check_version(&event)?;
+    let salt = take_salt(&mut event, salt)?;
+    check_data(&event)?;
+
+    event.set("specversion", text(SPEC_VERSION));
+    event.set("source", text(&names.source));
+    event.set("type", text(&names.event_type));
+    event.set("salt", text(&salt));
+    let canonical = written(&event);
+    if canonical.len() > MAX_EVENT_BYTES {
+        return Err(too_large("in canonical form", canonical.len()));
+    }
+    Ok(Admitted {
+        event_ref: EventRef::new(&names.source, &names.id),
+        time,
+        digest: Digest(sha256(&[canonical.as_bytes()])),
+        salt_at: find_salt(&event, &canonical),
+        columns: typed_columns(&event, &names.event_type).encode(),
+        canonical,
+        event_type: names.event_type,
+    })
+}
+
+/// The typed columns that belong to an event's stored canonical bytes: how a copy is checked.
+pub fn columns_of(canonical: &str) -> Option<alloc::vec::Vec<u8>> {
+    let value = json_parse::parse(canonical.as_bytes(), MAX_DEPTH).ok()?;
+    let event = value.as_object()?;
+    Some(typed_columns(event, event.get("type")?.as_text()?).encode())
+}
+
+fn typed_columns<'e>(event: &'e Object<'_>, event_type: &str) -> Columns<'e> {
+    match event.get("data").and_then(Value::as_object) {
+        Some(data) => columns::read(data, event_type),
+        None => Columns::default(),
+    }
+}
+
+fn too_large(how: &str, length: usize) -> Refusal {
+    let message = format!("{length} bytes {how}; at most {MAX_EVENT_BYTES} are allowed");
+    Refusal::new("", Rule::TooLarge, &message)
+}
+
+fn text<'a>(text: &str) -> Value<'a> {
+    Value::Text(Cow::Owned(text.to_string()))
+}
+
+fn written(event: &Object<'_>) -> String {
+    let mut canonical = String::with_capacity(512);
+    event.write(&mut canonical);
+    canonical
+}
+
+/// The three names of an event; `source` may be absent, `type` may be written `kind`.
+struct Names {
+    id: String,
+    source: String,
+    event_type: String,
+}
+
+impl Names {
+    fn take(event: &mut Object<'_>, origin: Origin) -> Result<Self, Refusal> {
+        let id = check_name("id", event.get("id"))?;
+        let source = match event.get("source") {
+            None => DEFAULT_SOURCE.to_string(),
+            source => check_name("source", source)?,
+        };
+        let kind = event.take("kind");
+        let event_type = match (event.get("type"), kind) {
+            (Some(_), Some(_)) => {
+                let message = "`kind` is another word for `type`: give one of them";
+                return Err(Refusal::new("kind", Rule::TypeAndKind, message));
+            }
+            (None, kind @ Some(_)) => check_name("kind", kind.as_ref())?,
+            (event_type, None) => check_name("type", event_type)?,
+        };
+        if origin == Origin::Producer {
+            check_reserved(&source, &event_type)?;
+        }
+        Ok(Names { id, source, event_type })
+    }
+}
+
+fn check_name(field: &str, value: Option<&Value<'_>>) -> Result<String, Refusal> {
+    let refuse = |rule, message: &str| Err(Refusal::new(field, rule, message));
+    let Some(value) = value else {
+        return refuse(Rule::Missing, "every event must have it");
+    };
+    let Some(name) = value.as_text() else {
+        return refuse(Rule::NotText, "must be a string");
+    };
+    if name.is_empty() {
+        refuse(Rule::Empty, "must not be empty")
+    } else if name.len() > MAX_NAME_BYTES {
+        let length = name.len();
+        let message = format!("{length} bytes long; at most {MAX_NAME_BYTES} are allowed");
+        refuse(Rule::TooLong, &message)
+    } else if name.chars().any(char::is_control) {
+        refuse(Rule::ControlCharacter, "must not hold control characters")
+    } else {
+        Ok(name.to_string())
+    }
+}
+
+fn check_reserved(source: &str, event_type: &str) -> Result<(), Refusal> {
+    if source == HOUSE_SOURCE {
+        let message = format!("`{HOUSE_SOURCE}` is the source of ipse's own events");
+        return Err(Refusal::new("source", Rule::ReservedSource, &message));
+    }
+    if is_housekeeping(event_type) {
+        let message = format!("`{event_type}` events are written by ipse itself");
+        return Err(Refusal::new("type", Rule::ReservedType, &message));
+    }
+    Ok(())
+}
+
+fn check_time(event: &Object<'_>) -> Result<Time, Refusal> {
+    let refuse = |rule, message: &str| Refusal::new("time", rule, message);
+    let value = event
+        .get("time")
+        .ok_or_else(|| refuse(Rule::Missing, "every event must have it"))?;
+    let text = value.as_text().ok_or_else(|| refuse(Rule::NotText, "must be a string"))?;
+    Time::parse(text).map_err(|error| match error {
+        TimeError::Grammar => {
+            refuse(Rule::NotRfc3339, "must be RFC 3339, such as 2026-05-06T10:00:00Z")
+        }
+        TimeError::LeapSecond => refuse(Rule::LeapSecond, "second 60 has no place in a log"),
+        TimeError::Range => refuse(Rule::TimeRange, "must lie in the years 1970 to 9999 in UTC"),
+    })
+}
+
+fn check_version(event: &Object<'_>) -> Result<(), Refusal> {
+    match event.get("specversion") {
+        None => Ok(()),
+        Some(version) if version.as_text() == Some(SPEC_VERSION) => Ok(()),
+        Some(_) => {
+            let message = format!("must be \"{SPEC_VERSION}\" or absent");
+            Err(Refusal::new("specversion", Rule::SpecVersion, &message))
+        }
+    }
+}
+
+fn take_salt(event: &mut Object<'_>, fresh: impl FnOnce() -> Salt) -> Result<String, Refusal> {
+    let Some(value) = event.take("salt") else { return Ok(hex::encode(&fresh())) };
+    let well_formed = |salt: &&str| {
+        salt.len() == SALT_DIGITS && salt.bytes().all(|byte| byte.is_ascii_hexdigit())
+    };
+    value.as_text().filter(well_formed).map(ToString::to_string).ok_or_else(|| {
+        let message = format!("must be {SALT_DIGITS} hex digits, or absent to have one made");
+        Refusal::new("salt", Rule::Salt, &message)
+    })
+}
+
+fn check_data(event: &Object<'_>) -> Result<(), Refusal> {
+    let Some(data) = event.get("data") else { return Ok(()) };
+    let Some(data) = data.as_object() else {
+        return Err(Refusal::new("data", Rule::DataNotObject, "must be an object"));
+    };
+    match data.get("params").and_then(Value::as_object) {
+        Some(params) if params.len() > MAX_PARAMS => {
+            let count = params.len();
+            let message = format!("{count} parameters; at most {MAX_PARAMS} are allowed");
+            Err(Refusal::new("data.params", Rule::TooManyParams, &message))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Where the salt's digits stand: after the canonical text of every member before it.
+fn find_salt(event: &Object<'_>, canonical: &str) -> core::ops::Range<usize> {
+    let after: usize = event
+        .iter()
+        .skip_while(|(name, _)| *name != "salt")
+        .skip(1)
+        .map(|(name, value)| member_length(name, value))
+        .sum();
+    // `…"salt":"<digits>"`, then every later member, then `}`.
+    let end = canonical.len() - 1 - after - 1;
+    end - SALT_DIGITS..end
+}
+
+/// Bytes of `,"name":value` in canonical text.
+fn member_length(name: &str, value: &Value<'_>) -> usize {
+    let mut canonical = ipse_core::json::quoted(name);
+    value.write(&mut canonical);
+    canonical.len() + 2
+}

@@ -1,0 +1,138 @@
+//! Refusals: which field broke which rule, in words.
+//!
+//! **Invariant:** every rule has one fixed code, and the codes are part of the interface.
+
+use alloc::format;
+use alloc::string::{String, ToString};
+use core::fmt;
+use ipse_core::json_parse::{self, ParseError};
+
+macro_rules! rules {
+    ($($(#[$doc:meta])* $name:ident = $code:literal),* $(,)?) => {
+        /// A rule of the door.
+        #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+        #[non_exhaustive]
+        pub enum Rule { $($(#[$doc])* $name),* }
+
+        impl Rule {
+            /// Every rule.
+            pub const ALL: &[Rule] = &[$(Rule::$name),*];
+
+            /// The code in reports.
+            pub fn code(self) -> &'static str {
+                match self { $(Rule::$name => $code),* }
+            }
+        }
+    };
+}
+
+rules! {
+    /// Not JSON.
+    InvalidJson = "invalid_json",
+    /// Not UTF-8.
+    InvalidUtf8 = "invalid_utf8",
+    /// Something follows the object.
+    TrailingData = "trailing_data",
+    /// A name stands twice in one object.
+    DuplicateKey = "duplicate_key",
+    /// Half of a surrogate pair.
+    LoneSurrogate = "lone_surrogate",
+    /// U+0000 in a text or a name.
+    Nul = "nul",
+    /// An integer beyond ±(2⁵³ − 1).
+    UnsafeInteger = "unsafe_integer",
+    /// A number too great for a double.
+    NumberOverflow = "number_overflow",
+    /// Nested more than 32 deep.
+    TooDeep = "too_deep",
+    /// More than 64 KiB.
+    TooLarge = "too_large",
+    /// The event is not an object.
+    NotAnObject = "not_an_object",
+    /// A field that every event has is missing.
+    Missing = "missing",
+    /// A name is empty.
+    Empty = "empty",
+    /// A field must be a string and is not.
+    NotText = "not_text",
+    /// A name is longer than 256 bytes.
+    TooLong = "too_long",
+    /// A name holds a control character.
+    ControlCharacter = "control_character",
+    /// The time is not RFC 3339.
+    NotRfc3339 = "not_rfc3339",
+    /// The time is a leap second.
+    LeapSecond = "leap_second",
+    /// The time is outside the years 1970 to 9999.
+    TimeRange = "time_range",
+    /// `type` and `kind` together.
+    TypeAndKind = "type_and_kind",
+    /// Another version of CloudEvents.
+    SpecVersion = "specversion",
+    /// The salt is not 32 hex digits.
+    Salt = "salt",
+    /// `data` is not an object.
+    DataNotObject = "data_not_object",
+    /// More than 256 parameters.
+    TooManyParams = "too_many_params",
+    /// A type that only ipse writes.
+    ReservedType = "reserved_type",
+    /// The source under which only ipse writes.
+    ReservedSource = "reserved_source",
+    /// The same source and id with other content is in the log.
+    Conflict = "conflict",
+    /// The input ended inside this line.
+    Truncated = "truncated",
+}
+
+/// Why an event was not let in.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Refusal {
+    /// The offending field, as in `data.params.force_n`; empty for the event as a whole.
+    pub field: String,
+    /// The broken rule.
+    pub rule: Rule,
+    /// What is wrong and what would be right.
+    pub message: String,
+}
+
+impl Refusal {
+    /// A refusal in words.
+    pub fn new(field: &str, rule: Rule, message: &str) -> Self {
+        Refusal { field: field.to_string(), rule, message: message.to_string() }
+    }
+
+    pub(crate) fn json(error: &ParseError) -> Self {
+        let column = error.at + 1;
+        let (rule, message) = match error.rule {
+            json_parse::Rule::Syntax => (Rule::InvalidJson, "not valid JSON"),
+            json_parse::Rule::Utf8 => (Rule::InvalidUtf8, "not valid UTF-8"),
+            json_parse::Rule::Trailing => (Rule::TrailingData, "something follows the event"),
+            json_parse::Rule::DuplicateKey => (Rule::DuplicateKey, "this name stands twice"),
+            json_parse::Rule::LoneSurrogate => (Rule::LoneSurrogate, "half of a surrogate pair"),
+            json_parse::Rule::Nul => (Rule::Nul, "U+0000 is not allowed"),
+            json_parse::Rule::UnsafeInteger => (
+                Rule::UnsafeInteger,
+                "an integer beyond ±9007199254740991 reads differently in different programs; \
+                 send it as a string",
+            ),
+            json_parse::Rule::Overflow => (Rule::NumberOverflow, "too great for a double"),
+            json_parse::Rule::Depth => (Rule::TooDeep, "nested more than 32 deep"),
+        };
+        Refusal::new(&error.path, rule, &format!("{message} (byte {column})"))
+    }
+}
+
+impl fmt::Display for Refusal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Refusal { field, rule, message } = self;
+        let code = rule.code();
+        if field.is_empty() {
+            write!(f, "{message} [{code}]")
+        } else {
+            write!(f, "`{field}`: {message} [{code}]")
+        }
+    }
+}
+
+impl core::error::Error for Refusal {}

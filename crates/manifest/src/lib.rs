@@ -1,0 +1,259 @@
+//! The manifest: seven fields whose hash says who the agent is.
+//!
+//! **Invariants**
+//! - The identity is SHA-256 of `Manifest::canonical`, and of nothing else.
+//! - Fields are private and never change: another value is another manifest, another identity.
+//! - Nothing that runs a pass depends on this crate; it is an island in the crate graph.
+#![no_std]
+#![forbid(unsafe_code)]
+
+extern crate alloc;
+
+use alloc::string::{String, ToString};
+use core::fmt;
+use ipse_core::{Identity, Time, hex, json, json_parse, sha256};
+
+/// The longest value of a field, in bytes: it is printed, hashed and carried in every bundle.
+pub const MAX_FIELD_BYTES: usize = 1024;
+
+/// The seven fields, in canonical order.
+pub const FIELDS: [&str; 7] = [
+    "agent_id",
+    "commissioned_at",
+    "ecm_registry_hash",
+    "embodiment",
+    "operator",
+    "policy_hash",
+    "temperament_hash",
+];
+
+/// Who the agent is.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Manifest {
+    agent_id: String,
+    operator: String,
+    embodiment: String,
+    policy_hash: String,
+    ecm_registry_hash: String,
+    temperament_hash: String,
+    commissioned_at: String,
+}
+
+/// Why a set of fields is no manifest. Names the field.
+#[derive(Clone, PartialEq, Eq, Debug)]
+#[non_exhaustive]
+pub enum ManifestError {
+    /// A field is missing.
+    Missing(&'static str),
+    /// A field is empty.
+    Empty(&'static str),
+    /// A field is longer than [`MAX_FIELD_BYTES`].
+    TooLong(&'static str),
+    /// A field holds a control character.
+    ControlCharacter(&'static str),
+    /// A hash is not 64 lower-case hex digits.
+    NotAHash(&'static str),
+    /// The date is not RFC 3339.
+    NotADate(&'static str),
+    /// A field that no manifest has.
+    Unknown(String),
+    /// Stored bytes are not the canonical form of a manifest.
+    NotCanonical,
+}
+
+impl fmt::Display for ManifestError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Missing(field) => write!(f, "field `{field}` is missing"),
+            Self::Empty(field) => write!(f, "field `{field}` is empty"),
+            Self::TooLong(field) => {
+                write!(f, "field `{field}` is longer than {MAX_FIELD_BYTES} bytes")
+            }
+            Self::ControlCharacter(field) => {
+                write!(f, "field `{field}` holds a control character")
+            }
+            Self::NotAHash(field) => {
+                write!(f, "field `{field}` must be 64 lower-case hex digits")
+            }
+            Self::NotADate(field) => write!(
+                f,
+                "field `{field}` must be an RFC 3339 date and time such as 2026-05-01T00:00:00Z"
+            ),
+            Self::Unknown(field) => write!(f, "field `{field}` is not a manifest field"),
+            Self::NotCanonical => f.write_str("these bytes are not a canonical manifest"),
+        }
+    }
+}
+
+impl core::error::Error for ManifestError {}
+
+impl Manifest {
+    /// Asks `value` for each of the seven fields and checks what it gets.
+    pub fn new(mut value: impl FnMut(&str) -> Option<String>) -> Result<Self, ManifestError> {
+        let mut text = |field| checked_text(field, value(field));
+        let manifest = Manifest {
+            agent_id: text("agent_id")?,
+            operator: text("operator")?,
+            embodiment: text("embodiment")?,
+            policy_hash: checked_hash("policy_hash", text("policy_hash")?)?,
+            ecm_registry_hash: checked_hash("ecm_registry_hash", text("ecm_registry_hash")?)?,
+            temperament_hash: checked_hash("temperament_hash", text("temperament_hash")?)?,
+            commissioned_at: checked_date("commissioned_at", text("commissioned_at")?)?,
+        };
+        Ok(manifest)
+    }
+
+    /// Reads a manifest back from its canonical bytes, and from no other bytes.
+    pub fn from_canonical(bytes: &[u8]) -> Result<Self, ManifestError> {
+        let value = json_parse::parse(bytes, 1).map_err(|_| ManifestError::NotCanonical)?;
+        let object = value.as_object().ok_or(ManifestError::NotCanonical)?;
+        let manifest = Self::new(|field| object.get(field)?.as_text().map(ToString::to_string))?;
+        if manifest.canonical().as_bytes() == bytes {
+            Ok(manifest)
+        } else {
+            Err(ManifestError::NotCanonical)
+        }
+    }
+
+    /// The bytes that are hashed: RFC 8785 JSON of the seven fields, no line end.
+    ///
+    /// Destructured without `..`, so that a new field does not compile until someone decides
+    /// whether it is part of who the agent is.
+    pub fn canonical(&self) -> String {
+        let Manifest {
+            agent_id,
+            operator,
+            embodiment,
+            policy_hash,
+            ecm_registry_hash,
+            temperament_hash,
+            commissioned_at,
+        } = self;
+        json::Members::new()
+            .text("agent_id", agent_id)
+            .text("operator", operator)
+            .text("embodiment", embodiment)
+            .text("policy_hash", policy_hash)
+            .text("ecm_registry_hash", ecm_registry_hash)
+            .text("temperament_hash", temperament_hash)
+            .text("commissioned_at", commissioned_at)
+            .finish()
+    }
+
+    /// SHA-256 of the canonical bytes.
+    pub fn identity(&self) -> Identity {
+        Identity(sha256(&[self.canonical().as_bytes()]))
+    }
+}
+
+fn checked_text(field: &'static str, value: Option<String>) -> Result<String, ManifestError> {
+    let value = value.ok_or(ManifestError::Missing(field))?;
+    if value.trim().is_empty() {
+        Err(ManifestError::Empty(field))
+    } else if value.len() > MAX_FIELD_BYTES {
+        Err(ManifestError::TooLong(field))
+    } else if value.chars().any(char::is_control) {
+        Err(ManifestError::ControlCharacter(field))
+    } else {
+        Ok(value)
+    }
+}
+
+fn checked_hash(field: &'static str, value: String) -> Result<String, ManifestError> {
+    match hex::decode::<32>(&value) {
+        Some(_) => Ok(value),
+        None => Err(ManifestError::NotAHash(field)),
+    }
+}
+
+fn checked_date(field: &'static str, value: String) -> Result<String, ManifestError> {
+    match Time::parse(&value) {
+        Ok(_) => Ok(value),
+        Err(_) => Err(ManifestError::NotADate(field)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use alloc::format;
+
+    const HASHES: [&str; 3] = ["policy_hash", "ecm_registry_hash", "temperament_hash"];
+
+    fn golden(field: &str) -> Option<String> {
+        let value = match field {
+            "agent_id" => "ward-robot-01",
+            "operator" => "St. Example Hospital",
+            "embodiment" => "two-arm-mobile/rev-c",
+            "policy_hash" => "1111111111111111111111111111111111111111111111111111111111111111",
+            "ecm_registry_hash" => {
+                "2222222222222222222222222222222222222222222222222222222222222222"
+            }
+            "temperament_hash" => {
+                "3333333333333333333333333333333333333333333333333333333333333333"
+            }
+            "commissioned_at" => "2026-05-01T00:00:00Z",
+            _ => return None,
+        };
+        Some(value.to_string())
+    }
+
+    fn with(changed: &'static str, value: &str) -> Result<Manifest, ManifestError> {
+        Manifest::new(|field| {
+            if field == changed { Some(value.to_string()) } else { golden(field) }
+        })
+    }
+
+    /// If this fails, the fix is never to edit the literals: it is a new manifest version.
+    #[test]
+    fn golden_identity() {
+        let manifest = Manifest::new(golden).unwrap();
+        assert_eq!(
+            manifest.canonical(),
+            include_str!("../../../vectors/manifest/golden.canonical.json")
+        );
+        assert_eq!(
+            manifest.identity().to_string(),
+            "b113b1a485f0f31fc71582f00278878e70a9c23f5af27820ba7d58f5af8d60ff"
+        );
+    }
+
+    #[test]
+    fn each_of_the_seven_inputs_alone_moves_the_identity() {
+        let golden_identity = Manifest::new(golden).unwrap().identity();
+        for field in FIELDS {
+            let value = match field {
+                _ if HASHES.contains(&field) => "0".repeat(63) + "1",
+                "commissioned_at" => "2026-05-01T00:00:00.0Z".to_string(),
+                _ => format!("{}x", golden(field).unwrap()),
+            };
+            assert_ne!(with(field, &value).unwrap().identity(), golden_identity, "{field}");
+        }
+    }
+
+    #[test]
+    fn bad_fields_are_named() {
+        for field in FIELDS {
+            let missing = Manifest::new(|f| if f == field { None } else { golden(f) });
+            assert_eq!(missing, Err(ManifestError::Missing(field)));
+            assert_eq!(with(field, " "), Err(ManifestError::Empty(field)));
+            assert_eq!(with(field, "a\nb"), Err(ManifestError::ControlCharacter(field)));
+            assert_eq!(with(field, &"a".repeat(1025)), Err(ManifestError::TooLong(field)));
+        }
+        for field in HASHES {
+            assert_eq!(with(field, &"A".repeat(64)), Err(ManifestError::NotAHash(field)));
+        }
+        let date = with("commissioned_at", "2026-05-01");
+        assert_eq!(date, Err(ManifestError::NotADate("commissioned_at")));
+    }
+
+    #[test]
+    fn only_canonical_bytes_are_read_back() {
+        let manifest = Manifest::new(golden).unwrap();
+        let bytes = manifest.canonical();
+        assert_eq!(Manifest::from_canonical(bytes.as_bytes()), Ok(manifest));
+        for other in [format!("{bytes}\n"), bytes.replacen(':', ": ", 1), bytes.replace('}', ",\"x\":\"y\"}")] {
+            assert_eq!(Manifest::from_canonical(other.as_bytes()), Err(ManifestError::NotCanonical));
+        }
+    }
+}
