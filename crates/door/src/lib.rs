@@ -111,7 +111,8 @@ fn typed_columns<'e>(event: &'e Object<'_>, event_type: &str) -> Columns<'e> {
     }
 }
 
-fn too_large(how: &str, length: usize) -> Refusal {
+/// The refusal of an event that is too large.
+pub fn too_large(how: &str, length: usize) -> Refusal {
     let message = format!("{length} bytes {how}; at most {MAX_EVENT_BYTES} are allowed");
     Refusal::new("", Rule::TooLarge, &message)
 }

@@ -1,1 +1,29 @@
-//! soon
+//! Append, passes, reading and rebuilding over a store.
+//!
+//! **Invariants**
+//! - Facts, checkpoint and pass record commit together; a pass over nothing new writes nothing.
+//! - The cost of a pass follows the new events, not the history: sums are kept hot, saved from time
+//!   to time, and completed from the store only where a new event touches them.
+//! - Clock and randomness are arguments ([`Host`]).
+//! - No path leads from here to `ipse-manifest`: a pass cannot name who the agent is.
+//!
+//! ```compile_fail,E0432
+//! use ipse_manifest::Manifest;
+//! ```
+#![forbid(unsafe_code)]
+
+mod error;
+pub mod facts;
+pub mod grounding;
+mod hot;
+mod log;
+mod memory;
+mod pass;
+mod rebuild;
+
+pub use error::Error;
+pub use hot::SAVE_EVERY;
+pub use log::{Acknowledged, Host, Log, Then};
+pub use memory::{Memory, Policy};
+pub use pass::{MAX_SKIPPED_TYPES, PassCommitted, PassReport, Skipped, Trigger};
+pub use rebuild::{Rebuilt, rebuild};

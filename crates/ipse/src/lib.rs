@@ -1,1 +1,66 @@
-//! soon
+//! Memory for long-running agents that learn without becoming someone else.
+//!
+//! This crate is what programs depend on: a facade over the parts of ipse. An agent registers its
+//! [`Manifest`] once, appends what it lives through to a [`Memory`], and reads facts; whatever it
+//! learns, its identity stays byte-equal.
+//!
+//! ```
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! # let dir = tempfile::tempdir()?;
+//! # let path = dir.path().join("ipse.db");
+//! let manifest = ipse::Manifest::new(|field| {
+//!     Some(match field {
+//!         "commissioned_at" => "2026-05-01T00:00:00Z".into(),
+//!         hash if hash.ends_with("_hash") => "1".repeat(64),
+//!         name => format!("my {name}"),
+//!     })
+//! })?;
+//! let identity = ipse::register(&path, &manifest)?;
+//!
+//! let memory = ipse::open(&path, identity, ipse::Policy { every: 1, ..Default::default() })?;
+//! memory.subscribe(|pass| assert_eq!(pass.rows_touched, 1))?;
+//! memory.append(
+//!     br#"{"id":"1","source":"arm","type":"execution_result","time":"2026-05-06T10:00:00Z",
+//!          "data":{"skill_id":"grasp","target_class":"cup","success":true}}"#,
+//! )??;
+//!
+//! let facts = ipse::facts(&path, &identity, &ipse::Filter::default())?;
+//! assert_eq!(facts[0].fact.key.text(), "grasp + cup + *");
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! **Invariants:** this crate wires and renames, it computes nothing; clock and randomness enter
+//! ipse here ([`SystemHost`]) and nowhere else.
+#![forbid(unsafe_code)]
+
+mod host;
+
+pub use host::SystemHost;
+pub use ipse_core::{EventRef, Fact, FactId, FactKey, FactKind, Identity, Seq, Time};
+pub use ipse_door::{Refusal, Rule};
+pub use ipse_engine::facts::{Consulted, Filter};
+pub use ipse_engine::grounding::grounding;
+pub use ipse_engine::{Error, Memory, PassCommitted, PassReport, Policy, Trigger};
+pub use ipse_manifest::{Manifest, ManifestError};
+pub use ipse_store::Appended;
+
+use ipse_store::sqlite::{Reader, create};
+use std::path::Path;
+
+/// Registers a manifest in the store at `path`, making the store if there is none.
+pub fn register(path: &Path, manifest: &Manifest) -> Result<Identity, Error> {
+    Ok(create(path)?.register(&manifest.canonical())?.identity)
+}
+
+/// Opens an identity's log for a program that lives long, and folds what is past its checkpoint.
+pub fn open(path: &Path, identity: Identity, policy: Policy) -> Result<Memory, Error> {
+    Memory::open(path, identity, policy, Box::new(SystemHost::new()))
+}
+
+/// The facts that match a filter, by confidence.
+pub fn facts(path: &Path, identity: &Identity, filter: &Filter) -> Result<Vec<Consulted>, Error> {
+    let reader = Reader::open(path)?;
+    let facts = reader.view(identity)?.view().facts()?;
+    filter.choose(facts)
+}

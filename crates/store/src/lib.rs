@@ -1,1 +1,73 @@
-//! soon
+//! The log and the facts on disk, behind narrow handles.
+//!
+//! **Invariants**
+//! - Reading, writing and registering are three types: a [`sqlite::Reader`] cannot write, a
+//!   [`sqlite::Writer`] cannot reach a manifest, a [`sqlite::Registrar`] cannot append.
+//! - Acknowledged means durable: [`sqlite::Batch::commit`] returns after the write-ahead log is
+//!   synced, and an error there is final.
+//! - Facts become durable only together with the record that explains them.
+//! - This crate has no path to `ipse-manifest`: to a store, a manifest is bytes under a key.
+//!
+//! ```compile_fail,E0432
+//! use ipse_manifest::Manifest;
+//! ```
+#![forbid(unsafe_code)]
+
+mod error;
+pub mod sqlite;
+
+pub use error::Error;
+
+use ipse_core::{Admitted, Digest, EventRef, Seq, Time};
+
+/// What became of an event that was handed to the log.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Appended {
+    /// It is new and stands here now.
+    New(Seq),
+    /// It was there already, with equal content.
+    Duplicate(Seq),
+    /// Another event of that source and id stands here.
+    Conflict(Seq),
+}
+
+/// One event as it stands in the log.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Stored {
+    /// Its position.
+    pub seq: Seq,
+    /// Its name.
+    pub event_ref: EventRef,
+    /// Its type.
+    pub event_type: String,
+    /// When it happened.
+    pub time: Time,
+    /// SHA-256 of its canonical bytes.
+    pub digest: Digest,
+    /// Its canonical bytes.
+    pub canonical: String,
+}
+
+/// How far the facts of a log have come.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Progress {
+    /// The last seq that a pass has folded.
+    pub checkpoint: Seq,
+    /// The seq up to which the stored tallies reach.
+    pub tallied: Seq,
+    /// The rule version of the facts; empty before the first pass.
+    pub rule_version: String,
+    /// The hash of the rule set of the facts; zero before the first pass.
+    pub rule_set: [u8; 32],
+}
+
+/// What makes a pass durable: its own event, and what it covered.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct PassRecord<'a> {
+    /// The `consolidation_run` event.
+    pub event: &'a Admitted,
+    /// The first seq of the range.
+    pub first: Seq,
+    /// How far facts and tallies have come.
+    pub progress: Progress,
+}

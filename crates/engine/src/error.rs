@@ -1,0 +1,24 @@
+//! Errors of the engine.
+
+use ipse_consolidate::LimitError;
+
+/// Why the engine could not do what was asked.
+#[derive(thiserror::Error, Debug)]
+#[non_exhaustive]
+pub enum Error {
+    /// The store could not.
+    #[error(transparent)]
+    Store(#[from] ipse_store::Error),
+    /// A fact grew beyond what can be counted exactly.
+    #[error(transparent)]
+    Limit(#[from] LimitError),
+    /// Derived state cannot be read; it can be rebuilt from the log.
+    #[error("the stored {0} cannot be read")]
+    Damaged(String),
+    /// A commit failed earlier: whether it is durable is unknown, so nothing more is written.
+    #[error("an earlier write failed on its way to the disk; open the store anew")]
+    Broken,
+    /// A thread of this process panicked while it held the log.
+    #[error("another thread of this process failed while it was writing")]
+    Poisoned,
+}

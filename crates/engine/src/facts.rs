@@ -1,0 +1,188 @@
+//! Consulting facts: filters, order, and the figures every answer shows.
+//!
+//! **Invariants:** reading writes nothing; a filter leaves out the kinds whose key lacks that part
+//! (except that `environment` is ignored for interaction patterns) and matches values exactly.
+
+use crate::Error;
+use ipse_core::json::{Object, Value};
+use ipse_core::{Fact, FactKind, json_parse};
+
+/// Nesting of a fact's value: the value, `params`, a parameter, its recommendation.
+const VALUE_DEPTH: usize = 8;
+
+/// Which facts are asked for. Every part that is given must match.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Filter {
+    /// `skill_id`
+    pub skill: Option<String>,
+    /// `target_class`
+    pub target: Option<String>,
+    /// `environment`
+    pub environment: Option<String>,
+    /// `zone`
+    pub zone: Option<String>,
+    /// The kind itself.
+    pub kind: Option<FactKind>,
+    /// The best so many by confidence.
+    pub limit: Option<usize>,
+}
+
+/// The part of a key that a filter speaks of.
+#[derive(Clone, Copy)]
+enum Part {
+    Skill,
+    Target,
+    Environment,
+    Zone,
+}
+
+impl Filter {
+    fn matches(&self, fact: &Fact) -> bool {
+        let kind = fact.key.kind();
+        let parts = fact.key.parts();
+        let agrees = |wanted: &Option<String>, part: Part| match wanted {
+            None => true,
+            Some(_) if matches!((kind, part), (FactKind::InteractionPattern, Part::Environment)) => {
+                true
+            }
+            Some(wanted) => place(kind, part).is_some_and(|place| parts.get(place) == Some(wanted)),
+        };
+        self.kind.is_none_or(|wanted| wanted == kind)
+            && agrees(&self.skill, Part::Skill)
+            && agrees(&self.target, Part::Target)
+            && agrees(&self.environment, Part::Environment)
+            && agrees(&self.zone, Part::Zone)
+    }
+
+    /// The facts that match, by confidence descending, then kind, then key.
+    pub fn choose(&self, facts: Vec<Fact>) -> Result<Vec<Consulted>, Error> {
+        let mut chosen = facts
+            .into_iter()
+            .filter(|fact| self.matches(fact))
+            .map(Consulted::new)
+            .collect::<Result<Vec<_>, _>>()?;
+        chosen.sort_by(|a, b| {
+            b.confidence.total_cmp(&a.confidence).then_with(|| a.fact.key.cmp(&b.fact.key))
+        });
+        chosen.truncate(self.limit.unwrap_or(usize::MAX));
+        Ok(chosen)
+    }
+}
+
+/// Where a part stands in the keys of a kind.
+fn place(kind: FactKind, part: Part) -> Option<usize> {
+    match (kind, part) {
+        (FactKind::SkillSuccessRate | FactKind::InteractionPattern, Part::Skill) => Some(0),
+        (FactKind::SkillSuccessRate | FactKind::InteractionPattern, Part::Target) => Some(1),
+        (FactKind::ObjectProperty, Part::Target) => Some(0),
+        (FactKind::SkillSuccessRate, Part::Environment) => Some(2),
+        (FactKind::ZoneRisk, Part::Zone) => Some(0),
+        _ => None,
+    }
+}
+
+/// A fact with the two figures that every answer shows.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Consulted {
+    /// The fact.
+    pub fact: Fact,
+    /// How far its observations agree; compared and printed, never computed with.
+    pub confidence: f64,
+    /// How many observations it rests on.
+    pub n_observations: u64,
+}
+
+impl Consulted {
+    fn new(fact: Fact) -> Result<Self, Error> {
+        let damaged = || Error::Damaged(format!("fact `{}`", fact.key.text()));
+        let (confidence, n) = {
+            let value = parse_value(&fact.value).ok_or_else(damaged)?;
+            let number = |name: &str| match value.get(name) {
+                Some(Value::Number(number)) => Some(*number),
+                _ => None,
+            };
+            let n = number("n_observations").ok_or_else(damaged)?;
+            (number("confidence").ok_or_else(damaged)?, n as u64)
+        };
+        Ok(Consulted { fact, confidence, n_observations: n })
+    }
+
+    /// The value's members.
+    pub fn value(&self) -> Object<'_> {
+        parse_value(&self.fact.value).unwrap_or_default()
+    }
+}
+
+fn parse_value(value: &str) -> Option<Object<'_>> {
+    match json_parse::parse(value.as_bytes(), VALUE_DEPTH).ok()? {
+        Value::Object(object) => Some(object),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use ipse_core::{EventRef, FactKey, Support, Time};
+
+    fn fact(kind: FactKind, parts: &[&str], confidence: &str) -> Fact {
+        Fact {
+            key: FactKey::new(kind, parts),
+            last: Support {
+                time: Time::from_micros(0).unwrap(),
+                event_ref: EventRef::new("s", "i"),
+            },
+            value: format!("{{\"confidence\":{confidence},\"n_observations\":3}}"),
+        }
+    }
+
+    fn all() -> Vec<Fact> {
+        vec![
+            fact(FactKind::SkillSuccessRate, &["grasp", "cup", "ward"], "0.5"),
+            fact(FactKind::SkillSuccessRate, &["grasp", "*", "*"], "0.8"),
+            fact(FactKind::InteractionPattern, &["grasp", "cup", "slip"], "0.5"),
+            fact(FactKind::ObjectProperty, &["cup", "mass"], "0.9"),
+            fact(FactKind::ZoneRisk, &["ward"], "0.25"),
+        ]
+    }
+
+    fn keys(filter: &Filter) -> Vec<String> {
+        let chosen = filter.choose(all()).unwrap();
+        chosen.iter().map(|c| format!("{} {}", c.fact.key.kind(), c.fact.key.text())).collect()
+    }
+
+    #[test]
+    fn order_is_confidence_then_kind_then_key() {
+        assert_eq!(
+            keys(&Filter::default()),
+            [
+                "object_property cup + mass",
+                "skill_success_rate grasp + * + *",
+                "interaction_pattern grasp + cup + slip",
+                "skill_success_rate grasp + cup + ward",
+                "zone_risk ward",
+            ]
+        );
+        let two = Filter { limit: Some(2), ..Filter::default() };
+        assert_eq!(keys(&two).len(), 2);
+    }
+
+    #[test]
+    fn a_filter_leaves_out_kinds_without_that_part() {
+        let some = |text: &str| Some(text.to_string());
+        let by_skill = Filter { skill: some("grasp"), ..Filter::default() };
+        assert_eq!(keys(&by_skill).len(), 3);
+        let by_target = Filter { target: some("cup"), ..Filter::default() };
+        assert_eq!(keys(&by_target).len(), 3, "object properties have a target too");
+        let by_env = Filter { environment: some("ward"), ..Filter::default() };
+        assert_eq!(
+            keys(&by_env),
+            ["interaction_pattern grasp + cup + slip", "skill_success_rate grasp + cup + ward"],
+            "patterns have no environment and stay"
+        );
+        let by_zone = Filter { zone: some("ward"), ..Filter::default() };
+        assert_eq!(keys(&by_zone), ["zone_risk ward"]);
+        let by_kind = Filter { kind: Some(FactKind::ZoneRisk), ..by_skill };
+        assert_eq!(keys(&by_kind).len(), 0);
+    }
+}

@@ -1,0 +1,130 @@
+//! The grounding form: one line per fact, for the prompt of a planner.
+//!
+//! **Invariant:** cache-stable. Its bytes depend on the facts in it and on nothing else, so they
+//! change only when one of those facts does; lines are sorted by kind and key, not by confidence.
+
+use crate::facts::Consulted;
+use ipse_core::json::{Object, Value, escaped};
+use ipse_core::{FactId, FactKind, Identity};
+
+/// The grounding text of some facts.
+pub fn grounding(identity: &Identity, rule_version: &str, facts: &[Consulted]) -> String {
+    let mut facts: Vec<&Consulted> = facts.iter().collect();
+    facts.sort_by(|a, b| a.fact.key.cmp(&b.fact.key));
+    let mut text = format!("known facts for this agent (rule set {rule_version}):\n");
+    for fact in facts {
+        let key = escaped_controls(fact.fact.key.text());
+        let confidence = two_decimals(fact.confidence);
+        let (n, id) = (fact.n_observations, FactId::new(identity, &fact.fact.key));
+        let body = body(fact);
+        text.push_str(&format!(
+            "- {key}: {body}, confidence = {confidence}, n_observations = {n} [{id}]\n"
+        ));
+    }
+    text
+}
+
+/// What a fact says, in a few words.
+pub fn body(fact: &Consulted) -> String {
+    let value = fact.value();
+    match fact.fact.key.kind() {
+        FactKind::SkillSuccessRate => {
+            let mut parts = recommendations(&value);
+            parts.push(format!("success_rate = {}", shown(value.get("success_rate"))));
+            parts.join(", ")
+        }
+        FactKind::InteractionPattern => "failure pattern".to_string(),
+        FactKind::ZoneRisk => format!("risk = {}", shown(value.get("risk"))),
+        FactKind::ObjectProperty => {
+            let numeric = object(&value, "numeric").map(|numeric| {
+                let figure = |name| shown(numeric.get(name));
+                format!("median = {} ({}..{})", figure("median"), figure("q1"), figure("q3"))
+            });
+            let categorical = object(&value, "categorical").and_then(|categorical| {
+                let top = object(categorical, "top")?;
+                let (word, k) = (shown(top.get("value")), shown(top.get("n")));
+                Some(format!("most common = {word} ({k} of {})", shown(categorical.get("n"))))
+            });
+            numeric.into_iter().chain(categorical).collect::<Vec<_>>().join(", ")
+        }
+    }
+}
+
+/// `recommended_NAME = V (LOW..HIGH, confidence = C)` for each parameter that has one, by name.
+fn recommendations(value: &Object<'_>) -> Vec<String> {
+    let Some(params) = object(value, "params") else { return Vec::new() };
+    let mut found: Vec<(&str, String)> = params
+        .iter()
+        .filter_map(|(name, param)| {
+            let recommended = object(param.as_object()?, "recommended")?;
+            let figure = |name| shown(recommended.get(name));
+            let confidence = match recommended.get("confidence") {
+                Some(Value::Number(confidence)) => two_decimals(*confidence),
+                _ => String::new(),
+            };
+            let (value, low, high) = (figure("value"), figure("low"), figure("high"));
+            Some((name, format!("{value} ({low}..{high}, confidence = {confidence})")))
+        })
+        .collect();
+    found.sort_by_key(|(name, _)| *name);
+    found
+        .into_iter()
+        .map(|(name, text)| format!("recommended_{} = {text}", escaped_controls(name)))
+        .collect()
+}
+
+fn object<'o>(value: &'o Object<'_>, name: &str) -> Option<&'o Object<'o>> {
+    value.get(name)?.as_object()
+}
+
+/// A figure as it stands in the value; a text without its quotes.
+fn shown(value: Option<&Value<'_>>) -> String {
+    match value {
+        Some(Value::Text(text)) => escaped_controls(text),
+        Some(value) => {
+            let mut text = String::new();
+            value.write(&mut text);
+            text
+        }
+        None => String::new(),
+    }
+}
+
+/// A confidence cut to two decimals. It has at most four, so its text can simply be cut.
+pub fn two_decimals(confidence: f64) -> String {
+    let mut text = String::new();
+    Value::Number(confidence).write(&mut text);
+    if !text.contains('.') {
+        text.push('.');
+    }
+    text.push_str("00");
+    let cut = text.find('.').map_or(text.len(), |point| point + 3);
+    text.truncate(cut);
+    text
+}
+
+/// Control characters as JSON escapes them, everything else as it is: a fact stays on its line.
+pub fn escaped_controls(text: &str) -> String {
+    let control = |c: char| c < ' ';
+    if !text.contains(control) {
+        return text.to_string();
+    }
+    let piece = |c: char| if control(c) { escaped(&c.to_string()) } else { c.to_string() };
+    text.chars().map(piece).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn confidences_are_cut_not_rounded() {
+        let texts = [0.0, 0.5, 0.7058, 0.8333, 0.9999].map(two_decimals);
+        assert_eq!(texts, ["0.00", "0.50", "0.70", "0.83", "0.99"]);
+    }
+
+    #[test]
+    fn control_characters_do_not_break_a_line() {
+        assert_eq!(escaped_controls("a\tb\n\u{1}ü\"\\"), "a\\tb\\n\\u0001ü\"\\");
+    }
+}

@@ -1,0 +1,144 @@
+//! Hot sums: what recent events added, completed from the store where it is needed.
+//!
+//! **Invariants**
+//! - A sum is *partial* (only what came after `saved`) or *whole* (stored sum and all since). Both
+//!   are exact, because sums form a group: whole = stored + partial.
+//! - Nothing here is ground: lost at any moment, it is made again from the stored sums and at most
+//!   [`SAVE_EVERY`] events behind them.
+
+use crate::Error;
+use ipse_consolidate::{Group, RuleSet, Skip, Tally};
+use ipse_core::wire::Wire;
+use ipse_core::{Event, FactId, FactKey, Identity, Seq};
+use ipse_store::sqlite::{Pass, View};
+use std::collections::BTreeMap;
+
+/// Events after which changed sums are saved: what a restart has to fold again at most.
+pub const SAVE_EVERY: u64 = 4096;
+/// Sums kept in memory between passes at most; beyond it all leave and come back when touched.
+const MAX_HOT: usize = 65_536;
+
+struct Sum<T> {
+    group: Group<T>,
+    whole: bool,
+    unsaved: bool,
+    touched: bool,
+}
+
+/// The sums behind the facts of one log, as far as they are in memory.
+pub(crate) struct Hot<T> {
+    /// Stored sums reach to here; partial sums begin after it.
+    saved: Seq,
+    /// Folded up to here.
+    folded: Seq,
+    sums: BTreeMap<FactKey, Sum<T>>,
+}
+
+impl<T: Tally> Hot<T> {
+    pub(crate) fn cold() -> Self {
+        Hot { saved: Seq(0), folded: Seq(0), sums: BTreeMap::new() }
+    }
+
+    pub(crate) fn folded(&self) -> Seq {
+        self.folded
+    }
+
+    /// Lets everything go if another process has saved sums meanwhile: ours no longer fit.
+    pub(crate) fn follow(&mut self, saved: Seq) {
+        if self.saved != saved {
+            *self = Hot { saved, folded: saved, sums: BTreeMap::new() };
+        }
+    }
+
+    /// Adds what one event contributes; says why if that is nothing.
+    pub(crate) fn fold<R: RuleSet<Tally = T>>(
+        &mut self,
+        rules: &R,
+        seq: Seq,
+        event: &Event<'_>,
+        is_new: bool,
+    ) -> Option<Skip> {
+        self.folded = seq;
+        let contributions = match rules.contributions(event) {
+            Ok(contributions) => contributions,
+            Err(skip) => return Some(skip),
+        };
+        for contribution in contributions {
+            let (key, part) = contribution.into_group(event);
+            let sum = self.sums.entry(key).or_insert_with(|| Sum {
+                group: Group::default(),
+                whole: false,
+                unsaved: false,
+                touched: false,
+            });
+            sum.group.merge(&part);
+            sum.unsaved = true;
+            sum.touched |= is_new;
+        }
+        None
+    }
+
+    /// Puts the facts of all sums that new events touched; counts those that changed.
+    pub(crate) fn publish<R: RuleSet<Tally = T>>(
+        &mut self,
+        rules: &R,
+        identity: &Identity,
+        pass: &Pass<'_>,
+    ) -> Result<u64, Error> {
+        let mut changed = 0;
+        for (key, sum) in self.sums.iter_mut().filter(|(_, sum)| sum.touched) {
+            let id = FactId::new(identity, key);
+            complete(sum, &id, pass.view())?;
+            if let Some(fact) = sum.group.publish(rules, key)? {
+                changed += u64::from(pass.put_fact(&id, &fact)?);
+            }
+            sum.touched = false;
+        }
+        Ok(changed)
+    }
+
+    /// Saves changed sums if enough events came since; says how far the saved ones reach.
+    pub(crate) fn save(
+        &mut self,
+        identity: &Identity,
+        checkpoint: Seq,
+        pass: &Pass<'_>,
+    ) -> Result<Seq, Error> {
+        self.folded = checkpoint;
+        if checkpoint.0 - self.saved.0 < SAVE_EVERY {
+            return Ok(self.saved);
+        }
+        let mut state = Vec::new();
+        for (key, sum) in self.sums.iter_mut().filter(|(_, sum)| sum.unsaved) {
+            let id = FactId::new(identity, key);
+            complete(sum, &id, pass.view())?;
+            state.clear();
+            sum.group.tally.encode(&mut state);
+            pass.put_tally(&id, &state)?;
+            sum.unsaved = false;
+        }
+        self.saved = checkpoint;
+        if self.sums.len() > MAX_HOT {
+            self.sums.clear();
+        }
+        Ok(checkpoint)
+    }
+}
+
+/// Makes a partial sum whole by adding the stored one, and the stored fact's last support.
+fn complete<T: Tally>(sum: &mut Sum<T>, id: &FactId, view: View<'_>) -> Result<(), Error> {
+    if sum.whole {
+        return Ok(());
+    }
+    let mut stored = Group::default();
+    if let Some(state) = view.tally(id)? {
+        let mut wire = Wire(&state);
+        let tally = T::decode(&mut wire);
+        let tally = wire.finish(tally).flatten();
+        stored.tally = tally.ok_or_else(|| Error::Damaged(format!("tally of {id}")))?;
+    }
+    stored.last = view.fact(id)?.map(|fact| fact.last);
+    sum.group.merge(&stored);
+    sum.whole = true;
+    Ok(())
+}

@@ -1,0 +1,181 @@
+//! The handle that programs hold: appends, and passes that come by themselves.
+//!
+//! **Invariants**
+//! - Opening folds what is past the checkpoint; after that a pass comes once enough events are
+//!   new or once it has been quiet, and never more often: under load passes coalesce.
+//! - The keeper thread only ever starts passes; when it dies, appending goes on.
+
+use crate::log::{Acknowledged, Host, Log, Then};
+use crate::pass::{PassCommitted, PassReport, Trigger};
+use crate::Error;
+use ipse_consolidate::V1;
+use ipse_core::{Admitted, Identity};
+use ipse_door::{Origin, Refusal, admit};
+use ipse_store::Appended;
+use std::path::Path;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+/// When passes come by themselves.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Policy {
+    /// A pass follows the append that makes so many events new; 1 renews facts at every append.
+    pub every: u64,
+    /// A pass follows once so long no event came after some.
+    pub quiet: Duration,
+}
+
+impl Default for Policy {
+    fn default() -> Self {
+        Policy { every: 64, quiet: Duration::from_secs(1) }
+    }
+}
+
+/// An identity's log, open for a program that lives long. Clones share it.
+#[derive(Clone)]
+pub struct Memory {
+    shared: Arc<Shared>,
+    _keeper: Arc<Keeper>,
+}
+
+struct Shared {
+    state: Mutex<State>,
+    changed: Condvar,
+    policy: Policy,
+}
+
+struct State {
+    log: Log<V1>,
+    /// Events appended since the last pass of this handle.
+    pending: u64,
+    last_append: Instant,
+    closing: bool,
+}
+
+impl Memory {
+    /// Opens the log of an identity and folds what is past its checkpoint.
+    pub fn open(
+        path: &Path,
+        identity: Identity,
+        policy: Policy,
+        host: Box<dyn Host>,
+    ) -> Result<Self, Error> {
+        let mut log = Log::open(path, identity, V1, host)?;
+        log.consolidate(Trigger::Startup)?;
+        let state = State { log, pending: 0, last_append: Instant::now(), closing: false };
+        let shared =
+            Arc::new(Shared { state: Mutex::new(state), changed: Condvar::new(), policy });
+        let keeper = Arc::new(Keeper::start(shared.clone()));
+        Ok(Memory { shared, _keeper: keeper })
+    }
+
+    /// Calls `subscriber` after every pass that this handle commits. It is called while the log is
+    /// held, so it must not come back to it.
+    pub fn subscribe(
+        &self,
+        subscriber: impl FnMut(&PassCommitted) + Send + 'static,
+    ) -> Result<(), Error> {
+        self.shared.lock()?.log.subscribe(subscriber);
+        Ok(())
+    }
+
+    /// Lets one event through the door and appends it durably.
+    pub fn append(&self, event: &[u8]) -> Result<Result<Appended, Refusal>, Error> {
+        let mut state = self.shared.lock()?;
+        let event = match admit(event, Origin::Producer, || state.log.host().salt()) {
+            Ok(event) => event,
+            Err(refusal) => return Ok(Err(refusal)),
+        };
+        let done = self.shared.append(&mut state, &[event])?;
+        Ok(Ok(done.appended[0]))
+    }
+
+    /// Appends events that passed the door, durably and in one transaction.
+    pub fn append_all(&self, events: &[Admitted]) -> Result<Acknowledged, Error> {
+        let mut state = self.shared.lock()?;
+        self.shared.append(&mut state, events)
+    }
+
+    /// One pass now; `None` if there is nothing new.
+    pub fn consolidate(&self) -> Result<Option<PassReport>, Error> {
+        self.shared.lock()?.consolidate(Trigger::Manual)
+    }
+}
+
+impl Shared {
+    fn lock(&self) -> Result<MutexGuard<'_, State>, Error> {
+        self.state.lock().map_err(|_| Error::Poisoned)
+    }
+
+    fn append(&self, state: &mut State, events: &[Admitted]) -> Result<Acknowledged, Error> {
+        let due = state.pending + events.len() as u64 >= self.policy.every;
+        let then = if due { Then::Consolidate(Trigger::Threshold) } else { Then::Nothing };
+        let done = state.log.append(events, then)?;
+        let new = done.appended.iter().filter(|event| matches!(event, Appended::New(_))).count();
+        state.pending = if due && done.pass_error.is_none() {
+            0
+        } else {
+            state.pending + new as u64
+        };
+        state.last_append = Instant::now();
+        self.changed.notify_all();
+        Ok(done)
+    }
+}
+
+impl State {
+    fn consolidate(&mut self, trigger: Trigger) -> Result<Option<PassReport>, Error> {
+        let report = self.log.consolidate(trigger)?;
+        self.pending = 0;
+        Ok(report)
+    }
+}
+
+/// The thread that waits for quiet. Ends with the last handle.
+struct Keeper {
+    shared: Arc<Shared>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Keeper {
+    fn start(shared: Arc<Shared>) -> Self {
+        let watched = shared.clone();
+        let thread = std::thread::spawn(move || watch(&watched));
+        Keeper { shared, thread: Some(thread) }
+    }
+}
+
+impl Drop for Keeper {
+    fn drop(&mut self) {
+        if let Ok(mut state) = self.shared.state.lock() {
+            state.closing = true;
+        }
+        self.shared.changed.notify_all();
+        if let Some(thread) = self.thread.take() {
+            // A keeper that panicked has nothing left to finish.
+            let _ = thread.join();
+        }
+    }
+}
+
+fn watch(shared: &Shared) {
+    let Ok(mut state) = shared.state.lock() else { return };
+    while !state.closing {
+        let waited = if state.pending == 0 {
+            shared.changed.wait(state).map_err(drop)
+        } else {
+            let left = shared.policy.quiet.saturating_sub(state.last_append.elapsed());
+            shared.changed.wait_timeout(state, left).map(|(state, _)| state).map_err(drop)
+        };
+        let Ok(woken) = waited else { return };
+        state = woken;
+        let quiet = state.last_append.elapsed() >= shared.policy.quiet;
+        if state.pending > 0 && quiet && !state.closing {
+            // A pass that fails leaves the events where they are: the next append tries again.
+            if state.consolidate(Trigger::Threshold).is_err() {
+                state.pending = 0;
+            }
+        }
+    }
+}

@@ -1,0 +1,222 @@
+//! One pass: fold what is past the checkpoint, publish what it touched, and put it on the record.
+//!
+//! **Invariant:** the range of a pass holds all positions past the old checkpoint up to the head, so
+//! that the ranges of one rule set's passes have neither gap nor overlap.
+
+use crate::hot::Hot;
+use crate::{Error, Host};
+use ipse_consolidate::{RuleSet, Skip};
+use ipse_core::json::Members;
+use ipse_core::{Admitted, HOUSE_SOURCE, Identity, Seq, hex, sha256};
+use ipse_door::{Origin, admit};
+use ipse_store::sqlite::{Batch, Pass};
+use ipse_store::{PassRecord, Progress};
+use std::collections::BTreeMap;
+
+/// Types that a pass record lists among the skipped at most, the most frequent ones; the others are
+/// summed under `ipse.other`, so that the record stays far below the size limit of events.
+pub const MAX_SKIPPED_TYPES: usize = 64;
+const OTHER_TYPES: &str = "ipse.other";
+
+/// What made a pass begin.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[non_exhaustive]
+pub enum Trigger {
+    /// A handle was opened for writing.
+    Startup,
+    /// Enough new events, or quiet after some.
+    Threshold,
+    /// Somebody asked.
+    Manual,
+}
+
+impl Trigger {
+    /// The word on the wire.
+    pub fn name(self) -> &'static str {
+        match self {
+            Trigger::Startup => "startup",
+            Trigger::Threshold => "threshold",
+            Trigger::Manual => "manual",
+        }
+    }
+}
+
+/// Told to every subscriber once a pass is durable.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct PassCommitted {
+    /// What made it begin.
+    pub trigger: Trigger,
+    /// The rules it applied.
+    pub rule_version: &'static str,
+    /// The first position it covered.
+    pub first_seq: Seq,
+    /// The last position it covered: the new checkpoint.
+    pub last_seq: Seq,
+    /// Facts that changed.
+    pub rows_touched: u64,
+}
+
+/// Skipped events by type and reason code.
+pub type Skipped = BTreeMap<String, BTreeMap<&'static str, u64>>;
+
+/// What a pass did.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct PassReport {
+    /// What subscribers are told.
+    pub committed: PassCommitted,
+    /// Events in the range, housekeeping aside.
+    pub events_processed: u64,
+    /// Those of them that feed no fact.
+    pub events_skipped: u64,
+    /// The same by type and reason.
+    pub skipped: Skipped,
+    /// Where the pass record stands in the log.
+    pub record_seq: Seq,
+}
+
+/// Runs a pass inside a batch; `None` if there is nothing new, and then nothing is written.
+pub(crate) fn run<R: RuleSet>(
+    batch: &mut Batch<'_>,
+    rules: &R,
+    hot: &mut Hot<R::Tally>,
+    identity: &Identity,
+    host: &mut dyn Host,
+    trigger: Trigger,
+) -> Result<Option<PassReport>, Error> {
+    let pass = batch.pass()?;
+    let rule_set = sha256(&[rules.descriptor().as_bytes()]);
+    let checkpoint = begin(&pass, hot, rule_set)?;
+    let head = pass.view().head()?;
+    let counts = fold(&pass, rules, hot, checkpoint, head)?;
+    if counts.processed == 0 {
+        return Ok(None);
+    }
+    let rows_touched = hot.publish(rules, identity, &pass)?;
+    let tallied = hot.save(identity, head, &pass)?;
+    let mut report = PassReport {
+        committed: PassCommitted {
+            trigger,
+            rule_version: rules.version(),
+            first_seq: checkpoint.next(),
+            last_seq: head,
+            rows_touched,
+        },
+        events_processed: counts.processed,
+        events_skipped: counts.skipped.values().flat_map(BTreeMap::values).sum(),
+        skipped: shortened(counts.skipped),
+        record_seq: head.next(),
+    };
+    let event = record_event(&pass, &report, rule_set, host)?;
+    let rule_version = rules.version().to_string();
+    let progress = Progress { checkpoint: head, tallied, rule_version, rule_set };
+    let record = PassRecord { event: &event, first: checkpoint.next(), progress };
+    report.record_seq = pass.commit(&record)?;
+    Ok(Some(report))
+}
+
+/// Finds where to begin; facts of another rule set make way first.
+fn begin<T: ipse_consolidate::Tally>(
+    pass: &Pass<'_>,
+    hot: &mut Hot<T>,
+    rule_set: [u8; 32],
+) -> Result<Seq, Error> {
+    let mut progress = pass.view().progress()?;
+    if progress.rule_set != rule_set {
+        pass.start_over()?;
+        progress = Progress::default();
+        *hot = Hot::cold();
+    }
+    hot.follow(progress.tallied);
+    Ok(progress.checkpoint)
+}
+
+struct Counts {
+    processed: u64,
+    skipped: Skipped,
+}
+
+/// Catches up to the checkpoint, then folds what is new.
+fn fold<R: RuleSet>(
+    pass: &Pass<'_>,
+    rules: &R,
+    hot: &mut Hot<R::Tally>,
+    checkpoint: Seq,
+    head: Seq,
+) -> Result<Counts, Error> {
+    let mut counts = Counts { processed: 0, skipped: Skipped::new() };
+    pass.view().each_event(hot.folded().next()..=head, |seq, event| {
+        let is_new = seq > checkpoint;
+        let skip = hot.fold(rules, seq, event, is_new);
+        if !is_new || skip == Some(Skip::Housekeeping) {
+            return Ok::<_, Error>(());
+        }
+        counts.processed += 1;
+        if let Some(skip) = skip {
+            let reasons = counts.skipped.entry(event.event_type.to_string()).or_default();
+            *reasons.entry(skip.code()).or_default() += 1;
+        }
+        Ok(())
+    })?;
+    Ok(counts)
+}
+
+/// Keeps the most frequent types and sums the others.
+fn shortened(skipped: Skipped) -> Skipped {
+    if skipped.len() <= MAX_SKIPPED_TYPES {
+        return skipped;
+    }
+    let mut types: Vec<_> = skipped.into_iter().collect();
+    types.sort_by_key(|(name, reasons)| {
+        (std::cmp::Reverse(reasons.values().sum::<u64>()), name.clone())
+    });
+    let others = types.split_off(MAX_SKIPPED_TYPES);
+    let mut short: Skipped = types.into_iter().collect();
+    let sum = short.entry(OTHER_TYPES.to_string()).or_default();
+    for (code, count) in others.into_iter().flat_map(|(_, reasons)| reasons) {
+        *sum.entry(code).or_default() += count;
+    }
+    short
+}
+
+fn record_event(
+    pass: &Pass<'_>,
+    report: &PassReport,
+    rule_set: [u8; 32],
+    host: &mut dyn Host,
+) -> Result<Admitted, Error> {
+    let committed = &report.committed;
+    let (first, last) = (committed.first_seq, committed.last_seq);
+    let data = Members::new()
+        .text("rule_version", committed.rule_version)
+        .text("rule_set_sha256", &hex::encode(&rule_set))
+        .text("first_processed_event_id", &pass.view().event_ref(first)?.to_string())
+        .text("last_processed_event_id", &pass.view().event_ref(last)?.to_string())
+        .raw("first_seq", first)
+        .raw("last_seq", last)
+        .raw("events_processed", report.events_processed)
+        .raw("events_skipped", report.events_skipped)
+        .raw("skipped", skipped_json(&report.skipped))
+        .raw("rows_touched", committed.rows_touched)
+        .text("trigger", committed.trigger.name())
+        .finish();
+    let version = committed.rule_version;
+    let event = Members::new()
+        .text("id", &format!("pass:{version}:{first}-{last}"))
+        .text("source", HOUSE_SOURCE)
+        .text("type", "consolidation_run")
+        .text("time", &host.now().to_string())
+        .raw("data", data)
+        .finish();
+    admit(event.as_bytes(), Origin::House, || host.salt())
+        .map_err(|refusal| Error::Damaged(format!("pass record: {refusal}")))
+}
+
+/// Counts by type and reason, as they stand in a pass record.
+fn skipped_json(skipped: &Skipped) -> String {
+    let reasons = |reasons: &BTreeMap<&str, u64>| {
+        let add = |members: Members, (code, n): (&&str, &u64)| members.raw(*code, n);
+        reasons.iter().fold(Members::new(), add).finish()
+    };
+    let add = |members: Members, (name, counts)| members.raw(name, reasons(counts));
+    skipped.iter().map(|(name, counts)| (name.as_str(), counts)).fold(Members::new(), add).finish()
+}

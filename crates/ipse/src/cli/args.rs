@@ -1,0 +1,245 @@
+//! Arguments as they are typed. The doc comments are the help texts.
+
+use clap::{Args as ClapArgs, Parser, Subcommand, ValueEnum};
+use std::path::PathBuf;
+
+/// Memory for long-running agents that learn without becoming someone else
+///
+/// An agent's identity is the SHA-256 of a seven-field manifest. What it lives through goes into an
+/// append-only log of events; what it knows is facts, a deterministic function of that log, outside
+/// the hash. So it learns, and stays the very same one.
+///
+/// Start with `ipse demo`.
+#[derive(Parser, Debug)]
+#[command(name = "ipse", version, propagate_version = true, disable_help_subcommand = true)]
+pub(crate) struct Args {
+    /// The store: a file that `ipse init` makes
+    #[arg(long, global = true, env = "IPSE_STORE", default_value = "ipse.db", value_name = "PATH")]
+    pub(crate) store: PathBuf,
+
+    /// The identity, or the first digits of it; not needed while a store has one
+    #[arg(long, global = true, value_name = "PREFIX")]
+    pub(crate) identity: Option<String>,
+
+    /// Answer in JSON, for programs
+    #[arg(long, global = true)]
+    pub(crate) json: bool,
+
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+#[derive(Subcommand, Debug)]
+pub(crate) enum Command {
+    /// Show a week of learning, end to end, in a temporary store
+    ///
+    /// Fifteen grasps of a glass cup, one pass, the fact it yields, the events behind it, and the
+    /// identity before and after: byte-equal.
+    Demo,
+
+    /// Write a manifest template
+    #[command(subcommand_required = true)]
+    Manifest {
+        #[command(subcommand)]
+        action: ManifestAction,
+    },
+
+    /// Create or open the store, register a manifest, print the identity
+    ///
+    /// A manifest that is there already stays as it is. A changed manifest is another identity with
+    /// a log of its own, never a silent move.
+    ///
+    /// Example: ipse init --manifest agent.toml
+    Init {
+        /// The manifest, TOML or JSON; `ipse manifest new` prints a template
+        #[arg(long, value_name = "FILE")]
+        manifest: PathBuf,
+    },
+
+    /// Show who this is: manifest, identity, and that it has not changed
+    ///
+    /// The identity is computed anew from the stored manifest and compared with the one it was
+    /// registered under; exit 1 if they differ.
+    ///
+    /// Example: ipse identity --canonical | sha256sum
+    Identity {
+        /// Print exactly the bytes whose SHA-256 is the identity, and nothing else
+        #[arg(long, conflicts_with = "json")]
+        canonical: bool,
+    },
+
+    /// Append one event from flags, and renew the facts
+    ///
+    /// Example: ipse record --skill manipulation.grasp --target glass_cup --env ward3 --param
+    /// force_n=25 --success
+    Record(RecordArgs),
+
+    /// Append events from a JSON Lines file, and renew the facts
+    ///
+    /// One CloudEvents object a line: id, source, type (or kind), time, data. Good lines are stored,
+    /// bad ones are listed with their line number, field and rule. Sending a file again is safe:
+    /// what is there already counts as a duplicate. One pass follows at the end.
+    ///
+    /// Exit 1 if a line was refused or in conflict with an event in the log.
+    ///
+    /// Example: zcat week.jsonl.gz | ipse import -
+    Import {
+        /// The file, plain or gzip; - for standard input
+        file: PathBuf,
+        /// Store the events but leave the facts as they are
+        #[arg(long)]
+        no_consolidate: bool,
+    },
+
+    /// Fold new events into the facts: one pass, or "nothing new"
+    Consolidate,
+
+    /// Show what the agent knows
+    ///
+    /// Facts by confidence, the best first. A filter leaves out kinds of facts whose key has no such
+    /// part. The grounding format is one line per fact for a planner's prompt; its bytes change only
+    /// when a fact in it changes, so that a prompt cache keeps it.
+    ///
+    /// Example: ipse facts --skill manipulation.grasp --format grounding
+    Facts(FactsArgs),
+
+    /// Print the canonical bytes of all facts
+    ///
+    /// The same events give the same bytes, in any order, on any machine. Example: ipse snapshot |
+    /// sha256sum
+    Snapshot,
+
+    /// List the events, oldest first
+    Log(ListArgs),
+
+    /// List the passes: what each covered and touched, and what fed no fact
+    Passes(ListArgs),
+
+    /// Recompute all facts from the log and compare; never repairs
+    ///
+    /// Exit 1 if a single byte differs.
+    Rebuild,
+
+    /// Print the reference of this command line
+    #[command(hide = true)]
+    Reference,
+}
+
+#[derive(Subcommand, Debug)]
+pub(crate) enum ManifestAction {
+    /// Print a commented template
+    ///
+    /// Example: ipse manifest new > agent.toml
+    New,
+}
+
+#[derive(ClapArgs, Debug)]
+pub(crate) struct RecordArgs {
+    /// What kind of event it is
+    #[arg(long = "type", default_value = "execution_result", value_name = "TYPE")]
+    pub(crate) event_type: String,
+    /// The skill that was tried
+    #[arg(long, value_name = "SKILL_ID")]
+    pub(crate) skill: Option<String>,
+    /// The class of the object it was tried on
+    #[arg(long, value_name = "TARGET_CLASS")]
+    pub(crate) target: Option<String>,
+    /// The environment it was tried in
+    #[arg(long, value_name = "ENVIRONMENT")]
+    pub(crate) env: Option<String>,
+    /// The zone it happened in
+    #[arg(long)]
+    pub(crate) zone: Option<String>,
+    /// A parameter it was tried with; may be given several times
+    #[arg(long, value_name = "NAME=NUMBER")]
+    pub(crate) param: Vec<String>,
+    /// Why it failed
+    #[arg(long, value_name = "REASON")]
+    pub(crate) reason: Option<String>,
+    #[command(flatten)]
+    pub(crate) outcome: OutcomeArgs,
+    /// The event's id within its source; made up if absent
+    #[arg(long)]
+    pub(crate) id: Option<String>,
+    /// Who reports it
+    #[arg(long, default_value = "cli")]
+    pub(crate) source: String,
+    /// When it happened, RFC 3339; now if absent
+    #[arg(long)]
+    pub(crate) time: Option<String>,
+    /// Store the event but leave the facts as they are
+    #[arg(long)]
+    pub(crate) no_consolidate: bool,
+}
+
+#[derive(ClapArgs, Debug)]
+#[group(multiple = false)]
+pub(crate) struct OutcomeArgs {
+    /// It worked
+    #[arg(long)]
+    pub(crate) success: bool,
+    /// It did not
+    #[arg(long)]
+    pub(crate) failed: bool,
+    /// It ended so; only success and failed count for a rate
+    #[arg(long, value_enum)]
+    pub(crate) outcome: Option<OutcomeWord>,
+}
+
+#[derive(ValueEnum, Clone, Copy, Debug)]
+pub(crate) enum OutcomeWord {
+    Success,
+    Failed,
+    Denied,
+    Interrupted,
+    Canceled,
+    Unknown,
+}
+
+#[derive(ClapArgs, Debug)]
+pub(crate) struct FactsArgs {
+    /// Only facts about this skill
+    #[arg(long, value_name = "SKILL_ID")]
+    pub(crate) skill: Option<String>,
+    /// Only facts about this class of objects
+    #[arg(long, value_name = "TARGET_CLASS")]
+    pub(crate) target: Option<String>,
+    /// Only facts about this environment (patterns of failure have none and stay)
+    #[arg(long, value_name = "ENVIRONMENT")]
+    pub(crate) env: Option<String>,
+    /// Only facts about this zone
+    #[arg(long)]
+    pub(crate) zone: Option<String>,
+    /// Only facts of this kind
+    #[arg(long, value_enum)]
+    pub(crate) kind: Option<KindWord>,
+    /// At most so many, the most confident ones
+    #[arg(long, value_name = "N")]
+    pub(crate) limit: Option<usize>,
+    /// How to print them
+    #[arg(long, value_enum, default_value_t = Format::Table)]
+    pub(crate) format: Format,
+}
+
+#[derive(ValueEnum, Clone, Copy, Debug)]
+#[value(rename_all = "snake_case")]
+pub(crate) enum KindWord {
+    SkillSuccessRate,
+    InteractionPattern,
+    ZoneRisk,
+    ObjectProperty,
+}
+
+#[derive(ValueEnum, Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Format {
+    Table,
+    Json,
+    Grounding,
+}
+
+#[derive(ClapArgs, Debug)]
+pub(crate) struct ListArgs {
+    /// Only the newest so many
+    #[arg(long, value_name = "N")]
+    pub(crate) limit: Option<u64>,
+}

@@ -1,0 +1,44 @@
+//! Which command runs what.
+
+use super::args::{Command, Format, ManifestAction};
+use super::context::Context;
+use super::terminal::Terminal;
+use super::{Exit, demo, import, init, manifest_file, reading, record, reference, writing};
+
+pub(crate) fn run(
+    command: Command,
+    context: &Context,
+    terminal: &mut Terminal<'_>,
+) -> anyhow::Result<Exit> {
+    if command.needs_store() {
+        context.check_store_name()?;
+    }
+    match command {
+        Command::Demo => demo::run(terminal),
+        Command::Manifest { action: ManifestAction::New } => {
+            terminal.out.write_all(manifest_file::template(context.now()).as_bytes())?;
+            Ok(Exit::Fine)
+        }
+        Command::Reference => {
+            terminal.out.write_all(reference().as_bytes())?;
+            Ok(Exit::Fine)
+        }
+        Command::Init { manifest } => init::init(context, terminal, &manifest),
+        Command::Identity { canonical } => init::identity(context, terminal, canonical),
+        Command::Record(args) => record::run(context, terminal, args),
+        Command::Import { file, no_consolidate } => {
+            import::run(context, terminal, &file, no_consolidate)
+        }
+        Command::Consolidate => writing::consolidate(context, terminal),
+        Command::Facts(mut args) => {
+            if context.json {
+                args.format = Format::Json;
+            }
+            reading::facts(context, terminal, args)
+        }
+        Command::Snapshot => reading::snapshot(context, terminal),
+        Command::Log(args) => reading::log(context, terminal, args.limit),
+        Command::Passes(args) => reading::passes(context, terminal, args.limit),
+        Command::Rebuild => reading::rebuild(context, terminal),
+    }
+}

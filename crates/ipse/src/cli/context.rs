@@ -1,0 +1,130 @@
+//! What every command shares: the store, the identity, and hints that go with errors.
+
+use super::args::Args;
+use anyhow::{Context as _, bail};
+use ipse::SystemHost;
+use ipse_consolidate::V1;
+use ipse_core::{Identity, Time};
+use ipse_engine::{Host, Log};
+use ipse_store::Error as StoreError;
+use ipse_store::sqlite::Reader;
+use std::path::PathBuf;
+
+/// Fewer digits of an identity than these are too easily somebody else's.
+const MIN_PREFIX: usize = 4;
+
+pub(crate) struct Context {
+    pub(crate) store: PathBuf,
+    prefix: Option<String>,
+    pub(crate) json: bool,
+}
+
+impl Context {
+    pub(crate) fn new(args: &Args) -> Self {
+        Context { store: args.store.clone(), prefix: args.identity.clone(), json: args.json }
+    }
+
+    /// A context on one store, without arguments.
+    pub(crate) fn on(store: PathBuf) -> Self {
+        Context { store, prefix: None, json: false }
+    }
+
+    pub(crate) fn now(&self) -> Time {
+        SystemHost::new().now()
+    }
+
+    /// The name must be a file's: PostgreSQL is not there yet.
+    pub(crate) fn check_store_name(&self) -> anyhow::Result<()> {
+        let name = self.store.to_string_lossy();
+        if name.starts_with("postgres://") || name.starts_with("postgresql://") {
+            bail!("this ipse stores in files; PostgreSQL is not supported yet");
+        }
+        if name.is_empty() {
+            bail!("the store's path is empty");
+        }
+        Ok(())
+    }
+
+    /// The store for reading, and whose log is meant.
+    pub(crate) fn read(&self) -> anyhow::Result<(Reader, Identity)> {
+        let reader = Reader::open(&self.store)?;
+        let identity = self.choose(&reader)?;
+        Ok((reader, identity))
+    }
+
+    /// The log for writing.
+    pub(crate) fn write(&self) -> anyhow::Result<Log<V1>> {
+        let identity = match Reader::open(&self.store) {
+            Ok(reader) => self.choose(&reader)?,
+            // An older schema is brought up to date by opening it for writing.
+            Err(StoreError::Older { .. }) => {
+                ipse_store::sqlite::create(&self.store)?;
+                self.choose(&Reader::open(&self.store)?)?
+            }
+            Err(error) => return Err(error.into()),
+        };
+        let host = Box::new(SystemHost::new());
+        Ok(Log::open(&self.store, identity, V1, host)?)
+    }
+
+    fn choose(&self, reader: &Reader) -> anyhow::Result<Identity> {
+        let known: Vec<String> = reader.manifests()?.into_iter().map(|(hash, _)| hash).collect();
+        let prefix = self.prefix.as_deref().unwrap_or("").to_ascii_lowercase();
+        if self.prefix.is_some() && prefix.len() < MIN_PREFIX {
+            bail!("--identity needs at least {MIN_PREFIX} digits");
+        }
+        let found: Vec<&String> = known.iter().filter(|hash| hash.starts_with(&prefix)).collect();
+        match found.as_slice() {
+            [one] => Identity::parse(one).context("the store is damaged: an identity is no hash"),
+            [] if known.is_empty() => bail!("no identity is registered in this store"),
+            [] => bail!("no identity here begins with {prefix}; there are:\n{}", known.join("\n")),
+            _ if self.prefix.is_none() => bail!(
+                "this store holds several identities; say which with --identity PREFIX:\n{}",
+                known.join("\n")
+            ),
+            many => {
+                let many: Vec<&str> = many.iter().map(|hash| hash.as_str()).collect();
+                bail!("several identities begin with {prefix}:\n{}", many.join("\n"))
+            }
+        }
+    }
+
+    /// What to do about an error.
+    pub(crate) fn hint(&self, error: &anyhow::Error) -> Option<String> {
+        let store = self.store.display();
+        let error = error.chain().find_map(|cause| {
+            let engine = cause.downcast_ref::<ipse_engine::Error>();
+            match engine {
+                Some(ipse_engine::Error::Store(error)) => Some(error),
+                _ => cause.downcast_ref::<StoreError>(),
+            }
+        })?;
+        Some(match error {
+            StoreError::NotFound(_) => format!(
+                "make one: ipse --store {store} init --manifest agent.toml \
+                 (ipse manifest new prints a template)"
+            ),
+            StoreError::Foreign(_) => {
+                "name another path with --store; ipse never touches a file it did not make".into()
+            }
+            StoreError::Newer { .. } => "open it with the ipse that wrote it, or a newer one".into(),
+            StoreError::Older { .. } => {
+                "any command that writes brings it up to date, such as: ipse consolidate".into()
+            }
+            StoreError::Busy(_) => {
+                "wait until it has finished, or end it; nothing was changed here".into()
+            }
+            StoreError::ReadOnly => format!(
+                "let this user write {store} and its directory; reading commands work as it is"
+            ),
+            StoreError::Full => {
+                "free some space and run the same command again; nothing was half written".into()
+            }
+            StoreError::Corrupt(_) => {
+                "copy the file away before anything else; ipse rebuild compares facts and log"
+                    .into()
+            }
+            _ => return None,
+        })
+    }
+}

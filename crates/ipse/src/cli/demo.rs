@@ -1,0 +1,145 @@
+//! `demo`: the paper's glass-cup week, through the real store, on one screen.
+
+use super::Exit;
+use super::context::Context;
+use super::terminal::Terminal;
+use super::writing::pass_words;
+use anyhow::{Context as _, ensure};
+use ipse::{Filter, Manifest};
+use ipse_core::json::Members;
+use ipse_core::{Admitted, Identity, sha256};
+use ipse_door::{Origin, admit};
+use ipse_engine::grounding::{body, grounding, two_decimals};
+use ipse_engine::{Log, Then, Trigger};
+use ipse_store::sqlite::{Reader, create};
+use std::path::Path;
+
+const SKILL: &str = "manipulation.grasp";
+const TARGET: &str = "glass_cup";
+
+pub(crate) fn run(terminal: &mut Terminal<'_>) -> anyhow::Result<Exit> {
+    let directory = tempfile::tempdir().context("could not make a temporary directory")?;
+    let context = Context::on(directory.path().join("demo.db"));
+    let before = create(&context.store)?.register(&manifest()?.canonical())?.identity;
+    writeln!(terminal.out, "One week with a glass cup, in a temporary store.\n")?;
+    writeln!(terminal.out, "identity  {before}")?;
+
+    let mut log = context.write()?;
+    let done = log.append(&week()?, Then::Nothing)?;
+    writeln!(
+        terminal.out,
+        "lived     {} grasps: 3 at 15 N slipped, 12 at 25 N held",
+        done.appended.len()
+    )?;
+    let pass = log.consolidate(Trigger::Manual)?;
+    writeln!(terminal.out, "learned   {}\n", pass_words(pass.as_ref()))?;
+    show_fact(terminal, &context.store, &before)?;
+    show_evidence(terminal, &context.store, &before)?;
+    finish(terminal, &context.store, &mut log, &before)
+}
+
+fn manifest() -> anyhow::Result<Manifest> {
+    let value = |field: &str| match field {
+        "agent_id" => "ward-robot-01".to_string(),
+        "operator" => "St. Example Hospital".to_string(),
+        "embodiment" => "two-arm-mobile/rev-c".to_string(),
+        "commissioned_at" => "2026-04-20T08:00:00Z".to_string(),
+        file => ipse_core::hex::encode(&sha256(&[file.as_bytes()])),
+    };
+    Ok(Manifest::new(|field| Some(value(field)))?)
+}
+
+/// Fifteen attempts, two a day.
+fn week() -> anyhow::Result<Vec<Admitted>> {
+    (0..15).map(attempt).collect()
+}
+
+fn attempt(number: u32) -> anyhow::Result<Admitted> {
+    let slipped = number < 3;
+    let reason = slipped.then(|| ipse_core::json::quoted("slip"));
+    let force = Members::new().raw("force_n", if slipped { 15 } else { 25 }).finish();
+    let data = Members::new()
+        .text("skill_id", SKILL)
+        .text("target_class", TARGET)
+        .text("environment", "sim_relaxed")
+        .raw("params", force)
+        .raw("success", !slipped)
+        .optional("failure_reason", reason)
+        .finish();
+    let (day, hour) = (20 + number / 2, 9 + 6 * (number % 2));
+    let event = Members::new()
+        .text("id", &format!("grasp-{:02}", number + 1))
+        .text("source", "robot-7")
+        .text("type", "execution_result")
+        .text("time", &format!("2026-04-{day}T{hour:02}:00:00Z"))
+        .raw("data", data)
+        .finish();
+    let mut salt = [0; 16];
+    getrandom::fill(&mut salt).context("the system has no randomness to give")?;
+    Ok(admit(event.as_bytes(), Origin::Producer, || salt)?)
+}
+
+fn show_fact(
+    terminal: &mut Terminal<'_>,
+    store: &Path,
+    identity: &Identity,
+) -> anyhow::Result<()> {
+    let reader = Reader::open(store)?;
+    let facts = reader.view(identity)?.view().facts()?;
+    let filter = Filter {
+        skill: Some(SKILL.to_string()),
+        kind: Some(ipse::FactKind::SkillSuccessRate),
+        ..Filter::default()
+    };
+    let facts = filter.choose(facts)?;
+    let fact = facts.first().context("BUG: the pass made no fact")?;
+    let (confidence, n) = (two_decimals(fact.confidence), fact.n_observations);
+    writeln!(terminal.out, "the fact  {}", fact.fact.key.text())?;
+    writeln!(terminal.out, "          {}", body(fact))?;
+    writeln!(terminal.out, "          confidence {confidence}, {n} observations\n")?;
+    writeln!(terminal.out, "what a planner reads, ready for its prompt:")?;
+    for line in grounding(identity, "v1", &facts).lines() {
+        writeln!(terminal.out, "  {line}")?;
+    }
+    Ok(())
+}
+
+fn show_evidence(
+    terminal: &mut Terminal<'_>,
+    store: &Path,
+    identity: &Identity,
+) -> anyhow::Result<()> {
+    writeln!(terminal.out, "\nthe events behind it, first and last:")?;
+    let reader = Reader::open(store)?;
+    let snapshot = reader.view(identity)?;
+    for seq in [1, 15] {
+        let event = snapshot.view().stored(ipse::Seq(seq))?.context("BUG: an event is missing")?;
+        let (time, event_ref) = (event.time, event.event_ref);
+        writeln!(terminal.out, "  seq {seq:<3} {time}  {event_ref}")?;
+    }
+    Ok(())
+}
+
+fn finish(
+    terminal: &mut Terminal<'_>,
+    store: &Path,
+    log: &mut Log,
+    before: &Identity,
+) -> anyhow::Result<Exit> {
+    let again = log.consolidate(Trigger::Manual)?;
+    ensure!(again.is_none(), "BUG: a second pass found something new");
+    writeln!(terminal.out, "\na second pass: {}, nothing written", pass_words(None))?;
+    let stored = Reader::open(store)?.manifests()?;
+    let after = Manifest::from_canonical(stored[0].1.as_bytes())?.identity();
+    ensure!(after == *before, "BUG: the identity moved");
+    writeln!(terminal.out, "identity  {after}  byte-equal\n")?;
+    writeln!(terminal.out, "try next:")?;
+    for command in [
+        "ipse manifest new > agent.toml && ipse init --manifest agent.toml",
+        "ipse record --skill grasp --target cup --param force_n=25 --success",
+        "ipse import week.jsonl && ipse facts",
+    ] {
+        writeln!(terminal.out, "  {command}")?;
+    }
+    Ok(Exit::Fine)
+}

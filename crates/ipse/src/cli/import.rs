@@ -1,0 +1,270 @@
+//! `import`: a file of events, in durable batches, the door on one thread and the log on another.
+//!
+//! **Invariants:** a batch that is reported durable is durable; a refused line stores nothing and
+//! stops nothing; a broken end of the input keeps the good lines before it.
+
+use super::Exit;
+use super::context::Context;
+use super::lines::{Line, Lines};
+use super::record::conflict;
+use super::terminal::Terminal;
+use super::writing::pass_words;
+use anyhow::{Context as _, bail};
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use ipse::SystemHost;
+use ipse_core::Admitted;
+use ipse_core::json::Members;
+use ipse_door::{Origin, Refusal, Rule, admit};
+use ipse_engine::{Host, Log, PassReport, Then, Trigger};
+use ipse_store::Appended;
+use std::fs::File;
+use std::io::Read;
+use std::path::Path;
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::time::{Duration, Instant};
+
+/// Events that become durable together: one sync to the disk pays for all of them.
+const BATCH: usize = 1000;
+/// Batches that the door may be ahead of the log.
+const AHEAD: usize = 4;
+/// Refusals listed in the JSON answer; the others are counted.
+const MAX_LISTED: usize = 1000;
+/// Refusals told on standard error; the others are counted.
+const MAX_TOLD: u64 = 20;
+/// A bar appears on work that takes longer than this.
+const BAR_AFTER: Duration = Duration::from_secs(1);
+
+/// Lines that went through the door together.
+#[derive(Default)]
+struct Parcel {
+    events: Vec<Admitted>,
+    /// The line of each event.
+    lines: Vec<u64>,
+    refusals: Vec<(u64, Refusal)>,
+    last_line: u64,
+}
+
+#[derive(Default)]
+struct Report {
+    appended: u64,
+    duplicates: u64,
+    conflicts: u64,
+    refused: u64,
+    listed: Vec<(u64, Refusal)>,
+    told: u64,
+    pass: Option<PassReport>,
+}
+
+pub(crate) fn run(
+    context: &Context,
+    terminal: &mut Terminal<'_>,
+    file: &Path,
+    no_consolidate: bool,
+) -> anyhow::Result<Exit> {
+    // The input is opened first: a mistyped name must not touch the store.
+    let (input, size) = open(file)?;
+    let mut log = context.write()?;
+    let bar = Bar::new(size, terminal.watched);
+    let mut report = Report::default();
+    std::thread::scope(|scope| {
+        let (sender, parcels) = sync_channel(AHEAD);
+        let input = bar.bar.wrap_read(input);
+        let door = scope.spawn(move || through_the_door(input, &sender));
+        let stored = store_all(&mut log, &parcels, &mut report, &bar, terminal);
+        // If storing failed, the door must not wait for a place in the queue.
+        drop(parcels);
+        let read = door.join().expect("BUG: the door panicked");
+        stored.and(read.context("could not read the events"))
+    })?;
+    if !no_consolidate {
+        report.pass = log
+            .consolidate(Trigger::Manual)
+            .context("the events are stored, but the pass failed")?;
+    }
+    bar.bar.finish_and_clear();
+    report.tell(context, terminal, no_consolidate)?;
+    Ok(Exit::fine_if(report.refused + report.conflicts == 0))
+}
+
+fn open(file: &Path) -> anyhow::Result<(Box<dyn Read + Send>, u64)> {
+    if file == Path::new("-") {
+        return Ok((Box::new(std::io::stdin()), 0));
+    }
+    let name = file.display();
+    let opened = File::open(file).with_context(|| format!("could not open {name}"))?;
+    let metadata = opened.metadata().with_context(|| format!("could not open {name}"))?;
+    if metadata.is_dir() {
+        bail!("{name} is a directory; import takes one JSON Lines file, or - for standard input");
+    }
+    Ok((Box::new(opened), metadata.len()))
+}
+
+/// Reads, checks and parcels lines until the input ends or nobody takes them any more.
+fn through_the_door(input: impl Read, parcels: &SyncSender<Parcel>) -> std::io::Result<()> {
+    let mut host = SystemHost::new();
+    let mut parcel = Parcel::default();
+    for (number, line) in (1..).zip(Lines::new(input)?) {
+        parcel.last_line = number;
+        let admitted = match line {
+            Line::Whole(line) if line.trim_ascii().is_empty() => continue,
+            Line::Whole(line) => admit(&line, Origin::Producer, || host.salt()),
+            Line::TooLong(length) => Err(ipse_door::too_large("as sent", length)),
+            Line::Broken(error) => Err(truncated(&error)),
+        };
+        match admitted {
+            Ok(event) => {
+                parcel.events.push(event);
+                parcel.lines.push(number);
+            }
+            Err(refusal) => parcel.refusals.push((number, refusal)),
+        }
+        if parcel.events.len() + parcel.refusals.len() >= BATCH
+            && parcels.send(std::mem::take(&mut parcel)).is_err()
+        {
+            return Ok(());
+        }
+    }
+    // Whoever took the parcels may have failed; it says why itself.
+    let _ = parcels.send(parcel);
+    Ok(())
+}
+
+fn truncated(error: &std::io::Error) -> Refusal {
+    let message = format!("the input is broken here, later lines are lost: {error}");
+    Refusal::new("", Rule::Truncated, &message)
+}
+
+fn store_all(
+    log: &mut Log,
+    parcels: &Receiver<Parcel>,
+    report: &mut Report,
+    bar: &Bar,
+    terminal: &mut Terminal<'_>,
+) -> anyhow::Result<()> {
+    let mut durable = 0;
+    for parcel in parcels {
+        let done = log
+            .append(&parcel.events, Then::Nothing)
+            .with_context(|| format!("events are durable up to line {durable} only"))?;
+        durable = parcel.last_line;
+        bar.durable(durable);
+        let had_events = !parcel.events.is_empty();
+        report.add(parcel, &done.appended, terminal)?;
+        if had_events && !terminal.watched {
+            let Report { appended, duplicates, .. } = report;
+            writeln!(
+                terminal.err,
+                "durable up to line {durable}: {appended} appended, {duplicates} duplicates"
+            )?;
+        }
+    }
+    Ok(())
+}
+
+impl Report {
+    fn add(
+        &mut self,
+        parcel: Parcel,
+        appended: &[Appended],
+        terminal: &mut Terminal<'_>,
+    ) -> anyhow::Result<()> {
+        let mut refusals = parcel.refusals;
+        self.refused += refusals.len() as u64;
+        for (line, appended) in parcel.lines.into_iter().zip(appended) {
+            match appended {
+                Appended::New(_) => self.appended += 1,
+                Appended::Duplicate(_) => self.duplicates += 1,
+                Appended::Conflict(seq) => {
+                    self.conflicts += 1;
+                    refusals.push((line, conflict(*seq)));
+                }
+            }
+        }
+        refusals.sort_by_key(|(line, _)| *line);
+        for (line, refusal) in refusals {
+            self.told += 1;
+            if self.told <= MAX_TOLD {
+                writeln!(terminal.err, "line {line}: {refusal}")?;
+            }
+            if self.listed.len() < MAX_LISTED {
+                self.listed.push((line, refusal));
+            }
+        }
+        Ok(())
+    }
+
+    fn tell(
+        &self,
+        context: &Context,
+        terminal: &mut Terminal<'_>,
+        no_consolidate: bool,
+    ) -> anyhow::Result<()> {
+        if self.told > MAX_TOLD {
+            writeln!(terminal.err, "… and {} more such lines", self.told - MAX_TOLD)?;
+        }
+        let Report { appended, duplicates, conflicts, refused, .. } = self;
+        if appended + duplicates + conflicts + refused == 0 {
+            writeln!(terminal.err, "note: there was no event in the input")?;
+        }
+        if context.json {
+            return Ok(terminal.json(&self.json())?);
+        }
+        writeln!(
+            terminal.out,
+            "{appended} appended, {duplicates} duplicates, {conflicts} conflicts, {refused} refused"
+        )?;
+        if !no_consolidate {
+            writeln!(terminal.out, "{}", pass_words(self.pass.as_ref()))?;
+        }
+        Ok(())
+    }
+
+    fn json(&self) -> String {
+        let refusal = |(line, refusal): &(u64, Refusal)| {
+            Members::new()
+                .raw("line", line)
+                .text("field", &refusal.field)
+                .text("rule", refusal.rule.code())
+                .finish()
+        };
+        let refusals: Vec<String> = self.listed.iter().map(refusal).collect();
+        Members::new()
+            .raw("appended", self.appended)
+            .raw("duplicates", self.duplicates)
+            .raw("conflicts", self.conflicts)
+            .raw("refused", self.refused)
+            .raw("passes", u64::from(self.pass.is_some()))
+            .raw("refusals", format!("[{}]", refusals.join(",")))
+            .raw("refusals_omitted", self.told - self.listed.len() as u64)
+            .finish()
+    }
+}
+
+/// A progress bar that shows itself only to a person, and only on long work.
+struct Bar {
+    bar: ProgressBar,
+    watched: bool,
+    started: Instant,
+}
+
+impl Bar {
+    fn new(size: u64, watched: bool) -> Self {
+        let bar = match size {
+            0 => ProgressBar::no_length(),
+            size => ProgressBar::new(size),
+        };
+        bar.set_draw_target(ProgressDrawTarget::hidden());
+        let template = "{bar:30} {binary_bytes}/{binary_total_bytes} {eta} left, {msg}";
+        if let Ok(style) = ProgressStyle::with_template(template) {
+            bar.set_style(style);
+        }
+        Bar { bar, watched, started: Instant::now() }
+    }
+
+    fn durable(&self, line: u64) {
+        self.bar.set_message(format!("durable up to line {line}"));
+        if self.watched && self.bar.is_hidden() && self.started.elapsed() > BAR_AFTER {
+            self.bar.set_draw_target(ProgressDrawTarget::stderr());
+        }
+    }
+}

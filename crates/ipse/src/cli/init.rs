@@ -1,0 +1,118 @@
+//! `init` and `identity`: who the agent is.
+
+use super::Exit;
+use super::context::Context;
+use super::manifest_file;
+use super::terminal::{Terminal, counted};
+use ipse_core::json::Members;
+use ipse_core::{Identity, sha256};
+use ipse_manifest::{FIELDS, Manifest};
+use ipse_store::sqlite::{Reader, create};
+use std::path::Path;
+
+pub(crate) fn init(
+    context: &Context,
+    terminal: &mut Terminal<'_>,
+    file: &Path,
+) -> anyhow::Result<Exit> {
+    // The manifest is read first: a bad one must not leave an empty store behind.
+    let manifest = manifest_file::read(file)?;
+    let registered = create(&context.store)?.register(&manifest.canonical())?;
+    if context.json {
+        let json = Members::new()
+            .text("identity_hash", &registered.identity.to_string())
+            .raw("created", registered.created)
+            .finish();
+        terminal.json(&json)?;
+    } else {
+        writeln!(terminal.out, "{}", registered.identity)?;
+    }
+    let store = context.store.display();
+    let words = if registered.created { "registered in" } else { "was already registered in" };
+    writeln!(terminal.err, "this identity {words} {store}")?;
+    let others = Reader::open(&context.store)?.manifests()?.len() - 1;
+    if registered.created && others > 0 {
+        writeln!(
+            terminal.err,
+            "note: {store} holds {others} more; this manifest is another identity with its own log"
+        )?;
+    }
+    Ok(Exit::Fine)
+}
+
+pub(crate) fn identity(
+    context: &Context,
+    terminal: &mut Terminal<'_>,
+    canonical: bool,
+) -> anyhow::Result<Exit> {
+    let (reader, identity) = context.read()?;
+    let stored = stored_manifest(&reader, &identity)?;
+    if canonical {
+        terminal.out.write_all(stored.as_bytes())?;
+        return Ok(Exit::Fine);
+    }
+    let standing = Standing::of(&reader, &identity, &stored)?;
+    if context.json {
+        terminal.json(&standing.json(&identity, &stored))?;
+    } else {
+        standing.print(terminal, &identity, &stored)?;
+    }
+    Ok(Exit::fine_if(standing.unchanged))
+}
+
+fn stored_manifest(reader: &Reader, identity: &Identity) -> anyhow::Result<String> {
+    let wanted = identity.to_string();
+    let found = reader.manifests()?.into_iter().find(|(hash, _)| *hash == wanted);
+    Ok(found.map(|(_, canonical)| canonical).unwrap_or_default())
+}
+
+struct Standing {
+    events: u64,
+    passes: u64,
+    unchanged: bool,
+}
+
+impl Standing {
+    fn of(reader: &Reader, identity: &Identity, stored: &str) -> anyhow::Result<Self> {
+        let snapshot = reader.view(identity)?;
+        let view = snapshot.view();
+        let passes = view.pass_count()?;
+        let manifest = Manifest::from_canonical(stored.as_bytes());
+        let unchanged = manifest.is_ok_and(|manifest| manifest.identity() == *identity);
+        Ok(Standing { events: view.head()?.0 - passes, passes, unchanged })
+    }
+
+    fn json(&self, identity: &Identity, stored: &str) -> String {
+        let parsed = Manifest::from_canonical(stored.as_bytes()).is_ok();
+        Members::new()
+            .text("identity_hash", &identity.to_string())
+            .raw("manifest", if parsed { stored } else { "null" })
+            .raw("events", self.events)
+            .raw("passes", self.passes)
+            .raw("unchanged", self.unchanged)
+            .finish()
+    }
+
+    fn print(
+        &self,
+        terminal: &mut Terminal<'_>,
+        identity: &Identity,
+        stored: &str,
+    ) -> anyhow::Result<()> {
+        writeln!(terminal.out, "identity           {identity}")?;
+        let value = ipse_core::json_parse::parse(stored.as_bytes(), 1).ok();
+        for field in FIELDS {
+            let text = value.as_ref().and_then(|value| value.as_object()?.get(field)?.as_text());
+            writeln!(terminal.out, "{field:<18} {}", text.unwrap_or("(cannot be read)"))?;
+        }
+        let (events, passes) = (counted(self.events, "event"), counted(self.passes, "pass"));
+        writeln!(terminal.out, "since then         {events}, {passes}")?;
+        if self.unchanged {
+            writeln!(terminal.out, "the identity is    unchanged")?;
+        } else {
+            let now = Identity(sha256(&[stored.as_bytes()]));
+            writeln!(terminal.out, "the identity is    CHANGED: the stored manifest gives {now}")?;
+        }
+        Ok(())
+    }
+}

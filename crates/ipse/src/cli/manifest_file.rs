@@ -1,0 +1,117 @@
+//! Manifest files: TOML or JSON, hashes given or taken from named files.
+//!
+//! **Invariants:** every error names file and field; a hash and a file for it together are an error,
+//! so that there is never a doubt which of them is hashed.
+
+use anyhow::{Context as _, anyhow, bail};
+use ipse::Manifest;
+use ipse_core::json::Value;
+use ipse_core::{Time, hex, json_parse, sha256};
+use std::collections::BTreeMap;
+use std::path::Path;
+
+/// Files that may be named instead of a hash: the name, and the field that it fills.
+const FILES: [(&str, &str); 3] = [
+    ("policy", "policy_hash"),
+    ("ecm_registry", "ecm_registry_hash"),
+    ("temperament", "temperament_hash"),
+];
+
+/// The largest manifest file: seven short fields and comments.
+const MAX_MANIFEST_BYTES: u64 = 1 << 20;
+
+/// A manifest to start from. It can be registered as it stands.
+pub(crate) fn template(now: Time) -> String {
+    let empty = hex::encode(&sha256(&[]));
+    format!(
+        r#"# Who this agent is. The SHA-256 of these seven fields is its identity: change one
+# and it is another agent, with a log of its own. What the agent learns is not here.
+
+# What you call it.
+agent_id = "my-agent-01"
+
+# Who answers for it.
+operator = "my-organisation"
+
+# The body or runtime it acts through.
+embodiment = "my-robot/rev-a"
+
+# Three files that bind it: what it must never do, what it can do, how bold it is.
+# Name the file and its bytes are hashed:
+#   policy = "policy.toml"
+#   ecm_registry = "ecm-registry.toml"
+#   temperament = "temperament.toml"
+# or give the SHA-256 yourself. This one is the hash of nothing: none of them yet.
+policy_hash = "{empty}"
+ecm_registry_hash = "{empty}"
+temperament_hash = "{empty}"
+
+# When it went into service: quoted, RFC 3339, kept letter by letter.
+commissioned_at = "{now}"
+"#
+    )
+}
+
+/// Reads a manifest from a file.
+pub(crate) fn read(path: &Path) -> anyhow::Result<Manifest> {
+    let name = path.display();
+    let size = std::fs::metadata(path).with_context(|| format!("could not read {name}"))?.len();
+    if size > MAX_MANIFEST_BYTES {
+        bail!("{name} is larger than {MAX_MANIFEST_BYTES} bytes: that is no manifest");
+    }
+    let bytes = std::fs::read(path).with_context(|| format!("could not read {name}"))?;
+    let base = path.parent().unwrap_or(Path::new(""));
+    parse(&bytes, base).with_context(|| format!("{name} is not a manifest"))
+}
+
+fn parse(bytes: &[u8], base: &Path) -> anyhow::Result<Manifest> {
+    let text = std::str::from_utf8(bytes).context("it is not UTF-8 text")?;
+    let mut fields =
+        if text.trim_start().starts_with('{') { json_fields(text)? } else { toml_fields(text)? };
+    hash_named_files(&mut fields, base)?;
+    if let Some(field) = fields.keys().find(|field| !ipse_manifest::FIELDS.contains(&&***field)) {
+        return Err(ipse::ManifestError::Unknown(field.clone()).into());
+    }
+    Ok(Manifest::new(|field| fields.get(field).cloned())?)
+}
+
+fn json_fields(text: &str) -> anyhow::Result<BTreeMap<String, String>> {
+    let value = json_parse::parse(text.as_bytes(), 2).map_err(|error| {
+        anyhow!("not valid JSON: {:?} at byte {} {}", error.rule, error.at + 1, error.path)
+    })?;
+    let Value::Object(object) = &value else { bail!("it must be a JSON object") };
+    object
+        .iter()
+        .map(|(name, value)| Ok((name.to_string(), quoted(name, value.as_text())?)))
+        .collect()
+}
+
+fn toml_fields(text: &str) -> anyhow::Result<BTreeMap<String, String>> {
+    let table: toml::Table = text.parse().context("it is not valid TOML")?;
+    table
+        .iter()
+        .map(|(name, value)| Ok((name.clone(), quoted(name, value.as_str())?)))
+        .collect()
+}
+
+fn quoted(name: &str, text: Option<&str>) -> anyhow::Result<String> {
+    text.map(str::to_string)
+        .with_context(|| format!("field `{name}` must be a quoted string (dates too)"))
+}
+
+/// Takes the hash of each named file's bytes.
+fn hash_named_files(fields: &mut BTreeMap<String, String>, base: &Path) -> anyhow::Result<()> {
+    for (name, field) in FILES {
+        let Some(file) = fields.remove(name) else { continue };
+        if fields.contains_key(field) {
+            bail!("fields `{name}` and `{field}` say the same thing twice: give one of them");
+        }
+        if file.is_empty() {
+            bail!("field `{name}` is empty");
+        }
+        let bytes = std::fs::read(base.join(&file))
+            .with_context(|| format!("field `{name}`: could not read {file}"))?;
+        fields.insert(field.to_string(), hex::encode(&sha256(&[&bytes])));
+    }
+    Ok(())
+}

@@ -1,0 +1,103 @@
+//! The command line.
+//!
+//! **Invariants**
+//! - Results go to standard output, words for people to standard error.
+//! - Exit 0: fine. 1: findings, or nothing found. 2: could not run.
+//! - Only `init` creates a store. A command that only reads never writes.
+
+mod args;
+mod commands;
+mod context;
+mod demo;
+mod import;
+mod init;
+mod lines;
+mod manifest_file;
+mod reading;
+mod record;
+mod terminal;
+mod writing;
+
+use args::{Args, Command};
+use clap::Parser;
+use context::Context;
+use std::io;
+use std::process::ExitCode;
+use terminal::Terminal;
+
+/// How a command that could run ended.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Exit {
+    Fine,
+    /// Findings, or nothing found.
+    Found,
+}
+
+impl Exit {
+    pub(crate) fn fine_if(fine: bool) -> Self {
+        if fine { Exit::Fine } else { Exit::Found }
+    }
+}
+
+pub(crate) fn main() -> ExitCode {
+    let args = Args::parse();
+    let (mut out, mut err) = (io::stdout().lock(), io::stderr());
+    let mut terminal = Terminal::new(&mut out, &mut err);
+    let context = Context::new(&args);
+    let ran = commands::run(args.command, &context, &mut terminal)
+        .and_then(|exit| terminal.out.flush().map(|()| exit).map_err(Into::into));
+    match ran {
+        Ok(Exit::Fine) => ExitCode::SUCCESS,
+        Ok(Exit::Found) => ExitCode::from(1),
+        Err(error) if is_broken_pipe(&error) => ExitCode::SUCCESS,
+        Err(error) => {
+            let _ = writeln!(terminal.err, "error: {error:#}");
+            if let Some(hint) = context.hint(&error) {
+                let _ = writeln!(terminal.err, "hint: {hint}");
+            }
+            ExitCode::from(2)
+        }
+    }
+}
+
+/// Whoever read our output has seen enough.
+fn is_broken_pipe(error: &anyhow::Error) -> bool {
+    error
+        .downcast_ref::<io::Error>()
+        .is_some_and(|error| error.kind() == io::ErrorKind::BrokenPipe)
+}
+
+/// The full help of every command, as it stands in `docs/reference/cli.md`.
+pub(crate) fn reference() -> String {
+    use clap::CommandFactory;
+    let mut root = Args::command().term_width(80);
+    root.build();
+    let mut text = String::from(
+        "# Command line\n\nMade by `ipse reference`; a test compares it with the program.\n",
+    );
+    let mut add = |name: &str, command: &mut clap::Command| {
+        let help = command.render_long_help().to_string();
+        let lines: Vec<&str> = help.lines().map(str::trim_end).collect();
+        text.push_str(&format!("\n## {name}\n\n```text\n{}\n```\n", lines.join("\n").trim_end()));
+    };
+    add("ipse", &mut root);
+    for command in root.get_subcommands_mut().filter(|command| !command.is_hide_set()) {
+        let name = command.get_name().to_string();
+        if name == "help" {
+            continue;
+        }
+        add(&format!("ipse {name}"), command);
+        for inner in command.get_subcommands_mut().filter(|inner| inner.get_name() != "help") {
+            let inner_name = inner.get_name().to_string();
+            add(&format!("ipse {name} {inner_name}"), inner);
+        }
+    }
+    text
+}
+
+impl Command {
+    /// Whether the command answers for people or programs about a store.
+    pub(crate) fn needs_store(&self) -> bool {
+        !matches!(self, Command::Demo | Command::Manifest { .. } | Command::Reference)
+    }
+}

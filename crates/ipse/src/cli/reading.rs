@@ -1,0 +1,264 @@
+//! Commands that only read: `facts`, `snapshot`, `log`, `passes`, `rebuild`.
+
+use super::Exit;
+use super::args::{FactsArgs, Format, KindWord};
+use super::context::Context;
+use super::terminal::Terminal;
+use anyhow::Context as _;
+use ipse::{Consulted, Filter};
+use ipse_consolidate::{RuleSet, V1, snapshot as snapshot_bytes};
+use ipse_core::decimal::quotient;
+use ipse_core::json::{Members, Object, Value};
+use ipse_core::{FactId, FactKind, Identity, json_parse};
+use ipse_engine::grounding::{body, escaped_controls, grounding, two_decimals};
+use ipse_engine::rebuild as rebuild_facts;
+use ipse_store::{Progress, Stored};
+use rustix::time::{ClockId, clock_gettime};
+
+pub(crate) fn facts(
+    context: &Context,
+    terminal: &mut Terminal<'_>,
+    args: FactsArgs,
+) -> anyhow::Result<Exit> {
+    let (reader, identity) = context.read()?;
+    let snapshot = reader.view(&identity)?;
+    let progress = snapshot.view().progress()?;
+    let format = args.format;
+    let facts = filter(args).choose(snapshot.view().facts()?)?;
+    match format {
+        Format::Json => terminal.json(&facts_json(&identity, &progress, &facts))?,
+        Format::Grounding => {
+            let text = grounding(&identity, rule_version(&progress), &facts);
+            terminal.out.write_all(text.as_bytes())?;
+        }
+        Format::Table => facts_table(terminal, &facts)?,
+    }
+    if facts.is_empty() {
+        let why = if progress.checkpoint.0 == 0 {
+            "no facts yet: import events, or run `ipse consolidate`"
+        } else {
+            "no fact matches"
+        };
+        writeln!(terminal.err, "{why}")?;
+    }
+    Ok(Exit::fine_if(!facts.is_empty()))
+}
+
+fn filter(args: FactsArgs) -> Filter {
+    Filter {
+        skill: args.skill,
+        target: args.target,
+        environment: args.env,
+        zone: args.zone,
+        kind: args.kind.map(|kind| match kind {
+            KindWord::SkillSuccessRate => FactKind::SkillSuccessRate,
+            KindWord::InteractionPattern => FactKind::InteractionPattern,
+            KindWord::ZoneRisk => FactKind::ZoneRisk,
+            KindWord::ObjectProperty => FactKind::ObjectProperty,
+        }),
+        limit: args.limit,
+    }
+}
+
+fn rule_version(progress: &Progress) -> &str {
+    if progress.rule_version.is_empty() { V1.version() } else { &progress.rule_version }
+}
+
+fn facts_json(identity: &Identity, progress: &Progress, facts: &[Consulted]) -> String {
+    let fact = |fact: &Consulted| {
+        let value = fact.value();
+        let copied = |name: &str| value.get(name).map(written).unwrap_or_default();
+        Members::new()
+            .text("fact_id", &FactId::new(identity, &fact.fact.key).to_string())
+            .text("fact_kind", fact.fact.key.kind().name())
+            .text("fact_key", fact.fact.key.text())
+            .raw("confidence", copied("confidence"))
+            .raw("n_observations", fact.n_observations)
+            .raw("last_supporting_event_id", copied("last_supporting_event_id"))
+            .text("last_updated", &fact.fact.last.time.to_string())
+            .raw("rule_version", copied("rule_version"))
+            .raw("value", &fact.fact.value)
+            .finish()
+    };
+    let facts: Vec<String> = facts.iter().map(fact).collect();
+    Members::new()
+        .text("identity_hash", &identity.to_string())
+        .raw("checkpoint", progress.checkpoint)
+        .text("rule_version", rule_version(progress))
+        .raw("facts", format!("[{}]", facts.join(",")))
+        .finish()
+}
+
+fn written(value: &Value<'_>) -> String {
+    let mut text = String::new();
+    value.write(&mut text);
+    text
+}
+
+fn facts_table(terminal: &mut Terminal<'_>, facts: &[Consulted]) -> anyhow::Result<()> {
+    let row = |fact: &Consulted| {
+        vec![
+            two_decimals(fact.confidence),
+            fact.n_observations.to_string(),
+            fact.fact.key.kind().to_string(),
+            escaped_controls(fact.fact.key.text()),
+            body(fact),
+        ]
+    };
+    let rows: Vec<_> = facts.iter().map(row).collect();
+    if !rows.is_empty() {
+        terminal.table(&["CONF", "N", "KIND", "KEY", "SAYS"], &rows)?;
+    }
+    Ok(())
+}
+
+pub(crate) fn snapshot(context: &Context, terminal: &mut Terminal<'_>) -> anyhow::Result<Exit> {
+    let (reader, identity) = context.read()?;
+    let facts = reader.view(&identity)?.view().facts()?;
+    terminal.out.write_all(snapshot_bytes(&facts).as_bytes())?;
+    Ok(Exit::Fine)
+}
+
+pub(crate) fn log(
+    context: &Context,
+    terminal: &mut Terminal<'_>,
+    limit: Option<u64>,
+) -> anyhow::Result<Exit> {
+    let (reader, identity) = context.read()?;
+    let snapshot = reader.view(&identity)?;
+    let head = snapshot.view().head()?;
+    if head.0 == 0 {
+        writeln!(terminal.err, "the log is empty: `ipse import` or `ipse record` fills it")?;
+        return Ok(Exit::Found);
+    }
+    // Streamed row by row: a log may be larger than memory.
+    let width = head.to_string().len().max(3);
+    if !context.json {
+        writeln!(terminal.out, "{:>width$}  {:<35}  {:<20}  TYPE", "SEQ", "EVENT", "TIME")?;
+    }
+    snapshot.view().each_stored(false, limit, |stored| -> anyhow::Result<()> {
+        if context.json {
+            return Ok(terminal.json(&stored_json(&stored))?);
+        }
+        let Stored { seq, time, event_type, event_ref, .. } = stored;
+        let (seq, time) = (seq.to_string(), time.to_string());
+        Ok(writeln!(terminal.out, "{seq:>width$}  {event_ref}  {time:<20}  {event_type}")?)
+    })?;
+    Ok(Exit::Fine)
+}
+
+fn stored_json(stored: &Stored) -> String {
+    Members::new()
+        .raw("seq", stored.seq)
+        .text("event_ref", &stored.event_ref.to_string())
+        .text("type", &stored.event_type)
+        .text("time", &stored.time.to_string())
+        .text("digest", &stored.digest.to_string())
+        .raw("event", &stored.canonical)
+        .finish()
+}
+
+pub(crate) fn passes(
+    context: &Context,
+    terminal: &mut Terminal<'_>,
+    limit: Option<u64>,
+) -> anyhow::Result<Exit> {
+    let (reader, identity) = context.read()?;
+    let snapshot = reader.view(&identity)?;
+    let mut rows = Vec::new();
+    snapshot.view().each_stored(true, limit, |stored| -> anyhow::Result<()> {
+        let value = json_parse::parse(stored.canonical.as_bytes(), ipse_door::MAX_DEPTH).ok();
+        let data = value.as_ref().and_then(|value| value.as_object()?.get("data")?.as_object());
+        let data =
+            data.with_context(|| format!("the pass record at seq {} is damaged", stored.seq))?;
+        if context.json {
+            terminal.json(&pass_record_json(&stored, data))?;
+        }
+        rows.push(pass_row(&stored, data));
+        Ok(())
+    })?;
+    if !rows.is_empty() && !context.json {
+        let header =
+            ["SEQ", "TIME", "RULES", "RANGE", "EVENTS", "FACTS", "TRIGGER", "FED NO FACT"];
+        terminal.table(&header, &rows)?;
+    }
+    if rows.is_empty() {
+        writeln!(terminal.err, "no passes yet: `ipse consolidate` runs one")?;
+    }
+    Ok(Exit::fine_if(!rows.is_empty()))
+}
+
+fn pass_record_json(stored: &Stored, data: &Object<'_>) -> String {
+    let record = Members::new()
+        .raw("seq", stored.seq)
+        .text("event_ref", &stored.event_ref.to_string())
+        .text("time", &stored.time.to_string());
+    data.iter().fold(record, |record, (name, value)| record.raw(name, written(value))).finish()
+}
+
+fn pass_row(stored: &Stored, data: &Object<'_>) -> Vec<String> {
+    let figure = |name: &str| match data.get(name) {
+        Some(Value::Text(text)) => text.to_string(),
+        Some(value) => written(value),
+        None => String::new(),
+    };
+    let skipped = match data.get("skipped").and_then(Value::as_object) {
+        Some(types) if !types.is_empty() => {
+            let count = |(name, reasons): (&str, &Value<'_>)| {
+                let reasons = reasons.as_object()?.iter();
+                let words = reasons.map(|(code, n)| format!("{} {name}: {code}", written(n)));
+                Some(words.collect::<Vec<_>>().join(", "))
+            };
+            types.iter().filter_map(count).collect::<Vec<_>>().join(", ")
+        }
+        _ => String::from("-"),
+    };
+    vec![
+        stored.seq.to_string(),
+        stored.time.to_string(),
+        figure("rule_version"),
+        format!("{}..{}", figure("first_seq"), figure("last_seq")),
+        figure("events_processed"),
+        figure("rows_touched"),
+        figure("trigger"),
+        escaped_controls(&skipped),
+    ]
+}
+
+pub(crate) fn rebuild(context: &Context, terminal: &mut Terminal<'_>) -> anyhow::Result<Exit> {
+    let (reader, identity) = context.read()?;
+    let snapshot = reader.view(&identity)?;
+    let view = snapshot.view();
+    let checkpoint = view.progress()?.checkpoint;
+    let before = cpu_micros();
+    let rebuilt = rebuild_facts(view, &V1, checkpoint)?;
+    let cpu_ms = quotient(cpu_micros() - before, 1000, 3);
+    let equal = rebuilt.equals(&view.facts()?);
+    let (events, facts) = (rebuilt.events, rebuilt.facts.len());
+    if context.json {
+        let json = Members::new()
+            .raw("events", events)
+            .raw("facts", facts)
+            .raw("equal", equal)
+            .raw("cpu_ms", cpu_ms)
+            .finish();
+        terminal.json(&json)?;
+    } else {
+        let verdict = if equal { "equal, byte for byte" } else { "NOT equal to the stored facts" };
+        writeln!(terminal.out, "{facts} facts from {events} events in {cpu_ms} ms CPU: {verdict}")?;
+    }
+    if !equal {
+        writeln!(
+            terminal.err,
+            "hint: the stored facts do not follow from the log; nothing was repaired. \
+             Keep a copy of the file before anything else"
+        )?;
+    }
+    Ok(Exit::fine_if(equal))
+}
+
+/// CPU time of this process so far.
+fn cpu_micros() -> i128 {
+    let time = clock_gettime(ClockId::ProcessCPUTime);
+    i128::from(time.tv_sec) * 1_000_000 + i128::from(time.tv_nsec) / 1000
+}

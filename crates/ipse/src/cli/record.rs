@@ -1,0 +1,150 @@
+//! `record`: one event from flags, through the same door as everything else.
+
+use super::Exit;
+use super::args::{OutcomeArgs, OutcomeWord, RecordArgs};
+use super::context::Context;
+use super::terminal::Terminal;
+use super::writing::{pass_json, pass_words};
+use anyhow::{Context as _, bail};
+use clap::ValueEnum;
+use ipse_core::json::Members;
+use ipse_core::{EventRef, Seq, hex, json_parse};
+use ipse_door::{Origin, Refusal, Rule, admit};
+use ipse_engine::{Host, PassReport, Then, Trigger};
+use ipse_store::Appended;
+
+pub(crate) fn run(
+    context: &Context,
+    terminal: &mut Terminal<'_>,
+    args: RecordArgs,
+) -> anyhow::Result<Exit> {
+    if args.event_type == "execution_result" && outcome(&args.outcome).is_none() {
+        bail!("how did it end? give one of --success, --failed, --outcome WORD");
+    }
+    let mut log = context.write()?;
+    let event = event_json(&args, log.host())?;
+    let admitted = match admit(event.as_bytes(), Origin::Producer, || log.host().salt()) {
+        Ok(admitted) => admitted,
+        Err(refusal) => return refused(context, terminal, &refusal),
+    };
+    let then = match args.no_consolidate {
+        true => Then::Nothing,
+        false => Then::Consolidate(Trigger::Manual),
+    };
+    let event_ref = admitted.event_ref;
+    let done = log.append(&[admitted], then)?;
+    let (status, seq) = match done.appended[0] {
+        Appended::New(seq) => ("appended", seq),
+        Appended::Duplicate(seq) => ("duplicate", seq),
+        Appended::Conflict(seq) => return refused(context, terminal, &conflict(seq)),
+    };
+    told(context, terminal, (event_ref, seq, status), done.pass.as_ref())?;
+    match done.pass_error {
+        Some(error) => Err(error).context("the event is stored, but the pass failed"),
+        None => Ok(Exit::Fine),
+    }
+}
+
+/// The refusal of an event whose name another one has.
+pub(crate) fn conflict(seq: Seq) -> Refusal {
+    let message = format!("seq {seq} has this source and id with other content");
+    Refusal::new("id", Rule::Conflict, &message)
+}
+
+fn told(
+    context: &Context,
+    terminal: &mut Terminal<'_>,
+    (event_ref, seq, status): (EventRef, Seq, &str),
+    pass: Option<&PassReport>,
+) -> anyhow::Result<()> {
+    if !context.json {
+        writeln!(terminal.out, "{event_ref}")?;
+        writeln!(terminal.err, "{status} at seq {seq}; {}", pass_words(pass))?;
+        return Ok(());
+    }
+    let json = Members::new()
+        .text("event_ref", &event_ref.to_string())
+        .raw("seq", seq)
+        .text("status", status)
+        .raw("pass", pass.map_or("null".to_string(), |pass| pass_json(Some(pass)).finish()))
+        .finish();
+    Ok(terminal.json(&json)?)
+}
+
+fn refused(
+    context: &Context,
+    terminal: &mut Terminal<'_>,
+    refusal: &Refusal,
+) -> anyhow::Result<Exit> {
+    let status = if refusal.rule == Rule::Conflict { "conflict" } else { "refused" };
+    if context.json {
+        let json = Members::new()
+            .raw("event_ref", "null")
+            .raw("seq", "null")
+            .text("status", status)
+            .raw("pass", "null")
+            .text("field", &refusal.field)
+            .text("rule", refusal.rule.code())
+            .finish();
+        terminal.json(&json)?;
+    }
+    writeln!(terminal.err, "{status}: {refusal}; nothing was stored")?;
+    Ok(Exit::Found)
+}
+
+fn outcome(args: &OutcomeArgs) -> Option<String> {
+    let word = match (args.success, args.failed, args.outcome) {
+        (true, ..) => OutcomeWord::Success,
+        (_, true, _) => OutcomeWord::Failed,
+        (_, _, word) => word?,
+    };
+    word.to_possible_value().map(|value| value.get_name().to_string())
+}
+
+fn event_json(args: &RecordArgs, host: &mut dyn Host) -> anyhow::Result<String> {
+    let mut params = Members::new();
+    let mut seen = Vec::new();
+    for param in &args.param {
+        let (name, number) = param_parts(param)?;
+        if seen.contains(&name) {
+            bail!("--param {name} is given twice");
+        }
+        seen.push(name);
+        params = params.raw(name, number);
+    }
+    let mut data = Members::new();
+    let texts = [
+        ("skill_id", &args.skill),
+        ("target_class", &args.target),
+        ("environment", &args.env),
+        ("zone", &args.zone),
+        ("failure_reason", &args.reason),
+        ("outcome", &outcome(&args.outcome)),
+    ];
+    for (name, text) in texts {
+        data = data.optional(name, text.as_deref().map(ipse_core::json::quoted));
+    }
+    if !params.is_empty() {
+        data = data.raw("params", params.finish());
+    }
+    let id = args.id.clone().unwrap_or_else(|| hex::encode(&host.salt()));
+    let time = args.time.clone().unwrap_or_else(|| host.now().to_string());
+    Ok(Members::new()
+        .text("id", &id)
+        .text("source", &args.source)
+        .text("type", &args.event_type)
+        .text("time", &time)
+        .raw("data", data.finish())
+        .finish())
+}
+
+fn param_parts(param: &str) -> anyhow::Result<(&str, &str)> {
+    let (name, number) =
+        param.split_once('=').with_context(|| format!("--param {param}: expected NAME=NUMBER"))?;
+    let is_number = number.starts_with(|c: char| c == '-' || c.is_ascii_digit())
+        && json_parse::parse(number.as_bytes(), 0).is_ok();
+    if !is_number {
+        bail!("--param {name}: `{number}` is not a number that can be kept exactly");
+    }
+    Ok((name, number))
+}

@@ -1,0 +1,46 @@
+//! The machine's clock and randomness.
+
+use ipse_core::Time;
+use ipse_door::Salt;
+use ipse_engine::Host;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+/// Salts drawn from the system at once: one call for many events.
+const SALTS_AT_ONCE: usize = 256;
+
+/// The real host.
+pub struct SystemHost {
+    random: Vec<Salt>,
+}
+
+impl SystemHost {
+    /// A host with nothing drawn yet.
+    pub fn new() -> Self {
+        SystemHost { random: Vec::new() }
+    }
+}
+
+impl Default for SystemHost {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Host for SystemHost {
+    fn now(&self) -> Time {
+        let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        let micros = i64::try_from(since.as_micros()).unwrap_or(i64::MAX);
+        // A clock beyond the year 9999 reads as 1970: the time of a pass record feeds nothing.
+        Time::from_micros(micros).or(Time::from_micros(0)).expect("BUG: 1970 is a time")
+    }
+
+    fn salt(&mut self) -> Salt {
+        if let Some(salt) = self.random.pop() {
+            return salt;
+        }
+        let mut bytes = [0; SALTS_AT_ONCE * 16];
+        getrandom::fill(&mut bytes).expect("the system has no randomness to give");
+        self.random = bytes.as_chunks::<16>().0.to_vec();
+        self.random.pop().expect("BUG: salts were just drawn")
+    }
+}

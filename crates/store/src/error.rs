@@ -1,0 +1,81 @@
+//! Errors of a store: `Display` says what was attempted, `source` says why.
+
+use rusqlite::ErrorCode;
+use std::path::PathBuf;
+
+/// Why a store could not do what was asked.
+#[derive(thiserror::Error, Debug)]
+#[non_exhaustive]
+pub enum Error {
+    /// There is no file.
+    #[error("there is no store at {}", .0.display())]
+    NotFound(PathBuf),
+    /// There is a file, but not one of ours.
+    #[error("{} is not an ipse store; it is left untouched", .0.display())]
+    Foreign(PathBuf),
+    /// The store was written by a newer ipse.
+    #[error("{} has schema {found}, and this ipse knows up to {known}", path.display())]
+    Newer {
+        /// The store.
+        path: PathBuf,
+        /// Its schema version.
+        found: usize,
+        /// The newest version known here.
+        known: usize,
+    },
+    /// The store was written by an older ipse and must be opened for writing once.
+    #[error("{} has schema {found}, older than {known}", path.display())]
+    Older {
+        /// The store.
+        path: PathBuf,
+        /// Its schema version.
+        found: usize,
+        /// The version needed.
+        known: usize,
+    },
+    /// The linked SQLite has a bug that can corrupt a write-ahead log.
+    #[error("SQLite {0} is too old: 3.51.3 or later is needed")]
+    OldSqlite(&'static str),
+    /// No identity was registered, or not this one.
+    #[error("identity {0} is not registered in this store")]
+    UnknownIdentity(String),
+    /// Another process held the write lock for too long.
+    #[error("another process has been writing for over {0} s")]
+    Busy(u64),
+    /// The file or its directory cannot be written.
+    #[error("the store is read-only")]
+    ReadOnly,
+    /// The disk is full.
+    #[error("the disk is full")]
+    Full,
+    /// A named limit of the format.
+    #[error("{0}")]
+    Limit(&'static str),
+    /// Stored bytes contradict each other; never retried.
+    #[error("the store is damaged: {0}")]
+    Corrupt(String),
+    /// The database refused.
+    #[error("could not {attempt}")]
+    Sqlite {
+        /// What was attempted.
+        attempt: &'static str,
+        /// Why it failed.
+        source: rusqlite::Error,
+    },
+}
+
+/// Seconds that a writer waits for another process before it gives up.
+pub(crate) const BUSY_SECONDS: u64 = 10;
+
+impl Error {
+    /// Gives a database error its own variant where a person can do something about it.
+    pub(crate) fn while_trying(attempt: &'static str) -> impl Fn(rusqlite::Error) -> Self {
+        move |source| match source.sqlite_error_code() {
+            Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => Error::Busy(BUSY_SECONDS),
+            Some(ErrorCode::ReadOnly) => Error::ReadOnly,
+            Some(ErrorCode::DiskFull) => Error::Full,
+            Some(ErrorCode::DatabaseCorrupt) => Error::Corrupt(format!("{attempt}: {source}")),
+            _ => Error::Sqlite { attempt, source },
+        }
+    }
+}

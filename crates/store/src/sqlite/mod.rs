@@ -1,0 +1,233 @@
+//! The embedded store: one SQLite file in write-ahead mode, any number of identities.
+//!
+//! **Invariants**
+//! - Only [`create`] makes a file. Everything else opens what is there, and refuses a file that is
+//!   not ours or that a newer ipse wrote, before it has changed a byte.
+//! - Every connection that writes syncs at each commit (`synchronous=FULL`).
+//! - Schema changes are steps that run whole or not at all.
+
+mod guard;
+mod read;
+mod register;
+mod write;
+
+pub use read::{Reader, Snapshot, View};
+pub use register::{Registered, Registrar};
+pub use write::{Batch, Pass, Writer};
+
+use crate::Error;
+use crate::error::BUSY_SECONDS;
+use ipse_core::Seq;
+use rusqlite::{Connection, ErrorCode, OpenFlags, TransactionBehavior};
+use std::path::Path;
+use std::time::Duration;
+
+/// `ipse` in ASCII: marks the file as ours.
+const APPLICATION_ID: i64 = 0x6970_7365;
+
+/// Each step brings the schema one version further; `user_version` counts the steps taken.
+const STEPS: [&str; 1] = [include_str!("schema_v1.sql")];
+
+/// The first SQLite without the bug that can corrupt a write-ahead log after a reset.
+const MIN_SQLITE: i32 = 3_051_003;
+
+const SEQ_BITS: u32 = 40;
+/// Events of one log at most, 2⁴⁰ − 1: position and log share one 64-bit integer.
+pub const MAX_SEQ: u64 = (1 << SEQ_BITS) - 1;
+/// Identities of one store at most: the other half of that integer, sign aside.
+pub const MAX_LOGS: i64 = (1 << 23) - 1;
+
+/// Prepared statements kept ready: more than there are in this crate.
+const STATEMENTS: usize = 64;
+
+/// A log's number within the store.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct LogId(i64);
+
+impl LogId {
+    fn at(self, seq: Seq) -> i64 {
+        debug_assert!(seq.0 <= MAX_SEQ, "BUG: seq beyond its bits");
+        self.0 << SEQ_BITS | seq.0.cast_signed()
+    }
+}
+
+fn seq_of(at: i64) -> Seq {
+    Seq(at.cast_unsigned() & MAX_SEQ)
+}
+
+/// Makes a new store, or opens the one that is there, and brings its schema up to date.
+pub fn create(path: &Path) -> Result<Registrar, Error> {
+    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE;
+    let mut connection = connect(path, flags)?;
+    if is_fresh(path, &connection)? {
+        connection
+            .pragma_update(None, "journal_mode", "WAL")
+            .map_err(Error::while_trying("switch the new store to write-ahead mode"))?;
+    } else {
+        check_ours(path, &connection)?;
+    }
+    migrate(&mut connection, &STEPS)?;
+    Ok(Registrar::new(connection))
+}
+
+/// Opens a store for writing, bringing an older schema up to date.
+pub(crate) fn open_to_write(path: &Path) -> Result<Connection, Error> {
+    let mut connection = connect(path, OpenFlags::SQLITE_OPEN_READ_WRITE)?;
+    if check_ours(path, &connection)? < STEPS.len() {
+        migrate(&mut connection, &STEPS)?;
+    }
+    Ok(connection)
+}
+
+/// Opens a store for reading only.
+pub(crate) fn open_to_read(path: &Path) -> Result<Connection, Error> {
+    let open = |immutable| {
+        let connection = connect_read_only(path, immutable)?;
+        check_ours(path, &connection).map(|found| (connection, found))
+    };
+    // On a medium that cannot be written SQLite cannot make its shared-memory file. Without a
+    // write-ahead log beside it the file is complete, and may be read as it stands.
+    let opened = match open(false) {
+        Err(Error::Sqlite { .. } | Error::ReadOnly) if !has_wal(path) => open(true),
+        opened => opened,
+    };
+    let (connection, found) = opened?;
+    if found < STEPS.len() {
+        return Err(Error::Older { path: path.to_owned(), found, known: STEPS.len() });
+    }
+    Ok(connection)
+}
+
+fn has_wal(path: &Path) -> bool {
+    let mut wal = path.as_os_str().to_owned();
+    wal.push("-wal");
+    std::fs::metadata(wal).is_ok_and(|wal| wal.len() > 0)
+}
+
+fn connect_read_only(path: &Path, immutable: bool) -> Result<Connection, Error> {
+    let flags = OpenFlags::SQLITE_OPEN_READ_ONLY;
+    if !immutable {
+        return connect(path, flags);
+    }
+    let mut uri = String::from("file:");
+    for byte in path.as_os_str().as_encoded_bytes() {
+        match byte {
+            b'?' | b'#' | b'%' | 0x80.. => uri.push_str(&format!("%{byte:02x}")),
+            _ => uri.push(char::from(*byte)),
+        }
+    }
+    uri.push_str("?immutable=1");
+    connect(Path::new(&uri), flags | OpenFlags::SQLITE_OPEN_URI)
+}
+
+fn connect(path: &Path, flags: OpenFlags) -> Result<Connection, Error> {
+    let number = rusqlite::version_number();
+    if number < MIN_SQLITE {
+        return Err(Error::OldSqlite(rusqlite::version()));
+    }
+    let creates = flags.contains(OpenFlags::SQLITE_OPEN_CREATE);
+    let is_uri = flags.contains(OpenFlags::SQLITE_OPEN_URI);
+    if !creates && !is_uri && !path.exists() {
+        return Err(Error::NotFound(path.to_owned()));
+    }
+    if path.is_dir() {
+        return Err(Error::Foreign(path.to_owned()));
+    }
+    let connection = Connection::open_with_flags(path, flags | OpenFlags::SQLITE_OPEN_NO_MUTEX)
+        .map_err(Error::while_trying("open the store"))?;
+    configure(&connection).map_err(Error::while_trying("configure the connection"))?;
+    Ok(connection)
+}
+
+fn configure(connection: &Connection) -> rusqlite::Result<()> {
+    connection.busy_timeout(Duration::from_secs(BUSY_SECONDS))?;
+    connection.set_prepared_statement_cache_capacity(STATEMENTS);
+    connection.pragma_update(None, "synchronous", "FULL")?;
+    connection.pragma_update(None, "recursive_triggers", true)?;
+    connection.pragma_update(None, "trusted_schema", false)?;
+    connection.pragma_update(None, "cell_size_check", true)
+}
+
+/// Whether the file holds no database yet: missing, empty, or left by an `init` that died early.
+fn is_fresh(path: &Path, connection: &Connection) -> Result<bool, Error> {
+    let (application, _) = marks(path, connection)?;
+    let objects: i64 = connection
+        .query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get(0))
+        .map_err(Error::while_trying("read the schema"))?;
+    Ok(application == 0 && objects == 0)
+}
+
+/// The schema version of a store that is ours and not newer than this program.
+fn check_ours(path: &Path, connection: &Connection) -> Result<usize, Error> {
+    let (application, version) = marks(path, connection)?;
+    if application != APPLICATION_ID {
+        return Err(Error::Foreign(path.to_owned()));
+    }
+    let found = usize::try_from(version).map_err(|_| Error::Foreign(path.to_owned()))?;
+    if found > STEPS.len() {
+        return Err(Error::Newer { path: path.to_owned(), found, known: STEPS.len() });
+    }
+    Ok(found)
+}
+
+fn marks(path: &Path, connection: &Connection) -> Result<(i64, i64), Error> {
+    let pragma = |name| connection.pragma_query_value(None, name, |row| row.get(0));
+    let read = || Ok((pragma("application_id")?, pragma("user_version")?));
+    read().map_err(|error: rusqlite::Error| match error.sqlite_error_code() {
+        Some(ErrorCode::NotADatabase) => Error::Foreign(path.to_owned()),
+        _ => Error::while_trying("read the store's marks")(error),
+    })
+}
+
+/// Takes the steps that are still missing, each in a transaction with its mark.
+fn migrate(connection: &mut Connection, steps: &[&str]) -> Result<(), Error> {
+    let attempt = Error::while_trying("bring the schema up to date");
+    // If the process dies before a commit, neither the step nor its mark is there; another process
+    // that migrates at the same time waits here and then finds nothing left to do.
+    let tx = connection
+        .transaction_with_behavior(TransactionBehavior::Immediate)
+        .map_err(&attempt)?;
+    let taken: i64 =
+        tx.pragma_query_value(None, "user_version", |row| row.get(0)).map_err(&attempt)?;
+    let taken = usize::try_from(taken).unwrap_or(0);
+    for step in steps.iter().skip(taken) {
+        tx.execute_batch(step).map_err(&attempt)?;
+    }
+    if taken < steps.len() {
+        tx.pragma_update(None, "application_id", APPLICATION_ID).map_err(&attempt)?;
+        tx.pragma_update(None, "user_version", steps.len() as i64).map_err(&attempt)?;
+    }
+    tx.commit().map_err(&attempt)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn version(connection: &Connection) -> i64 {
+        connection.pragma_query_value(None, "user_version", |row| row.get(0)).unwrap()
+    }
+
+    #[test]
+    fn steps_run_once_each_and_whole_or_not_at_all() {
+        let mut db = Connection::open_in_memory().unwrap();
+        let steps = ["CREATE TABLE a (x); INSERT INTO a VALUES (1)", "INSERT INTO a VALUES (2)"];
+        migrate(&mut db, &steps[..1]).unwrap();
+        assert_eq!(version(&db), 1);
+        let broken = [steps[0], "INSERT INTO a VALUES (9); INSERT INTO nowhere VALUES (1)"];
+        assert!(migrate(&mut db, &broken).is_err());
+        assert_eq!(version(&db), 1);
+        migrate(&mut db, &steps).unwrap();
+        migrate(&mut db, &steps).unwrap();
+        assert_eq!(version(&db), 2);
+        let sum: i64 = db.query_row("SELECT sum(x) FROM a", [], |row| row.get(0)).unwrap();
+        assert_eq!(sum, 3, "the broken step left nothing, the good ones ran once");
+    }
+
+    #[test]
+    fn positions_hold_log_and_seq() {
+        let at = LogId(MAX_LOGS).at(Seq(MAX_SEQ));
+        assert_eq!(at, i64::MAX);
+        assert_eq!(seq_of(at), Seq(MAX_SEQ));
+    }
+}

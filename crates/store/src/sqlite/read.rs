@@ -1,0 +1,250 @@
+//! Reading: a connection that cannot write, and one consistent view of one log.
+//!
+//! **Invariants:** everything read through one [`View`] is of one moment, whatever others write
+//! meanwhile; damaged bytes are an error that names the place, never a guess.
+
+use super::register::find_log;
+use super::{LogId, open_to_read, seq_of};
+use crate::{Error, Progress, Stored};
+use ipse_core::{
+    Columns, Digest, Event, EventRef, Fact, FactId, FactKey, FactKind, Identity, Seq, Support, Time,
+};
+use rusqlite::{CachedStatement, Connection, OptionalExtension, Row, Transaction};
+use std::ops::RangeInclusive;
+use std::path::Path;
+
+/// A read-only handle on a store.
+pub struct Reader {
+    connection: Connection,
+}
+
+impl Reader {
+    /// Opens a store for reading only.
+    pub fn open(path: &Path) -> Result<Self, Error> {
+        Ok(Reader { connection: open_to_read(path)? })
+    }
+
+    /// All registered identities with their canonical manifests, oldest first.
+    pub fn manifests(&self) -> Result<Vec<(String, String)>, Error> {
+        let read = || {
+            self.connection
+                .prepare("SELECT identity_hash, canonical FROM manifest ORDER BY log")?
+                .query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?
+                .collect::<rusqlite::Result<_>>()
+        };
+        read().map_err(Error::while_trying("read the manifests"))
+    }
+
+    /// A consistent view of one identity's log and facts, as of now.
+    pub fn view(&self, identity: &Identity) -> Result<Snapshot<'_>, Error> {
+        let transaction = self
+            .connection
+            .unchecked_transaction()
+            .map_err(Error::while_trying("begin to read"))?;
+        let log = find_log(&transaction, identity)?
+            .ok_or_else(|| Error::UnknownIdentity(identity.to_string()))?;
+        Ok(Snapshot { transaction, log })
+    }
+}
+
+/// A read transaction: what [`Reader::view`] holds open.
+pub struct Snapshot<'r> {
+    transaction: Transaction<'r>,
+    log: LogId,
+}
+
+impl Snapshot<'_> {
+    /// What can be read.
+    pub fn view(&self) -> View<'_> {
+        View { connection: &self.transaction, log: self.log }
+    }
+}
+
+/// One moment of one log.
+#[derive(Clone, Copy)]
+pub struct View<'c> {
+    pub(super) connection: &'c Connection,
+    pub(super) log: LogId,
+}
+
+impl<'c> View<'c> {
+    fn prepare(&self, sql: &str) -> Result<CachedStatement<'c>, Error> {
+        self.connection.prepare_cached(sql).map_err(Error::while_trying("prepare a query"))
+    }
+
+    /// The position of the last event; 0 if there is none.
+    pub fn head(&self) -> Result<Seq, Error> {
+        let (first, last) = (self.log.at(Seq(0)), self.log.at(Seq(super::MAX_SEQ)));
+        let at: Option<i64> = self
+            .prepare("SELECT max(at) FROM entry WHERE at BETWEEN ?1 AND ?2")?
+            .query_row((first, last), |row| row.get(0))
+            .map_err(Error::while_trying("find the end of the log"))?;
+        Ok(at.map_or(Seq(0), seq_of))
+    }
+
+    /// How many pass records there are.
+    pub fn pass_count(&self) -> Result<u64, Error> {
+        let (first, last) = (self.log.at(Seq(0)), self.log.at(Seq(super::MAX_SEQ)));
+        let count: i64 = self
+            .prepare("SELECT count(*) FROM pass WHERE at BETWEEN ?1 AND ?2")?
+            .query_row((first, last), |row| row.get(0))
+            .map_err(Error::while_trying("count the passes"))?;
+        Ok(count.unsigned_abs())
+    }
+
+    /// How far the facts have come.
+    pub fn progress(&self) -> Result<Progress, Error> {
+        let sql = "SELECT checkpoint, tallied, rule_version, rule_set_sha256 FROM progress \
+                   WHERE log = ?1";
+        let read = |row: &Row<'_>| {
+            Ok(Progress {
+                checkpoint: Seq(row.get::<_, i64>(0)?.unsigned_abs()),
+                tallied: Seq(row.get::<_, i64>(1)?.unsigned_abs()),
+                rule_version: row.get(2)?,
+                rule_set: row.get(3)?,
+            })
+        };
+        let progress = self
+            .prepare(sql)?
+            .query_row([self.log.0], read)
+            .optional()
+            .map_err(Error::while_trying("read the checkpoint"))?;
+        Ok(progress.unwrap_or_default())
+    }
+
+    /// Hands each event of a range to `each`, in order, as rules see it.
+    pub fn each_event<E: From<Error>>(
+        &self,
+        range: RangeInclusive<Seq>,
+        mut each: impl FnMut(Seq, &Event<'_>) -> Result<(), E>,
+    ) -> Result<(), E> {
+        let sql = "SELECT e.at, e.event_ref, e.time_us, e.type, t.columns \
+                   FROM entry e JOIN typed t ON t.at = e.at WHERE e.at BETWEEN ?1 AND ?2 \
+                   ORDER BY e.at";
+        let mut statement = self.prepare(sql)?;
+        let bounds = (self.log.at(*range.start()), self.log.at(*range.end()));
+        let attempt = Error::while_trying("read the events");
+        let mut rows = statement.query(bounds).map_err(&attempt)?;
+        while let Some(row) = rows.next().map_err(&attempt)? {
+            let seq = seq_of(row.get(0).map_err(&attempt)?);
+            let event = typed_event(row).map_err(&attempt)?;
+            each(seq, &event.ok_or_else(|| damaged("typed columns", seq))?)?;
+        }
+        Ok(())
+    }
+
+    /// Hands each event of a range to `each`, newest last, as it is stored; `limit` takes the
+    /// newest so many.
+    pub fn each_stored<E: From<Error>>(
+        &self,
+        passes_only: bool,
+        limit: Option<u64>,
+        mut each: impl FnMut(Stored) -> Result<(), E>,
+    ) -> Result<(), E> {
+        let chosen = if passes_only { "pass" } else { "entry" };
+        let sql = format!(
+            "SELECT e.at, e.event_ref, e.time_us, e.type, e.digest, p.canonical FROM \
+             (SELECT at FROM {chosen} WHERE at BETWEEN ?1 AND ?2 ORDER BY at DESC LIMIT ?3) c \
+             JOIN entry e ON e.at = c.at JOIN payload p ON p.at = c.at ORDER BY e.at"
+        );
+        let mut statement = self.prepare(&sql)?;
+        let limit = limit.map_or(-1, |limit| i64::try_from(limit).unwrap_or(i64::MAX));
+        let bounds = (self.log.at(Seq(0)), self.log.at(Seq(super::MAX_SEQ)), limit);
+        let attempt = Error::while_trying("read the log");
+        let mut rows = statement.query(bounds).map_err(&attempt)?;
+        while let Some(row) = rows.next().map_err(&attempt)? {
+            each(stored(row).map_err(&attempt)??)?;
+        }
+        Ok(())
+    }
+
+    /// The event at a position, as it is stored.
+    pub fn stored(&self, seq: Seq) -> Result<Option<Stored>, Error> {
+        let sql = "SELECT e.at, e.event_ref, e.time_us, e.type, e.digest, p.canonical \
+                   FROM entry e JOIN payload p ON p.at = e.at WHERE e.at = ?1";
+        self.prepare(sql)?
+            .query_row([self.log.at(seq)], stored)
+            .optional()
+            .map_err(Error::while_trying("read an event"))?
+            .transpose()
+    }
+
+    /// The name of the event at a position.
+    pub fn event_ref(&self, seq: Seq) -> Result<EventRef, Error> {
+        self.prepare("SELECT event_ref FROM entry WHERE at = ?1")?
+            .query_row([self.log.at(seq)], |row| row.get(0).map(EventRef))
+            .map_err(Error::while_trying("read an event's name"))
+    }
+
+    /// All facts, in no particular order.
+    pub fn facts(&self) -> Result<Vec<Fact>, Error> {
+        let sql =
+            "SELECT fact_kind, fact_key, value, last_us, last_ref FROM fact WHERE log = ?1";
+        let mut statement = self.prepare(sql)?;
+        let attempt = Error::while_trying("read the facts");
+        let rows = statement.query_map([self.log.0], fact).map_err(&attempt)?;
+        rows.map(|row| row.map_err(&attempt)?).collect()
+    }
+
+    /// One fact.
+    pub fn fact(&self, id: &FactId) -> Result<Option<Fact>, Error> {
+        let sql =
+            "SELECT fact_kind, fact_key, value, last_us, last_ref FROM fact WHERE fact_id = ?1";
+        self.prepare(sql)?
+            .query_row([id.0], fact)
+            .optional()
+            .map_err(Error::while_trying("read a fact"))?
+            .transpose()
+    }
+
+    /// The stored sum behind one fact.
+    pub fn tally(&self, id: &FactId) -> Result<Option<Vec<u8>>, Error> {
+        self.prepare("SELECT state FROM tally WHERE fact_id = ?1")?
+            .query_row([id.0], |row| row.get(0))
+            .optional()
+            .map_err(Error::while_trying("read a tally"))
+    }
+}
+
+fn damaged(what: &str, seq: Seq) -> Error {
+    Error::Corrupt(format!("the {what} of seq {seq} cannot be read"))
+}
+
+fn typed_event<'r>(row: &'r Row<'_>) -> rusqlite::Result<Option<Event<'r>>> {
+    let (Some(time), Some(columns)) =
+        (Time::from_micros(row.get(2)?), Columns::decode(row.get_ref(4)?.as_blob()?))
+    else {
+        return Ok(None);
+    };
+    Ok(Some(Event {
+        event_ref: EventRef(row.get(1)?),
+        time,
+        event_type: row.get_ref(3)?.as_str()?,
+        columns,
+    }))
+}
+
+fn stored(row: &Row<'_>) -> rusqlite::Result<Result<Stored, Error>> {
+    let seq = seq_of(row.get(0)?);
+    let Some(time) = Time::from_micros(row.get(2)?) else { return Ok(Err(damaged("time", seq))) };
+    Ok(Ok(Stored {
+        seq,
+        event_ref: EventRef(row.get(1)?),
+        event_type: row.get(3)?,
+        time,
+        digest: Digest(row.get(4)?),
+        canonical: row.get(5)?,
+    }))
+}
+
+fn fact(row: &Row<'_>) -> rusqlite::Result<Result<Fact, Error>> {
+    let (kind, key): (String, String) = (row.get(0)?, row.get(1)?);
+    let (Some(kind), Some(time)) = (FactKind::parse(&kind), Time::from_micros(row.get(3)?)) else {
+        return Ok(Err(Error::Corrupt(format!("the {kind} fact `{key}` cannot be read"))));
+    };
+    Ok(Ok(Fact {
+        key: FactKey::from_text(kind, key),
+        last: Support { time, event_ref: EventRef(row.get(4)?) },
+        value: row.get(2)?,
+    }))
+}

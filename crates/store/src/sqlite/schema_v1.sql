@@ -1,0 +1,117 @@
+-- Schema 1. Ground: manifest, entry, payload. Everything else is derived and can be made again.
+--
+-- A position `at` is log << 40 | seq: one integer, so that a log is one dense run of each table and
+-- an append only ever touches the right edge.
+
+CREATE TABLE manifest (
+    log           INTEGER PRIMARY KEY,
+    identity_hash TEXT NOT NULL,
+    canonical     TEXT NOT NULL
+) STRICT;
+
+-- What stays of an event for ever: the ledger's entries.
+CREATE TABLE entry (
+    at        INTEGER PRIMARY KEY,
+    event_ref BLOB NOT NULL,
+    time_us   INTEGER NOT NULL,
+    type      TEXT NOT NULL,
+    digest    BLOB NOT NULL
+) STRICT;
+
+-- The event itself, RFC 8785 bytes.
+CREATE TABLE payload (
+    at        INTEGER PRIMARY KEY,
+    canonical TEXT NOT NULL
+) STRICT;
+
+-- Derived: the typed columns of each event, so that a pass never parses JSON.
+CREATE TABLE typed (
+    at      INTEGER PRIMARY KEY,
+    columns BLOB NOT NULL
+) STRICT;
+
+-- Derived: where an event is, by its ref.
+CREATE TABLE place (
+    log       INTEGER NOT NULL,
+    event_ref BLOB NOT NULL,
+    seq       INTEGER NOT NULL,
+    PRIMARY KEY (log, event_ref)
+) STRICT, WITHOUT ROWID;
+
+-- Derived: which events are pass records, and what they cover.
+CREATE TABLE pass (
+    at        INTEGER PRIMARY KEY,
+    first_seq INTEGER NOT NULL,
+    last_seq  INTEGER NOT NULL
+) STRICT;
+
+-- Derived: how far the facts and the tallies of a log have come, and under which rules.
+CREATE TABLE progress (
+    log             INTEGER PRIMARY KEY,
+    checkpoint      INTEGER NOT NULL,
+    tallied         INTEGER NOT NULL,
+    rule_version    TEXT NOT NULL,
+    rule_set_sha256 BLOB NOT NULL
+) STRICT;
+
+-- Derived: the facts. No index on text: a text that is forgotten must not survive a page split.
+CREATE TABLE fact (
+    number    INTEGER PRIMARY KEY,
+    log       INTEGER NOT NULL,
+    fact_id   BLOB NOT NULL,
+    fact_kind TEXT NOT NULL,
+    fact_key  TEXT NOT NULL,
+    value     TEXT NOT NULL,
+    last_us   INTEGER NOT NULL,
+    last_ref  BLOB NOT NULL
+) STRICT;
+CREATE UNIQUE INDEX fact_by_id ON fact (fact_id);
+
+-- Derived: the sums behind the facts, as they stood at progress.tallied.
+CREATE TABLE tally (
+    number  INTEGER PRIMARY KEY,
+    log     INTEGER NOT NULL,
+    fact_id BLOB NOT NULL,
+    state   BLOB NOT NULL
+) STRICT;
+CREATE UNIQUE INDEX tally_by_id ON tally (fact_id);
+
+-- The paper's tables, for anyone with a plain sqlite3 shell.
+CREATE VIEW semantic_facts AS
+SELECT m.identity_hash, f.fact_kind, f.fact_key, f.value AS fact_value_json,
+       strftime('%Y-%m-%dT%H:%M:%S', f.last_us / 1000000, 'unixepoch')
+       || CASE f.last_us % 1000000 WHEN 0 THEN '' ELSE printf('.%06d', f.last_us % 1000000) END
+       || 'Z' AS last_updated
+FROM fact f JOIN manifest m ON m.log = f.log;
+
+CREATE VIEW episodic_events AS
+SELECT m.identity_hash, e.at & ((1 << 40) - 1) AS seq, 'ev_' || lower(hex(e.event_ref)) AS event_ref,
+       e.type, e.time_us, lower(hex(e.digest)) AS digest, p.canonical AS payload_json
+FROM entry e JOIN manifest m ON m.log = e.at >> 40 LEFT JOIN payload p ON p.at = e.at;
+
+-- Guards. A BEFORE INSERT trigger also stops INSERT OR REPLACE, whose implicit delete fires no
+-- delete trigger on a connection without recursive_triggers.
+CREATE TRIGGER manifest_is_frozen BEFORE UPDATE ON manifest
+BEGIN SELECT RAISE(ABORT, 'a manifest never changes'); END;
+CREATE TRIGGER manifest_is_kept BEFORE DELETE ON manifest
+BEGIN SELECT RAISE(ABORT, 'a manifest is never removed'); END;
+CREATE TRIGGER manifest_is_not_replaced BEFORE INSERT ON manifest
+WHEN EXISTS (SELECT 1 FROM manifest WHERE log = NEW.log OR identity_hash = NEW.identity_hash)
+BEGIN SELECT RAISE(ABORT, 'a manifest is never replaced'); END;
+
+CREATE TRIGGER entry_is_frozen BEFORE UPDATE ON entry
+BEGIN SELECT RAISE(ABORT, 'the log is append-only'); END;
+CREATE TRIGGER entry_is_kept BEFORE DELETE ON entry
+BEGIN SELECT RAISE(ABORT, 'the log is append-only'); END;
+CREATE TRIGGER entry_is_dense BEFORE INSERT ON entry
+WHEN EXISTS (SELECT 1 FROM entry WHERE at = NEW.at)
+  OR (NEW.at & ((1 << 40) - 1) <> 1 AND NOT EXISTS (SELECT 1 FROM entry WHERE at = NEW.at - 1))
+BEGIN SELECT RAISE(ABORT, 'the log is append-only and dense'); END;
+
+CREATE TRIGGER payload_is_frozen BEFORE UPDATE ON payload
+BEGIN SELECT RAISE(ABORT, 'the log is append-only'); END;
+CREATE TRIGGER payload_is_kept BEFORE DELETE ON payload
+BEGIN SELECT RAISE(ABORT, 'the log is append-only'); END;
+CREATE TRIGGER payload_is_not_replaced BEFORE INSERT ON payload
+WHEN EXISTS (SELECT 1 FROM payload WHERE at = NEW.at)
+BEGIN SELECT RAISE(ABORT, 'the log is append-only'); END;
