@@ -161,7 +161,7 @@ impl Tally for Histogram {
     }
 
     fn decode(wire: &mut Wire<'_>) -> Option<Self> {
-        let (n, sum, count) = (wire.i64()?, wire.i128()?, wire.len()?);
+        let (n, sum, count) = (wire.i64()?, wire.i128()?, wire.length()?);
         let mut fine = BTreeMap::new();
         let mut value = 0;
         for _ in 0..count {

@@ -1,8 +1,8 @@
 //! The recommended value of a parameter: a window that works, free of anything that clearly fails.
 //!
-//! **Invariants:** a window never contains a run of cells that confidently fails, so a value between
-//! two good ones is not recommended for its place; and the more places were searched, the more
-//! evidence a window needs.
+//! **Invariants:** a window never contains a run of cells that confidently fails, so a value is
+//! not recommended merely because it lies between two good ones; and the more places were
+//! searched, the more evidence a window needs.
 
 use crate::confidence::{self, BASE, lg, significant, wilson};
 use crate::histogram::{Cell, Histogram, coarse_of, micro_text, ranked};

@@ -98,7 +98,7 @@ impl<K: Component, T: Tally> Tally for BTreeMap<K, T> {
     }
 
     fn decode(wire: &mut Wire<'_>) -> Option<Self> {
-        let count = wire.len()?;
+        let count = wire.length()?;
         (0..count).map(|_| Some((K::decode(wire)?, T::decode(wire)?))).collect()
     }
 }

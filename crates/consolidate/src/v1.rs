@@ -222,9 +222,8 @@ fn one(text: Option<&str>) -> BTreeMap<String, i64> {
 }
 
 fn params(columns: &Columns<'_>) -> BTreeMap<String, Histogram> {
-    let observed = |(name, value): &(&str, _)| {
-        ((*name).to_string(), Histogram::of(*value, columns.outcome))
-    };
+    let observed =
+        |(name, value): &(&str, _)| ((*name).to_string(), Histogram::of(*value, columns.outcome));
     columns.params.iter().map(observed).collect()
 }
 
@@ -318,9 +317,12 @@ fn uncounted(tally: &Observed) -> Members {
 
 /// The most common text: highest count, then smallest by UTF-8 bytes.
 fn most(texts: &BTreeMap<String, i64>) -> (&str, i64) {
-    texts.iter().fold(("", 0), |best, (text, n)| {
-        if *n > best.1 { (text.as_str(), *n) } else { best }
-    })
+    texts.iter().fold(
+        ("", 0),
+        |best, (text, n)| {
+            if *n > best.1 { (text.as_str(), *n) } else { best }
+        },
+    )
 }
 
 fn top(texts: &BTreeMap<String, i64>, name: &str) -> Option<String> {

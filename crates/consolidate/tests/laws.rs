@@ -93,7 +93,11 @@ proptest! {
     }
 
     #[test]
-    fn wilson_is_the_greatest_step_that_holds(n in 1_i64..5000, part in 0_i64..=1000, k in 3_i128..40) {
+    fn wilson_is_the_greatest_step_that_holds(
+        n in 1_i64..5000,
+        part in 0_i64..=1000,
+        k in 3_i128..40,
+    ) {
         let agreeing = n * part / 1000;
         let holds = |t: i64| {
             let (a, n, t) = (i128::from(agreeing), i128::from(n), i128::from(t));

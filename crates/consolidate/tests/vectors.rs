@@ -50,9 +50,7 @@ fn shuffled<T>(mut items: Vec<T>, n: u64) -> Vec<T> {
 }
 
 fn check(log: &[Admitted], want: &str) {
-    let facts = |events: Vec<&Admitted>| {
-        snapshot(&f(&V1, events.into_iter().map(typed)).unwrap())
-    };
+    let facts = |events: Vec<&Admitted>| snapshot(&f(&V1, events.into_iter().map(typed)).unwrap());
     assert_eq!(facts(log.iter().collect()), want);
     assert_eq!(facts(log.iter().rev().collect()), want);
     for n in 1..=100 {

@@ -198,7 +198,7 @@ fn read_list<'a, T>(
     wire: &mut Wire<'a>,
     read: impl Fn(&mut Wire<'a>) -> Option<T>,
 ) -> Option<Vec<(&'a str, T)>> {
-    let count = wire.len()?;
+    let count = wire.length()?;
     (0..count).map(|_| Some((wire.text()?, read(wire)?))).collect()
 }
 

@@ -126,13 +126,7 @@ impl FactId {
     pub fn new(identity: &Identity, key: &FactKey) -> Self {
         let identity: String = hex::encode(&identity.0);
         let kind = key.kind().name();
-        Self::of(&[
-            identity.as_bytes(),
-            b"\n",
-            kind.as_bytes(),
-            b"\n",
-            key.text().as_bytes(),
-        ])
+        Self::of(&[identity.as_bytes(), b"\n", kind.as_bytes(), b"\n", key.text().as_bytes()])
     }
 }
 

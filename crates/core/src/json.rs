@@ -3,6 +3,7 @@
 //! **Invariants:** members of an `Object` are unique and sorted by UTF-16 code units, from the
 //! moment it is built; so writing never sorts, and equal values have equal bytes.
 
+use crate::Micro;
 use alloc::borrow::Cow;
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
@@ -30,6 +31,22 @@ impl<'a> Value<'a> {
     pub fn as_text(&self) -> Option<&str> {
         match self {
             Value::Text(text) => Some(text),
+            _ => None,
+        }
+    }
+
+    /// The micro-units, if this is a usable number.
+    pub fn as_micro(&self) -> Option<Micro> {
+        match self {
+            Value::Number(number) => Micro::from_f64(*number),
+            _ => None,
+        }
+    }
+
+    /// The integer, if this is one that is not negative.
+    pub fn as_count(&self) -> Option<u64> {
+        match self {
+            Value::Number(number) => ryu_js::Buffer::new().format_finite(*number).parse().ok(),
             _ => None,
         }
     }
@@ -267,7 +284,8 @@ mod tests {
     #[test]
     fn rfc_8785_section_3_2_2() {
         let input = r#"{"numbers":[333333333.33333329,1E30,4.50,2e-3,0.000000000000000000000000001],
-            "string":"\u20ac$\u000F\u000aA'\u0042\u0022\u005c\\\"\/","literals":[null,true,false]}"#;
+            "string":"\u20ac$\u000F\u000aA'\u0042\u0022\u005c\\\"\/",
+            "literals":[null,true,false]}"#;
         let want = "{\"literals\":[null,true,false],\"numbers\":[333333333.3333333,1e+30,4.5,\
             0.002,1e-27],\"string\":\"€$\\u000f\\nA'B\\\"\\\\\\\\\\\"/\"}";
         assert_eq!(canonical(input), want);

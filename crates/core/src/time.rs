@@ -62,8 +62,7 @@ impl fmt::Display for Time {
         let second_of_day = seconds % SECONDS_PER_DAY;
         let (hour, minute, second) =
             (second_of_day / 3600, second_of_day / 60 % 60, second_of_day % 60);
-        let fraction =
-            if micros == 0 { String::new() } else { format!(".{micros:06}") };
+        let fraction = if micros == 0 { String::new() } else { format!(".{micros:06}") };
         write!(f, "{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}{fraction}Z")
     }
 }
@@ -74,8 +73,7 @@ struct Digits<'a>(&'a [u8]);
 impl Digits<'_> {
     /// `YYYY-MM-DDThh:mm:ss` as seconds since 1970, offset not yet taken off.
     fn date_and_time(&mut self) -> Result<i64, TimeError> {
-        let (year, month, day) =
-            (self.number(4)?, self.after(b"-", 2)?, self.after(b"-", 2)?);
+        let (year, month, day) = (self.number(4)?, self.after(b"-", 2)?, self.after(b"-", 2)?);
         let (hour, minute, second) =
             (self.after(b"Tt", 2)?, self.after(b":", 2)?, self.after(b":", 2)?);
         if !(1..=12).contains(&month) || !(1..=days_in(year, month)).contains(&day) {

@@ -55,7 +55,7 @@ impl<'a> Wire<'a> {
     }
 
     /// Takes a length or a count.
-    pub fn len(&mut self) -> Option<usize> {
+    pub fn length(&mut self) -> Option<usize> {
         usize::try_from(self.u128()?).ok()
     }
 
@@ -72,7 +72,7 @@ impl<'a> Wire<'a> {
 
     /// Takes a text.
     pub fn text(&mut self) -> Option<&'a str> {
-        let length = self.len()?;
+        let length = self.length()?;
         let (text, rest) = self.0.split_at_checked(length)?;
         self.0 = rest;
         core::str::from_utf8(text).ok()

@@ -4,7 +4,7 @@
 
 use alloc::vec::Vec;
 use ipse_core::json::{Object, Value};
-use ipse_core::{Columns, EventKind, MAX_TEXT_BYTES, Micro, Outcome, Property};
+use ipse_core::{Columns, EventKind, MAX_TEXT_BYTES, Outcome, Property};
 
 /// Reads the typed columns of an event of that type.
 pub(crate) fn read<'d>(data: &'d Object<'_>, event_type: &str) -> Columns<'d> {
@@ -16,7 +16,7 @@ pub(crate) fn read<'d>(data: &'d Object<'_>, event_type: &str) -> Columns<'d> {
         environment: text_in(data, "environment").or_else(|| text_in(data, "env")),
         zone: text_in(data, "zone"),
         reason: text_in(data, "failure_reason"),
-        params: named(data, "params", number),
+        params: named(data, "params", |value| value.as_micro()),
         properties: named(data, "object", property),
     }
 }
@@ -41,16 +41,9 @@ fn text_in<'d>(data: &'d Object<'_>, name: &str) -> Option<&'d str> {
     data.get(name)?.as_text().filter(|text| is_text(text))
 }
 
-fn number(value: &Value<'_>) -> Option<Micro> {
-    match value {
-        Value::Number(number) => Micro::from_f64(*number),
-        _ => None,
-    }
-}
-
 fn property<'d>(value: &'d Value<'_>) -> Option<Property<'d>> {
     match value {
-        Value::Number(_) => number(value).map(Property::Number),
+        Value::Number(_) => value.as_micro().map(Property::Number),
         Value::Text(text) => is_text(text).then_some(Property::Text(text)),
         Value::Bool(value) => Some(Property::Bool(*value)),
         _ => None,

@@ -192,9 +192,8 @@ fn check_reserved(source: &str, event_type: &str) -> Result<(), Refusal> {
 
 fn check_time(event: &Object<'_>) -> Result<Time, Refusal> {
     let refuse = |rule, message: &str| Refusal::new("time", rule, message);
-    let value = event
-        .get("time")
-        .ok_or_else(|| refuse(Rule::Missing, "every event must have it"))?;
+    let value =
+        event.get("time").ok_or_else(|| refuse(Rule::Missing, "every event must have it"))?;
     let text = value.as_text().ok_or_else(|| refuse(Rule::NotText, "must be a string"))?;
     Time::parse(text).map_err(|error| match error {
         TimeError::Grammar => {

@@ -5,7 +5,7 @@
 
 use crate::Error;
 use ipse_core::json::{Object, Value};
-use ipse_core::{Fact, FactKind, json_parse};
+use ipse_core::{Fact, FactKind, Micro, json_parse};
 
 /// Nesting of a fact's value: the value, `params`, a parameter, its recommendation.
 const VALUE_DEPTH: usize = 8;
@@ -42,7 +42,9 @@ impl Filter {
         let parts = fact.key.parts();
         let agrees = |wanted: &Option<String>, part: Part| match wanted {
             None => true,
-            Some(_) if matches!((kind, part), (FactKind::InteractionPattern, Part::Environment)) => {
+            Some(_)
+                if matches!((kind, part), (FactKind::InteractionPattern, Part::Environment)) =>
+            {
                 true
             }
             Some(wanted) => place(kind, part).is_some_and(|place| parts.get(place) == Some(wanted)),
@@ -62,7 +64,7 @@ impl Filter {
             .map(Consulted::new)
             .collect::<Result<Vec<_>, _>>()?;
         chosen.sort_by(|a, b| {
-            b.confidence.total_cmp(&a.confidence).then_with(|| a.fact.key.cmp(&b.fact.key))
+            b.confidence.cmp(&a.confidence).then_with(|| a.fact.key.cmp(&b.fact.key))
         });
         chosen.truncate(self.limit.unwrap_or(usize::MAX));
         Ok(chosen)
@@ -86,8 +88,8 @@ fn place(kind: FactKind, part: Part) -> Option<usize> {
 pub struct Consulted {
     /// The fact.
     pub fact: Fact,
-    /// How far its observations agree; compared and printed, never computed with.
-    pub confidence: f64,
+    /// How far its observations agree.
+    pub confidence: Micro,
     /// How many observations it rests on.
     pub n_observations: u64,
 }
@@ -97,12 +99,9 @@ impl Consulted {
         let damaged = || Error::Damaged(format!("fact `{}`", fact.key.text()));
         let (confidence, n) = {
             let value = parse_value(&fact.value).ok_or_else(damaged)?;
-            let number = |name: &str| match value.get(name) {
-                Some(Value::Number(number)) => Some(*number),
-                _ => None,
-            };
-            let n = number("n_observations").ok_or_else(damaged)?;
-            (number("confidence").ok_or_else(damaged)?, n as u64)
+            let confidence = value.get("confidence").and_then(Value::as_micro);
+            let n = value.get("n_observations").and_then(Value::as_count);
+            (confidence.ok_or_else(damaged)?, n.ok_or_else(damaged)?)
         };
         Ok(Consulted { fact, confidence, n_observations: n })
     }

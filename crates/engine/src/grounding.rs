@@ -4,8 +4,9 @@
 //! change only when one of those facts does; lines are sorted by kind and key, not by confidence.
 
 use crate::facts::Consulted;
+use ipse_core::decimal::SCALE;
 use ipse_core::json::{Object, Value, escaped};
-use ipse_core::{FactId, FactKind, Identity};
+use ipse_core::{FactId, FactKind, Identity, Micro};
 
 /// The grounding text of some facts.
 pub fn grounding(identity: &Identity, rule_version: &str, facts: &[Consulted]) -> String {
@@ -58,10 +59,7 @@ fn recommendations(value: &Object<'_>) -> Vec<String> {
         .filter_map(|(name, param)| {
             let recommended = object(param.as_object()?, "recommended")?;
             let figure = |name| shown(recommended.get(name));
-            let confidence = match recommended.get("confidence") {
-                Some(Value::Number(confidence)) => two_decimals(*confidence),
-                _ => String::new(),
-            };
+            let confidence = two_decimals(recommended.get("confidence")?.as_micro()?);
             let (value, low, high) = (figure("value"), figure("low"), figure("high"));
             Some((name, format!("{value} ({low}..{high}, confidence = {confidence})")))
         })
@@ -90,17 +88,10 @@ fn shown(value: Option<&Value<'_>>) -> String {
     }
 }
 
-/// A confidence cut to two decimals. It has at most four, so its text can simply be cut.
-pub fn two_decimals(confidence: f64) -> String {
-    let mut text = String::new();
-    Value::Number(confidence).write(&mut text);
-    if !text.contains('.') {
-        text.push('.');
-    }
-    text.push_str("00");
-    let cut = text.find('.').map_or(text.len(), |point| point + 3);
-    text.truncate(cut);
-    text
+/// A confidence cut to two decimals, not rounded: it never overstates.
+pub fn two_decimals(confidence: Micro) -> String {
+    let hundredths = confidence.get() / (SCALE / 100);
+    format!("{}.{:02}", hundredths / 100, hundredths % 100)
 }
 
 /// Control characters as JSON escapes them, everything else as it is: a fact stays on its line.
@@ -119,7 +110,8 @@ mod tests {
 
     #[test]
     fn confidences_are_cut_not_rounded() {
-        let texts = [0.0, 0.5, 0.7058, 0.8333, 0.9999].map(two_decimals);
+        let micros = [0, 500_000, 705_800, 833_300, 999_900];
+        let texts = micros.map(|micro| two_decimals(Micro::new(micro).unwrap()));
         assert_eq!(texts, ["0.00", "0.50", "0.70", "0.83", "0.99"]);
     }
 

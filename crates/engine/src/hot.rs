@@ -31,12 +31,19 @@ pub(crate) struct Hot<T> {
     saved: Seq,
     /// Folded up to here.
     folded: Seq,
+    /// [`SAVE_EVERY`], or less in a test.
+    save_every: u64,
     sums: BTreeMap<FactKey, Sum<T>>,
 }
 
 impl<T: Tally> Hot<T> {
-    pub(crate) fn cold() -> Self {
-        Hot { saved: Seq(0), folded: Seq(0), sums: BTreeMap::new() }
+    pub(crate) fn cold(save_every: u64) -> Self {
+        Hot { saved: Seq(0), folded: Seq(0), save_every, sums: BTreeMap::new() }
+    }
+
+    /// Lets everything go.
+    pub(crate) fn cool(&mut self) {
+        *self = Hot::cold(self.save_every);
     }
 
     pub(crate) fn folded(&self) -> Seq {
@@ -46,7 +53,8 @@ impl<T: Tally> Hot<T> {
     /// Lets everything go if another process has saved sums meanwhile: ours no longer fit.
     pub(crate) fn follow(&mut self, saved: Seq) {
         if self.saved != saved {
-            *self = Hot { saved, folded: saved, sums: BTreeMap::new() };
+            self.cool();
+            (self.saved, self.folded) = (saved, saved);
         }
     }
 
@@ -105,7 +113,7 @@ impl<T: Tally> Hot<T> {
         pass: &Pass<'_>,
     ) -> Result<Seq, Error> {
         self.folded = checkpoint;
-        if checkpoint.0 - self.saved.0 < SAVE_EVERY {
+        if checkpoint.0 - self.saved.0 < self.save_every {
             return Ok(self.saved);
         }
         let mut state = Vec::new();

@@ -5,9 +5,9 @@
 //! - After a commit has failed nothing more is written: an fsync that failed once may "succeed"
 //!   later with the data gone, so it is never retried.
 
-use crate::hot::Hot;
-use crate::pass::{self, PassCommitted, PassReport, Trigger};
 use crate::Error;
+use crate::hot::{Hot, SAVE_EVERY};
+use crate::pass::{self, PassCommitted, PassReport, Trigger};
 use ipse_consolidate::{RuleSet, V1};
 use ipse_core::{Admitted, Identity, Time};
 use ipse_door::Salt;
@@ -65,8 +65,14 @@ impl<R: RuleSet> Log<R> {
         host: Box<dyn Host>,
     ) -> Result<Self, Error> {
         let writer = Writer::open(path, &identity)?;
-        let (hot, subscribers) = (Hot::cold(), Vec::new());
+        let (hot, subscribers) = (Hot::cold(SAVE_EVERY), Vec::new());
         Ok(Log { writer, identity, rules, hot, host, subscribers, broken: false })
+    }
+
+    /// Saves sums more often, so that a test crosses the boundary with few events.
+    #[doc(hidden)]
+    pub fn save_every(&mut self, events: u64) {
+        self.hot = Hot::cold(events);
     }
 
     /// Clock and randomness of this log.
@@ -79,7 +85,6 @@ impl<R: RuleSet> Log<R> {
     pub fn subscribe(&mut self, subscriber: impl FnMut(&PassCommitted) + Send + 'static) {
         self.subscribers.push(Box::new(subscriber));
     }
-
 
     /// One pass by itself; `None` if there is nothing new.
     pub fn consolidate(&mut self, trigger: Trigger) -> Result<Option<PassReport>, Error> {
@@ -110,12 +115,12 @@ impl<R: RuleSet> Log<R> {
         };
         // A failed pass has rolled back to its savepoint; its hot sums are no longer to be trusted.
         if pass.is_err() {
-            self.hot = Hot::cold();
+            self.hot.cool();
         }
         let changed = appended.iter().any(|event| matches!(event, Appended::New(_)))
             || matches!(pass, Ok(Some(_)));
         if changed && let Err(error) = batch.commit() {
-            self.hot = Hot::cold();
+            self.hot.cool();
             self.broken = true;
             return Err(error.into());
         }

@@ -5,9 +5,9 @@
 //!   new or once it has been quiet, and never more often: under load passes coalesce.
 //! - The keeper thread only ever starts passes; when it dies, appending goes on.
 
+use crate::Error;
 use crate::log::{Acknowledged, Host, Log, Then};
 use crate::pass::{PassCommitted, PassReport, Trigger};
-use crate::Error;
 use ipse_consolidate::V1;
 use ipse_core::{Admitted, Identity};
 use ipse_door::{Origin, Refusal, admit};
@@ -64,8 +64,7 @@ impl Memory {
         let mut log = Log::open(path, identity, V1, host)?;
         log.consolidate(Trigger::Startup)?;
         let state = State { log, pending: 0, last_append: Instant::now(), closing: false };
-        let shared =
-            Arc::new(Shared { state: Mutex::new(state), changed: Condvar::new(), policy });
+        let shared = Arc::new(Shared { state: Mutex::new(state), changed: Condvar::new(), policy });
         let keeper = Arc::new(Keeper::start(shared.clone()));
         Ok(Memory { shared, _keeper: keeper })
     }
@@ -113,11 +112,8 @@ impl Shared {
         let then = if due { Then::Consolidate(Trigger::Threshold) } else { Then::Nothing };
         let done = state.log.append(events, then)?;
         let new = done.appended.iter().filter(|event| matches!(event, Appended::New(_))).count();
-        state.pending = if due && done.pass_error.is_none() {
-            0
-        } else {
-            state.pending + new as u64
-        };
+        state.pending =
+            if due && done.pass_error.is_none() { 0 } else { state.pending + new as u64 };
         state.last_append = Instant::now();
         self.changed.notify_all();
         Ok(done)

@@ -1,7 +1,7 @@
 //! One pass: fold what is past the checkpoint, publish what it touched, and put it on the record.
 //!
-//! **Invariant:** the range of a pass holds all positions past the old checkpoint up to the head, so
-//! that the ranges of one rule set's passes have neither gap nor overlap.
+//! **Invariant:** the range of a pass holds all positions past the old checkpoint up to the head,
+//! so that the ranges of one rule set's passes have neither gap nor overlap.
 
 use crate::hot::Hot;
 use crate::{Error, Host};
@@ -124,7 +124,7 @@ fn begin<T: ipse_consolidate::Tally>(
     if progress.rule_set != rule_set {
         pass.start_over()?;
         progress = Progress::default();
-        *hot = Hot::cold();
+        hot.cool();
     }
     hot.follow(progress.tallied);
     Ok(progress.checkpoint)

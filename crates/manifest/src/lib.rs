@@ -199,9 +199,11 @@ mod tests {
     }
 
     fn with(changed: &'static str, value: &str) -> Result<Manifest, ManifestError> {
-        Manifest::new(|field| {
-            if field == changed { Some(value.to_string()) } else { golden(field) }
-        })
+        Manifest::new(
+            |field| {
+                if field == changed { Some(value.to_string()) } else { golden(field) }
+            },
+        )
     }
 
     /// If this fails, the fix is never to edit the literals: it is a new manifest version.
@@ -252,8 +254,15 @@ mod tests {
         let manifest = Manifest::new(golden).unwrap();
         let bytes = manifest.canonical();
         assert_eq!(Manifest::from_canonical(bytes.as_bytes()), Ok(manifest));
-        for other in [format!("{bytes}\n"), bytes.replacen(':', ": ", 1), bytes.replace('}', ",\"x\":\"y\"}")] {
-            assert_eq!(Manifest::from_canonical(other.as_bytes()), Err(ManifestError::NotCanonical));
+        for other in [
+            format!("{bytes}\n"),
+            bytes.replacen(':', ": ", 1),
+            bytes.replace('}', ",\"x\":\"y\"}"),
+        ] {
+            assert_eq!(
+                Manifest::from_canonical(other.as_bytes()),
+                Err(ManifestError::NotCanonical)
+            );
         }
     }
 }

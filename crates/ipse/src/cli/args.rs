@@ -76,9 +76,9 @@ pub(crate) enum Command {
 
     /// Append events from a JSON Lines file, and renew the facts
     ///
-    /// One CloudEvents object a line: id, source, type (or kind), time, data. Good lines are stored,
-    /// bad ones are listed with their line number, field and rule. Sending a file again is safe:
-    /// what is there already counts as a duplicate. One pass follows at the end.
+    /// One CloudEvents object a line: id, source, type (or kind), time, data. Good lines are
+    /// stored, bad ones are listed with their line number, field and rule. Sending a file again is
+    /// safe: what is there already counts as a duplicate. One pass follows at the end.
     ///
     /// Exit 1 if a line was refused or in conflict with an event in the log.
     ///
@@ -96,9 +96,9 @@ pub(crate) enum Command {
 
     /// Show what the agent knows
     ///
-    /// Facts by confidence, the best first. A filter leaves out kinds of facts whose key has no such
-    /// part. The grounding format is one line per fact for a planner's prompt; its bytes change only
-    /// when a fact in it changes, so that a prompt cache keeps it.
+    /// Facts by confidence, the best first. A filter leaves out kinds of facts whose key has no
+    /// such part. The grounding format is one line per fact for a planner's prompt; its bytes
+    /// change only when a fact in it changes, so that a prompt cache keeps it.
     ///
     /// Example: ipse facts --skill manipulation.grasp --format grounding
     Facts(FactsArgs),

@@ -107,7 +107,9 @@ impl Context {
             StoreError::Foreign(_) => {
                 "name another path with --store; ipse never touches a file it did not make".into()
             }
-            StoreError::Newer { .. } => "open it with the ipse that wrote it, or a newer one".into(),
+            StoreError::Newer { .. } => {
+                "open it with the ipse that wrote it, or a newer one".into()
+            }
             StoreError::Older { .. } => {
                 "any command that writes brings it up to date, such as: ipse consolidate".into()
             }

@@ -79,11 +79,7 @@ fn attempt(number: u32) -> anyhow::Result<Admitted> {
     Ok(admit(event.as_bytes(), Origin::Producer, || salt)?)
 }
 
-fn show_fact(
-    terminal: &mut Terminal<'_>,
-    store: &Path,
-    identity: &Identity,
-) -> anyhow::Result<()> {
+fn show_fact(terminal: &mut Terminal<'_>, store: &Path, identity: &Identity) -> anyhow::Result<()> {
     let reader = Reader::open(store)?;
     let facts = reader.view(identity)?.view().facts()?;
     let filter = Filter {

@@ -28,8 +28,8 @@ pub(crate) fn init(
         writeln!(terminal.out, "{}", registered.identity)?;
     }
     let store = context.store.display();
-    let words = if registered.created { "registered in" } else { "was already registered in" };
-    writeln!(terminal.err, "this identity {words} {store}")?;
+    let words = if registered.created { "registered" } else { "already registered" };
+    writeln!(terminal.err, "{words} in {store}")?;
     let others = Reader::open(&context.store)?.manifests()?.len() - 1;
     if registered.created && others > 0 {
         writeln!(

@@ -1,7 +1,7 @@
 //! Manifest files: TOML or JSON, hashes given or taken from named files.
 //!
-//! **Invariants:** every error names file and field; a hash and a file for it together are an error,
-//! so that there is never a doubt which of them is hashed.
+//! **Invariants:** every error names file and field; a hash and a file for it together are an
+//! error, so that there is never a doubt which of them is hashed.
 
 use anyhow::{Context as _, anyhow, bail};
 use ipse::Manifest;
@@ -88,10 +88,7 @@ fn json_fields(text: &str) -> anyhow::Result<BTreeMap<String, String>> {
 
 fn toml_fields(text: &str) -> anyhow::Result<BTreeMap<String, String>> {
     let table: toml::Table = text.parse().context("it is not valid TOML")?;
-    table
-        .iter()
-        .map(|(name, value)| Ok((name.clone(), quoted(name, value.as_str())?)))
-        .collect()
+    table.iter().map(|(name, value)| Ok((name.clone(), quoted(name, value.as_str())?))).collect()
 }
 
 fn quoted(name: &str, text: Option<&str>) -> anyhow::Result<String> {

@@ -62,9 +62,7 @@ pub(crate) fn main() -> ExitCode {
 
 /// Whoever read our output has seen enough.
 fn is_broken_pipe(error: &anyhow::Error) -> bool {
-    error
-        .downcast_ref::<io::Error>()
-        .is_some_and(|error| error.kind() == io::ErrorKind::BrokenPipe)
+    error.downcast_ref::<io::Error>().is_some_and(|error| error.kind() == io::ErrorKind::BrokenPipe)
 }
 
 /// The full help of every command, as it stands in `docs/reference/cli.md`.

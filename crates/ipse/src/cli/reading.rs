@@ -178,8 +178,7 @@ pub(crate) fn passes(
         Ok(())
     })?;
     if !rows.is_empty() && !context.json {
-        let header =
-            ["SEQ", "TIME", "RULES", "RANGE", "EVENTS", "FACTS", "TRIGGER", "FED NO FACT"];
+        let header = ["SEQ", "TIME", "RULES", "RANGE", "EVENTS", "FACTS", "TRIGGER", "FED NO FACT"];
         terminal.table(&header, &rows)?;
     }
     if rows.is_empty() {

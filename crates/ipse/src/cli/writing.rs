@@ -6,10 +6,7 @@ use super::terminal::{Terminal, counted};
 use ipse_core::json::Members;
 use ipse_engine::{PassReport, Trigger};
 
-pub(crate) fn consolidate(
-    context: &Context,
-    terminal: &mut Terminal<'_>,
-) -> anyhow::Result<Exit> {
+pub(crate) fn consolidate(context: &Context, terminal: &mut Terminal<'_>) -> anyhow::Result<Exit> {
     let report = context.write()?.consolidate(Trigger::Manual)?;
     if context.json {
         let checkpoint = match &report {

@@ -30,9 +30,7 @@ fn allowed(context: &AuthContext<'_>) -> bool {
         AuthAction::Select | AuthAction::Read { .. } => true,
         AuthAction::Transaction { .. } | AuthAction::Savepoint { .. } => true,
         AuthAction::Function { function_name } => MAY_CALL.contains(&function_name),
-        AuthAction::Insert { table_name } => {
-            outside_triggers && MAY_INSERT.contains(&table_name)
-        }
+        AuthAction::Insert { table_name } => outside_triggers && MAY_INSERT.contains(&table_name),
         AuthAction::Update { table_name, .. } => {
             outside_triggers && MAY_UPDATE.contains(&table_name)
         }

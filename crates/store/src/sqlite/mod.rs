@@ -135,7 +135,7 @@ fn connect(path: &Path, flags: OpenFlags) -> Result<Connection, Error> {
     }
     let connection = Connection::open_with_flags(path, flags | OpenFlags::SQLITE_OPEN_NO_MUTEX)
         .map_err(Error::while_trying("open the store"))?;
-    configure(&connection).map_err(Error::while_trying("configure the connection"))?;
+    configure(&connection).map_err(or_foreign(path, "configure the connection"))?;
     Ok(connection)
 }
 
@@ -173,10 +173,15 @@ fn check_ours(path: &Path, connection: &Connection) -> Result<usize, Error> {
 fn marks(path: &Path, connection: &Connection) -> Result<(i64, i64), Error> {
     let pragma = |name| connection.pragma_query_value(None, name, |row| row.get(0));
     let read = || Ok((pragma("application_id")?, pragma("user_version")?));
-    read().map_err(|error: rusqlite::Error| match error.sqlite_error_code() {
+    read().map_err(or_foreign(path, "read the store's marks"))
+}
+
+/// A file that is no database is somebody else's.
+fn or_foreign(path: &Path, attempt: &'static str) -> impl Fn(rusqlite::Error) -> Error {
+    move |error| match error.sqlite_error_code() {
         Some(ErrorCode::NotADatabase) => Error::Foreign(path.to_owned()),
-        _ => Error::while_trying("read the store's marks")(error),
-    })
+        _ => Error::while_trying(attempt)(error),
+    }
 }
 
 /// Takes the steps that are still missing, each in a transaction with its mark.
@@ -184,9 +189,8 @@ fn migrate(connection: &mut Connection, steps: &[&str]) -> Result<(), Error> {
     let attempt = Error::while_trying("bring the schema up to date");
     // If the process dies before a commit, neither the step nor its mark is there; another process
     // that migrates at the same time waits here and then finds nothing left to do.
-    let tx = connection
-        .transaction_with_behavior(TransactionBehavior::Immediate)
-        .map_err(&attempt)?;
+    let tx =
+        connection.transaction_with_behavior(TransactionBehavior::Immediate).map_err(&attempt)?;
     let taken: i64 =
         tx.pragma_query_value(None, "user_version", |row| row.get(0)).map_err(&attempt)?;
     let taken = usize::try_from(taken).unwrap_or(0);
@@ -195,7 +199,8 @@ fn migrate(connection: &mut Connection, steps: &[&str]) -> Result<(), Error> {
     }
     if taken < steps.len() {
         tx.pragma_update(None, "application_id", APPLICATION_ID).map_err(&attempt)?;
-        tx.pragma_update(None, "user_version", steps.len() as i64).map_err(&attempt)?;
+        tx.pragma_update(None, "user_version", steps.len().cast_signed() as i64)
+            .map_err(&attempt)?;
     }
     tx.commit().map_err(&attempt)
 }

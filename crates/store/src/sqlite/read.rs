@@ -178,8 +178,7 @@ impl<'c> View<'c> {
 
     /// All facts, in no particular order.
     pub fn facts(&self) -> Result<Vec<Fact>, Error> {
-        let sql =
-            "SELECT fact_kind, fact_key, value, last_us, last_ref FROM fact WHERE log = ?1";
+        let sql = "SELECT fact_kind, fact_key, value, last_us, last_ref FROM fact WHERE log = ?1";
         let mut statement = self.prepare(sql)?;
         let attempt = Error::while_trying("read the facts");
         let rows = statement.query_map([self.log.0], fact).map_err(&attempt)?;

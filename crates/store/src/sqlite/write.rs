@@ -18,6 +18,7 @@ use std::path::Path;
 pub struct Writer {
     connection: Connection,
     log: LogId,
+    synchronous: i64,
 }
 
 impl Writer {
@@ -26,8 +27,11 @@ impl Writer {
         let mut connection = open_to_write(path)?;
         let log = find_log(&connection, identity)?
             .ok_or_else(|| Error::UnknownIdentity(identity.to_string()))?;
+        let synchronous = connection
+            .pragma_query_value(None, "synchronous", |row| row.get(0))
+            .map_err(Error::while_trying("configure the connection"))?;
         confine_to_append_and_pass(&mut connection)?;
-        Ok(Writer { connection, log })
+        Ok(Writer { connection, log, synchronous })
     }
 
     /// Begins a batch; waits for another process that is writing.
@@ -39,6 +43,11 @@ impl Writer {
             .map_err(Error::while_trying("begin to write"))?;
         let head = View { connection: &tx, log }.head()?;
         Ok(Batch { tx, log, head })
+    }
+
+    /// SQLite's `synchronous` level of this connection, as it was when the guard closed.
+    pub fn synchronous(&self) -> i64 {
+        self.synchronous
     }
 
     /// Runs any statement, to show in a test that the guard refuses it.
@@ -97,8 +106,12 @@ impl Pass<'_> {
     /// Removes all facts and tallies of this log: another rule set starts from nothing.
     pub fn start_over(&self) -> Result<(), Error> {
         let attempt = Error::while_trying("start over with another rule set");
-        self.savepoint.execute("DELETE FROM fact WHERE log = ?1", [self.log.0]).map_err(&attempt)?;
-        self.savepoint.execute("DELETE FROM tally WHERE log = ?1", [self.log.0]).map_err(&attempt)?;
+        self.savepoint
+            .execute("DELETE FROM fact WHERE log = ?1", [self.log.0])
+            .map_err(&attempt)?;
+        self.savepoint
+            .execute("DELETE FROM tally WHERE log = ?1", [self.log.0])
+            .map_err(&attempt)?;
         Ok(())
     }
 
@@ -191,9 +204,8 @@ fn claim_place(
     event: &Admitted,
 ) -> rusqlite::Result<bool> {
     let sql = "INSERT INTO place (log, event_ref, seq) VALUES (?1, ?2, ?3) ON CONFLICT DO NOTHING";
-    let rows = connection
-        .prepare_cached(sql)?
-        .execute((log.0, event.event_ref.0, seq.0.cast_signed()))?;
+    let rows =
+        connection.prepare_cached(sql)?.execute((log.0, event.event_ref.0, seq.0.cast_signed()))?;
     Ok(rows > 0)
 }
 

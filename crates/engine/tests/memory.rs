@@ -1,0 +1,109 @@
+//! The handle that programs hold: passes at startup, at the threshold, after quiet, and the word
+//! that goes to subscribers.
+#![allow(missing_docs, clippy::unwrap_used)]
+
+mod world;
+
+use ipse_consolidate::V1;
+use ipse_core::Seq;
+use ipse_engine::{Memory, PassCommitted, Policy, Then, Trigger};
+use ipse_store::Appended;
+use std::sync::mpsc::{Receiver, channel};
+use std::time::Duration;
+use world::{TestHost, World, admitted};
+
+const NEVER: Duration = Duration::from_secs(3600);
+/// Long enough for a loaded machine; a test that passes never waits this long.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+fn open(world: &World, every: u64, quiet: Duration) -> (Memory, Receiver<PassCommitted>) {
+    let policy = Policy { every, quiet };
+    let host = Box::new(TestHost(0));
+    let memory = Memory::open(&world.path, world.identity, policy, host).unwrap();
+    let (sender, receiver) = channel();
+    // A test that does not listen has dropped the other end.
+    memory.subscribe(move |pass| drop(sender.send(pass.clone()))).unwrap();
+    (memory, receiver)
+}
+
+#[test]
+fn opening_folds_what_is_past_the_checkpoint() {
+    let world = World::new();
+    world.log(V1).append(&[admitted(1, "s", true)], Then::Nothing).unwrap();
+    assert_eq!(world.snapshot(), "");
+    let (_memory, _) = open(&world, 64, NEVER);
+    assert_eq!(world.counts(), (1, 1));
+    assert_eq!(world.pass_records()[0]["trigger"], "startup");
+}
+
+#[test]
+fn a_pass_comes_at_the_threshold_and_not_before() {
+    let world = World::new();
+    let (memory, passes) = open(&world, 3, NEVER);
+    for id in 1..=7 {
+        let done = memory.append_all(&[admitted(id, "s", true)]).unwrap();
+        assert_eq!(done.pass.is_some(), id % 3 == 0, "event {id}");
+    }
+    let told: Vec<_> = passes.try_iter().collect();
+    assert_eq!(told.len(), 2);
+    assert_eq!(
+        told[0],
+        PassCommitted {
+            trigger: Trigger::Threshold,
+            rule_version: "v1",
+            first_seq: Seq(1),
+            last_seq: Seq(3),
+            rows_touched: 1,
+        }
+    );
+}
+
+#[test]
+fn a_threshold_of_one_renews_facts_at_every_event() {
+    let world = World::new();
+    let (memory, _) = open(&world, 1, NEVER);
+    for id in 1..=5 {
+        memory.append_all(&[admitted(id, "s", true)]).unwrap();
+        assert_eq!(world.counts().0, id.cast_signed());
+    }
+}
+
+#[test]
+fn a_pass_comes_after_quiet() {
+    let world = World::new();
+    let (memory, passes) = open(&world, 64, Duration::from_millis(20));
+    let line = br#"{"id":"1","type":"execution_result","time":"2026-05-06T10:00:00Z",
+        "data":{"skill_id":"s","success":true}}"#;
+    assert_eq!(memory.append(line).unwrap(), Ok(Appended::New(Seq(1))));
+    let told = passes.recv_timeout(PATIENCE).expect("no pass after quiet");
+    assert_eq!((told.trigger, told.last_seq), (Trigger::Threshold, Seq(1)));
+    assert_eq!(world.counts(), (1, 1));
+}
+
+#[test]
+fn a_refused_event_stores_nothing_and_says_why() {
+    let world = World::new();
+    let (memory, _) = open(&world, 1, NEVER);
+    let refusal = memory.append(b"{}").unwrap().unwrap_err();
+    assert_eq!(refusal.field, "id");
+    assert_eq!(world.head(), Seq(0));
+}
+
+#[test]
+fn clones_share_one_log_across_threads() {
+    let world = World::new();
+    let (memory, _) = open(&world, 10, NEVER);
+    std::thread::scope(|scope| {
+        for thread in 0..4 {
+            let memory = memory.clone();
+            scope.spawn(move || {
+                for n in 0..25 {
+                    memory.append_all(&[admitted(thread * 100 + n, "s", true)]).unwrap();
+                }
+            });
+        }
+    });
+    memory.consolidate().unwrap();
+    assert_eq!(world.counts(), (100, 100));
+    assert!(world.rebuilds_equal());
+}

@@ -1,0 +1,258 @@
+//! A temporary store with one identity, and what tests ask of it.
+#![allow(dead_code, unreachable_pub, missing_docs, clippy::unwrap_used)]
+
+use ipse_consolidate::{Contribution, LimitError, RuleSet, Skip, V1, f, snapshot};
+use ipse_core::{
+    Admitted, Columns, Event, EventKind, FactKey, FactKind, Identity, Seq, Support, Time, json,
+};
+use ipse_door::{Origin, Salt, admit};
+use ipse_engine::{Host, Log, rebuild};
+use ipse_store::sqlite::{Reader, Writer, create};
+use std::path::{Path, PathBuf};
+use std::rc::Rc;
+use tempfile::TempDir;
+
+pub struct World {
+    directory: Rc<TempDir>,
+    pub path: PathBuf,
+    pub identity: Identity,
+}
+
+/// A clock that stands still, and salts that count.
+pub struct TestHost(pub u128);
+
+impl Host for TestHost {
+    fn now(&self) -> Time {
+        Time::parse("2026-05-07T00:00:00Z").unwrap()
+    }
+
+    fn salt(&mut self) -> Salt {
+        self.0 += 1;
+        self.0.to_be_bytes()
+    }
+}
+
+impl World {
+    pub fn new() -> Self {
+        let directory = Rc::new(tempfile::tempdir().unwrap());
+        let path = directory.path().join("store.db");
+        let identity = create(&path).unwrap().register("{\"agent_id\":\"a\"}").unwrap().identity;
+        World { directory, path, identity }
+    }
+
+    pub fn second_identity(&self) -> World {
+        let mut registrar = create(&self.path).unwrap();
+        let identity = registrar.register("{\"agent_id\":\"b\"}").unwrap().identity;
+        World { directory: self.directory.clone(), path: self.path.clone(), identity }
+    }
+
+    pub fn log<R: RuleSet>(&self, rules: R) -> Log<R> {
+        Log::open(&self.path, self.identity, rules, Box::new(TestHost(0))).unwrap()
+    }
+
+    pub fn reader(&self) -> Reader {
+        Reader::open(&self.path).unwrap()
+    }
+
+    pub fn snapshot(&self) -> String {
+        let reader = self.reader();
+        snapshot(&reader.view(&self.identity).unwrap().view().facts().unwrap())
+    }
+
+    pub fn head(&self) -> Seq {
+        self.reader().view(&self.identity).unwrap().view().head().unwrap()
+    }
+
+    pub fn rebuilds_equal(&self) -> bool {
+        let reader = self.reader();
+        let snapshot = reader.view(&self.identity).unwrap();
+        let view = snapshot.view();
+        let checkpoint = view.progress().unwrap().checkpoint;
+        rebuild(view, &V1, checkpoint).unwrap().equals(&view.facts().unwrap())
+    }
+
+    /// Observations and successes of the only skill fact.
+    pub fn counts(&self) -> (i64, i64) {
+        let snapshot = self.snapshot();
+        let line = snapshot.lines().find(|line| line.contains("skill_success_rate")).unwrap();
+        let fact: serde_json::Value = serde_json::from_str(line).unwrap();
+        let figure = |name: &str| fact["value"][name].as_i64().unwrap();
+        (figure("n_observations"), figure("successes"))
+    }
+
+    pub fn pass_records(&self) -> Vec<serde_json::Value> {
+        let reader = self.reader();
+        let mut records = Vec::new();
+        let snapshot = reader.view(&self.identity).unwrap();
+        snapshot
+            .view()
+            .each_stored(true, None, |stored| {
+                let event: serde_json::Value = serde_json::from_str(&stored.canonical).unwrap();
+                records.push(event["data"].clone());
+                Ok::<_, ipse_store::Error>(())
+            })
+            .unwrap();
+        records
+    }
+
+    pub fn manifest_bytes(&self) -> Vec<(String, String)> {
+        self.reader().manifests().unwrap()
+    }
+
+    /// The files of the store, so that "wrote nothing" can be told.
+    pub fn bytes(&self) -> [Vec<u8>; 2] {
+        let wal = self.path.with_extension("db-wal");
+        [std::fs::read(&self.path).unwrap(), std::fs::read(wal).unwrap()]
+    }
+
+    pub fn raw(&self) -> rusqlite::Connection {
+        rusqlite::Connection::open(&self.path).unwrap()
+    }
+
+    pub fn plant_trigger_on_facts(&self) {
+        let sql = "CREATE TRIGGER planted BEFORE INSERT ON fact \
+                   BEGIN SELECT RAISE(ABORT, 'no'); END";
+        self.raw().execute_batch(sql).unwrap();
+    }
+
+    pub fn remove_trigger(&self) {
+        self.raw().execute_batch("DROP TRIGGER planted").unwrap();
+    }
+
+    pub fn drop_typed_columns(&self, up_to: Seq) {
+        let sql = format!("DELETE FROM typed WHERE at <= (1 << 40) + {up_to}");
+        self.raw().execute_batch(&sql).unwrap();
+    }
+
+    /// What a pass does up to the moment before its record, then nothing more.
+    pub fn start_pass_and_die(&self) {
+        let mut writer = Writer::open(&self.path, &self.identity).unwrap();
+        let mut batch = writer.begin().unwrap();
+        let reader = self.reader();
+        let view = reader.view(&self.identity).unwrap();
+        let rebuilt = rebuild(view.view(), &V1, self.head()).unwrap();
+        let pass = batch.pass().unwrap();
+        for fact in &rebuilt.facts {
+            let id = ipse_core::FactId::new(&self.identity, &fact.key);
+            assert!(pass.put_fact(&id, fact).unwrap());
+        }
+    }
+}
+
+pub fn admit_line(line: &str) -> Admitted {
+    admit(line.as_bytes(), Origin::Producer, || [7; 16]).unwrap()
+}
+
+pub fn admitted(id: u64, skill: &str, success: bool) -> Admitted {
+    admit_line(&format!(
+        "{{\"id\":\"{id}\",\"type\":\"execution_result\",\"time\":\"2026-05-06T10:00:{:02}Z\",\
+         \"data\":{{\"skill_id\":\"{skill}\",\"success\":{success},\"params\":{{\"f\":{}}}}}}}",
+        id % 60,
+        id % 7
+    ))
+}
+
+/// One of a small world of events, so that they meet in the same facts.
+pub fn random_event(index: usize, n: u64, seed: u32) -> Admitted {
+    let mut state = u64::from(seed).wrapping_add(n.wrapping_mul(0x9e37_79b9_7f4a_7c15)) | 1;
+    let mut pick = |from: u64| {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        state % from
+    };
+    let kinds = ["execution_result", "execution_result", "incident", "observation", "note"];
+    let kind = kinds[pick(5) as usize];
+    let (second, skill, target) = (pick(60), pick(3), pick(2));
+    let (value, zone) = (pick(400), pick(2));
+    let outcome = ["success", "failed", "failed", "denied", "unknown"][pick(5) as usize];
+    let reason = ["slip", "drop"][pick(2) as usize];
+    admit_line(&format!(
+        "{{\"id\":\"{index}-{n}\",\"type\":\"{kind}\",\"time\":\"2026-05-06T10:00:{second:02}Z\",\
+         \"data\":{{\"skill_id\":\"s{skill}\",\"target_class\":\"t{target}\",\"zone\":\"z{zone}\",\
+         \"outcome\":\"{outcome}\",\"failure_reason\":\"{reason}\",\
+         \"params\":{{\"f\":{value}.{value}}},\
+         \"object\":{{\"mass\":{value},\"c\":\"{reason}\"}}}}}}"
+    ))
+}
+
+pub fn fold(events: &[Admitted]) -> String {
+    let typed = |event: &'_ Admitted| Event {
+        event_ref: event.event_ref,
+        time: event.time,
+        event_type: Box::leak(event.event_type.clone().into_boxed_str()),
+        columns: Columns::decode(Box::leak(event.columns.clone().into_boxed_slice())).unwrap(),
+    };
+    snapshot(&f(&V1, events.iter().map(typed)).unwrap())
+}
+
+pub fn vectors() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../vectors")
+}
+
+pub fn case_names() -> Vec<String> {
+    let mut names: Vec<String> = std::fs::read_dir(vectors().join("facts"))
+        .unwrap()
+        .filter_map(|entry| {
+            let name = entry.unwrap().file_name().into_string().unwrap();
+            name.strip_suffix(".events.jsonl").map(str::to_string)
+        })
+        .collect();
+    names.sort();
+    assert!(names.len() >= 14, "the vectors are there");
+    names
+}
+
+pub fn read_log(path: &Path) -> Vec<Admitted> {
+    let text = std::fs::read_to_string(path).unwrap();
+    text.lines()
+        .filter_map(|line| admit(line.as_bytes(), Origin::Producer, || [7; 16]).ok())
+        .collect()
+}
+
+pub fn shuffled<T>(mut items: Vec<T>, n: u64) -> Vec<T> {
+    let mut state = n.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
+    for last in (1..items.len()).rev() {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        items.swap(last, (state % (last as u64 + 1)) as usize);
+    }
+    items
+}
+
+/// A second rule set, for tests only: how many events of each type.
+pub struct CountTypes;
+
+impl RuleSet for CountTypes {
+    type Tally = i64;
+
+    fn version(&self) -> &'static str {
+        "count-types"
+    }
+
+    fn descriptor(&self) -> String {
+        String::from("{\"rule_version\":\"count-types\"}")
+    }
+
+    fn contributions(&self, event: &Event<'_>) -> Result<Vec<Contribution<i64>>, Skip> {
+        if EventKind::of(event.event_type) == EventKind::Housekeeping {
+            return Err(Skip::Housekeeping);
+        }
+        let key = FactKey::new(FactKind::ObjectProperty, &["log", event.event_type]);
+        Ok(vec![Contribution { key, tally: 1, supports: true }])
+    }
+
+    fn publish(
+        &self,
+        _key: &FactKey,
+        tally: &i64,
+        _last: &Support,
+    ) -> Result<Option<String>, LimitError> {
+        let value = json::Members::new()
+            .raw("n_observations", tally)
+            .raw("confidence", "0")
+            .text("rule_version", self.version());
+        Ok(Some(value.finish()))
+    }
+}

@@ -1,0 +1,35 @@
+//! Documents that must be true: the README's transcript and the reference of the command line.
+
+use super::store::{binary, ran, root};
+use std::fs;
+
+/// Runs every `$ ` line of the README's console blocks and compares what it prints.
+#[test]
+fn the_transcript_in_the_readme_is_real() {
+    let readme = fs::read_to_string(root().join("README.md")).unwrap();
+    let directory = tempfile::tempdir().unwrap();
+    std::os::unix::fs::symlink(root().join("vectors"), directory.path().join("vectors")).unwrap();
+    let bin = std::path::Path::new(env!("CARGO_BIN_EXE_ipse")).parent().unwrap().to_owned();
+    let path = format!("{}:{}", bin.display(), std::env::var("PATH").unwrap());
+    let mut commands = 0;
+    for block in readme.split("```console\n").skip(1) {
+        let block = block.split("```").next().unwrap();
+        for step in block.split("$ ").skip(1) {
+            let (command, want) = step.split_once('\n').unwrap();
+            let mut shell = assert_cmd::Command::new("sh");
+            shell.args(["-c", &format!("{{ {command}\n}} 2>&1")]).current_dir(directory.path());
+            shell.env("PATH", &path).env_remove("IPSE_STORE");
+            assert_eq!(ran(&mut shell).out, want, "$ {command}");
+            commands += 1;
+        }
+    }
+    assert!(commands >= 5, "the transcript is there");
+}
+
+/// `docs/reference/cli.md` is the help, word for word.
+#[test]
+fn the_reference_is_the_help() {
+    let want = fs::read_to_string(root().join("docs/reference/cli.md")).unwrap();
+    let got = ran(binary().arg("reference")).fine().out;
+    assert_eq!(got, want, "run: cargo run -- reference > docs/reference/cli.md");
+}

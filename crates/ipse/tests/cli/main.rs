@@ -1,0 +1,11 @@
+//! The command line, used as people and programs use it.
+#![allow(missing_docs, clippy::unwrap_used, clippy::print_stderr)]
+
+mod bad_input;
+mod commands;
+mod documents;
+mod identity;
+mod kill;
+mod logs;
+mod shell;
+mod store;

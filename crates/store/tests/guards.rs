@@ -1,0 +1,269 @@
+//! What the file and the connections refuse: the attack, each time, and that nothing moved.
+#![allow(missing_docs, clippy::unwrap_used)]
+
+use ipse_core::{Fact, FactId, FactKey, FactKind, Identity, Support};
+use ipse_door::{Origin, admit};
+use ipse_store::sqlite::{Reader, Writer, create};
+use ipse_store::{Appended, Error};
+use rusqlite::Connection;
+use std::path::{Path, PathBuf};
+use tempfile::TempDir;
+
+const MANIFEST: &str = "{\"agent_id\":\"a\"}";
+
+struct Store {
+    _directory: TempDir,
+    path: PathBuf,
+    identity: Identity,
+}
+
+fn event(id: &str) -> ipse_core::Admitted {
+    let line = format!(
+        "{{\"id\":\"{id}\",\"type\":\"note\",\"time\":\"2026-05-06T10:00:00Z\",\"data\":{{}}}}"
+    );
+    admit(line.as_bytes(), Origin::Producer, || [7; 16]).unwrap()
+}
+
+/// A store with one identity and three events.
+fn store() -> Store {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("store.db");
+    let identity = create(&path).unwrap().register(MANIFEST).unwrap().identity;
+    let mut writer = Writer::open(&path, &identity).unwrap();
+    let mut batch = writer.begin().unwrap();
+    for id in ["1", "2", "3"] {
+        assert!(matches!(batch.append(&event(id)).unwrap(), Appended::New(_)));
+    }
+    batch.commit().unwrap();
+    Store { _directory: directory, path, identity }
+}
+
+/// Everything that is ground, as one text.
+fn ground(path: &Path) -> String {
+    let db = Connection::open(path).unwrap();
+    let mut all = String::new();
+    for sql in [
+        "SELECT log || identity_hash || canonical FROM manifest",
+        "SELECT at || hex(event_ref) || time_us || type || hex(digest) FROM entry",
+        "SELECT at || canonical FROM payload",
+    ] {
+        let mut statement = db.prepare(sql).unwrap();
+        let rows = statement.query_map([], |row| row.get::<_, String>(0)).unwrap();
+        all.extend(rows.map(|row| row.unwrap() + "\n"));
+    }
+    all
+}
+
+#[test]
+fn a_pass_connection_cannot_reach_the_manifest_nor_the_schema() {
+    let store = store();
+    let before = ground(&store.path);
+    let writer = Writer::open(&store.path, &store.identity).unwrap();
+    for sql in [
+        "INSERT INTO manifest VALUES (9, 'x', 'y')",
+        "INSERT OR REPLACE INTO manifest VALUES (1, 'x', 'y')",
+        "REPLACE INTO manifest VALUES (1, 'x', 'y')",
+        "UPDATE manifest SET canonical = 'y'",
+        "DELETE FROM manifest",
+        "DROP TABLE manifest",
+        "DROP TRIGGER manifest_is_frozen",
+        "ALTER TABLE manifest RENAME TO m",
+        "ALTER TABLE manifest ADD COLUMN c",
+        "ATTACH ':memory:' AS other",
+        "ATTACH 'other.db' AS other",
+        "DETACH main",
+        "PRAGMA writable_schema = 1",
+        "PRAGMA user_version = 9",
+        "PRAGMA synchronous = OFF",
+        "PRAGMA journal_mode = DELETE",
+        "CREATE TRIGGER t AFTER INSERT ON fact BEGIN UPDATE manifest SET canonical = 'y'; END",
+        "CREATE TEMP TRIGGER t AFTER INSERT ON fact BEGIN DELETE FROM manifest; END",
+        "CREATE TEMP TABLE manifest (log)",
+        "CREATE TABLE other (x)",
+        "CREATE VIEW other AS SELECT 1",
+        "CREATE INDEX i ON fact (fact_key)",
+        "CREATE VIRTUAL TABLE v USING fts5(x)",
+        "REINDEX",
+        "ANALYZE",
+        "VACUUM",
+        "VACUUM INTO 'copy.db'",
+        "UPDATE entry SET type = 'x'",
+        "DELETE FROM entry",
+        "UPDATE payload SET canonical = 'x'",
+        "DELETE FROM payload",
+        "DELETE FROM progress",
+        "SELECT load_extension('x')",
+        "SELECT writefile('x', 'y')",
+        "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT i FROM n",
+    ] {
+        assert!(writer.try_statement(sql).is_err(), "allowed: {sql}");
+    }
+    assert_eq!(ground(&store.path), before);
+}
+
+fn fact() -> Fact {
+    let note = event("1");
+    Fact {
+        key: FactKey::new(FactKind::ZoneRisk, &["z"]),
+        last: Support { time: note.time, event_ref: note.event_ref },
+        value: String::from("{}"),
+    }
+}
+
+#[test]
+fn a_planted_trigger_makes_the_pass_fail_and_changes_nothing() {
+    for (table, action) in [
+        ("fact", "UPDATE manifest SET canonical = 'planted'"),
+        ("fact", "DELETE FROM manifest"),
+        ("fact", "INSERT INTO manifest VALUES (2, 'planted', 'planted')"),
+        ("fact", "INSERT INTO tally (log, fact_id, state) VALUES (1, x'00', x'00')"),
+        ("entry", "UPDATE progress SET checkpoint = 0"),
+    ] {
+        let store = store();
+        let plant = Connection::open(&store.path).unwrap();
+        plant
+            .execute_batch(&format!("CREATE TRIGGER t AFTER INSERT ON {table} BEGIN {action}; END"))
+            .unwrap();
+        let before = ground(&store.path);
+        let mut writer = Writer::open(&store.path, &store.identity).unwrap();
+        let mut batch = writer.begin().unwrap();
+        let id = FactId::new(&store.identity, &fact().key);
+        let failed = match table {
+            "fact" => batch.pass().unwrap().put_fact(&id, &fact()).is_err(),
+            _ => batch.append(&event("4")).is_err(),
+        };
+        assert!(failed, "the planted trigger ran: {action}");
+        drop(batch);
+        assert_eq!(ground(&store.path), before);
+    }
+}
+
+#[test]
+fn the_log_refuses_changes_from_any_connection() {
+    let store = store();
+    let before = ground(&store.path);
+    for recursive_triggers in [false, true] {
+        let db = Connection::open(&store.path).unwrap();
+        db.pragma_update(None, "recursive_triggers", recursive_triggers).unwrap();
+        for sql in [
+            "UPDATE manifest SET canonical = 'x'",
+            "DELETE FROM manifest",
+            "INSERT OR REPLACE INTO manifest SELECT log, identity_hash, 'x' FROM manifest",
+            "INSERT OR REPLACE INTO manifest SELECT 7, identity_hash, 'x' FROM manifest",
+            "UPDATE entry SET digest = x'00'",
+            "UPDATE OR REPLACE entry SET at = at + 1",
+            "DELETE FROM entry WHERE at = (SELECT max(at) FROM entry)",
+            "INSERT OR REPLACE INTO entry SELECT at, event_ref, 0, type, digest FROM entry",
+            "REPLACE INTO entry SELECT at, event_ref, 0, type, digest FROM entry LIMIT 1",
+            "INSERT INTO entry SELECT at + 2, event_ref, 0, type, digest FROM entry \
+             ORDER BY at DESC LIMIT 1",
+            "INSERT INTO entry SELECT at, event_ref, 0, type, digest FROM entry LIMIT 1 \
+             ON CONFLICT DO UPDATE SET time_us = 0",
+            "UPDATE payload SET canonical = 'x'",
+            "DELETE FROM payload",
+            "INSERT OR REPLACE INTO payload SELECT at, 'x' FROM payload",
+        ] {
+            assert!(db.execute_batch(sql).is_err(), "allowed: {sql}");
+        }
+    }
+    assert_eq!(ground(&store.path), before);
+}
+
+#[test]
+fn duplicates_and_conflicts_store_nothing() {
+    let store = store();
+    let before = ground(&store.path);
+    let mut writer = Writer::open(&store.path, &store.identity).unwrap();
+    let mut batch = writer.begin().unwrap();
+    assert_eq!(batch.append(&event("2")).unwrap(), Appended::Duplicate(ipse_core::Seq(2)));
+    let other = br#"{"id":"2","type":"note","time":"2026-05-06T10:00:01Z","data":{}}"#;
+    let other = admit(other, Origin::Producer, || [7; 16]).unwrap();
+    assert_eq!(batch.append(&other).unwrap(), Appended::Conflict(ipse_core::Seq(2)));
+    batch.commit().unwrap();
+    assert_eq!(ground(&store.path), before);
+}
+
+#[test]
+fn a_batch_that_is_dropped_and_a_pass_that_is_dropped_leave_nothing() {
+    let store = store();
+    let before = ground(&store.path);
+    let mut writer = Writer::open(&store.path, &store.identity).unwrap();
+    let mut batch = writer.begin().unwrap();
+    batch.append(&event("4")).unwrap();
+    drop(batch);
+    assert_eq!(ground(&store.path), before);
+
+    let mut batch = writer.begin().unwrap();
+    batch.append(&event("4")).unwrap();
+    let id = FactId::new(&store.identity, &fact().key);
+    assert!(batch.pass().unwrap().put_fact(&id, &fact()).unwrap());
+    batch.commit().unwrap();
+    let reader = Reader::open(&store.path).unwrap();
+    let snapshot = reader.view(&store.identity).unwrap();
+    assert_eq!(snapshot.view().head().unwrap(), ipse_core::Seq(4), "the events are kept");
+    assert_eq!(snapshot.view().facts().unwrap(), [], "the facts of the lost pass are not");
+}
+
+#[test]
+fn files_that_are_not_ours_are_left_untouched() {
+    let directory = tempfile::tempdir().unwrap();
+    let text = directory.path().join("notes.txt");
+    std::fs::write(&text, "these are my notes, at least sixteen bytes of them").unwrap();
+    let other = directory.path().join("other.db");
+    Connection::open(&other).unwrap().execute_batch("CREATE TABLE t (x)").unwrap();
+    let newer = directory.path().join("newer.db");
+    create(&newer).unwrap().register(MANIFEST).unwrap();
+    Connection::open(&newer).unwrap().pragma_update(None, "user_version", 999).unwrap();
+    for path in [&text, &other, &newer] {
+        let before = std::fs::read(path).unwrap();
+        let foreign = |error: &Error| match error {
+            Error::Foreign(_) => path != &newer,
+            Error::Newer { found: 999, .. } => path == &newer,
+            _ => false,
+        };
+        assert!(create(path).err().is_some_and(|error| foreign(&error)), "{path:?}");
+        assert!(Reader::open(path).err().is_some_and(|error| foreign(&error)), "{path:?}");
+        let identity = Identity([0; 32]);
+        assert!(Writer::open(path, &identity).err().is_some_and(|error| foreign(&error)));
+        assert_eq!(std::fs::read(path).unwrap(), before, "{path:?}");
+    }
+    let missing = directory.path().join("missing.db");
+    assert!(matches!(Reader::open(&missing), Err(Error::NotFound(_))));
+    assert!(!missing.exists());
+}
+
+#[test]
+fn every_writing_connection_syncs_at_each_commit() {
+    let store = store();
+    let db = Connection::open(&store.path).unwrap();
+    let mode: String = db.pragma_query_value(None, "journal_mode", |row| row.get(0)).unwrap();
+    assert_eq!(mode, "wal");
+    let writer = Writer::open(&store.path, &store.identity).unwrap();
+    assert_eq!(writer.synchronous(), 2, "FULL");
+}
+
+#[test]
+fn an_unknown_identity_is_refused() {
+    let store = store();
+    let stranger = Identity([9; 32]);
+    assert!(matches!(Writer::open(&store.path, &stranger), Err(Error::UnknownIdentity(_))));
+    let reader = Reader::open(&store.path).unwrap();
+    assert!(matches!(reader.view(&stranger), Err(Error::UnknownIdentity(_))));
+}
+
+#[test]
+fn registering_twice_changes_nothing_and_another_manifest_has_its_own_log() {
+    let store = store();
+    let again = create(&store.path).unwrap().register(MANIFEST).unwrap();
+    assert!(!again.created);
+    let other = create(&store.path).unwrap().register("{\"agent_id\":\"b\"}").unwrap();
+    assert!(other.created);
+    let reader = Reader::open(&store.path).unwrap();
+    assert_eq!(reader.view(&other.identity).unwrap().view().head().unwrap().0, 0);
+    assert_eq!(reader.view(&store.identity).unwrap().view().head().unwrap().0, 3);
+    let mut writer = Writer::open(&store.path, &other.identity).unwrap();
+    let mut batch = writer.begin().unwrap();
+    assert_eq!(batch.append(&event("1")).unwrap(), Appended::New(ipse_core::Seq(1)));
+    batch.commit().unwrap();
+    assert_eq!(reader.view(&store.identity).unwrap().view().head().unwrap().0, 3);
+}

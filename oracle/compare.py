@@ -1,0 +1,78 @@
+#!/usr/bin/env python3
+"""Compares a built `ipse` with the oracle on generated logs, through the command line.
+
+usage: compare.py PATH_TO_IPSE FIRST_SEED COUNT [EVENTS]
+
+Guarantee: exit 0 only if for every seed the counts, the refused line numbers and the snapshot
+bytes of both programs agree, and `ipse rebuild` finds them equal too.
+"""
+import hashlib
+import json
+import os
+import subprocess
+import sys
+import tempfile
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+MANIFEST = {"agent_id": "oracle", "operator": "oracle", "embodiment": "none",
+            "policy_hash": "1" * 64, "ecm_registry_hash": "2" * 64,
+            "temperament_hash": "3" * 64, "commissioned_at": "2026-05-01T00:00:00Z"}
+
+
+def run(*command, ok=(0, 1)):
+    done = subprocess.run(command, capture_output=True)
+    if done.returncode not in ok:
+        raise SystemExit(f"{command}: exit {done.returncode}\n{done.stderr.decode()}")
+    return done
+
+
+def ours(ipse, log, directory):
+    store = os.path.join(directory, "store.db")
+    manifest = os.path.join(directory, "agent.json")
+    with open(manifest, "w", encoding="utf-8") as file:
+        json.dump(MANIFEST, file)
+    ipse = (ipse, "--store", store)
+    run(*ipse, "init", "--manifest", manifest, ok=(0,))
+    report = json.loads(run(*ipse, "import", log, "--json").stdout)
+    refused = [entry["line"] for entry in report["refusals"] if entry["rule"] != "conflict"]
+    run(*ipse, "rebuild", ok=(0,))
+    counts = {name: report[name] for name in ("appended", "duplicates", "conflicts")}
+    return {**counts, "refused": refused}, run(*ipse, "snapshot", ok=(0,)).stdout
+
+
+def theirs(log):
+    done = run(sys.executable, os.path.join(HERE, "facts.py"), log, ok=(0,))
+    return json.loads(done.stderr.splitlines()[-1]), done.stdout
+
+
+def compare(ipse, seed, events):
+    with tempfile.TemporaryDirectory() as directory:
+        log = os.path.join(directory, "log.jsonl")
+        generated = run(sys.executable, os.path.join(HERE, "generate.py"), str(seed), str(events))
+        with open(log, "wb") as file:
+            file.write(generated.stdout)
+        (our_counts, our_facts), (their_counts, their_facts) = ours(ipse, log, directory), theirs(log)
+    if our_counts != their_counts:
+        print(f"seed {seed}: counts differ\n  ours   {our_counts}\n  oracle {their_counts}")
+        return False
+    if our_facts != their_facts:
+        print(f"seed {seed}: snapshots differ")
+        pairs = zip(our_facts.splitlines(), their_facts.splitlines())
+        for our_line, their_line in [pair for pair in pairs if pair[0] != pair[1]][:2]:
+            print(f"  ours   {our_line.decode()[:600]}\n  oracle {their_line.decode()[:600]}")
+        return False
+    facts, short = our_facts.count(b"\n"), hashlib.sha256(our_facts).hexdigest()[:16]
+    print(f"seed {seed}: {our_counts['appended']} events, {facts} facts, {short} equal")
+    return True
+
+
+def main():
+    ipse, first, count = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
+    events = int(sys.argv[4]) if len(sys.argv) > 4 else 600
+    equal = [compare(ipse, seed, events) for seed in range(first, first + count)]
+    print(f"{sum(equal)} passed, {len(equal) - sum(equal)} failed")
+    return 0 if all(equal) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
