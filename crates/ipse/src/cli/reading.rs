@@ -9,7 +9,7 @@ use ipse::{Consulted, Filter};
 use ipse_consolidate::{RuleSet, V1, snapshot as snapshot_bytes};
 use ipse_core::decimal::quotient;
 use ipse_core::json::{Members, Object, Value};
-use ipse_core::{FactId, FactKind, Identity, json_parse};
+use ipse_core::{FactId, FactKind, Identity, Time, json_parse};
 use ipse_engine::grounding::{body, escaped_controls, grounding, two_decimals};
 use ipse_engine::rebuild as rebuild_facts;
 use ipse_store::{Progress, Stored};
@@ -141,10 +141,16 @@ pub(crate) fn log(
             return Ok(terminal.json(&stored_json(&stored))?);
         }
         let Stored { seq, time, event_type, event_ref, .. } = stored;
-        let (seq, time) = (seq.to_string(), time.to_string());
+        let (seq, time) = (seq.to_string(), to_seconds(time));
         Ok(writeln!(terminal.out, "{seq:>width$}  {event_ref}  {time:<20}  {event_type}")?)
     })?;
     Ok(Exit::Fine)
+}
+
+/// A time for people, cut to the second; programs get the rest.
+fn to_seconds(time: Time) -> String {
+    let text = time.to_string();
+    text.split_once('.').map_or(text.clone(), |(seconds, _)| format!("{seconds}Z"))
 }
 
 fn stored_json(stored: &Stored) -> String {
@@ -214,7 +220,7 @@ fn pass_row(stored: &Stored, data: &Object<'_>) -> Vec<String> {
     };
     vec![
         stored.seq.to_string(),
-        stored.time.to_string(),
+        to_seconds(stored.time),
         figure("rule_version"),
         format!("{}..{}", figure("first_seq"), figure("last_seq")),
         figure("events_processed"),
