@@ -22,7 +22,7 @@ use ipse_core::{Columns, Event, EventKind, FactKey, FactKind, Outcome, Property,
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct V1;
 
-/// Parameters with fewer usable values do not take part in the search for a recommendation.
+/// Parameters with fewer usable values do not count among those that could have been chosen.
 const COMPETING_FROM: i64 = 3;
 
 /// The name under which the numbers of an object's property are kept.

@@ -102,7 +102,8 @@ impl Refusal {
         Refusal { field: field.to_string(), rule, message: message.to_string() }
     }
 
-    pub(crate) fn json(error: &ParseError) -> Self {
+    /// The refusal of bytes that are not strict JSON.
+    pub fn json(error: &ParseError) -> Self {
         let column = error.at + 1;
         let (rule, message) = match error.rule {
             json_parse::Rule::Syntax => (Rule::InvalidJson, "not valid JSON"),

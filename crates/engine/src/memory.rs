@@ -50,6 +50,8 @@ struct State {
     /// Events appended since the last pass of this handle.
     pending: u64,
     last_append: Instant,
+    /// Why the last pass failed, if it did.
+    pass_error: Option<Error>,
     closing: bool,
 }
 
@@ -63,7 +65,13 @@ impl Memory {
     ) -> Result<Self, Error> {
         let mut log = Log::open(path, identity, V1, host)?;
         log.consolidate(Trigger::Startup)?;
-        let state = State { log, pending: 0, last_append: Instant::now(), closing: false };
+        let state = State {
+            log,
+            pending: 0,
+            last_append: Instant::now(),
+            pass_error: None,
+            closing: false,
+        };
         let shared = Arc::new(Shared { state: Mutex::new(state), changed: Condvar::new(), policy });
         let keeper = Arc::new(Keeper::start(shared.clone()));
         Ok(Memory { shared, _keeper: keeper })
@@ -87,6 +95,7 @@ impl Memory {
             Err(refusal) => return Ok(Err(refusal)),
         };
         let done = self.shared.append(&mut state, &[event])?;
+        state.pass_error = done.pass_error.or(state.pass_error.take());
         Ok(Ok(done.appended[0]))
     }
 
@@ -94,6 +103,12 @@ impl Memory {
     pub fn append_all(&self, events: &[Admitted]) -> Result<Acknowledged, Error> {
         let mut state = self.shared.lock()?;
         self.shared.append(&mut state, events)
+    }
+
+    /// Takes note of why the last pass that came by itself failed, if it did. The events behind it
+    /// are durable; the next pass tries again.
+    pub fn take_pass_error(&self) -> Result<Option<Error>, Error> {
+        Ok(self.shared.lock()?.pass_error.take())
     }
 
     /// One pass now; `None` if there is nothing new.
@@ -169,7 +184,8 @@ fn watch(shared: &Shared) {
         let quiet = state.last_append.elapsed() >= shared.policy.quiet;
         if state.pending > 0 && quiet && !state.closing {
             // A pass that fails leaves the events where they are: the next append tries again.
-            if state.consolidate(Trigger::Threshold).is_err() {
+            if let Err(error) = state.consolidate(Trigger::Threshold) {
+                state.pass_error = Some(error);
                 state.pending = 0;
             }
         }

@@ -10,6 +10,9 @@ pub enum Error {
     /// There is no file.
     #[error("there is no store at {}", .0.display())]
     NotFound(PathBuf),
+    /// A store cannot be made in a directory that is not there.
+    #[error("there is no directory {}", .0.display())]
+    NoDirectory(PathBuf),
     /// There is a file, but not one of ours.
     #[error("{} is not an ipse store; it is left untouched", .0.display())]
     Foreign(PathBuf),

@@ -117,7 +117,8 @@ pub(crate) enum Command {
 
     /// Recompute all facts from the log and compare; never repairs
     ///
-    /// Exit 1 if a single byte differs.
+    /// Reads the typed columns that the door wrote beside each event, sums them anew and publishes
+    /// every fact up to the checkpoint. Exit 1 if a single byte differs from the stored facts.
     Rebuild,
 
     /// Print the reference of this command line
@@ -214,8 +215,8 @@ pub(crate) struct FactsArgs {
     #[arg(long, value_enum)]
     pub(crate) kind: Option<KindWord>,
     /// At most so many, the most confident ones
-    #[arg(long, value_name = "N")]
-    pub(crate) limit: Option<usize>,
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    pub(crate) limit: Option<u64>,
     /// How to print them
     #[arg(long, value_enum, default_value_t = Format::Table)]
     pub(crate) format: Format,
@@ -240,6 +241,6 @@ pub(crate) enum Format {
 #[derive(ClapArgs, Debug)]
 pub(crate) struct ListArgs {
     /// Only the newest so many
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     pub(crate) limit: Option<u64>,
 }

@@ -14,9 +14,13 @@ pub(crate) fn run(
         context.check_store_name()?;
     }
     match command {
-        Command::Demo => demo::run(terminal),
+        Command::Demo => demo::run(terminal, context.json),
         Command::Manifest { action: ManifestAction::New } => {
-            terminal.out.write_all(manifest_file::template(context.now()).as_bytes())?;
+            let template = match context.json {
+                true => manifest_file::json_template(context.now()) + "\n",
+                false => manifest_file::template(context.now()),
+            };
+            terminal.out.write_all(template.as_bytes())?;
             Ok(Exit::Fine)
         }
         Command::Reference => {

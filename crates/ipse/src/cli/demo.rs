@@ -17,7 +17,26 @@ use std::path::Path;
 const SKILL: &str = "manipulation.grasp";
 const TARGET: &str = "glass_cup";
 
-pub(crate) fn run(terminal: &mut Terminal<'_>) -> anyhow::Result<Exit> {
+/// Runs the demo; for programs it says only how it ended.
+pub(crate) fn run(terminal: &mut Terminal<'_>, json: bool) -> anyhow::Result<Exit> {
+    let mut told = Vec::new();
+    let mut quiet = Terminal::plain(&mut told, terminal.err);
+    let identity = match json {
+        true => show(&mut quiet)?,
+        false => show(terminal)?,
+    };
+    if json {
+        let json = Members::new()
+            .text("identity_before", &identity.to_string())
+            .text("identity_after", &identity.to_string())
+            .raw("byte_equal", true)
+            .finish();
+        terminal.json(&json)?;
+    }
+    Ok(Exit::Fine)
+}
+
+fn show(terminal: &mut Terminal<'_>) -> anyhow::Result<Identity> {
     let directory = tempfile::tempdir().context("could not make a temporary directory")?;
     let context = Context::on(directory.path().join("demo.db"));
     let before = create(&context.store)?.register(&manifest()?.canonical())?.identity;
@@ -121,7 +140,7 @@ fn finish(
     store: &Path,
     log: &mut Log,
     before: &Identity,
-) -> anyhow::Result<Exit> {
+) -> anyhow::Result<Identity> {
     let again = log.consolidate(Trigger::Manual)?;
     ensure!(again.is_none(), "BUG: a second pass found something new");
     writeln!(terminal.out, "\na second pass: {}, nothing written", pass_words(None))?;
@@ -137,5 +156,5 @@ fn finish(
     ] {
         writeln!(terminal.out, "  {command}")?;
     }
-    Ok(Exit::Fine)
+    Ok(after)
 }

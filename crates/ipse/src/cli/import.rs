@@ -7,7 +7,7 @@ use super::Exit;
 use super::context::Context;
 use super::lines::{Line, Lines};
 use super::record::conflict;
-use super::terminal::Terminal;
+use super::terminal::{Terminal, counted};
 use super::writing::pass_words;
 use anyhow::{Context as _, bail};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
@@ -152,9 +152,10 @@ fn store_all(
         report.add(parcel, &done.appended, terminal)?;
         if had_events && !terminal.watched {
             let Report { appended, duplicates, .. } = report;
+            let duplicates = counted(*duplicates, "duplicate");
             writeln!(
                 terminal.err,
-                "durable up to line {durable}: {appended} appended, {duplicates} duplicates"
+                "durable up to line {durable}: {appended} appended, {duplicates}"
             )?;
         }
     }
@@ -209,9 +210,11 @@ impl Report {
         if context.json {
             return Ok(terminal.json(&self.json())?);
         }
+        let duplicates = counted(*duplicates, "duplicate");
+        let conflicts = counted(*conflicts, "conflict");
         writeln!(
             terminal.out,
-            "{appended} appended, {duplicates} duplicates, {conflicts} conflicts, {refused} refused"
+            "{appended} appended, {duplicates}, {conflicts}, {refused} refused"
         )?;
         if !no_consolidate {
             writeln!(terminal.out, "{}", pass_words(self.pass.as_ref()))?;

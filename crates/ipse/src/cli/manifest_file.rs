@@ -4,8 +4,8 @@
 //! error, so that there is never a doubt which of them is hashed.
 
 use anyhow::{Context as _, anyhow, bail};
-use ipse::Manifest;
-use ipse_core::json::Value;
+use ipse::{Manifest, Refusal};
+use ipse_core::json::{Members, Value};
 use ipse_core::{Time, hex, json_parse, sha256};
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -52,6 +52,20 @@ commissioned_at = "{now}"
     )
 }
 
+/// The same as JSON, for programs: no comments.
+pub(crate) fn json_template(now: Time) -> String {
+    let empty = hex::encode(&sha256(&[]));
+    let fields = ipse_manifest::FIELDS.into_iter().map(|field| match field {
+        "agent_id" => (field, "my-agent-01".to_string()),
+        "operator" => (field, "my-organisation".to_string()),
+        "embodiment" => (field, "my-robot/rev-a".to_string()),
+        "commissioned_at" => (field, now.to_string()),
+        _ => (field, empty.clone()),
+    });
+    let add = |members: Members, (field, value): (&str, String)| members.text(field, &value);
+    fields.fold(Members::new(), add).finish()
+}
+
 /// Reads a manifest from a file.
 pub(crate) fn read(path: &Path) -> anyhow::Result<Manifest> {
     let name = path.display();
@@ -76,9 +90,8 @@ fn parse(bytes: &[u8], base: &Path) -> anyhow::Result<Manifest> {
 }
 
 fn json_fields(text: &str) -> anyhow::Result<BTreeMap<String, String>> {
-    let value = json_parse::parse(text.as_bytes(), 2).map_err(|error| {
-        anyhow!("not valid JSON: {:?} at byte {} {}", error.rule, error.at + 1, error.path)
-    })?;
+    let value = json_parse::parse(text.as_bytes(), 2)
+        .map_err(|error| anyhow!("it cannot be read as JSON: {}", Refusal::json(&error)))?;
     let Value::Object(object) = &value else { bail!("it must be a JSON object") };
     object
         .iter()

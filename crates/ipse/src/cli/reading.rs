@@ -56,7 +56,7 @@ fn filter(args: FactsArgs) -> Filter {
             KindWord::ZoneRisk => FactKind::ZoneRisk,
             KindWord::ObjectProperty => FactKind::ObjectProperty,
         }),
-        limit: args.limit,
+        limit: args.limit.map(|limit| usize::try_from(limit).unwrap_or(usize::MAX)),
     }
 }
 

@@ -8,7 +8,8 @@ use super::writing::{pass_json, pass_words};
 use anyhow::{Context as _, bail};
 use clap::ValueEnum;
 use ipse_core::json::Members;
-use ipse_core::{EventRef, Seq, hex, json_parse};
+use ipse_core::json_parse::{self, Rule as JsonRule};
+use ipse_core::{EventRef, Seq, hex};
 use ipse_door::{Origin, Refusal, Rule, admit};
 use ipse_engine::{Host, PassReport, Then, Trigger};
 use ipse_store::Appended;
@@ -38,7 +39,7 @@ pub(crate) fn run(
         Appended::Duplicate(seq) => ("duplicate", seq),
         Appended::Conflict(seq) => return refused(context, terminal, &conflict(seq)),
     };
-    told(context, terminal, (event_ref, seq, status), done.pass.as_ref())?;
+    told(context, terminal, (event_ref, seq, status), done.pass.as_ref(), args.no_consolidate)?;
     match done.pass_error {
         Some(error) => Err(error).context("the event is stored, but the pass failed"),
         None => Ok(Exit::Fine),
@@ -56,10 +57,12 @@ fn told(
     terminal: &mut Terminal<'_>,
     (event_ref, seq, status): (EventRef, Seq, &str),
     pass: Option<&PassReport>,
+    no_pass: bool,
 ) -> anyhow::Result<()> {
     if !context.json {
         writeln!(terminal.out, "{event_ref}")?;
-        writeln!(terminal.err, "{status} at seq {seq}; {}", pass_words(pass))?;
+        let pass = if no_pass { "facts left as they are".into() } else { pass_words(pass) };
+        writeln!(terminal.err, "{status} at seq {seq}; {pass}")?;
         return Ok(());
     }
     let json = Members::new()
@@ -141,10 +144,13 @@ fn event_json(args: &RecordArgs, host: &mut dyn Host) -> anyhow::Result<String> 
 fn param_parts(param: &str) -> anyhow::Result<(&str, &str)> {
     let (name, number) =
         param.split_once('=').with_context(|| format!("--param {param}: expected NAME=NUMBER"))?;
-    let is_number = number.starts_with(|c: char| c == '-' || c.is_ascii_digit())
-        && json_parse::parse(number.as_bytes(), 0).is_ok();
-    if !is_number {
-        bail!("--param {name}: `{number}` is not a number that can be kept exactly");
+    let looks_like_one = number.starts_with(|c: char| c == '-' || c.is_ascii_digit());
+    match json_parse::parse(number.as_bytes(), 0) {
+        Ok(_) if looks_like_one => Ok((name, number)),
+        // The door says which rule such a number breaks.
+        Err(error) if matches!(error.rule, JsonRule::UnsafeInteger | JsonRule::Overflow) => {
+            Ok((name, number))
+        }
+        _ => bail!("--param {name}: `{number}` is not a number"),
     }
-    Ok((name, number))
 }

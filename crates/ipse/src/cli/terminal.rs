@@ -22,6 +22,11 @@ impl<'t> Terminal<'t> {
         Terminal { out, err, width, watched }
     }
 
+    /// Output that nobody watches.
+    pub(crate) fn plain(out: &'t mut dyn Write, err: &'t mut dyn Write) -> Self {
+        Terminal { out, err, width: None, watched: false }
+    }
+
     /// Prints one line of JSON.
     pub(crate) fn json(&mut self, json: &str) -> std::io::Result<()> {
         writeln!(self.out, "{json}")

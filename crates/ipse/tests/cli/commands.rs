@@ -76,6 +76,7 @@ fn record_wants_an_outcome_and_good_values() {
     store.run(&["record", "--success", "--time", "now"]).ended(1, &["time", "not_rfc3339"]);
     store.run(&["record", "--success", "--source", "ipse"]).ended(1, &["reserved_source"]);
     store.run(&["record", "--type", "intent"]).ended(1, &["reserved_type"]);
+    store.run(&["record", "--success", "--param", "f=1e17"]).ended(1, &["unsafe_integer"]);
     assert_eq!(store.run(&["log"]).code, 1, "nothing was stored");
     store.run(&["record", "--type", "incident", "--zone", "z"]).fine();
 }
@@ -117,6 +118,8 @@ fn import_without_a_pass_and_the_pass_later() {
     assert_eq!(ran.json()["passes"], 0);
     assert_eq!(store.snapshot(), "");
     store.run(&["facts"]).ended(1, &["no facts yet"]);
+    let kept = ["record", "--success", "--zone", "z", "--no-consolidate", "--id", "2"];
+    store.run(&kept).ended(0, &["appended at seq 2; facts left as they are"]);
     let pass = store.run(&["consolidate", "--json"]).fine();
     assert_eq!(
         pass.members(),
@@ -129,10 +132,10 @@ fn import_without_a_pass_and_the_pass_later() {
             "rows_touched"
         ]
     );
-    assert_eq!(pass.json()["checkpoint"], 1);
+    assert_eq!(pass.json()["checkpoint"], 2);
     let nothing = store.run(&["consolidate", "--json"]).fine().json();
     assert!(nothing["first_seq"].is_null() && nothing["last_seq"].is_null());
-    assert_eq!((&nothing["events_processed"], &nothing["checkpoint"]), (&0.into(), &1.into()));
+    assert_eq!((&nothing["events_processed"], &nothing["checkpoint"]), (&0.into(), &2.into()));
     assert_eq!(store.run(&["consolidate"]).fine().out, "nothing new\n");
 }
 
@@ -198,6 +201,9 @@ fn facts_can_be_filtered() {
     assert_eq!(count(&["--zone", "ward"]), 0);
     assert_eq!(count(&["--limit", "1"]), 1);
     assert_eq!(count(&["--target", "*"]), 0);
+    for command in ["facts", "log", "passes"] {
+        store.run(&[command, "--limit", "0"]).ended(2, &["--limit"]);
+    }
     store.run(&["facts", "--kind", "rumour"]).ended(2, &["possible values"]);
 }
 
@@ -321,6 +327,8 @@ fn demo_shows_it_all_on_one_screen() {
         assert!(ran.out.contains(words), "{words}");
     }
     assert!(ran.out.lines().count() <= 30, "one screen");
+    let json = super::store::ran(super::store::binary().args(["demo", "--json"])).fine().json();
+    assert_eq!(json["byte_equal"], true);
 }
 
 #[test]

@@ -34,6 +34,8 @@ fn init(store: &Store, manifest: &str) -> super::store::Ran {
 fn the_template_can_be_registered_as_it_stands() {
     let store = Store::nothing();
     let template = ran(binary().args(["manifest", "new"])).fine().out;
+    let json = ran(binary().args(["manifest", "new", "--json"])).fine().out;
+    init(&store, &json).fine();
     assert!(template.lines().filter(|line| line.starts_with('#')).count() > 8, "it is commented");
     init(&store, &template).fine();
 }
@@ -106,6 +108,19 @@ fn bad_manifests_name_the_field_and_leave_no_store() {
     let directory = store.directory.path().to_str().unwrap();
     store.run(&["init", "--manifest", directory]).ended(2, &["could not read"]);
     assert!(!store.path.exists());
+    let manifest = vector("manifest/golden.toml");
+    let nowhere = store.directory.path().join("missing/ipse.db");
+    let args = ["--store", nowhere.to_str().unwrap(), "init", "--manifest"];
+    ran(binary().args(args).arg(manifest)).ended(2, &["no directory"]);
+}
+
+#[test]
+fn an_empty_file_is_no_store_yet() {
+    let store = Store::nothing();
+    std::fs::write(&store.path, "").unwrap();
+    store.run(&["facts"]).ended(2, &["no store at", "init --manifest"]);
+    let manifest = vector("manifest/golden.toml");
+    store.run(&["init", "--manifest", manifest.to_str().unwrap()]).fine();
 }
 
 #[test]

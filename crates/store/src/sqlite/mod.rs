@@ -127,8 +127,12 @@ fn connect(path: &Path, flags: OpenFlags) -> Result<Connection, Error> {
     }
     let creates = flags.contains(OpenFlags::SQLITE_OPEN_CREATE);
     let is_uri = flags.contains(OpenFlags::SQLITE_OPEN_URI);
-    if !creates && !is_uri && !path.exists() {
+    if !creates && !is_uri && std::fs::metadata(path).map_or(true, |file| file.len() == 0) {
         return Err(Error::NotFound(path.to_owned()));
+    }
+    let directory = path.parent().filter(|parent| !parent.as_os_str().is_empty());
+    if let Some(directory) = directory.filter(|parent| creates && !parent.is_dir()) {
+        return Err(Error::NoDirectory(directory.to_owned()));
     }
     if path.is_dir() {
         return Err(Error::Foreign(path.to_owned()));
