@@ -4,7 +4,7 @@
 //! result never overstates and stays below 1.
 
 use alloc::string::String;
-use ipse_core::decimal::quotient_floor;
+use ipse_core::decimal::{SCALE, write_micro};
 
 /// Steps of a confidence.
 const STEPS: i128 = 10_000;
@@ -34,8 +34,10 @@ pub fn wilson(agreeing: i64, n: i64, k: i128) -> i64 {
 
 /// `sig(a, b; K)`: `a` outweighs `b` clearly, that is `W(a, a + b; K) ≥ ½`.
 pub fn significant(a: i64, b: i64, k: i128) -> bool {
-    let (a, b) = (i128::from(a), i128::from(b));
-    a > b && (a - b) * (a - b) >= k * (a + b)
+    let (surplus, sum) = ((a - b).unsigned_abs(), (a + b).unsigned_abs());
+    // A square that leaves 64 bits is greater than any sum of counts times a small `k`.
+    let outweighs = |square: u64| square >= sum.saturating_mul(k.unsigned_abs() as u64);
+    a > b && surplus.checked_mul(surplus).is_none_or(outweighs)
 }
 
 /// `⌈log₂ max(x, 1)⌉`: the price, in bits, of choosing among `x`.
@@ -43,9 +45,9 @@ pub fn lg(x: usize) -> i128 {
     i128::from(usize::BITS - x.saturating_sub(1).leading_zeros())
 }
 
-/// A confidence as it is published.
-pub fn text(steps: i64) -> String {
-    quotient_floor(steps.into(), STEPS, 4)
+/// Appends a confidence as it is published.
+pub fn write(steps: i64, out: &mut String) {
+    write_micro(steps * (SCALE / STEPS as i64), out);
 }
 
 #[cfg(test)]
@@ -54,7 +56,9 @@ mod tests {
 
     #[test]
     fn clean_observations_give_n_of_n_plus_three() {
-        assert_eq!(text(wilson(15, 15, BASE)), "0.8333");
+        let mut text = String::new();
+        write(wilson(15, 15, BASE), &mut text);
+        assert_eq!(text, "0.8333");
         assert_eq!(wilson(3, 3, BASE), 5000);
         assert_eq!(wilson(0, 7, BASE), 0);
     }

@@ -1,19 +1,22 @@
 //! The distribution of one parameter: count, exact sum, and fine cells with their successes.
 //!
-//! **Invariants:** a fine cell has four significant digits, a coarse cell two of those; quantiles
-//! are nearest-rank cells, never interpolated; the mean comes from the unrounded sum.
+//! **Invariants:** a fine cell has four significant digits, a coarse cell two of those; cells are
+//! in ascending order and none is empty; quantiles are nearest-rank cells, never interpolated; the
+//! mean comes from the unrounded sum.
 
 use crate::Tally;
-use alloc::collections::BTreeMap;
 use alloc::string::String;
 use alloc::vec::Vec;
-use ipse_core::decimal::{SCALE, quotient};
-use ipse_core::json::Members;
+use core::cmp::Ordering;
+use ipse_core::Micro;
+use ipse_core::decimal::{rounded, write_micro};
 use ipse_core::wire::{self, Wire};
-use ipse_core::{Micro, Outcome};
 
 const FINE_DIGITS: u32 = 4;
 const COARSE_DIGITS: u32 = 2;
+
+/// So many times more cells than the sum being added: then cells are put in one by one.
+const FEW: usize = 8;
 
 /// Attempts that fell into one cell.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -42,15 +45,25 @@ impl Cell {
 pub struct Histogram {
     n: i64,
     sum: i128,
-    fine: BTreeMap<i64, Cell>,
+    fine: Vec<(i64, Cell)>,
+}
+
+/// The fine cell of a number.
+pub fn fine_of(value: Micro) -> i64 {
+    value.cell(FINE_DIGITS).get()
 }
 
 impl Histogram {
     /// One observation.
-    pub fn of(value: Micro, outcome: Option<Outcome>) -> Self {
-        let successes = i64::from(outcome == Some(Outcome::Success));
-        let cell = (value.cell(FINE_DIGITS).get(), Cell { n: 1, successes });
-        Histogram { n: 1, sum: value.get().into(), fine: BTreeMap::from([cell]) }
+    pub fn of(value: Micro, success: bool) -> Self {
+        let cell = Cell { n: 1, successes: i64::from(success) };
+        Histogram { n: 1, sum: value.get().into(), fine: Vec::from([(fine_of(value), cell)]) }
+    }
+
+    /// A sum over many observations, its cells in ascending order and none of them empty.
+    pub(crate) fn from_cells(sum: i128, fine: Vec<(i64, Cell)>) -> Self {
+        debug_assert!(fine.is_sorted_by(|a, b| a.0 < b.0), "BUG: cells out of order");
+        Histogram { n: fine.iter().map(|(_, cell)| cell.n).sum(), sum, fine }
     }
 
     /// How many observations.
@@ -59,62 +72,91 @@ impl Histogram {
     }
 
     /// The fine cells in ascending order.
-    pub fn fine(&self) -> impl Iterator<Item = (i64, Cell)> {
-        self.fine.iter().map(|(value, cell)| (*value, *cell))
+    pub fn fine(&self) -> &[(i64, Cell)] {
+        &self.fine
     }
 
     /// The occupied coarse cells in ascending order.
     pub fn coarse(&self) -> Vec<(i64, Cell)> {
-        let mut coarse: Vec<(i64, Cell)> = Vec::new();
-        for (value, cell) in self.fine() {
-            let value = coarse_of(value);
+        let mut coarse: Vec<(i64, Cell)> = Vec::with_capacity(self.fine.len().min(64));
+        // Positive numbers below `same_below` round as the one before them did.
+        let mut same_below = i64::MIN;
+        for (value, cell) in &self.fine {
+            if *value < same_below {
+                let last = coarse.len() - 1;
+                coarse[last].1 = coarse[last].1.plus(*cell);
+                continue;
+            }
+            let (home, reach) = coarse_of(*value);
+            same_below = if *value > 0 { home + reach } else { i64::MIN };
             match coarse.last_mut() {
-                Some((last, sum)) if *last == value => *sum = sum.plus(cell),
-                _ => coarse.push((value, cell)),
+                Some((last, sum)) if *last == home => *sum = sum.plus(*cell),
+                _ => coarse.push((home, *cell)),
             }
         }
         coarse
     }
 
-    /// The fine cell at rank `⌈n · quarters / 4⌉`.
-    pub fn quantile(&self, quarters: i64) -> i64 {
-        ranked(self.fine().map(|(value, cell)| (value, cell.n)), (self.n * quarters + 3) / 4)
+    /// The fine cells at ranks `⌈n/4⌉`, `⌈n/2⌉` and `⌈3n/4⌉`.
+    pub fn quartiles(&self) -> [i64; 3] {
+        let ranks = [1, 2, 3].map(|quarters| (self.n * quarters + 3) / 4);
+        let mut quartiles = [0; 3];
+        let (mut next, mut seen) = (0, 0);
+        for (value, cell) in &self.fine {
+            seen += cell.n;
+            while next < 3 && seen >= ranks[next] {
+                quartiles[next] = *value;
+                next += 1;
+            }
+            if next == 3 {
+                break;
+            }
+        }
+        quartiles
     }
 
     /// Observations whose fine cell is within ten per cent of the median cell.
     pub fn near_median(&self) -> i64 {
-        let median = i128::from(self.quantile(2));
+        let median = i128::from(self.quartiles()[1]);
         let near = |value: i64| 10 * (i128::from(value) - median).abs() <= median.abs();
-        self.fine().filter(|(value, _)| near(*value)).map(|(_, cell)| cell.n).sum()
+        self.fine.iter().filter(|(value, _)| near(*value)).map(|(_, cell)| cell.n).sum()
     }
 
-    /// `n`, `mean` and quartiles, ready for more members.
-    pub fn members(&self) -> Members {
-        let mean = quotient(self.sum, i128::from(self.n) * i128::from(SCALE), 6);
-        Members::new()
-            .raw("n", self.n)
-            .raw("mean", mean)
-            .raw("q1", micro_text(self.quantile(1)))
-            .raw("median", micro_text(self.quantile(2)))
-            .raw("q3", micro_text(self.quantile(3)))
+    /// Appends `{"mean":…,"median":…,"n":…,"q1":…,"q3":…` and whatever `more` adds after it.
+    pub fn write(&self, out: &mut String, more: impl FnOnce(&mut String)) {
+        let [q1, median, q3] = self.quartiles();
+        out.push_str("{\"mean\":");
+        write_micro(rounded(self.sum, self.n), out);
+        out.push_str(",\"median\":");
+        write_micro(median, out);
+        write_integer(",\"n\":", self.n, out);
+        out.push_str(",\"q1\":");
+        write_micro(q1, out);
+        out.push_str(",\"q3\":");
+        write_micro(q3, out);
+        more(out);
+        out.push('}');
     }
 }
 
-/// The coarse cell that a fine cell falls into.
-pub fn coarse_of(fine: i64) -> i64 {
+/// Appends a member's opening and an integer.
+pub(crate) fn write_integer(opening: &str, n: i64, out: &mut String) {
+    use core::fmt::Write as _;
+    // Writing to a String cannot fail.
+    let _ = write!(out, "{opening}{n}");
+}
+
+/// The coarse cell that a fine cell falls into, and half of its width.
+pub(crate) fn coarse_of(fine: i64) -> (i64, i64) {
     // A fine cell is a usable number rounded, so it is within the limit, which is itself a cell.
-    Micro::new(fine).map_or(fine, |micro| micro.cell(COARSE_DIGITS).get())
-}
-
-/// Decimal text of micro-units.
-pub fn micro_text(micro: i64) -> String {
-    quotient(micro.into(), SCALE.into(), 6)
+    let home = Micro::new(fine).map_or(fine, |micro| micro.cell(COARSE_DIGITS).get());
+    let length = fine.unsigned_abs().checked_ilog10().map_or(1, |log| log + 1);
+    (home, 10_i64.pow(length.saturating_sub(COARSE_DIGITS)) / 2)
 }
 
 /// The first value at which the running count reaches `rank`.
-pub fn ranked(counted: impl Iterator<Item = (i64, i64)>, rank: i64) -> i64 {
-    let mut seen = 0;
-    let mut last = 0;
+pub(crate) fn ranked(counted: impl Iterator<Item = (i64, i64)>, rank: i64) -> i64 {
+    let (mut seen, mut last) = (0, 0);
     for (value, count) in counted {
         last = value;
         seen += count;
@@ -129,22 +171,17 @@ impl Tally for Histogram {
     fn add(&mut self, other: &Self) {
         self.n += other.n;
         self.sum += other.sum;
-        for (value, cell) in &other.fine {
-            let sum = self.fine.entry(*value).or_default();
-            *sum = sum.plus(*cell);
-            if *sum == Cell::default() {
-                self.fine.remove(value);
-            }
+        if other.fine.len() * FEW < self.fine.len() {
+            other.fine.iter().for_each(|(value, cell)| put(&mut self.fine, *value, *cell));
+        } else {
+            self.fine = merged(&self.fine, &other.fine);
         }
     }
 
     fn negated(&self) -> Self {
         let negated = |cell: &Cell| Cell { n: -cell.n, successes: -cell.successes };
-        Histogram {
-            n: -self.n,
-            sum: -self.sum,
-            fine: self.fine.iter().map(|(value, cell)| (*value, negated(cell))).collect(),
-        }
+        let fine = self.fine.iter().map(|(value, cell)| (*value, negated(cell))).collect();
+        Histogram { n: -self.n, sum: -self.sum, fine }
     }
 
     fn encode(&self, out: &mut Vec<u8>) {
@@ -152,22 +189,60 @@ impl Tally for Histogram {
         wire::write_i128(self.sum, out);
         wire::write_len(self.fine.len(), out);
         let mut previous = 0;
-        for (value, cell) in self.fine() {
-            wire::write_i128(i128::from(value) - previous, out);
+        for (value, cell) in &self.fine {
+            wire::write_i128(i128::from(*value) - previous, out);
             wire::write_i128(cell.n.into(), out);
             wire::write_i128(cell.successes.into(), out);
-            previous = value.into();
+            previous = i128::from(*value);
         }
     }
 
     fn decode(wire: &mut Wire<'_>) -> Option<Self> {
         let (n, sum, count) = (wire.i64()?, wire.i128()?, wire.length()?);
-        let mut fine = BTreeMap::new();
-        let mut value = 0;
+        let mut fine: Vec<(i64, Cell)> = Vec::new();
+        let mut value: i64 = 0;
         for _ in 0..count {
-            value = wire.i64()?.checked_add(value)?;
-            fine.insert(value, Cell { n: wire.i64()?, successes: wire.i64()? });
+            let step = wire.i64()?;
+            value = value.checked_add(step)?;
+            if fine.last().is_some_and(|(last, _)| *last >= value) {
+                return None;
+            }
+            fine.push((value, Cell { n: wire.i64()?, successes: wire.i64()? }));
         }
         Some(Histogram { n, sum, fine })
     }
+}
+
+/// Adds one cell; a cell that reaches zero is gone.
+fn put(fine: &mut Vec<(i64, Cell)>, value: i64, cell: Cell) {
+    match fine.binary_search_by_key(&value, |(value, _)| *value) {
+        Ok(place) => {
+            fine[place].1 = fine[place].1.plus(cell);
+            if fine[place].1 == Cell::default() {
+                fine.remove(place);
+            }
+        }
+        Err(place) => fine.insert(place, (value, cell)),
+    }
+}
+
+fn merged(a: &[(i64, Cell)], b: &[(i64, Cell)]) -> Vec<(i64, Cell)> {
+    let mut all = Vec::with_capacity(a.len() + b.len());
+    let (mut a, mut b) = (a.iter().peekable(), b.iter().peekable());
+    while let (Some(x), Some(y)) = (a.peek(), b.peek()) {
+        match x.0.cmp(&y.0) {
+            Ordering::Less => all.extend(a.next()),
+            Ordering::Greater => all.extend(b.next()),
+            Ordering::Equal => {
+                let sum = x.1.plus(y.1);
+                if sum != Cell::default() {
+                    all.push((x.0, sum));
+                }
+                a.next();
+                b.next();
+            }
+        }
+    }
+    all.extend(a.chain(b));
+    all
 }

@@ -16,14 +16,19 @@
 
 extern crate alloc;
 
+mod bulk;
 pub mod confidence;
+mod feed;
 pub mod histogram;
+mod publish;
 mod recommend;
 mod rules;
+mod samples;
+mod symbols;
 pub mod tally;
 pub mod v1;
 
-pub use rules::{Contribution, LimitError, MAX_OBSERVATIONS, RuleSet, Skip};
+pub use rules::{BulkFold, Contribution, Folded, LimitError, MAX_OBSERVATIONS, RuleSet, Skip};
 pub use tally::Tally;
 pub use v1::V1;
 
@@ -82,6 +87,11 @@ impl<T: Tally> Groups<T> {
             }
             Err(skip) => Some(skip),
         }
+    }
+
+    /// The sums, sorted by kind and key.
+    pub fn into_groups(self) -> Vec<(FactKey, Group<T>)> {
+        self.0.into_iter().collect()
     }
 
     /// The facts of all sums, sorted by kind and key.

@@ -5,10 +5,10 @@
 //! searched, the more evidence a window needs.
 
 use crate::confidence::{self, BASE, lg, significant, wilson};
-use crate::histogram::{Cell, Histogram, coarse_of, micro_text, ranked};
+use crate::histogram::{Cell, Histogram, coarse_of, ranked, write_integer};
 use alloc::string::String;
 use alloc::vec::Vec;
-use ipse_core::json::Members;
+use ipse_core::decimal::write_micro;
 
 /// A recommended window of one parameter.
 pub(crate) struct Recommended {
@@ -26,14 +26,16 @@ impl Recommended {
         let k = BASE + 2 * (lg(competitors) + lg(coarse.len()));
         let window = best_window(&coarse, k)?;
         let good = |cell: Cell| cell.successes > cell.failures();
+        let inside = |value: i64| {
+            let home = coarse_of(value).0;
+            let place = window.cells.binary_search_by_key(&home, |(value, _)| *value);
+            place.is_ok_and(|place| good(window.cells[place].1))
+        };
         let kept: Vec<(i64, i64)> = histogram
             .fine()
-            .filter(|(value, cell)| {
-                let home = coarse_of(*value);
-                let place = window.cells.binary_search_by_key(&home, |(value, _)| *value);
-                good(*cell) && place.is_ok_and(|place| good(window.cells[place].1))
-            })
-            .map(|(value, cell)| (value, cell.successes))
+            .iter()
+            .filter(|(value, cell)| good(*cell) && inside(*value))
+            .map(|(value, cell)| (*value, cell.successes))
             .collect();
         let successes: i64 = kept.iter().map(|(_, successes)| successes).sum();
         Some(Recommended {
@@ -51,16 +53,19 @@ impl Recommended {
         wilson(self.inside.successes + outside, n, BASE + 2 * lg(competitors))
     }
 
-    /// The published object.
-    pub(crate) fn json(&self) -> String {
-        Members::new()
-            .raw("value", micro_text(self.value))
-            .raw("low", micro_text(self.low))
-            .raw("high", micro_text(self.high))
-            .raw("successes", self.inside.successes)
-            .raw("failures", self.inside.failures())
-            .raw("confidence", confidence::text(self.confidence))
-            .finish()
+    /// Appends the published member.
+    pub(crate) fn write(&self, out: &mut String) {
+        out.push_str(",\"recommended\":{\"confidence\":");
+        confidence::write(self.confidence, out);
+        write_integer(",\"failures\":", self.inside.failures(), out);
+        out.push_str(",\"high\":");
+        write_micro(self.high, out);
+        out.push_str(",\"low\":");
+        write_micro(self.low, out);
+        write_integer(",\"successes\":", self.inside.successes, out);
+        out.push_str(",\"value\":");
+        write_micro(self.value, out);
+        out.push('}');
     }
 }
 

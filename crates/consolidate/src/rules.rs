@@ -4,10 +4,13 @@
 //! the arguments, so none can be in a fact.
 
 use crate::{Group, Tally};
+use alloc::boxed::Box;
 use alloc::string::String;
 use alloc::vec::Vec;
 use core::fmt;
-use ipse_core::{Event, FactKey, Support};
+use core::ops::Range;
+use ipse_core::chunk::Chunk;
+use ipse_core::{Event, EventRef, FactKey, Seq, Support};
 
 /// Observations of one fact at most: beyond 2³² − 1 the confidence would leave `i128`.
 pub const MAX_OBSERVATIONS: u64 = u32::MAX as u64;
@@ -26,6 +29,11 @@ pub trait RuleSet {
     /// What an event adds to which facts; or why it adds nothing. Housekeeping adds nothing.
     fn contributions(&self, event: &Event<'_>) -> Result<Vec<Contribution<Self::Tally>>, Skip>;
 
+    /// A faster way to sum many events, if the rule set has one; it must give equal groups.
+    fn bulk(&self) -> Option<Box<dyn BulkFold<Self::Tally>>> {
+        None
+    }
+
     /// The canonical JSON value of a sum, or nothing if no event supports it.
     fn publish(
         &self,
@@ -33,6 +41,33 @@ pub trait RuleSet {
         tally: &Self::Tally,
         last: &Support,
     ) -> Result<Option<String>, LimitError>;
+}
+
+/// Summing chunks of events at once. `None` anywhere means that a chunk is damaged.
+pub trait BulkFold<T> {
+    /// Adds the events at `places` of a chunk whose first event stands at `first`. `refs` looks up
+    /// the name of an event, where two happened at the same time.
+    fn fold(
+        &mut self,
+        chunk: &Chunk<'_>,
+        first: Seq,
+        places: Range<usize>,
+        refs: &mut dyn FnMut(Seq) -> Option<EventRef>,
+    ) -> Option<()>;
+
+    /// The sums.
+    fn finish(self: Box<Self>, refs: &mut dyn FnMut(Seq) -> Option<EventRef>) -> Option<Folded<T>>;
+}
+
+/// What many events sum up to.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Folded<T> {
+    /// The sums by fact, sorted by kind and key.
+    pub groups: Vec<(FactKey, Group<T>)>,
+    /// How many events, housekeeping aside.
+    pub events: u64,
+    /// Events that fed no fact, by type and reason.
+    pub skipped: Vec<(String, Skip, u64)>,
 }
 
 /// `c(event)` for one fact.

@@ -1,8 +1,9 @@
 //! `f` against the worked cases: every vector, backwards, shuffled, cut and after subtraction.
 #![allow(missing_docs, clippy::unwrap_used)]
 
-use ipse_consolidate::{Group, Groups, RuleSet, Tally, V1, confidence, f, snapshot};
-use ipse_core::{Admitted, Columns, Event, FactKey, Micro, decimal};
+use ipse_consolidate::{Group, Groups, RuleSet, Skip, Tally, V1, confidence, f, snapshot};
+use ipse_core::chunk::{self, Chunk};
+use ipse_core::{Admitted, Columns, Event, FactKey, Micro, Seq, decimal};
 use ipse_door::{Origin, admit};
 use std::collections::BTreeMap;
 use std::fs;
@@ -206,4 +207,58 @@ fn the_descriptor_is_canonical_and_names_the_version() {
     assert_eq!(descriptor, canonical);
     let version = value.as_object().unwrap().get("rule_version").unwrap();
     assert_eq!(version.as_text(), Some(V1.version()));
+}
+
+/// The bulk way through chunks of `size` events gives the same groups as event by event.
+fn check_bulk(log: &[Admitted], size: usize) {
+    let mut one_by_one = Groups::default();
+    let mut events = 0;
+    for event in log {
+        events += u64::from(one_by_one.fold(&V1, &typed(event)) != Some(Skip::Housekeeping));
+    }
+    let mut refs = |seq: Seq| log.get(seq.0 as usize - 1).map(|event| event.event_ref);
+    let mut bulk = V1.bulk().unwrap();
+    for (number, part) in log.chunks(size).enumerate() {
+        let typed: Vec<Event<'_>> = part.iter().map(typed).collect();
+        let bytes = chunk::encode(&typed);
+        let chunk = Chunk::decode(&bytes).unwrap();
+        let first = Seq((number * size) as u64 + 1);
+        // In two steps, as a pass that ends inside a chunk takes them.
+        let middle = part.len() / 2;
+        bulk.fold(&chunk, first, 0..middle, &mut refs).unwrap();
+        bulk.fold(&chunk, first, middle..part.len(), &mut refs).unwrap();
+    }
+    let folded = bulk.finish(&mut refs).unwrap();
+    assert_eq!(folded.events, events);
+    assert_eq!(folded.groups, one_by_one.into_groups());
+}
+
+#[test]
+fn in_bulk_and_one_by_one_are_the_same_sums() {
+    for case in cases() {
+        let log = read_log(&case);
+        for size in [1, 7, 4096] {
+            check_bulk(&log, size);
+            check_bulk(&shuffled(log.clone(), 5), size);
+        }
+    }
+}
+
+#[test]
+fn many_samples_are_counted_as_few_are() {
+    let line = |n: u64| {
+        format!(
+            "{{\"id\":\"{n}\",\"type\":\"execution_result\",\
+             \"time\":\"2026-05-06T10:00:00Z\",\"data\":{{\"skill_id\":\"s\",\
+             \"success\":{},\"failure_reason\":\"r{}\",\"params\":{{\"f\":{}.{:02}}}}}}}",
+            n.is_multiple_of(3),
+            n % 40,
+            n * 7919 % 97,
+            n * 104_729 % 100
+        )
+    };
+    let log: Vec<Admitted> = (0..9000)
+        .map(|n| admit(line(n).as_bytes(), Origin::Producer, || [0; 16]).unwrap())
+        .collect();
+    check_bulk(&log, 4096);
 }

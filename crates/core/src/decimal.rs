@@ -69,19 +69,25 @@ impl Micro {
     /// ```
     #[must_use]
     pub fn cell(self, digits: u32) -> Self {
-        let mut unit: i64 = 1;
-        let bound = 10_i64.pow(digits);
-        while self.0.abs() / unit >= bound {
-            unit *= 10;
-        }
-        Micro(divide_half_even(i128::from(self.0), i128::from(unit)) as i64 * unit)
+        let unit = cell_unit(self.0, digits);
+        let (floor, rest) = (self.0.div_euclid(unit), self.0.rem_euclid(unit));
+        let up = 2 * rest > unit || 2 * rest == unit && floor % 2 != 0;
+        Micro((floor + i64::from(up)) * unit)
     }
 }
 
 impl fmt::Display for Micro {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&quotient(i128::from(self.0), i128::from(SCALE), 6))
+        let mut text = String::new();
+        write_micro(self.0, &mut text);
+        f.write_str(&text)
     }
+}
+
+/// The place value of the last of `digits` significant digits of `value`.
+fn cell_unit(value: i64, digits: u32) -> i64 {
+    let length = value.unsigned_abs().checked_ilog10().map_or(1, |log| log + 1);
+    10_i64.pow(length.saturating_sub(digits))
 }
 
 /// The integer `digits`, with the decimal point after `point` of them, rounded half-even; `None`
@@ -120,6 +126,31 @@ fn divide_half_even(num: i128, den: i128) -> i128 {
         core::cmp::Ordering::Less => floor,
         core::cmp::Ordering::Greater => floor + 1,
         core::cmp::Ordering::Equal => floor + floor.rem_euclid(2),
+    }
+}
+
+/// Appends micro-units as decimal text: the one text of every published number.
+pub fn write_micro(micro: i64, out: &mut String) {
+    let (magnitude, scale) = (micro.unsigned_abs(), SCALE.unsigned_abs());
+    // Writing to a String cannot fail.
+    let _ = write!(out, "{}{}", if micro < 0 { "-" } else { "" }, magnitude / scale);
+    let fraction = magnitude % scale;
+    if fraction > 0 {
+        let _ = write!(out, ".{fraction:06}");
+        out.truncate(out.trim_end_matches('0').len());
+    }
+}
+
+/// `num / den` rounded half-even to an integer, for a positive `den`.
+pub fn rounded(num: i128, den: i64) -> i64 {
+    match i64::try_from(num) {
+        Ok(num) => {
+            let (floor, rest) = (num.div_euclid(den), num.rem_euclid(den));
+            let twice = 2 * i128::from(rest);
+            let up = twice > den.into() || twice == den.into() && floor % 2 != 0;
+            floor + i64::from(up)
+        }
+        Err(_) => divide_half_even(num, den.into()) as i64,
     }
 }
 

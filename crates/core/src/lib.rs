@@ -11,6 +11,7 @@
 
 extern crate alloc;
 
+pub mod chunk;
 pub mod decimal;
 pub mod event;
 pub mod fact;

@@ -1,0 +1,136 @@
+//! Texts as small integers, and keys of three of them as places in a vector.
+//!
+//! **Invariant:** numbers are given in the order of first sight and never leave this crate: nothing
+//! that is published depends on them.
+
+use alloc::collections::BTreeMap;
+use alloc::string::String;
+use alloc::vec::Vec;
+
+/// A text's number.
+pub(crate) type Symbol = u32;
+
+/// `*`, what a missing part of a key reads as.
+pub(crate) const ANY: Symbol = 0;
+/// `true`
+pub(crate) const TRUE: Symbol = 1;
+/// `false`
+pub(crate) const FALSE: Symbol = 2;
+/// The empty name, of the numbers of a property.
+pub(crate) const NAMELESS: Symbol = 3;
+
+pub(crate) struct Symbols {
+    texts: Vec<String>,
+    numbers: BTreeMap<String, Symbol>,
+    /// The last list that was interned: the next one is nearly the same.
+    last: Vec<Symbol>,
+}
+
+impl Default for Symbols {
+    fn default() -> Self {
+        let mut symbols = Symbols { texts: Vec::new(), numbers: BTreeMap::new(), last: Vec::new() };
+        for (number, text) in ["*", "true", "false", ""].into_iter().enumerate() {
+            let given = symbols.intern(text);
+            debug_assert_eq!(given as usize, number, "BUG: a reserved symbol moved");
+        }
+        symbols
+    }
+}
+
+impl Symbols {
+    fn intern(&mut self, text: &str) -> Symbol {
+        if let Some(number) = self.numbers.get(text) {
+            return *number;
+        }
+        // More than 2³² distinct texts do not fit into memory.
+        let number = Symbol::try_from(self.texts.len()).unwrap_or(Symbol::MAX);
+        self.texts.push(String::from(text));
+        self.numbers.insert(String::from(text), number);
+        number
+    }
+
+    /// Numbers for an ascending list of texts, walking along the list before.
+    pub(crate) fn intern_sorted(&mut self, texts: &[&str]) -> Vec<Symbol> {
+        let before = core::mem::take(&mut self.last);
+        let mut at = 0;
+        let mut numbers = Vec::with_capacity(texts.len());
+        for text in texts {
+            while at < before.len() && self.text(before[at]) < *text {
+                at += 1;
+            }
+            let known = at < before.len() && self.text(before[at]) == *text;
+            numbers.push(if known { before[at] } else { self.intern(text) });
+        }
+        self.last.clone_from(&numbers);
+        numbers
+    }
+
+    pub(crate) fn text(&self, symbol: Symbol) -> &str {
+        &self.texts[symbol as usize]
+    }
+}
+
+/// From a kind and three symbols to a place: open addressing, linear probing, at most half full.
+#[derive(Default)]
+pub(crate) struct Places {
+    slots: Vec<Slot>,
+    used: usize,
+}
+
+#[derive(Clone, Copy)]
+struct Slot {
+    key: [u32; 4],
+    place: u32,
+}
+
+const EMPTY: Slot = Slot { key: [0; 4], place: u32::MAX };
+const LEAST_SLOTS: usize = 64;
+
+impl Places {
+    /// The place of a key; `add` makes one for a key that is new.
+    #[inline]
+    pub(crate) fn find_or_add(
+        &mut self,
+        kind: u32,
+        key: [Symbol; 3],
+        add: impl FnOnce() -> usize,
+    ) -> usize {
+        if self.used * 2 >= self.slots.len() {
+            self.grow();
+        }
+        let key = [kind, key[0], key[1], key[2]];
+        let slot = self.slot(key);
+        if self.slots[slot].place == u32::MAX {
+            self.used += 1;
+            let place = u32::try_from(add()).unwrap_or(u32::MAX - 1);
+            self.slots[slot] = Slot { key, place };
+        }
+        self.slots[slot].place as usize
+    }
+
+    #[inline]
+    fn slot(&self, key: [u32; 4]) -> usize {
+        let mask = self.slots.len() - 1;
+        let [a, b, c, d] = key.map(u64::from);
+        let mixed = (a << 32 | b).wrapping_mul(0x9e37_79b9_7f4a_7c15)
+            ^ (c << 32 | d).wrapping_mul(0xc2b2_ae3d_27d4_eb4f);
+        let mut slot = (mixed ^ mixed >> 29).wrapping_mul(0xbf58_476d_1ce4_e5b9) as usize >> 20;
+        loop {
+            slot &= mask;
+            let found = &self.slots[slot];
+            if found.place == u32::MAX || found.key == key {
+                return slot;
+            }
+            slot += 1;
+        }
+    }
+
+    fn grow(&mut self) {
+        let size = (self.slots.len() * 2).max(LEAST_SLOTS);
+        let old = core::mem::replace(&mut self.slots, alloc::vec![EMPTY; size]);
+        for slot in old.into_iter().filter(|slot| slot.place != u32::MAX) {
+            let place = self.slot(slot.key);
+            self.slots[place] = slot;
+        }
+    }
+}
