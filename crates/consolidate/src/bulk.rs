@@ -17,7 +17,9 @@ use alloc::collections::BTreeMap;
 use alloc::string::String;
 use alloc::vec::Vec;
 use ipse_core::chunk::{Chunk, ChunkProperty, NO_TEXT, Triple};
-use ipse_core::{EventKind, EventRef, FactKey, FactKind, Micro, Outcome, Seq, Support, Time};
+use ipse_core::{
+    Event, EventKind, EventRef, FactKey, FactKind, Micro, Outcome, Property, Seq, Support, Time,
+};
 
 /// Distinct texts of a group that are searched one by one; beyond, a tree is kept.
 const FEW_TEXTS: usize = 16;
@@ -248,6 +250,44 @@ impl BulkFold<Observed> for Bulk {
         Some(())
     }
 
+    fn fold_event(
+        &mut self,
+        seq: Seq,
+        event: &Event<'_>,
+        refs: &mut dyn FnMut(Seq) -> Option<EventRef>,
+    ) {
+        let columns = &event.columns;
+        let mut near = |column: usize, text: Option<&str>| {
+            text.map(|text| self.symbols.intern_near(column, text))
+        };
+        let seen = Seen {
+            kind: EventKind::of(event.event_type),
+            outcome: columns.outcome,
+            skill: near(0, columns.skill),
+            target: near(1, columns.target),
+            environment: near(2, columns.environment),
+            zone: near(3, columns.zone),
+            reason: near(4, columns.reason),
+        };
+        let event_type = self.symbols.intern_near(5, event.event_type);
+        let mut params = Vec::with_capacity(columns.params.len());
+        for (place, (name, value)) in columns.params.iter().enumerate() {
+            let name = self.symbols.intern_near(6 + place, name);
+            params.push((name, value.get(), crate::histogram::fine_of(*value)));
+        }
+        let own: Vec<_> = columns.properties.iter().map(|own| self.property(own)).collect();
+        let mut sink = Current {
+            success: seen.outcome == Some(Outcome::Success),
+            bulk: self,
+            params: &params,
+            time: event.time.micros(),
+            seq: seq.0,
+            refs,
+        };
+        let fed = feed(&seen, own.into_iter(), &mut sink);
+        self.count(event_type, fed.err());
+    }
+
     fn finish(
         self: Box<Self>,
         refs: &mut dyn FnMut(Seq) -> Option<EventRef>,
@@ -265,6 +305,17 @@ impl BulkFold<Observed> for Bulk {
 }
 
 impl Bulk {
+    fn property(&mut self, (name, property): &(&str, Property<'_>)) -> (Symbol, Trait<Symbol>) {
+        let name = self.symbols.intern(name);
+        let property = match property {
+            Property::Number(value) => Trait::Number(value.get()),
+            Property::Text(text) => Trait::Text(self.symbols.intern(text)),
+            Property::Bool(true) => Trait::Text(TRUE),
+            Property::Bool(false) => Trait::Text(FALSE),
+        };
+        (name, property)
+    }
+
     fn count(&mut self, event_type: Symbol, skip: Option<Skip>) {
         if skip != Some(Skip::Housekeeping) {
             self.events += 1;

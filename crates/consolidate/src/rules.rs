@@ -55,6 +55,14 @@ pub trait BulkFold<T> {
         refs: &mut dyn FnMut(Seq) -> Option<EventRef>,
     ) -> Option<()>;
 
+    /// Adds one event.
+    fn fold_event(
+        &mut self,
+        seq: Seq,
+        event: &Event<'_>,
+        refs: &mut dyn FnMut(Seq) -> Option<EventRef>,
+    );
+
     /// The sums.
     fn finish(self: Box<Self>, refs: &mut dyn FnMut(Seq) -> Option<EventRef>) -> Option<Folded<T>>;
 }

@@ -24,11 +24,18 @@ pub(crate) struct Symbols {
     numbers: BTreeMap<String, Symbol>,
     /// The last list that was interned: the next one is nearly the same.
     last: Vec<Symbol>,
+    /// The last text of each column of single events: the next one is likely the same.
+    near: Vec<Symbol>,
 }
 
 impl Default for Symbols {
     fn default() -> Self {
-        let mut symbols = Symbols { texts: Vec::new(), numbers: BTreeMap::new(), last: Vec::new() };
+        let mut symbols = Symbols {
+            texts: Vec::new(),
+            numbers: BTreeMap::new(),
+            last: Vec::new(),
+            near: Vec::new(),
+        };
         for (number, text) in ["*", "true", "false", ""].into_iter().enumerate() {
             let given = symbols.intern(text);
             debug_assert_eq!(given as usize, number, "BUG: a reserved symbol moved");
@@ -38,7 +45,7 @@ impl Default for Symbols {
 }
 
 impl Symbols {
-    fn intern(&mut self, text: &str) -> Symbol {
+    pub(crate) fn intern(&mut self, text: &str) -> Symbol {
         if let Some(number) = self.numbers.get(text) {
             return *number;
         }
@@ -63,6 +70,21 @@ impl Symbols {
         }
         self.last.clone_from(&numbers);
         numbers
+    }
+
+    /// The number of a text that likely equals the last one of its column.
+    pub(crate) fn intern_near(&mut self, column: usize, text: &str) -> Symbol {
+        if let Some(near) = self.near.get(column)
+            && self.text(*near) == text
+        {
+            return *near;
+        }
+        let symbol = self.intern(text);
+        if column >= self.near.len() {
+            self.near.resize(column + 1, ANY);
+        }
+        self.near[column] = symbol;
+        symbol
     }
 
     pub(crate) fn text(&self, symbol: Symbol) -> &str {

@@ -226,7 +226,13 @@ fn check_bulk(log: &[Admitted], size: usize) {
         // In two steps, as a pass that ends inside a chunk takes them.
         let middle = part.len() / 2;
         bulk.fold(&chunk, first, 0..middle, &mut refs).unwrap();
-        bulk.fold(&chunk, first, middle..part.len(), &mut refs).unwrap();
+        if number % 2 == 0 {
+            bulk.fold(&chunk, first, middle..part.len(), &mut refs).unwrap();
+        } else {
+            for (place, event) in typed.iter().enumerate().skip(middle) {
+                bulk.fold_event(Seq(first.0 + place as u64), event, &mut refs);
+            }
+        }
     }
     let folded = bulk.finish(&mut refs).unwrap();
     assert_eq!(folded.events, events);

@@ -7,9 +7,9 @@
 //!   [`SAVE_EVERY`] events behind them.
 
 use crate::Error;
-use ipse_consolidate::{Group, RuleSet, Skip, Tally};
+use ipse_consolidate::{Group, RuleSet, Tally};
 use ipse_core::wire::Wire;
-use ipse_core::{Event, FactId, FactKey, Identity, Seq};
+use ipse_core::{FactId, FactKey, Identity, Seq};
 use ipse_store::sqlite::{Pass, View};
 use std::collections::BTreeMap;
 
@@ -58,21 +58,9 @@ impl<T: Tally> Hot<T> {
         }
     }
 
-    /// Adds what one event contributes; says why if that is nothing.
-    pub(crate) fn fold<R: RuleSet<Tally = T>>(
-        &mut self,
-        rules: &R,
-        seq: Seq,
-        event: &Event<'_>,
-        is_new: bool,
-    ) -> Option<Skip> {
-        self.folded = seq;
-        let contributions = match rules.contributions(event) {
-            Ok(contributions) => contributions,
-            Err(skip) => return Some(skip),
-        };
-        for contribution in contributions {
-            let (key, part) = contribution.into_group(event);
+    /// Adds sums over more events; those of new events are to be published.
+    pub(crate) fn merge(&mut self, groups: Vec<(FactKey, Group<T>)>, is_new: bool) {
+        for (key, part) in groups {
             let sum = self.sums.entry(key).or_insert_with(|| Sum {
                 group: Group::default(),
                 whole: false,
@@ -83,7 +71,6 @@ impl<T: Tally> Hot<T> {
             sum.unsaved = true;
             sum.touched |= is_new;
         }
-        None
     }
 
     /// Puts the facts of all sums that new events touched; counts those that changed.

@@ -20,6 +20,7 @@ mod log;
 mod memory;
 mod pass;
 mod rebuild;
+mod scan;
 
 pub use error::Error;
 pub use hot::SAVE_EVERY;

@@ -4,8 +4,9 @@
 //! so that the ranges of one rule set's passes have neither gap nor overlap.
 
 use crate::hot::Hot;
+use crate::scan::fold_range;
 use crate::{Error, Host};
-use ipse_consolidate::{RuleSet, Skip};
+use ipse_consolidate::RuleSet;
 use ipse_core::json::Members;
 use ipse_core::{Admitted, HOUSE_SOURCE, Identity, Seq, hex, sha256};
 use ipse_door::{Origin, admit};
@@ -130,11 +131,6 @@ fn begin<T: ipse_consolidate::Tally>(
     Ok(progress.checkpoint)
 }
 
-struct Counts {
-    processed: u64,
-    skipped: Skipped,
-}
-
 /// Catches up to the checkpoint, then folds what is new.
 fn fold<R: RuleSet>(
     pass: &Pass<'_>,
@@ -143,21 +139,22 @@ fn fold<R: RuleSet>(
     checkpoint: Seq,
     head: Seq,
 ) -> Result<Counts, Error> {
-    let mut counts = Counts { processed: 0, skipped: Skipped::new() };
-    pass.view().each_event(hot.folded().next()..=head, |seq, event| {
-        let is_new = seq > checkpoint;
-        let skip = hot.fold(rules, seq, event, is_new);
-        if !is_new || skip == Some(Skip::Housekeeping) {
-            return Ok::<_, Error>(());
-        }
-        counts.processed += 1;
-        if let Some(skip) = skip {
-            let reasons = counts.skipped.entry(event.event_type.to_string()).or_default();
-            *reasons.entry(skip.code()).or_default() += 1;
-        }
-        Ok(())
-    })?;
-    Ok(counts)
+    if hot.folded() < checkpoint {
+        let behind = fold_range(pass.view(), rules, hot.folded().next()..=checkpoint)?;
+        hot.merge(behind.groups, false);
+    }
+    let new = fold_range(pass.view(), rules, checkpoint.next()..=head)?;
+    hot.merge(new.groups, true);
+    let mut skipped = Skipped::new();
+    for (name, skip, n) in new.skipped {
+        skipped.entry(name).or_default().insert(skip.code(), n);
+    }
+    Ok(Counts { processed: new.events, skipped })
+}
+
+struct Counts {
+    processed: u64,
+    skipped: Skipped,
 }
 
 /// Keeps the most frequent types and sums the others.

@@ -1,7 +1,8 @@
 //! Rebuilding: all facts anew from the log, compared with the stored ones. It never repairs.
 
 use crate::Error;
-use ipse_consolidate::{Groups, RuleSet, Skip, snapshot};
+use crate::scan::fold_range;
+use ipse_consolidate::{RuleSet, snapshot};
 use ipse_core::{Fact, Seq};
 use ipse_store::sqlite::View;
 
@@ -23,12 +24,8 @@ impl Rebuilt {
 
 /// `f` over the log up to a position.
 pub fn rebuild<R: RuleSet>(view: View<'_>, rules: &R, up_to: Seq) -> Result<Rebuilt, Error> {
-    let mut groups = Groups::default();
-    let mut events = 0;
-    view.each_event(Seq(1)..=up_to, |_, event| {
-        let skip = groups.fold(rules, event);
-        events += u64::from(skip != Some(Skip::Housekeeping));
-        Ok::<_, Error>(())
-    })?;
-    Ok(Rebuilt { events, facts: groups.publish(rules)? })
+    let folded = fold_range(view, rules, Seq(1)..=up_to)?;
+    let facts = folded.groups.iter().map(|(key, group)| group.publish(rules, key));
+    let facts = facts.filter_map(Result::transpose).collect::<Result<_, _>>()?;
+    Ok(Rebuilt { events: folded.events, facts })
 }

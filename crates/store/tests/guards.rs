@@ -44,8 +44,7 @@ fn ground(path: &Path) -> String {
     let mut all = String::new();
     for sql in [
         "SELECT log || identity_hash || canonical FROM manifest",
-        "SELECT at || hex(event_ref) || time_us || type || hex(digest) FROM entry",
-        "SELECT at || canonical FROM payload",
+        "SELECT at || hex(event_ref) || time_us || type || hex(digest) || payload FROM event",
     ] {
         let mut statement = db.prepare(sql).unwrap();
         let rows = statement.query_map([], |row| row.get::<_, String>(0)).unwrap();
@@ -87,10 +86,9 @@ fn a_pass_connection_cannot_reach_the_manifest_nor_the_schema() {
         "ANALYZE",
         "VACUUM",
         "VACUUM INTO 'copy.db'",
-        "UPDATE entry SET type = 'x'",
-        "DELETE FROM entry",
-        "UPDATE payload SET canonical = 'x'",
-        "DELETE FROM payload",
+        "UPDATE event SET type = 'x'",
+        "UPDATE event SET payload = 'x'",
+        "DELETE FROM event",
         "DELETE FROM progress",
         "SELECT load_extension('x')",
         "SELECT writefile('x', 'y')",
@@ -117,7 +115,7 @@ fn a_planted_trigger_makes_the_pass_fail_and_changes_nothing() {
         ("fact", "DELETE FROM manifest"),
         ("fact", "INSERT INTO manifest VALUES (2, 'planted', 'planted')"),
         ("fact", "INSERT INTO tally (log, fact_id, state) VALUES (1, x'00', x'00')"),
-        ("entry", "UPDATE progress SET checkpoint = 0"),
+        ("event", "UPDATE progress SET checkpoint = 0"),
     ] {
         let store = store();
         let plant = Connection::open(&store.path).unwrap();
@@ -150,18 +148,18 @@ fn the_log_refuses_changes_from_any_connection() {
             "DELETE FROM manifest",
             "INSERT OR REPLACE INTO manifest SELECT log, identity_hash, 'x' FROM manifest",
             "INSERT OR REPLACE INTO manifest SELECT 7, identity_hash, 'x' FROM manifest",
-            "UPDATE entry SET digest = x'00'",
-            "UPDATE OR REPLACE entry SET at = at + 1",
-            "DELETE FROM entry WHERE at = (SELECT max(at) FROM entry)",
-            "INSERT OR REPLACE INTO entry SELECT at, event_ref, 0, type, digest FROM entry",
-            "REPLACE INTO entry SELECT at, event_ref, 0, type, digest FROM entry LIMIT 1",
-            "INSERT INTO entry SELECT at + 2, event_ref, 0, type, digest FROM entry \
-             ORDER BY at DESC LIMIT 1",
-            "INSERT INTO entry SELECT at, event_ref, 0, type, digest FROM entry LIMIT 1 \
-             ON CONFLICT DO UPDATE SET time_us = 0",
-            "UPDATE payload SET canonical = 'x'",
-            "DELETE FROM payload",
-            "INSERT OR REPLACE INTO payload SELECT at, 'x' FROM payload",
+            "UPDATE event SET digest = x'00'",
+            "UPDATE event SET payload = 'x'",
+            "UPDATE event SET columns = x''",
+            "UPDATE OR REPLACE event SET at = at + 1",
+            "DELETE FROM event WHERE at = (SELECT max(at) FROM event)",
+            "INSERT OR REPLACE INTO event \
+             SELECT at, event_ref, 0, type, digest, columns, payload FROM event",
+            "REPLACE INTO event \
+             SELECT at, event_ref, 0, type, digest, columns, 'x' FROM event LIMIT 1",
+            "INSERT INTO event SELECT at + 2, event_ref, 0, type, digest, columns, payload \
+             FROM event ORDER BY at DESC LIMIT 1",
+            "INSERT INTO event SELECT * FROM event LIMIT 1 ON CONFLICT DO UPDATE SET time_us = 0",
         ] {
             assert!(db.execute_batch(sql).is_err(), "allowed: {sql}");
         }

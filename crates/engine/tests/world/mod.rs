@@ -119,9 +119,20 @@ impl World {
         self.raw().execute_batch("DROP TRIGGER planted").unwrap();
     }
 
-    pub fn drop_typed_columns(&self, up_to: Seq) {
-        let sql = format!("DELETE FROM typed WHERE at <= (1 << 40) + {up_to}");
+    /// Makes typed columns up to a position unreadable.
+    pub fn spoil_typed_columns(&self, up_to: Seq) {
+        let sql = format!(
+            "DROP TRIGGER event_is_frozen; \
+             UPDATE event SET columns = x'' WHERE at <= (1 << 40) + {up_to}"
+        );
         self.raw().execute_batch(&sql).unwrap();
+    }
+
+    /// Derived tables emptied, as if by hand.
+    pub fn delete_derived(&self, tables: &[&str]) {
+        for table in tables {
+            self.raw().execute_batch(&format!("DELETE FROM {table}")).unwrap();
+        }
     }
 
     /// What a pass does up to the moment before its record, then nothing more.

@@ -25,7 +25,7 @@ fn episodic_events_can_be_read_and_not_written() {
     let store = Store::with("facts/glass_cup.events.jsonl");
     let count = shell(&store, "SELECT count(*), max(seq) FROM episodic_events").fine().out;
     assert_eq!(count.trim(), "16|16");
-    let ran = shell(&store, "DELETE FROM payload");
+    let ran = shell(&store, "DELETE FROM event");
     assert_ne!(ran.code, 0);
     assert!(ran.err.contains("readonly"), "{}", ran.err);
 }

@@ -9,10 +9,10 @@ use rusqlite::Connection;
 use rusqlite::hooks::{AuthAction, AuthContext, Authorization};
 
 const MAY_INSERT: [&str; 8] =
-    ["entry", "payload", "typed", "place", "pass", "progress", "fact", "tally"];
+    ["event", "chunk", "run", "piece", "pass", "progress", "fact", "tally"];
 const MAY_UPDATE: [&str; 3] = ["progress", "fact", "tally"];
-/// Facts and tallies leave when another rule set starts over.
-const MAY_DELETE: [&str; 2] = ["fact", "tally"];
+/// Facts and tallies leave when another rule set starts over, runs when they are merged.
+const MAY_DELETE: [&str; 4] = ["fact", "tally", "run", "piece"];
 const MAY_CALL: [&str; 3] = ["coalesce", "count", "max"];
 
 /// Sets the authorizer, once, for the life of the connection.

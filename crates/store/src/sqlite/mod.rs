@@ -8,10 +8,12 @@
 
 mod guard;
 mod read;
+mod refs;
 mod register;
+mod seal;
 mod write;
 
-pub use read::{Reader, Snapshot, View};
+pub use read::{Reader, Scan, Snapshot, View};
 pub use register::{Registered, Registrar};
 pub use write::{Batch, Pass, Writer};
 

@@ -6,11 +6,12 @@
 use super::register::find_log;
 use super::{LogId, open_to_read, seq_of};
 use crate::{Error, Progress, Stored};
+use ipse_core::chunk::{CHUNK_EVENTS, Chunk};
 use ipse_core::{
     Columns, Digest, Event, EventRef, Fact, FactId, FactKey, FactKind, Identity, Seq, Support, Time,
 };
 use rusqlite::{CachedStatement, Connection, OptionalExtension, Row, Transaction};
-use std::ops::RangeInclusive;
+use std::ops::{Range, RangeInclusive};
 use std::path::Path;
 
 /// A read-only handle on a store.
@@ -60,6 +61,22 @@ impl Snapshot<'_> {
     }
 }
 
+/// Takes a log in, as much of it at once as there is.
+pub trait Scan<E> {
+    /// The events at `places` of a chunk whose first event stands at `first`.
+    fn chunk(&mut self, first: Seq, chunk: &Chunk<'_>, places: Range<usize>) -> Result<(), E>;
+
+    /// One event.
+    fn event(&mut self, seq: Seq, event: &Event<'_>) -> Result<(), E>;
+}
+
+/// First and last position of the chunk, sealed or not, that a position belongs to.
+pub(super) fn chunk_around(seq: Seq) -> (Seq, Seq) {
+    let size = CHUNK_EVENTS as u64;
+    let before = (seq.0 - 1) / size * size;
+    (Seq(before + 1), Seq(before + size))
+}
+
 /// One moment of one log.
 #[derive(Clone, Copy)]
 pub struct View<'c> {
@@ -76,7 +93,7 @@ impl<'c> View<'c> {
     pub fn head(&self) -> Result<Seq, Error> {
         let (first, last) = (self.log.at(Seq(0)), self.log.at(Seq(super::MAX_SEQ)));
         let at: Option<i64> = self
-            .prepare("SELECT max(at) FROM entry WHERE at BETWEEN ?1 AND ?2")?
+            .prepare("SELECT max(at) FROM event WHERE at BETWEEN ?1 AND ?2")?
             .query_row((first, last), |row| row.get(0))
             .map_err(Error::while_trying("find the end of the log"))?;
         Ok(at.map_or(Seq(0), seq_of))
@@ -118,9 +135,8 @@ impl<'c> View<'c> {
         range: RangeInclusive<Seq>,
         mut each: impl FnMut(Seq, &Event<'_>) -> Result<(), E>,
     ) -> Result<(), E> {
-        let sql = "SELECT e.at, e.event_ref, e.time_us, e.type, t.columns \
-                   FROM entry e JOIN typed t ON t.at = e.at WHERE e.at BETWEEN ?1 AND ?2 \
-                   ORDER BY e.at";
+        let sql = "SELECT at, event_ref, time_us, type, columns FROM event \
+                   WHERE at BETWEEN ?1 AND ?2 ORDER BY at";
         let mut statement = self.prepare(sql)?;
         let bounds = (self.log.at(*range.start()), self.log.at(*range.end()));
         let attempt = Error::while_trying("read the events");
@@ -133,6 +149,34 @@ impl<'c> View<'c> {
         Ok(())
     }
 
+    /// Hands a range of the log to `sink`: whole chunks where they are sealed, events elsewhere.
+    pub fn scan<E: From<Error>>(
+        &self,
+        range: RangeInclusive<Seq>,
+        sink: &mut impl Scan<E>,
+    ) -> Result<(), E> {
+        let (mut next, end) = (*range.start(), *range.end());
+        let attempt = Error::while_trying("read a chunk");
+        let mut statement = self.prepare("SELECT body FROM chunk WHERE at = ?1")?;
+        while next <= end {
+            let (first, last) = chunk_around(next);
+            let stop = last.min(end);
+            let mut rows = statement.query([self.log.at(last)]).map_err(&attempt)?;
+            match rows.next().map_err(&attempt)? {
+                Some(row) => {
+                    let body = row.get_ref(0).map_err(&attempt)?;
+                    let body = body.as_blob().map_err(|_| damaged("chunk", last))?;
+                    let chunk = Chunk::decode(body).ok_or_else(|| damaged("chunk", last))?;
+                    let places = (next.0 - first.0) as usize..(stop.0 - first.0 + 1) as usize;
+                    sink.chunk(first, &chunk, places)?;
+                }
+                None => self.each_event(next..=stop, |seq, event| sink.event(seq, event))?,
+            }
+            next = stop.next();
+        }
+        Ok(())
+    }
+
     /// Hands each event of a range to `each`, newest last, as it is stored; `limit` takes the
     /// newest so many.
     pub fn each_stored<E: From<Error>>(
@@ -141,11 +185,11 @@ impl<'c> View<'c> {
         limit: Option<u64>,
         mut each: impl FnMut(Stored) -> Result<(), E>,
     ) -> Result<(), E> {
-        let chosen = if passes_only { "pass" } else { "entry" };
+        let chosen = if passes_only { "pass" } else { "event" };
         let sql = format!(
-            "SELECT e.at, e.event_ref, e.time_us, e.type, e.digest, p.canonical FROM \
+            "SELECT e.at, e.event_ref, e.time_us, e.type, e.digest, e.payload FROM \
              (SELECT at FROM {chosen} WHERE at BETWEEN ?1 AND ?2 ORDER BY at DESC LIMIT ?3) c \
-             JOIN entry e ON e.at = c.at JOIN payload p ON p.at = c.at ORDER BY e.at"
+             JOIN event e ON e.at = c.at ORDER BY e.at"
         );
         let mut statement = self.prepare(&sql)?;
         let limit = limit.map_or(-1, |limit| i64::try_from(limit).unwrap_or(i64::MAX));
@@ -160,8 +204,7 @@ impl<'c> View<'c> {
 
     /// The event at a position, as it is stored.
     pub fn stored(&self, seq: Seq) -> Result<Option<Stored>, Error> {
-        let sql = "SELECT e.at, e.event_ref, e.time_us, e.type, e.digest, p.canonical \
-                   FROM entry e JOIN payload p ON p.at = e.at WHERE e.at = ?1";
+        let sql = "SELECT at, event_ref, time_us, type, digest, payload FROM event WHERE at = ?1";
         self.prepare(sql)?
             .query_row([self.log.at(seq)], stored)
             .optional()
@@ -169,9 +212,16 @@ impl<'c> View<'c> {
             .transpose()
     }
 
+    /// Whether the chunk that ends at a position is there.
+    pub(super) fn has_chunk(&self, last: Seq) -> Result<bool, Error> {
+        self.prepare("SELECT 1 FROM chunk WHERE at = ?1")?
+            .exists([self.log.at(last)])
+            .map_err(Error::while_trying("look for a chunk"))
+    }
+
     /// The name of the event at a position.
     pub fn event_ref(&self, seq: Seq) -> Result<EventRef, Error> {
-        self.prepare("SELECT event_ref FROM entry WHERE at = ?1")?
+        self.prepare("SELECT event_ref FROM event WHERE at = ?1")?
             .query_row([self.log.at(seq)], |row| row.get(0).map(EventRef))
             .map_err(Error::while_trying("read an event's name"))
     }

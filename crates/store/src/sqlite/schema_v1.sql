@@ -1,4 +1,4 @@
--- Schema 1. Ground: manifest, entry, payload. Everything else is derived and can be made again.
+-- Schema 1. Ground: manifest and event. Everything else is derived and can be made again.
 --
 -- A position `at` is log << 40 | seq: one integer, so that a log is one dense run of each table and
 -- an append only ever touches the right edge.
@@ -9,34 +9,38 @@ CREATE TABLE manifest (
     canonical     TEXT NOT NULL
 ) STRICT;
 
--- What stays of an event for ever: the ledger's entries.
-CREATE TABLE entry (
+-- The log. Ref, time, type and digest are the ledger's entry; the payload is RFC 8785 bytes; the
+-- typed columns are derived from it and stand beside it, so that a pass never parses JSON.
+CREATE TABLE event (
     at        INTEGER PRIMARY KEY,
     event_ref BLOB NOT NULL,
     time_us   INTEGER NOT NULL,
     type      TEXT NOT NULL,
-    digest    BLOB NOT NULL
+    digest    BLOB NOT NULL,
+    columns   BLOB NOT NULL,
+    payload   TEXT NOT NULL
 ) STRICT;
 
--- The event itself, RFC 8785 bytes.
-CREATE TABLE payload (
-    at        INTEGER PRIMARY KEY,
-    canonical TEXT NOT NULL
+-- Derived: the typed columns of 4096 events side by side, and their refs; `at` is the last one's.
+CREATE TABLE chunk (
+    at   INTEGER PRIMARY KEY,
+    body BLOB NOT NULL,
+    refs BLOB NOT NULL
 ) STRICT;
 
--- Derived: the typed columns of each event, so that a pass never parses JSON.
-CREATE TABLE typed (
-    at      INTEGER PRIMARY KEY,
-    columns BLOB NOT NULL
+-- Derived: where an event is, by its ref. Sorted runs of ref prefixes, written once and merged
+-- sixteen at a time, with a filter that tells nearly all new refs apart without a look at the run.
+-- `at` is the run's last event; its pieces are numbered from first_piece on.
+CREATE TABLE run (
+    at          INTEGER PRIMARY KEY,
+    first_seq   INTEGER NOT NULL,
+    first_piece INTEGER NOT NULL,
+    filter      BLOB NOT NULL
 ) STRICT;
-
--- Derived: where an event is, by its ref.
-CREATE TABLE place (
-    log       INTEGER NOT NULL,
-    event_ref BLOB NOT NULL,
-    seq       INTEGER NOT NULL,
-    PRIMARY KEY (log, event_ref)
-) STRICT, WITHOUT ROWID;
+CREATE TABLE piece (
+    number INTEGER PRIMARY KEY,
+    refs   BLOB NOT NULL
+) STRICT;
 
 -- Derived: which events are pass records, and what they cover.
 CREATE TABLE pass (
@@ -86,8 +90,8 @@ FROM fact f JOIN manifest m ON m.log = f.log;
 
 CREATE VIEW episodic_events AS
 SELECT m.identity_hash, e.at & ((1 << 40) - 1) AS seq, 'ev_' || lower(hex(e.event_ref)) AS event_ref,
-       e.type, e.time_us, lower(hex(e.digest)) AS digest, p.canonical AS payload_json
-FROM entry e JOIN manifest m ON m.log = e.at >> 40 LEFT JOIN payload p ON p.at = e.at;
+       e.type, e.time_us, lower(hex(e.digest)) AS digest, e.payload AS payload_json
+FROM event e JOIN manifest m ON m.log = e.at >> 40;
 
 -- Guards. A BEFORE INSERT trigger also stops INSERT OR REPLACE, whose implicit delete fires no
 -- delete trigger on a connection without recursive_triggers.
@@ -99,19 +103,11 @@ CREATE TRIGGER manifest_is_not_replaced BEFORE INSERT ON manifest
 WHEN EXISTS (SELECT 1 FROM manifest WHERE log = NEW.log OR identity_hash = NEW.identity_hash)
 BEGIN SELECT RAISE(ABORT, 'a manifest is never replaced'); END;
 
-CREATE TRIGGER entry_is_frozen BEFORE UPDATE ON entry
+CREATE TRIGGER event_is_frozen BEFORE UPDATE ON event
 BEGIN SELECT RAISE(ABORT, 'the log is append-only'); END;
-CREATE TRIGGER entry_is_kept BEFORE DELETE ON entry
+CREATE TRIGGER event_is_kept BEFORE DELETE ON event
 BEGIN SELECT RAISE(ABORT, 'the log is append-only'); END;
-CREATE TRIGGER entry_is_dense BEFORE INSERT ON entry
-WHEN EXISTS (SELECT 1 FROM entry WHERE at = NEW.at)
-  OR (NEW.at & ((1 << 40) - 1) <> 1 AND NOT EXISTS (SELECT 1 FROM entry WHERE at = NEW.at - 1))
+CREATE TRIGGER event_is_dense BEFORE INSERT ON event
+WHEN EXISTS (SELECT 1 FROM event WHERE at = NEW.at)
+  OR (NEW.at & ((1 << 40) - 1) <> 1 AND NOT EXISTS (SELECT 1 FROM event WHERE at = NEW.at - 1))
 BEGIN SELECT RAISE(ABORT, 'the log is append-only and dense'); END;
-
-CREATE TRIGGER payload_is_frozen BEFORE UPDATE ON payload
-BEGIN SELECT RAISE(ABORT, 'the log is append-only'); END;
-CREATE TRIGGER payload_is_kept BEFORE DELETE ON payload
-BEGIN SELECT RAISE(ABORT, 'the log is append-only'); END;
-CREATE TRIGGER payload_is_not_replaced BEFORE INSERT ON payload
-WHEN EXISTS (SELECT 1 FROM payload WHERE at = NEW.at)
-BEGIN SELECT RAISE(ABORT, 'the log is append-only'); END;

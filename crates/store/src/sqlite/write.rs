@@ -7,17 +7,20 @@
 //! - Positions are dense: the next one is the head plus one, read inside the transaction.
 
 use super::guard::confine_to_append_and_pass;
+use super::refs::Refs;
 use super::register::find_log;
-use super::{LogId, MAX_SEQ, View, open_to_write};
+use super::{LogId, MAX_SEQ, View, open_to_write, seal};
 use crate::{Appended, Error, PassRecord};
+use ipse_core::chunk::CHUNK_EVENTS;
 use ipse_core::{Admitted, Fact, FactId, Identity, Seq};
-use rusqlite::{Connection, OptionalExtension, Savepoint, Transaction, TransactionBehavior};
+use rusqlite::{Connection, Savepoint, Transaction, TransactionBehavior};
 use std::path::Path;
 
 /// The one writing handle of a process, on one identity's log.
 pub struct Writer {
     connection: Connection,
     log: LogId,
+    refs: Refs,
     synchronous: i64,
 }
 
@@ -31,18 +34,19 @@ impl Writer {
             .pragma_query_value(None, "synchronous", |row| row.get(0))
             .map_err(Error::while_trying("configure the connection"))?;
         confine_to_append_and_pass(&mut connection)?;
-        Ok(Writer { connection, log, synchronous })
+        Ok(Writer { connection, log, refs: Refs::default(), synchronous })
     }
 
     /// Begins a batch; waits for another process that is writing.
     pub fn begin(&mut self) -> Result<Batch<'_>, Error> {
-        let log = self.log;
+        let (log, refs) = (self.log, &mut self.refs);
         let tx = self
             .connection
             .transaction_with_behavior(TransactionBehavior::Immediate)
             .map_err(Error::while_trying("begin to write"))?;
         let head = View { connection: &tx, log }.head()?;
-        Ok(Batch { tx, log, head })
+        refs.begin();
+        Ok(Batch { tx, log, refs, head })
     }
 
     /// SQLite's `synchronous` level of this connection, as it was when the guard closed.
@@ -62,13 +66,14 @@ impl Writer {
 pub struct Batch<'w> {
     tx: Transaction<'w>,
     log: LogId,
+    refs: &'w mut Refs,
     head: Seq,
 }
 
 impl Batch<'_> {
     /// Puts an event at the end of the log, unless it is there already.
     pub fn append(&mut self, event: &Admitted) -> Result<Appended, Error> {
-        append(&self.tx, self.log, &mut self.head, event)
+        append(&self.tx, self.log, self.refs, &mut self.head, event)
     }
 
     /// What the log and the facts look like from inside this batch.
@@ -79,13 +84,15 @@ impl Batch<'_> {
     /// Begins a pass.
     pub fn pass(&mut self) -> Result<Pass<'_>, Error> {
         let savepoint = self.tx.savepoint().map_err(Error::while_trying("begin a pass"))?;
-        Ok(Pass { savepoint, log: self.log, head: &mut self.head })
+        Ok(Pass { savepoint, log: self.log, refs: self.refs, head: &mut self.head })
     }
 
     /// Makes everything durable. If the process dies before this returns, all of the batch is
     /// there after reopening or none of it; once it has returned, all of it.
     pub fn commit(self) -> Result<(), Error> {
-        self.tx.commit().map_err(Error::while_trying("make the batch durable"))
+        self.tx.commit().map_err(Error::while_trying("make the batch durable"))?;
+        self.refs.committed();
+        Ok(())
     }
 }
 
@@ -94,6 +101,7 @@ impl Batch<'_> {
 pub struct Pass<'b> {
     savepoint: Savepoint<'b>,
     log: LogId,
+    refs: &'b mut Refs,
     head: &'b mut Seq,
 }
 
@@ -142,7 +150,10 @@ impl Pass<'_> {
     /// Finishes the pass: its record joins the log, its facts and checkpoint join the batch.
     pub fn commit(self, record: &PassRecord<'_>) -> Result<Seq, Error> {
         let mut head = *self.head;
-        let Appended::New(seq) = append(&self.savepoint, self.log, &mut head, record.event)? else {
+        let appended = append(&self.savepoint, self.log, self.refs, &mut head, record.event);
+        // If anything fails from here on, the savepoint is rolled back, and the refs with it.
+        let known = self.refs.doubt();
+        let Appended::New(seq) = appended? else {
             return Err(Error::Corrupt(format!(
                 "a pass record for the range from seq {} is there already",
                 record.first
@@ -173,72 +184,60 @@ impl Pass<'_> {
             )
             .map_err(&attempt)?;
         self.savepoint.commit().map_err(&attempt)?;
+        self.refs.trust(known);
         *self.head = head;
         Ok(seq)
     }
 }
 
+/// Where appended events go: the right edge of the log, if nobody has their ref.
 fn append(
     connection: &Connection,
     log: LogId,
+    refs: &mut Refs,
     head: &mut Seq,
     event: &Admitted,
 ) -> Result<Appended, Error> {
     if head.0 >= MAX_SEQ {
         return Err(Error::Limit("a log holds at most 2^40 - 1 events"));
     }
-    let seq = head.next();
-    if claim_place(connection, log, seq, event).map_err(Error::while_trying("append an event"))? {
-        insert(connection, log.at(seq), event).map_err(Error::while_trying("append an event"))?;
-        *head = seq;
-        return Ok(Appended::New(seq));
+    refs.follow(connection, log, *head)?;
+    if let Some(seq) = refs.find(connection, log, &event.event_ref)? {
+        return compare(connection, log, seq, event);
     }
-    compare(connection, log, event)
+    let seq = head.next();
+    insert(connection, log.at(seq), event).map_err(Error::while_trying("append an event"))?;
+    refs.add(event.event_ref, seq);
+    *head = seq;
+    if seq.0.is_multiple_of(CHUNK_EVENTS as u64) {
+        seal::chunk(connection, log, seq)?;
+        refs.seal(connection, log, seq)?;
+    }
+    Ok(Appended::New(seq))
 }
 
-/// Takes the event's ref, if nobody has it.
-fn claim_place(
+fn insert(connection: &Connection, at: i64, event: &Admitted) -> rusqlite::Result<()> {
+    let sql = "INSERT INTO event (at, event_ref, time_us, type, digest, columns, payload) \
+               VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)";
+    let (name, time, digest) = (event.event_ref.0, event.time.micros(), event.digest.0);
+    let row = (at, name, time, &event.event_type, digest, &event.columns, &event.canonical);
+    connection.prepare_cached(sql)?.execute(row).map(drop)
+}
+
+/// Tells a duplicate from a conflict.
+fn compare(
     connection: &Connection,
     log: LogId,
     seq: Seq,
     event: &Admitted,
-) -> rusqlite::Result<bool> {
-    let sql = "INSERT INTO place (log, event_ref, seq) VALUES (?1, ?2, ?3) ON CONFLICT DO NOTHING";
-    let rows =
-        connection.prepare_cached(sql)?.execute((log.0, event.event_ref.0, seq.0.cast_signed()))?;
-    Ok(rows > 0)
-}
-
-fn insert(connection: &Connection, at: i64, event: &Admitted) -> rusqlite::Result<()> {
-    connection
-        .prepare_cached(
-            "INSERT INTO entry (at, event_ref, time_us, type, digest) VALUES (?1, ?2, ?3, ?4, ?5)",
-        )?
-        .execute((at, event.event_ref.0, event.time.micros(), &event.event_type, event.digest.0))?;
-    connection
-        .prepare_cached("INSERT INTO payload (at, canonical) VALUES (?1, ?2)")?
-        .execute((at, &event.canonical))?;
-    connection
-        .prepare_cached("INSERT INTO typed (at, columns) VALUES (?1, ?2)")?
-        .execute((at, &event.columns))?;
-    Ok(())
-}
-
-/// Tells a duplicate from a conflict.
-fn compare(connection: &Connection, log: LogId, event: &Admitted) -> Result<Appended, Error> {
-    let attempt = Error::while_trying("compare an event with the one in the log");
-    let seq: i64 = connection
-        .prepare_cached("SELECT seq FROM place WHERE log = ?1 AND event_ref = ?2")
-        .and_then(|mut s| s.query_row((log.0, event.event_ref.0), |row| row.get(0)))
-        .map_err(&attempt)?;
-    let seq = Seq(seq.unsigned_abs());
-    let stored: Option<String> = connection
-        .prepare_cached("SELECT canonical FROM payload WHERE at = ?1")
-        .and_then(|mut s| s.query_row([log.at(seq)], |row| row.get(0)).optional())
-        .map_err(&attempt)?;
-    match stored {
-        Some(stored) if event.says_the_same_as(&stored) => Ok(Appended::Duplicate(seq)),
-        Some(_) => Ok(Appended::Conflict(seq)),
-        None => Err(Error::Corrupt(format!("the payload of seq {seq} is missing"))),
-    }
+) -> Result<Appended, Error> {
+    let same = connection
+        .prepare_cached("SELECT payload FROM event WHERE at = ?1")
+        .and_then(|mut statement| {
+            statement.query_row([log.at(seq)], |row| {
+                Ok(row.get_ref(0)?.as_str().is_ok_and(|stored| event.says_the_same_as(stored)))
+            })
+        })
+        .map_err(Error::while_trying("compare an event with the one in the log"))?;
+    Ok(if same { Appended::Duplicate(seq) } else { Appended::Conflict(seq) })
 }

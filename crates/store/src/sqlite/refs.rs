@@ -1,0 +1,461 @@
+//! Which refs are in the log: an index that never dirties a random page.
+//!
+//! The newest refs are in memory. Every 4096 events they become a sorted run on disk; sixteen runs
+//! of one size become one. A filter per run, held in memory, answers for nearly every new ref.
+//!
+//! **Invariants**
+//! - The runs of a log are adjacent and cover all sealed events; if they do not, they are made
+//!   again from the log, so a damaged index can cost time but never lets a duplicate in.
+//! - What is in memory is trusted only after a commit: a rolled-back batch makes it start over.
+
+use super::seal;
+use super::{LogId, MAX_SEQ, seq_of};
+use crate::Error;
+use ipse_core::chunk::CHUNK_EVENTS;
+use ipse_core::{EventRef, Seq};
+use rusqlite::{Connection, OptionalExtension};
+use std::collections::BTreeMap;
+
+/// Runs of one size that are merged into one.
+const MERGED: usize = 16;
+/// Entries of a piece: with it a row fills one page and spills into no other.
+const PIECE_ENTRIES: usize = 330;
+/// Bytes of an entry: eight of the ref, four of the distance from the run's first event.
+const ENTRY: usize = 12;
+/// Bits of filter per ref: about one new ref in five hundred is looked up in vain.
+const FILTER_BITS: usize = 16;
+/// A filter is made of blocks that fit a cache line.
+const BLOCK: usize = 64;
+/// Bits set per ref within its block.
+const PROBES: usize = 6;
+
+/// The index of one log, as far as it is in memory.
+#[derive(Default)]
+pub(super) struct Refs {
+    /// Sorted runs, oldest first.
+    runs: Vec<Run>,
+    /// Refs behind the last run.
+    tail: BTreeMap<EventRef, Seq>,
+    /// The head that this describes; `None` before the first look and after a rollback.
+    known: Option<Seq>,
+    /// Something was added that is not committed.
+    unsure: bool,
+}
+
+struct Run {
+    first: Seq,
+    last: Seq,
+    first_piece: i64,
+    filter: Vec<u8>,
+}
+
+impl Run {
+    fn len(&self) -> usize {
+        (self.last.0 - self.first.0 + 1) as usize
+    }
+}
+
+impl Refs {
+    /// A new batch: if the one before added something and never committed, start over.
+    pub(super) fn begin(&mut self) {
+        if self.unsure {
+            self.known = None;
+            self.unsure = false;
+        }
+    }
+
+    pub(super) fn committed(&mut self) {
+        self.unsure = false;
+    }
+
+    /// A savepoint may be rolled back: until it is not, nothing here is known.
+    pub(super) fn doubt(&mut self) -> Option<Seq> {
+        self.known.take()
+    }
+
+    /// It was not.
+    pub(super) fn trust(&mut self, known: Option<Seq>) {
+        self.known = known;
+    }
+
+    /// Brings the index up to the head, if another process or a rollback moved it.
+    pub(super) fn follow(
+        &mut self,
+        connection: &Connection,
+        log: LogId,
+        head: Seq,
+    ) -> Result<(), Error> {
+        if self.known == Some(head) {
+            return Ok(());
+        }
+        seal::missing_chunks(connection, log, head)?;
+        self.load_runs(connection, log)?;
+        let sealed = Seq(head.0 / CHUNK_EVENTS as u64 * CHUNK_EVENTS as u64);
+        if !self.covers(sealed) {
+            self.make_again(connection, log, sealed)?;
+        }
+        self.load_tail(connection, log, sealed, head)?;
+        self.known = Some(head);
+        Ok(())
+    }
+
+    fn covers(&self, sealed: Seq) -> bool {
+        let mut next = Seq(1);
+        for run in &self.runs {
+            if run.first != next || run.filter.len() != filter_length(run.len()) {
+                return false;
+            }
+            next = run.last.next();
+        }
+        next == sealed.next()
+    }
+
+    /// Loads the runs, keeping the filters that are here already.
+    fn load_runs(&mut self, connection: &Connection, log: LogId) -> Result<(), Error> {
+        let attempt = Error::while_trying("read the runs of refs");
+        let bounds = (log.at(Seq(0)), log.at(Seq(MAX_SEQ)));
+        let sql =
+            "SELECT at, first_seq, first_piece FROM run WHERE at BETWEEN ?1 AND ?2 ORDER BY at";
+        let mut statement = connection.prepare_cached(sql).map_err(&attempt)?;
+        let rows = statement
+            .query_map(bounds, |row| {
+                let first = Seq(row.get::<_, i64>(1)?.unsigned_abs());
+                let last = seq_of(row.get(0)?);
+                Ok(Run { first, last, first_piece: row.get(2)?, filter: Vec::new() })
+            })
+            .map_err(&attempt)?;
+        let mut runs: Vec<Run> = rows.collect::<rusqlite::Result<_>>().map_err(&attempt)?;
+        for run in &mut runs {
+            let same = |old: &&mut Run| (old.first, old.last) == (run.first, run.last);
+            run.filter = match self.runs.iter_mut().find(same) {
+                Some(old) => std::mem::take(&mut old.filter),
+                None => connection
+                    .prepare_cached("SELECT filter FROM run WHERE at = ?1")
+                    .and_then(|mut s| s.query_row([log.at(run.last)], |row| row.get(0)))
+                    .map_err(&attempt)?,
+            };
+        }
+        self.runs = runs;
+        Ok(())
+    }
+
+    fn load_tail(
+        &mut self,
+        connection: &Connection,
+        log: LogId,
+        sealed: Seq,
+        head: Seq,
+    ) -> Result<(), Error> {
+        let attempt = Error::while_trying("read the newest refs");
+        let sql = "SELECT at, event_ref FROM event WHERE at BETWEEN ?1 AND ?2";
+        let mut statement = connection.prepare_cached(sql).map_err(&attempt)?;
+        let rows = statement
+            .query_map((log.at(sealed.next()), log.at(head)), |row| {
+                Ok((EventRef(row.get(1)?), seq_of(row.get(0)?)))
+            })
+            .map_err(&attempt)?;
+        self.tail = rows.collect::<rusqlite::Result<_>>().map_err(&attempt)?;
+        Ok(())
+    }
+
+    /// The position of the event of that name, if it is in the log.
+    pub(super) fn find(
+        &self,
+        connection: &Connection,
+        log: LogId,
+        event_ref: &EventRef,
+    ) -> Result<Option<Seq>, Error> {
+        if let Some(seq) = self.tail.get(event_ref) {
+            return Ok(Some(*seq));
+        }
+        for run in self.runs.iter().rev() {
+            if may_hold(&run.filter, event_ref)
+                && let Some(seq) = look_up(connection, log, run, event_ref)?
+            {
+                return Ok(Some(seq));
+            }
+        }
+        Ok(None)
+    }
+
+    pub(super) fn add(&mut self, event_ref: EventRef, seq: Seq) {
+        self.tail.insert(event_ref, seq);
+        self.known = Some(seq);
+        self.unsure = true;
+    }
+
+    /// The tail, which ends at `last`, becomes a run.
+    pub(super) fn seal(
+        &mut self,
+        connection: &Connection,
+        log: LogId,
+        last: Seq,
+    ) -> Result<(), Error> {
+        let tail = std::mem::take(&mut self.tail);
+        let entries = tail.into_iter().map(|(name, seq)| (prefix(&name), seq)).collect();
+        let first = Seq(last.0 + 1 - CHUNK_EVENTS as u64);
+        let names = sealed_refs(connection, log, last)?;
+        self.put_run(connection, log, (first, last), entries, &names)?;
+        self.merge(connection, log)
+    }
+
+    /// Merges the newest sixteen runs of one size, and again, as long as there are sixteen.
+    fn merge(&mut self, connection: &Connection, log: LogId) -> Result<(), Error> {
+        while self.runs.len() >= MERGED {
+            let newest = &self.runs[self.runs.len() - MERGED..];
+            if newest.iter().any(|run| run.len() != newest[0].len()) {
+                return Ok(());
+            }
+            let (first, last) = (newest[0].first, newest[MERGED - 1].last);
+            let mut entries = Vec::with_capacity(newest[0].len() * MERGED);
+            let mut names = Vec::with_capacity(newest[0].len() * MERGED * 16);
+            for run in newest {
+                entries.extend(read_run(connection, log, run)?);
+                let mut chunk = run.first.0 - 1 + CHUNK_EVENTS as u64;
+                while chunk <= run.last.0 {
+                    names.extend(sealed_refs(connection, log, Seq(chunk))?);
+                    chunk += CHUNK_EVENTS as u64;
+                }
+            }
+            entries.sort_unstable();
+            for run in self.runs.split_off(self.runs.len() - MERGED) {
+                remove_run(connection, log, &run)?;
+            }
+            self.put_run(connection, log, (first, last), entries, &names)?;
+        }
+        Ok(())
+    }
+
+    fn put_run(
+        &mut self,
+        connection: &Connection,
+        log: LogId,
+        (first, last): (Seq, Seq),
+        entries: Vec<(u64, Seq)>,
+        names: &[u8],
+    ) -> Result<(), Error> {
+        let attempt = Error::while_trying("write a run of refs");
+        let first_piece = next_piece(connection, log).map_err(&attempt)?;
+        let sql = "INSERT INTO piece (number, refs) VALUES (?1, ?2)";
+        for (number, piece) in (first_piece..).zip(entries.chunks(PIECE_ENTRIES)) {
+            let bytes = encode_piece(piece, first);
+            connection
+                .prepare_cached(sql)
+                .and_then(|mut statement| statement.execute((number, bytes)))
+                .map_err(&attempt)?;
+        }
+        let filter = make_filter(names);
+        let row = (log.at(last), first.0.cast_signed(), first_piece, &filter);
+        let sql = "INSERT INTO run (at, first_seq, first_piece, filter) VALUES (?1, ?2, ?3, ?4)";
+        connection
+            .prepare_cached(sql)
+            .and_then(|mut statement| statement.execute(row))
+            .map_err(&attempt)?;
+        self.runs.push(Run { first, last, first_piece, filter });
+        Ok(())
+    }
+
+    /// All runs anew, from the refs that are sealed in chunks.
+    fn make_again(
+        &mut self,
+        connection: &Connection,
+        log: LogId,
+        sealed: Seq,
+    ) -> Result<(), Error> {
+        let attempt = Error::while_trying("make the runs of refs again");
+        let bounds = (log.at(Seq(0)), log.at(Seq(MAX_SEQ)));
+        for table in ["DELETE FROM run WHERE at", "DELETE FROM piece WHERE number"] {
+            connection.execute(&format!("{table} BETWEEN ?1 AND ?2"), bounds).map_err(&attempt)?;
+        }
+        self.runs.clear();
+        let size = CHUNK_EVENTS as u64;
+        for last in (1..=sealed.0 / size).map(|number| Seq(number * size)) {
+            let names = sealed_refs(connection, log, last)?;
+            let positions = (last.0 - size + 1..).map(Seq);
+            self.tail = names
+                .as_chunks::<16>()
+                .0
+                .iter()
+                .map(|name| EventRef(*name))
+                .zip(positions)
+                .collect();
+            self.seal(connection, log, last)?;
+        }
+        Ok(())
+    }
+}
+
+fn prefix(event_ref: &EventRef) -> u64 {
+    u64::from_be_bytes(*event_ref.0.first_chunk().expect("BUG: a ref has sixteen bytes"))
+}
+
+fn sealed_refs(connection: &Connection, log: LogId, last: Seq) -> Result<Vec<u8>, Error> {
+    connection
+        .prepare_cached("SELECT refs FROM chunk WHERE at = ?1")
+        .and_then(|mut statement| statement.query_row([log.at(last)], |row| row.get(0)))
+        .map_err(Error::while_trying("read the refs of a chunk"))
+}
+
+/// Pieces of a log are numbered upwards within the log's own range of numbers.
+fn next_piece(connection: &Connection, log: LogId) -> rusqlite::Result<i64> {
+    let (low, high) = (log.at(Seq(0)), log.at(Seq(MAX_SEQ)));
+    let sql = "SELECT coalesce(max(number), ?1) + 1 FROM piece WHERE number BETWEEN ?1 AND ?2";
+    connection.prepare_cached(sql)?.query_row((low, high), |row| row.get(0))
+}
+
+fn encode_piece(entries: &[(u64, Seq)], first: Seq) -> Vec<u8> {
+    let entry = |(prefix, seq): &(u64, Seq)| {
+        let mut bytes = [0; ENTRY];
+        bytes[..8].copy_from_slice(&prefix.to_be_bytes());
+        // A run holds fewer than 2³² events: sixteen to the power of levels, from 4096 on.
+        bytes[8..].copy_from_slice(&((seq.0 - first.0) as u32).to_be_bytes());
+        bytes
+    };
+    entries.iter().flat_map(entry).collect()
+}
+
+fn decode_piece(bytes: &[u8], first: Seq) -> impl Iterator<Item = (u64, Seq)> {
+    bytes.as_chunks::<ENTRY>().0.iter().map(move |entry| {
+        let number = |from: usize, to: usize| {
+            entry[from..to].iter().fold(0, |sum, byte| sum << 8 | u64::from(*byte))
+        };
+        (number(0, 8), Seq(first.0 + number(8, ENTRY)))
+    })
+}
+
+fn read_piece(connection: &Connection, number: i64) -> Result<Vec<u8>, Error> {
+    let found: Option<Vec<u8>> = connection
+        .prepare_cached("SELECT refs FROM piece WHERE number = ?1")
+        .and_then(|mut statement| statement.query_row([number], |row| row.get(0)).optional())
+        .map_err(Error::while_trying("read a piece of refs"))?;
+    found.ok_or_else(|| Error::Corrupt(format!("piece {number} of the ref index is missing")))
+}
+
+fn pieces(run: &Run) -> usize {
+    run.len().div_ceil(PIECE_ENTRIES)
+}
+
+fn read_run(connection: &Connection, _log: LogId, run: &Run) -> Result<Vec<(u64, Seq)>, Error> {
+    let mut entries = Vec::with_capacity(run.len());
+    for number in (run.first_piece..).take(pieces(run)) {
+        entries.extend(decode_piece(&read_piece(connection, number)?, run.first));
+    }
+    Ok(entries)
+}
+
+fn remove_run(connection: &Connection, log: LogId, run: &Run) -> Result<(), Error> {
+    let attempt = Error::while_trying("remove a merged run of refs");
+    let last_piece = run.first_piece + pieces(run).cast_signed() as i64 - 1;
+    connection
+        .prepare_cached("DELETE FROM piece WHERE number BETWEEN ?1 AND ?2")
+        .and_then(|mut statement| statement.execute((run.first_piece, last_piece)))
+        .map_err(&attempt)?;
+    connection
+        .prepare_cached("DELETE FROM run WHERE at = ?1")
+        .and_then(|mut statement| statement.execute([log.at(run.last)]))
+        .map(drop)
+        .map_err(&attempt)
+}
+
+/// Looks for a ref in a run: refs are hashes, so its place can be guessed and is nearly right.
+fn look_up(
+    connection: &Connection,
+    log: LogId,
+    run: &Run,
+    event_ref: &EventRef,
+) -> Result<Option<Seq>, Error> {
+    let wanted = prefix(event_ref);
+    let count = pieces(run);
+    let guess = ((u128::from(wanted) * run.len() as u128) >> 64) as usize / PIECE_ENTRIES;
+    let mut piece = guess.min(count - 1);
+    let mut seen_left = false;
+    loop {
+        let bytes = read_piece(connection, run.first_piece + piece.cast_signed() as i64)?;
+        let entries: Vec<(u64, Seq)> = decode_piece(&bytes, run.first).collect();
+        let damaged = || Error::Corrupt("a piece of the ref index is empty".into());
+        let (least, _) = *entries.first().ok_or_else(damaged)?;
+        let (greatest, _) = *entries.last().ok_or_else(damaged)?;
+        if wanted < least && piece > 0 && !seen_left {
+            piece -= 1;
+            continue;
+        }
+        let from = entries.partition_point(|(prefix, _)| *prefix < wanted);
+        for (_, seq) in entries[from..].iter().take_while(|(prefix, _)| *prefix == wanted) {
+            if name_at(connection, log, *seq)? == Some(*event_ref) {
+                return Ok(Some(*seq));
+            }
+        }
+        if wanted < greatest || piece + 1 == count {
+            return Ok(None);
+        }
+        seen_left = true;
+        piece += 1;
+    }
+}
+
+fn name_at(connection: &Connection, log: LogId, seq: Seq) -> Result<Option<EventRef>, Error> {
+    connection
+        .prepare_cached("SELECT event_ref FROM event WHERE at = ?1")
+        .and_then(|mut statement| {
+            statement.query_row([log.at(seq)], |row| row.get(0).map(EventRef)).optional()
+        })
+        .map_err(Error::while_trying("read an event's name"))
+}
+
+fn filter_length(refs: usize) -> usize {
+    (refs * FILTER_BITS / 8).div_ceil(BLOCK) * BLOCK
+}
+
+/// The block of a ref, and the bits in it. A ref is a hash: its bytes are as good as random.
+fn block_and_bits(length: usize, event_ref: &EventRef) -> (usize, [(usize, u8); PROBES]) {
+    let number = |from: usize| {
+        event_ref.0[from..from + 8].iter().fold(0, |sum: u64, byte| sum << 8 | u64::from(*byte))
+    };
+    let block = ((u128::from(number(8)) * (length / BLOCK) as u128) >> 64) as usize * BLOCK;
+    let bits = number(0);
+    let probe = |n: usize| {
+        let bit = (bits >> (9 * n)) as usize & (BLOCK * 8 - 1);
+        (bit / 8, 1 << (bit % 8))
+    };
+    (block, std::array::from_fn(probe))
+}
+
+fn make_filter(names: &[u8]) -> Vec<u8> {
+    let names = names.as_chunks::<16>().0;
+    let mut filter = vec![0; filter_length(names.len())];
+    for name in names {
+        let (block, bits) = block_and_bits(filter.len(), &EventRef(*name));
+        bits.iter().for_each(|(byte, bit)| filter[block + byte] |= bit);
+    }
+    filter
+}
+
+fn may_hold(filter: &[u8], event_ref: &EventRef) -> bool {
+    let (block, bits) = block_and_bits(filter.len(), event_ref);
+    bits.iter().all(|(byte, bit)| filter[block + byte] & bit != 0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn name(n: u32) -> EventRef {
+        EventRef::new("test", &n.to_string())
+    }
+
+    #[test]
+    fn filters_hold_what_was_put_in_and_little_else() {
+        let names: Vec<u8> = (0..4096).flat_map(|n| name(n).0).collect();
+        let filter = make_filter(&names);
+        assert!((0..4096).all(|n| may_hold(&filter, &name(n))));
+        let in_vain = (10_000..110_000).filter(|n| may_hold(&filter, &name(*n))).count();
+        assert!(in_vain < 500, "{in_vain} of 100000");
+    }
+
+    #[test]
+    fn pieces_survive_their_bytes() {
+        let entries: Vec<(u64, Seq)> = (0..300).map(|n| (n * n * 7919, Seq(100 + n))).collect();
+        let bytes = encode_piece(&entries, Seq(100));
+        assert!(decode_piece(&bytes, Seq(100)).eq(entries));
+    }
+}

@@ -1,0 +1,86 @@
+//! Sealing: every 4096 events their typed columns become a chunk, in the transaction that appends
+//! the last of them.
+//!
+//! **Invariant:** a chunk is made from the rows it covers and from nothing else, so one that is
+//! missing can be made again at any time.
+
+use super::read::chunk_around;
+use super::{LogId, View};
+use crate::Error;
+use ipse_core::chunk::{self, CHUNK_EVENTS};
+use ipse_core::{Columns, Event, EventRef, Seq, Time};
+use rusqlite::Connection;
+
+/// A row's own copy of what a chunk needs.
+struct Row {
+    event_ref: EventRef,
+    time: Time,
+    event_type: String,
+    columns: Vec<u8>,
+}
+
+/// Makes the chunk that ends at `last`.
+pub(super) fn chunk(connection: &Connection, log: LogId, last: Seq) -> Result<(), Error> {
+    let rows = rows(connection, log, last)?;
+    let damaged = || Error::Corrupt(format!("typed columns before seq {last} cannot be read"));
+    let events = rows
+        .iter()
+        .map(|row| {
+            Some(Event {
+                event_ref: row.event_ref,
+                time: row.time,
+                event_type: &row.event_type,
+                columns: Columns::decode(&row.columns)?,
+            })
+        })
+        .collect::<Option<Vec<_>>>()
+        .ok_or_else(damaged)?;
+    let body = chunk::encode(&events);
+    let refs: Vec<u8> = rows.iter().flat_map(|row| row.event_ref.0).collect();
+    connection
+        .prepare_cached("INSERT INTO chunk (at, body, refs) VALUES (?1, ?2, ?3)")
+        .and_then(|mut statement| statement.execute((log.at(last), body, refs)))
+        .map(drop)
+        .map_err(Error::while_trying("seal a chunk"))
+}
+
+fn rows(connection: &Connection, log: LogId, last: Seq) -> Result<Vec<Row>, Error> {
+    let (first, _) = chunk_around(last);
+    let attempt = Error::while_trying("read the events to seal");
+    let sql = "SELECT event_ref, time_us, type, columns FROM event WHERE at BETWEEN ?1 AND ?2";
+    let mut statement = connection.prepare_cached(sql).map_err(&attempt)?;
+    let rows = statement
+        .query_map((log.at(first), log.at(last)), |row| {
+            Ok((EventRef(row.get(0)?), row.get(1)?, row.get(2)?, row.get(3)?))
+        })
+        .map_err(&attempt)?;
+    rows.map(|row| {
+        let (event_ref, time, event_type, columns) = row.map_err(&attempt)?;
+        let time = Time::from_micros(time)
+            .ok_or_else(|| Error::Corrupt(format!("a time before seq {last} cannot be read")))?;
+        Ok(Row { event_ref, time, event_type, columns })
+    })
+    .collect()
+}
+
+/// Makes every full chunk that is missing, as in a store whose derived parts were deleted.
+pub(super) fn missing_chunks(connection: &Connection, log: LogId, head: Seq) -> Result<(), Error> {
+    let full = head.0 / CHUNK_EVENTS as u64;
+    let attempt = Error::while_trying("count the chunks");
+    let (low, high) = (log.at(Seq(0)), log.at(Seq(super::MAX_SEQ)));
+    let count: i64 = connection
+        .prepare_cached("SELECT count(*) FROM chunk WHERE at BETWEEN ?1 AND ?2")
+        .and_then(|mut statement| statement.query_row((low, high), |row| row.get(0)))
+        .map_err(&attempt)?;
+    if count.unsigned_abs() == full {
+        return Ok(());
+    }
+    for number in 1..=full {
+        let last = Seq(number * CHUNK_EVENTS as u64);
+        let there = View { connection, log }.has_chunk(last)?;
+        if !there {
+            chunk(connection, log, last)?;
+        }
+    }
+    Ok(())
+}
