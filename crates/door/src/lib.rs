@@ -13,7 +13,7 @@ extern crate alloc;
 mod columns;
 mod refusal;
 
-pub use refusal::{Refusal, Rule};
+pub use refusal::{Refusal, Rule, printable};
 
 use alloc::borrow::Cow;
 use alloc::format;

@@ -88,7 +88,8 @@ rules! {
 /// Why an event was not let in.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Refusal {
-    /// The offending field, as in `data.params.force_n`; empty for the event as a whole.
+    /// The offending field, as in `data.params.force_n`, shortened and without control characters;
+    /// empty for the event as a whole.
     pub field: String,
     /// The broken rule.
     pub rule: Rule,
@@ -99,7 +100,7 @@ pub struct Refusal {
 impl Refusal {
     /// A refusal in words.
     pub fn new(field: &str, rule: Rule, message: &str) -> Self {
-        Refusal { field: field.to_string(), rule, message: message.to_string() }
+        Refusal { field: printable(field), rule, message: message.to_string() }
     }
 
     /// The refusal of bytes that are not strict JSON.
@@ -122,6 +123,22 @@ impl Refusal {
         };
         Refusal::new(&error.path, rule, &format!("{message} (byte {column})"))
     }
+}
+
+/// The longest name out of an event that is shown or reported.
+const MAX_SHOWN: usize = 200;
+
+/// A name out of an event, safe to print: no control characters, not too long.
+pub fn printable(name: &str) -> String {
+    let mut text: String = name
+        .chars()
+        .take(MAX_SHOWN)
+        .map(|c| if c.is_control() { char::REPLACEMENT_CHARACTER } else { c })
+        .collect();
+    if name.chars().nth(MAX_SHOWN).is_some() {
+        text.push('…');
+    }
+    text
 }
 
 impl fmt::Display for Refusal {

@@ -15,6 +15,8 @@ use std::collections::BTreeMap;
 
 /// Events after which changed sums are saved: what a restart has to fold again at most.
 pub const SAVE_EVERY: u64 = 4096;
+/// Sums that a restart has to make again at most, however many facts an event feeds.
+const MAX_UNSAVED: usize = 16_384;
 /// Sums kept in memory between passes at most; beyond it all leave and come back when touched.
 const MAX_HOT: usize = 65_536;
 
@@ -100,7 +102,8 @@ impl<T: Tally> Hot<T> {
         pass: &Pass<'_>,
     ) -> Result<Seq, Error> {
         self.folded = checkpoint;
-        if checkpoint.0 - self.saved.0 < self.save_every {
+        let few = || self.sums.values().filter(|sum| sum.unsaved).count() <= MAX_UNSAVED;
+        if checkpoint.0 - self.saved.0 < self.save_every && few() {
             return Ok(self.saved);
         }
         let mut state = Vec::new();

@@ -3,8 +3,9 @@
 use crate::Error;
 use crate::scan::fold_range;
 use ipse_consolidate::{RuleSet, snapshot};
-use ipse_core::{Fact, Seq};
+use ipse_core::{Fact, FactKey, Seq};
 use ipse_store::sqlite::View;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// What a rebuild made, and whether the store says the same.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -19,6 +20,18 @@ impl Rebuilt {
     /// Whether the stored facts are byte-equal to the rebuilt ones.
     pub fn equals(&self, stored: &[Fact]) -> bool {
         snapshot(&self.facts) == snapshot(stored)
+    }
+}
+
+impl Rebuilt {
+    /// The keys under which the stored facts differ from the rebuilt ones.
+    pub fn differences(&self, stored: &[Fact]) -> Vec<FactKey> {
+        let by_key = |facts: &[Fact]| -> BTreeMap<FactKey, String> {
+            facts.iter().map(|fact| (fact.key.clone(), fact.snapshot_line())).collect()
+        };
+        let (ours, theirs) = (by_key(&self.facts), by_key(stored));
+        let keys: BTreeSet<&FactKey> = ours.keys().chain(theirs.keys()).collect();
+        keys.into_iter().filter(|key| ours.get(*key) != theirs.get(*key)).cloned().collect()
     }
 }
 

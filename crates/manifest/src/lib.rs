@@ -77,7 +77,8 @@ impl fmt::Display for ManifestError {
             }
             Self::NotADate(field) => write!(
                 f,
-                "field `{field}` must be an RFC 3339 date and time such as 2026-05-01T00:00:00Z"
+                "field `{field}` must be an RFC 3339 date and time such as 2026-05-01T00:00:00Z, \
+                 in the years 1970 to 9999 and without a leap second"
             ),
             Self::Unknown(field) => write!(f, "field `{field}` is not a manifest field"),
             Self::NotCanonical => f.write_str("these bytes are not a canonical manifest"),

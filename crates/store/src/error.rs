@@ -10,9 +10,20 @@ pub enum Error {
     /// There is no file.
     #[error("there is no store at {}", .0.display())]
     NotFound(PathBuf),
+    /// The file that is written is no longer the one under its name.
+    #[error("{} was removed or replaced while it was open; what came last is lost", .0.display())]
+    Gone(PathBuf),
     /// A store cannot be made in a directory that is not there.
     #[error("there is no directory {}", .0.display())]
     NoDirectory(PathBuf),
+    /// The path cannot even be looked at.
+    #[error("{} cannot be opened", path.display())]
+    Unreadable {
+        /// The path.
+        path: PathBuf,
+        /// Why.
+        source: std::io::Error,
+    },
     /// There is a file, but not one of ours.
     #[error("{} is not an ipse store; it is left untouched", .0.display())]
     Foreign(PathBuf),
@@ -57,6 +68,14 @@ pub enum Error {
     /// Stored bytes contradict each other; never retried.
     #[error("the store is damaged: {0}")]
     Corrupt(String),
+    /// The file, or one beside it, cannot be opened.
+    #[error("could not {attempt}")]
+    CannotOpen {
+        /// What was attempted.
+        attempt: &'static str,
+        /// Why it failed.
+        source: rusqlite::Error,
+    },
     /// The database refused.
     #[error("could not {attempt}")]
     Sqlite {
@@ -76,6 +95,7 @@ impl Error {
         move |source| match source.sqlite_error_code() {
             Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => Error::Busy(BUSY_SECONDS),
             Some(ErrorCode::ReadOnly) => Error::ReadOnly,
+            Some(ErrorCode::CannotOpen) => Error::CannotOpen { attempt, source },
             Some(ErrorCode::DiskFull) => Error::Full,
             Some(ErrorCode::DatabaseCorrupt) => Error::Corrupt(format!("{attempt}: {source}")),
             _ => Error::Sqlite { attempt, source },

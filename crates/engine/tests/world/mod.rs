@@ -89,7 +89,7 @@ impl World {
             .each_stored(true, None, |stored| {
                 let event: serde_json::Value = serde_json::from_str(&stored.canonical).unwrap();
                 records.push(event["data"].clone());
-                Ok::<_, ipse_store::Error>(())
+                Ok::<_, ipse_store::Error>(std::ops::ControlFlow::Continue(()))
             })
             .unwrap();
         records

@@ -11,18 +11,31 @@ use std::path::PathBuf;
 ///
 /// Start with `ipse demo`.
 #[derive(Parser, Debug)]
-#[command(name = "ipse", version, propagate_version = true, disable_help_subcommand = true)]
+#[command(
+    name = "ipse",
+    version,
+    disable_help_subcommand = true,
+    after_help = "Exit 0: fine. 1: findings, or nothing found. 2: could not run.\n\
+                  Results go to standard output, words for people to standard error."
+)]
 pub(crate) struct Args {
     /// The store: a file that `ipse init` makes
-    #[arg(long, global = true, env = "IPSE_STORE", default_value = "ipse.db", value_name = "PATH")]
+    #[arg(
+        long,
+        global = true,
+        env = "IPSE_STORE",
+        default_value = "ipse.db",
+        value_name = "PATH",
+        help_heading = "Everywhere"
+    )]
     pub(crate) store: PathBuf,
 
     /// The identity, or the first digits of it; not needed while a store has one
-    #[arg(long, global = true, value_name = "PREFIX")]
+    #[arg(long, global = true, value_name = "PREFIX", help_heading = "Everywhere")]
     pub(crate) identity: Option<String>,
 
     /// Answer in JSON, for programs
-    #[arg(long, global = true)]
+    #[arg(long, global = true, help_heading = "Everywhere")]
     pub(crate) json: bool,
 
     #[command(subcommand)]
@@ -59,13 +72,17 @@ pub(crate) enum Command {
     /// Show who this is: manifest, identity, and that it has not changed
     ///
     /// The identity is computed anew from the stored manifest and compared with the one it was
-    /// registered under; exit 1 if they differ.
+    /// registered under; exit 1 if they differ. With --manifest it is also compared with a file on
+    /// disk, as before a restart.
     ///
     /// Example: ipse identity --canonical | sha256sum
     Identity {
         /// Print exactly the bytes whose SHA-256 is the identity, and nothing else
         #[arg(long, conflicts_with = "json")]
         canonical: bool,
+        /// Compare with a manifest file, changing nothing; exit 1 if it is another identity
+        #[arg(long, value_name = "FILE", conflicts_with = "canonical")]
+        manifest: Option<PathBuf>,
     },
 
     /// Append one event from flags, and renew the facts
@@ -79,6 +96,11 @@ pub(crate) enum Command {
     /// One CloudEvents object a line: id, source, type (or kind), time, data. Good lines are
     /// stored, bad ones are listed with their line number, field and rule. Sending a file again is
     /// safe: what is there already counts as a duplicate. One pass follows at the end.
+    ///
+    /// A line that teaches:
+    /// {"id":"7","source":"arm","type":"execution_result","time":"2026-05-06T10:00:00Z","data":
+    /// {"skill_id":"grasp","target_class":"cup","environment":"ward3","params":{"force_n":25},
+    /// "success":false,"failure_reason":"slip","zone":"dock","object":{"mass_g":180}}}
     ///
     /// Exit 1 if a line was refused or in conflict with an event in the log.
     ///

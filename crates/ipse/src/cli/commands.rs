@@ -28,7 +28,9 @@ pub(crate) fn run(
             Ok(Exit::Fine)
         }
         Command::Init { manifest } => init::init(context, terminal, &manifest),
-        Command::Identity { canonical } => init::identity(context, terminal, canonical),
+        Command::Identity { canonical, manifest } => {
+            init::identity(context, terminal, canonical, manifest.as_deref())
+        }
         Command::Record(args) => record::run(context, terminal, args),
         Command::Import { file, no_consolidate } => {
             import::run(context, terminal, &file, no_consolidate)

@@ -77,21 +77,36 @@ impl Context {
         match found.as_slice() {
             [one] => Identity::parse(one).context("the store is damaged: an identity is no hash"),
             [] if known.is_empty() => bail!("no identity is registered in this store"),
-            [] => bail!("no identity here begins with {prefix}; there are:\n{}", known.join("\n")),
+            [] => {
+                let all = Self::listed(reader, &known.iter().collect::<Vec<_>>())?;
+                bail!("no identity here begins with {prefix}; there are:\n{all}")
+            }
             _ if self.prefix.is_none() => bail!(
                 "this store holds several identities; say which with --identity PREFIX:\n{}",
-                known.join("\n")
+                Self::listed(reader, &found)?
             ),
             many => {
-                let many: Vec<&str> = many.iter().map(|hash| hash.as_str()).collect();
-                bail!("several identities begin with {prefix}:\n{}", many.join("\n"))
+                bail!("several identities begin with {prefix}:\n{}", Self::listed(reader, many)?)
             }
         }
     }
 
+    /// The registered identities, for people to choose from.
+    fn listed(reader: &Reader, chosen: &[&String]) -> anyhow::Result<String> {
+        let mut lines = Vec::new();
+        for (hash, canonical) in reader.manifests()? {
+            let value = ipse_core::json_parse::parse(canonical.as_bytes(), 1).ok();
+            let name = value.as_ref().and_then(|v| v.as_object()?.get("agent_id")?.as_text());
+            if chosen.contains(&&hash) {
+                lines.push(format!("  {hash} {}", name.unwrap_or("")));
+            }
+        }
+        Ok(lines.join("\n"))
+    }
+
     /// What to do about an error.
     pub(crate) fn hint(&self, error: &anyhow::Error) -> Option<String> {
-        let store = self.store.display();
+        let store = shell_word(&self.store.to_string_lossy());
         let error = error.chain().find_map(|cause| {
             let engine = cause.downcast_ref::<ipse_engine::Error>();
             match engine {
@@ -119,6 +134,14 @@ impl Context {
             StoreError::ReadOnly => format!(
                 "let this user write {store} and its directory; reading commands work as it is"
             ),
+            StoreError::NoDirectory(_) => "make the directory first".into(),
+            StoreError::Gone(_) => {
+                "put the file back, or begin with `ipse init`, and run the same command again"
+                    .into()
+            }
+            StoreError::CannotOpen { .. } => {
+                format!("check that this user may read and write {store} and its directory")
+            }
             StoreError::Full => {
                 "free some space and run the same command again; nothing was half written".into()
             }
@@ -128,5 +151,15 @@ impl Context {
             }
             _ => return None,
         })
+    }
+}
+
+/// A path as it can be pasted into a shell.
+fn shell_word(path: &str) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "._-/+:@".contains(c);
+    if path.chars().all(plain) {
+        path.to_string()
+    } else {
+        format!("'{}'", path.replace('\'', "'\\''"))
     }
 }

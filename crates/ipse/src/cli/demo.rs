@@ -110,8 +110,8 @@ fn show_fact(terminal: &mut Terminal<'_>, store: &Path, identity: &Identity) -> 
     let fact = facts.first().context("BUG: the pass made no fact")?;
     let (confidence, n) = (two_decimals(fact.confidence), fact.n_observations);
     writeln!(terminal.out, "the fact  {}", fact.fact.key.text())?;
-    writeln!(terminal.out, "          {}", body(fact))?;
-    writeln!(terminal.out, "          confidence {confidence}, {n} observations\n")?;
+    writeln!(terminal.out, "  {}", body(fact))?;
+    writeln!(terminal.out, "  confidence {confidence}, {n} observations\n")?;
     writeln!(terminal.out, "what a planner reads, ready for its prompt:")?;
     for line in grounding(identity, "v1", &facts).lines() {
         writeln!(terminal.out, "  {line}")?;
@@ -147,7 +147,8 @@ fn finish(
     let stored = Reader::open(store)?.manifests()?;
     let after = Manifest::from_canonical(stored[0].1.as_bytes())?.identity();
     ensure!(after == *before, "BUG: the identity moved");
-    writeln!(terminal.out, "identity  {after}  byte-equal\n")?;
+    writeln!(terminal.out, "identity  {after}")?;
+    writeln!(terminal.out, "          byte-equal: it learned, and is the very same one\n")?;
     writeln!(terminal.out, "try next:")?;
     for command in [
         "ipse manifest new > agent.toml && ipse init --manifest agent.toml",

@@ -130,7 +130,10 @@ fn through_the_door(input: impl Read, parcels: &SyncSender<Parcel>) -> std::io::
 }
 
 fn truncated(error: &std::io::Error) -> Refusal {
-    let message = format!("the input is broken here, later lines are lost: {error}");
+    let message = format!(
+        "the input is broken here: {error}; lines before it are stored, later ones are lost, and \
+         if a checksum does not match, stored ones may be wrong"
+    );
     Refusal::new("", Rule::Truncated, &message)
 }
 
@@ -201,7 +204,8 @@ impl Report {
         no_consolidate: bool,
     ) -> anyhow::Result<()> {
         if self.told > MAX_TOLD {
-            writeln!(terminal.err, "… and {} more such lines", self.told - MAX_TOLD)?;
+            let more = self.told - MAX_TOLD;
+            writeln!(terminal.err, "… and {more} more such lines (--json lists {MAX_LISTED})")?;
         }
         let Report { appended, duplicates, conflicts, refused, .. } = self;
         if appended + duplicates + conflicts + refused == 0 {

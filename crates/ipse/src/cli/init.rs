@@ -44,7 +44,9 @@ pub(crate) fn identity(
     context: &Context,
     terminal: &mut Terminal<'_>,
     canonical: bool,
+    file: Option<&Path>,
 ) -> anyhow::Result<Exit> {
+    let given = file.map(manifest_file::read).transpose()?.map(|manifest| manifest.identity());
     let (reader, identity) = context.read()?;
     let stored = stored_manifest(&reader, &identity)?;
     if canonical {
@@ -57,7 +59,11 @@ pub(crate) fn identity(
     } else {
         standing.print(terminal, &identity, &stored)?;
     }
-    Ok(Exit::fine_if(standing.unchanged))
+    let same = given.is_none_or(|given| given == identity);
+    if let (false, Some(given)) = (same, given) {
+        writeln!(terminal.err, "the manifest file is another identity: {given}")?;
+    }
+    Ok(Exit::fine_if(standing.unchanged && same))
 }
 
 fn stored_manifest(reader: &Reader, identity: &Identity) -> anyhow::Result<String> {
@@ -99,19 +105,23 @@ impl Standing {
         identity: &Identity,
         stored: &str,
     ) -> anyhow::Result<()> {
-        writeln!(terminal.out, "identity           {identity}")?;
+        writeln!(terminal.out, "identity\n  {identity}")?;
         let value = ipse_core::json_parse::parse(stored.as_bytes(), 1).ok();
         for field in FIELDS {
             let text = value.as_ref().and_then(|value| value.as_object()?.get(field)?.as_text());
-            writeln!(terminal.out, "{field:<18} {}", text.unwrap_or("(cannot be read)"))?;
+            let text = text.unwrap_or("(cannot be read)");
+            // A hash beside its name would not fit eighty columns.
+            let gap = if text.len() > 60 { "\n  " } else { "" };
+            let width = if gap.is_empty() { 16 } else { 0 };
+            writeln!(terminal.out, "{field:<width$}{gap}{text}")?;
         }
         let (events, passes) = (counted(self.events, "event"), counted(self.passes, "pass"));
-        writeln!(terminal.out, "since then         {events}, {passes}")?;
+        writeln!(terminal.out, "since then      {events}, {passes}")?;
         if self.unchanged {
-            writeln!(terminal.out, "the identity is    unchanged")?;
+            writeln!(terminal.out, "the identity is unchanged")?;
         } else {
             let now = Identity(sha256(&[stored.as_bytes()]));
-            writeln!(terminal.out, "the identity is    CHANGED: the stored manifest gives {now}")?;
+            writeln!(terminal.out, "the identity is CHANGED: the stored manifest gives\n  {now}")?;
         }
         Ok(())
     }

@@ -8,6 +8,7 @@ use ipse::{Manifest, Refusal};
 use ipse_core::json::{Members, Value};
 use ipse_core::{Time, hex, json_parse, sha256};
 use std::collections::BTreeMap;
+use std::io::Read;
 use std::path::Path;
 
 /// Files that may be named instead of a hash: the name, and the field that it fills.
@@ -17,6 +18,8 @@ const FILES: [(&str, &str); 3] = [
     ("temperament", "temperament_hash"),
 ];
 
+/// The largest file that is named for its hash: far above any policy or registry.
+const MAX_NAMED_BYTES: u64 = 64 << 20;
 /// The largest manifest file: seven short fields and comments.
 const MAX_MANIFEST_BYTES: u64 = 1 << 20;
 
@@ -69,13 +72,29 @@ pub(crate) fn json_template(now: Time) -> String {
 /// Reads a manifest from a file.
 pub(crate) fn read(path: &Path) -> anyhow::Result<Manifest> {
     let name = path.display();
-    let size = std::fs::metadata(path).with_context(|| format!("could not read {name}"))?.len();
-    if size > MAX_MANIFEST_BYTES {
-        bail!("{name} is larger than {MAX_MANIFEST_BYTES} bytes: that is no manifest");
-    }
-    let bytes = std::fs::read(path).with_context(|| format!("could not read {name}"))?;
+    let bytes = read_file(path, MAX_MANIFEST_BYTES)
+        .with_context(|| format!("could not read {name} as a manifest"))?;
     let base = path.parent().unwrap_or(Path::new(""));
     parse(&bytes, base).with_context(|| format!("{name} is not a manifest"))
+}
+
+/// All bytes of an ordinary file, if there are not too many.
+fn read_file(path: &Path, limit: u64) -> anyhow::Result<Vec<u8>> {
+    // Asked before it is opened: opening a pipe would wait for whoever writes to it.
+    if !std::fs::metadata(path)?.is_file() {
+        bail!("it is not an ordinary file");
+    }
+    let mut bytes = Vec::new();
+    std::fs::File::open(path)?.take(limit + 1).read_to_end(&mut bytes)?;
+    if bytes.len() as u64 > limit {
+        bail!("it is larger than {limit} bytes");
+    }
+    Ok(bytes)
+}
+
+/// A name out of a file, safe and short enough to print.
+fn shown(name: &str) -> String {
+    ipse_door::printable(name)
 }
 
 fn parse(bytes: &[u8], base: &Path) -> anyhow::Result<Manifest> {
@@ -84,7 +103,7 @@ fn parse(bytes: &[u8], base: &Path) -> anyhow::Result<Manifest> {
         if text.trim_start().starts_with('{') { json_fields(text)? } else { toml_fields(text)? };
     hash_named_files(&mut fields, base)?;
     if let Some(field) = fields.keys().find(|field| !ipse_manifest::FIELDS.contains(&&***field)) {
-        return Err(ipse::ManifestError::Unknown(field.clone()).into());
+        return Err(ipse::ManifestError::Unknown(shown(field)).into());
     }
     Ok(Manifest::new(|field| fields.get(field).cloned())?)
 }
@@ -106,7 +125,7 @@ fn toml_fields(text: &str) -> anyhow::Result<BTreeMap<String, String>> {
 
 fn quoted(name: &str, text: Option<&str>) -> anyhow::Result<String> {
     text.map(str::to_string)
-        .with_context(|| format!("field `{name}` must be a quoted string (dates too)"))
+        .with_context(|| format!("field `{}` must be a quoted string (dates too)", shown(name)))
 }
 
 /// Takes the hash of each named file's bytes.
@@ -119,8 +138,8 @@ fn hash_named_files(fields: &mut BTreeMap<String, String>, base: &Path) -> anyho
         if file.is_empty() {
             bail!("field `{name}` is empty");
         }
-        let bytes = std::fs::read(base.join(&file))
-            .with_context(|| format!("field `{name}`: could not read {file}"))?;
+        let bytes = read_file(&base.join(&file), MAX_NAMED_BYTES)
+            .with_context(|| format!("field `{name}`: could not read {}", shown(&file)))?;
         fields.insert(field.to_string(), hex::encode(&sha256(&[&bytes])));
     }
     Ok(())

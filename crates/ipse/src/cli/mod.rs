@@ -21,9 +21,9 @@ mod writing;
 use args::{Args, Command};
 use clap::Parser;
 use context::Context;
-use std::io;
+use std::io::{self, BufWriter};
 use std::process::ExitCode;
-use terminal::Terminal;
+use terminal::{Terminal, Unread};
 
 /// How a command that could run ended.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -41,15 +41,16 @@ impl Exit {
 
 pub(crate) fn main() -> ExitCode {
     let args = Args::parse();
-    let (mut out, mut err) = (io::stdout().lock(), io::stderr());
-    let mut terminal = Terminal::new(&mut out, &mut err);
+    let mut out = Unread::results(BufWriter::new(io::stdout().lock()));
+    let mut err = Unread::words(io::stderr());
+    let unread = out.closed();
+    let mut terminal = Terminal::new(&mut out, &mut err, unread);
     let context = Context::new(&args);
     let ran = commands::run(args.command, &context, &mut terminal)
         .and_then(|exit| terminal.out.flush().map(|()| exit).map_err(Into::into));
     match ran {
         Ok(Exit::Fine) => ExitCode::SUCCESS,
         Ok(Exit::Found) => ExitCode::from(1),
-        Err(error) if is_broken_pipe(&error) => ExitCode::SUCCESS,
         Err(error) => {
             let _ = writeln!(terminal.err, "error: {error:#}");
             if let Some(hint) = context.hint(&error) {
@@ -58,11 +59,6 @@ pub(crate) fn main() -> ExitCode {
             ExitCode::from(2)
         }
     }
-}
-
-/// Whoever read our output has seen enough.
-fn is_broken_pipe(error: &anyhow::Error) -> bool {
-    error.downcast_ref::<io::Error>().is_some_and(|error| error.kind() == io::ErrorKind::BrokenPipe)
 }
 
 /// The full help of every command, as it stands in `docs/reference/cli.md`.

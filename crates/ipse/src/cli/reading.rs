@@ -3,17 +3,18 @@
 use super::Exit;
 use super::args::{FactsArgs, Format, KindWord};
 use super::context::Context;
-use super::terminal::Terminal;
+use super::terminal::{Terminal, counted};
 use anyhow::Context as _;
 use ipse::{Consulted, Filter};
 use ipse_consolidate::{RuleSet, V1, snapshot as snapshot_bytes};
 use ipse_core::decimal::quotient;
 use ipse_core::json::{Members, Object, Value};
-use ipse_core::{FactId, FactKind, Identity, Time, json_parse};
+use ipse_core::{FactId, FactKind, Identity, Seq, Time, json_parse};
 use ipse_engine::grounding::{body, escaped_controls, grounding, two_decimals};
 use ipse_engine::rebuild as rebuild_facts;
 use ipse_store::{Progress, Stored};
 use rustix::time::{ClockId, clock_gettime};
+use std::ops::ControlFlow;
 
 pub(crate) fn facts(
     context: &Context,
@@ -25,6 +26,7 @@ pub(crate) fn facts(
     let progress = snapshot.view().progress()?;
     let format = args.format;
     let facts = filter(args).choose(snapshot.view().facts()?)?;
+    note_pending(terminal, snapshot.view().head()?, &progress)?;
     match format {
         Format::Json => terminal.json(&facts_json(&identity, &progress, &facts))?,
         Format::Grounding => {
@@ -42,6 +44,16 @@ pub(crate) fn facts(
         writeln!(terminal.err, "{why}")?;
     }
     Ok(Exit::fine_if(!facts.is_empty()))
+}
+
+/// Says so if events are past the checkpoint. Right after a pass only its own record is.
+fn note_pending(terminal: &mut Terminal<'_>, head: Seq, progress: &Progress) -> anyhow::Result<()> {
+    let folded = progress.checkpoint.0 + u64::from(progress.checkpoint.0 > 0);
+    if head.0 > folded {
+        let events = counted(head.0 - folded, "event");
+        writeln!(terminal.err, "note: {events} not folded yet: `ipse consolidate` does it")?;
+    }
+    Ok(())
 }
 
 fn filter(args: FactsArgs) -> Filter {
@@ -114,7 +126,9 @@ fn facts_table(terminal: &mut Terminal<'_>, facts: &[Consulted]) -> anyhow::Resu
 
 pub(crate) fn snapshot(context: &Context, terminal: &mut Terminal<'_>) -> anyhow::Result<Exit> {
     let (reader, identity) = context.read()?;
-    let facts = reader.view(&identity)?.view().facts()?;
+    let snapshot = reader.view(&identity)?;
+    let facts = snapshot.view().facts()?;
+    note_pending(terminal, snapshot.view().head()?, &snapshot.view().progress()?)?;
     terminal.out.write_all(snapshot_bytes(&facts).as_bytes())?;
     Ok(Exit::Fine)
 }
@@ -134,15 +148,17 @@ pub(crate) fn log(
     // Streamed row by row: a log may be larger than memory.
     let width = head.to_string().len().max(3);
     if !context.json {
-        writeln!(terminal.out, "{:>width$}  {:<35}  {:<20}  TYPE", "SEQ", "EVENT", "TIME")?;
+        writeln!(terminal.out, "{:>width$} {:<35} {:<20} TYPE", "SEQ", "EVENT", "TIME")?;
     }
-    snapshot.view().each_stored(false, limit, |stored| -> anyhow::Result<()> {
+    snapshot.view().each_stored(false, limit, |stored| -> anyhow::Result<_> {
         if context.json {
-            return Ok(terminal.json(&stored_json(&stored))?);
+            terminal.json(&stored_json(&stored))?;
+        } else {
+            let Stored { seq, time, event_type, event_ref, .. } = stored;
+            let (seq, time) = (seq.to_string(), to_seconds(time));
+            writeln!(terminal.out, "{seq:>width$} {event_ref} {time:<20} {event_type}")?;
         }
-        let Stored { seq, time, event_type, event_ref, .. } = stored;
-        let (seq, time) = (seq.to_string(), to_seconds(time));
-        Ok(writeln!(terminal.out, "{seq:>width$}  {event_ref}  {time:<20}  {event_type}")?)
+        Ok(if terminal.unread.get() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) })
     })?;
     Ok(Exit::Fine)
 }
@@ -172,7 +188,7 @@ pub(crate) fn passes(
     let (reader, identity) = context.read()?;
     let snapshot = reader.view(&identity)?;
     let mut rows = Vec::new();
-    snapshot.view().each_stored(true, limit, |stored| -> anyhow::Result<()> {
+    snapshot.view().each_stored(true, limit, |stored| -> anyhow::Result<_> {
         let value = json_parse::parse(stored.canonical.as_bytes(), ipse_door::MAX_DEPTH).ok();
         let data = value.as_ref().and_then(|value| value.as_object()?.get("data")?.as_object());
         let data =
@@ -181,7 +197,7 @@ pub(crate) fn passes(
             terminal.json(&pass_record_json(&stored, data))?;
         }
         rows.push(pass_row(&stored, data));
-        Ok(())
+        Ok(ControlFlow::Continue(()))
     })?;
     if !rows.is_empty() && !context.json {
         let header = ["SEQ", "TIME", "RULES", "RANGE", "EVENTS", "FACTS", "TRIGGER", "FED NO FACT"];
@@ -234,11 +250,14 @@ pub(crate) fn rebuild(context: &Context, terminal: &mut Terminal<'_>) -> anyhow:
     let (reader, identity) = context.read()?;
     let snapshot = reader.view(&identity)?;
     let view = snapshot.view();
-    let checkpoint = view.progress()?.checkpoint;
+    let progress = view.progress()?;
+    let checkpoint = progress.checkpoint;
+    note_pending(terminal, view.head()?, &progress)?;
     let before = cpu_micros();
     let rebuilt = rebuild_facts(view, &V1, checkpoint)?;
     let cpu_ms = quotient(cpu_micros() - before, 1000, 3);
-    let equal = rebuilt.equals(&view.facts()?);
+    let stored = view.facts()?;
+    let equal = rebuilt.equals(&stored);
     let (events, facts) = (rebuilt.events, rebuilt.facts.len());
     if context.json {
         let json = Members::new()
@@ -253,6 +272,9 @@ pub(crate) fn rebuild(context: &Context, terminal: &mut Terminal<'_>) -> anyhow:
         writeln!(terminal.out, "{facts} facts from {events} events in {cpu_ms} ms CPU: {verdict}")?;
     }
     if !equal {
+        for key in rebuilt.differences(&stored).into_iter().take(5) {
+            writeln!(terminal.err, "differs: {} {}", key.kind(), ipse_door::printable(key.text()))?;
+        }
         writeln!(
             terminal.err,
             "hint: the stored facts do not follow from the log; nothing was repaired. \

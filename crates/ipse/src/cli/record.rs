@@ -9,7 +9,7 @@ use anyhow::{Context as _, bail};
 use clap::ValueEnum;
 use ipse_core::json::Members;
 use ipse_core::json_parse::{self, Rule as JsonRule};
-use ipse_core::{EventRef, Seq, hex};
+use ipse_core::{Admitted, Columns, EventRef, Seq, hex};
 use ipse_door::{Origin, Refusal, Rule, admit};
 use ipse_engine::{Host, PassReport, Then, Trigger};
 use ipse_store::Appended;
@@ -33,17 +33,43 @@ pub(crate) fn run(
         false => Then::Consolidate(Trigger::Manual),
     };
     let event_ref = admitted.event_ref;
+    note_unusable(terminal, &args, &admitted)?;
     let done = log.append(&[admitted], then)?;
     let (status, seq) = match done.appended[0] {
         Appended::New(seq) => ("appended", seq),
         Appended::Duplicate(seq) => ("duplicate", seq),
-        Appended::Conflict(seq) => return refused(context, terminal, &conflict(seq)),
+        Appended::Conflict(seq) => {
+            if args.id.is_some() && args.time.is_none() {
+                writeln!(terminal.err, "hint: to repeat a record safely, give --time as well")?;
+            }
+            return refused(context, terminal, &conflict(seq));
+        }
     };
     told(context, terminal, (event_ref, seq, status), done.pass.as_ref(), args.no_consolidate)?;
     match done.pass_error {
         Some(error) => Err(error).context("the event is stored, but the pass failed"),
         None => Ok(Exit::Fine),
     }
+}
+
+/// Says so if something that was given is kept but can feed no fact.
+fn note_unusable(
+    terminal: &mut Terminal<'_>,
+    args: &RecordArgs,
+    event: &Admitted,
+) -> anyhow::Result<()> {
+    let columns = Columns::decode(&event.columns).unwrap_or_default();
+    if columns.params.len() < args.param.len() {
+        let words = "a parameter without a name or beyond ±1000000000 is kept but feeds no fact";
+        writeln!(terminal.err, "note: {words}")?;
+    }
+    let given = [&args.skill, &args.target, &args.env, &args.zone, &args.reason];
+    let read = [columns.skill, columns.target, columns.environment, columns.zone, columns.reason];
+    if given.iter().zip(read).any(|(given, read)| given.is_some() && read.is_none()) {
+        let words = "an empty text or one over 1024 bytes is kept but feeds no fact";
+        writeln!(terminal.err, "note: {words}")?;
+    }
+    Ok(())
 }
 
 /// The refusal of an event whose name another one has.

@@ -1,10 +1,65 @@
 //! Where output goes, and tables that fit it.
 
 use comfy_table::{ContentArrangement, Table, presets};
-use std::io::{IsTerminal, Write};
+use std::cell::Cell;
+use std::io::{self, IsTerminal, Write};
+use std::rc::Rc;
 
 /// The narrowest table: below this, wrapping helps nobody.
 const MIN_WIDTH: u16 = 60;
+
+/// Output whose reader may go away: what nobody reads is dropped, and work goes on.
+pub(crate) struct Unread<W> {
+    inner: W,
+    /// Any failure counts as nobody reading; else only a closed pipe does.
+    forgiving: bool,
+    closed: Rc<Cell<bool>>,
+}
+
+impl<W: Write> Unread<W> {
+    /// Results: a closed pipe is dropped, a full disk is an error.
+    pub(crate) fn results(inner: W) -> Self {
+        Unread { inner, forgiving: false, closed: Rc::default() }
+    }
+
+    /// Words for people: nothing that happens to them stops the work.
+    pub(crate) fn words(inner: W) -> Self {
+        Unread { inner, forgiving: true, closed: Rc::default() }
+    }
+
+    /// Turns true once nobody reads any more.
+    pub(crate) fn closed(&self) -> Rc<Cell<bool>> {
+        self.closed.clone()
+    }
+
+    fn tolerate<T>(&mut self, result: io::Result<T>, instead: T) -> io::Result<T> {
+        match result {
+            Err(error) if self.forgiving || error.kind() == io::ErrorKind::BrokenPipe => {
+                self.closed.set(true);
+                Ok(instead)
+            }
+            result => result,
+        }
+    }
+}
+
+impl<W: Write> Write for Unread<W> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        if self.closed.get() {
+            return Ok(bytes.len());
+        }
+        let result = self.inner.write(bytes);
+        self.tolerate(result, bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        if self.closed.get() {
+            return Ok(());
+        }
+        let result = self.inner.flush();
+        self.tolerate(result, ())
+    }
+}
 
 /// Standard output and standard error, as arguments.
 pub(crate) struct Terminal<'t> {
@@ -13,18 +68,24 @@ pub(crate) struct Terminal<'t> {
     width: Option<u16>,
     /// Whether a person watches standard error.
     pub(crate) watched: bool,
+    /// Nobody reads the results any more: long listings may stop.
+    pub(crate) unread: Rc<Cell<bool>>,
 }
 
 impl<'t> Terminal<'t> {
-    pub(crate) fn new(out: &'t mut dyn Write, err: &'t mut dyn Write) -> Self {
+    pub(crate) fn new(
+        out: &'t mut dyn Write,
+        err: &'t mut dyn Write,
+        unread: Rc<Cell<bool>>,
+    ) -> Self {
         let width = terminal_size::terminal_size_of(std::io::stdout()).map(|(width, _)| width.0);
         let watched = std::io::stderr().is_terminal();
-        Terminal { out, err, width, watched }
+        Terminal { out, err, width, watched, unread }
     }
 
     /// Output that nobody watches.
     pub(crate) fn plain(out: &'t mut dyn Write, err: &'t mut dyn Write) -> Self {
-        Terminal { out, err, width: None, watched: false }
+        Terminal { out, err, width: None, watched: false, unread: Rc::default() }
     }
 
     /// Prints one line of JSON.

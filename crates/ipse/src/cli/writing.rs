@@ -35,6 +35,9 @@ pub(crate) fn pass_json(report: Option<&PassReport>) -> Members {
         .raw("last_seq", report.map_or_else(null, |r| r.committed.last_seq.to_string()))
 }
 
+/// Reasons for skipping that are told, the most frequent ones.
+const MOST_REASONS: usize = 5;
+
 /// A pass in a sentence.
 pub(crate) fn pass_words(report: Option<&PassReport>) -> String {
     let Some(report) = report else { return "nothing new".to_string() };
@@ -44,16 +47,20 @@ pub(crate) fn pass_words(report: Option<&PassReport>) -> String {
     let facts = counted(committed.rows_touched, "fact");
     let mut words = format!("one pass over {events} (seq {first}..{last}) touched {facts}");
     if report.events_skipped > 0 {
-        let reasons: Vec<String> = report
+        let mut reasons: Vec<(u64, String)> = report
             .skipped
             .iter()
             .flat_map(|(kind, reasons)| {
-                reasons.iter().map(move |(code, n)| format!("{n} {kind}: {code}"))
+                let kind = ipse_door::printable(kind);
+                reasons.iter().map(move |(code, n)| (*n, format!("{n} {kind}: {code}")))
             })
-            .take(5)
             .collect();
+        reasons.sort_by_key(|(n, _)| std::cmp::Reverse(*n));
+        let more = if reasons.len() > MOST_REASONS { ", …" } else { "" };
+        let reasons: Vec<String> =
+            reasons.into_iter().take(MOST_REASONS).map(|(_, words)| words).collect();
         let skipped = counted(report.events_skipped, "event");
-        words.push_str(&format!("; {skipped} fed no fact ({})", reasons.join(", ")));
+        words.push_str(&format!("; {skipped} fed no fact ({}{more})", reasons.join(", ")));
     }
     words
 }

@@ -37,6 +37,37 @@ fn bad_lines_are_refused_by_number_field_and_rule() {
 }
 
 #[test]
+fn names_out_of_events_cannot_write_to_the_terminal() {
+    let store = Store::new();
+    let name = "\\u001b[31m\\n".to_string() + &"x".repeat(5000);
+    let line = format!("{{\"id\":\"1\",\"data\":{{\"{name}\":9007199254740993}}}}\n");
+    let ran = store.import(line).ended(1, &["unsafe_integer"]);
+    assert!(!ran.err.contains('\u{1b}'));
+    assert!(ran.err.len() < 2000 && ran.out.len() < 2000, "shortened");
+}
+
+#[test]
+fn a_store_that_is_removed_meanwhile_is_no_success() {
+    let store = Store::new();
+    let lines: String = (0..60_000).map(|n| attempt(&n.to_string(), true)).collect();
+    let file = store.write("log.jsonl", lines);
+    let mut child = std::process::Command::new(env!("CARGO_BIN_EXE_ipse"))
+        .args(["--store", store.path.to_str().unwrap(), "import", &file])
+        .stdout(std::process::Stdio::null())
+        .stderr(std::process::Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut stderr = std::io::BufReader::new(child.stderr.take().unwrap());
+    let mut first = String::new();
+    std::io::BufRead::read_line(&mut stderr, &mut first).unwrap();
+    assert!(first.starts_with("durable"), "{first}");
+    std::fs::rename(&store.path, store.directory.path().join("elsewhere.db")).unwrap();
+    let rest: Vec<String> = std::io::BufRead::lines(stderr).map(Result::unwrap).collect();
+    assert_eq!(child.wait().unwrap().code(), Some(2));
+    assert!(rest.join("\n").contains("removed or replaced"), "{rest:?}");
+}
+
+#[test]
 fn bytes_that_are_not_text() {
     let store = Store::new();
     let input = [attempt("1", true).into_bytes(), b"\xff\xfe\n".to_vec()].concat();

@@ -142,7 +142,7 @@ fn import_without_a_pass_and_the_pass_later() {
 #[test]
 fn the_list_of_refusals_is_capped_and_says_so() {
     let store = Store::new();
-    let json = store.import("x\n".repeat(1234)).ended(1, &["1214 more"]).json();
+    let json = store.import("x\n".repeat(1234)).ended(1, &["1214 more", "--json"]).json();
     assert_eq!(json["refused"], 1234);
     assert_eq!(json["refusals"].as_array().unwrap().len(), 1000);
     assert_eq!(json["refusals_omitted"], 234);
@@ -295,7 +295,8 @@ fn rebuild_compares_and_never_repairs() {
     db.execute("UPDATE fact SET value = replace(value, '0.8333', '0.9999')", []).unwrap();
     drop(db);
     let damaged = store.snapshot();
-    let ran = store.run(&["rebuild", "--json"]).ended(1, &["do not follow from the log"]);
+    let words = ["do not follow from the log", "differs: skill_success_rate manipulation.grasp"];
+    let ran = store.run(&["rebuild", "--json"]).ended(1, &words);
     assert_eq!(ran.json()["equal"], false);
     assert_eq!(store.snapshot(), damaged, "it never repairs");
 }
@@ -347,4 +348,41 @@ fn a_reader_that_stops_reading_is_no_error() {
         format!("'{}' --store '{path}' log --json | head -n 1", env!("CARGO_BIN_EXE_ipse"));
     let ran = ran(assert_cmd::Command::new("sh").args(["-c", &script])).fine();
     assert_eq!((ran.out.lines().count(), ran.err.as_str()), (1, ""));
+}
+
+#[test]
+fn an_import_whose_words_nobody_reads_is_finished_all_the_same() {
+    let store = Store::new();
+    let lines: String = (0..5000).map(|n| attempt(&n.to_string(), true)).collect();
+    let file = store.write("log.jsonl", lines + "bad\n");
+    let (ipse, path) = (env!("CARGO_BIN_EXE_ipse"), store.path.to_str().unwrap());
+    for redirect in ["2>&1 | head -n 1", "2> /dev/full | true"] {
+        let script = format!(
+            "set -o pipefail; '{ipse}' --store '{path}' import '{file}' {redirect} > /dev/null"
+        );
+        ran(assert_cmd::Command::new("bash").args(["-c", &script])).ended(1, &[]);
+        assert_eq!(store.run(&["identity", "--json"]).fine().json()["events"], 5000);
+    }
+}
+
+#[test]
+fn events_that_are_not_folded_yet_are_told() {
+    let store = cup();
+    assert_eq!(store.run(&["facts"]).fine().err, "");
+    store.fed(&["import", "-", "--no-consolidate"], attempt("1", true)).fine();
+    for command in ["facts", "snapshot", "rebuild"] {
+        store.run(&[command]).ended(0, &["1 event not folded yet", "ipse consolidate"]);
+    }
+}
+
+#[test]
+fn what_record_keeps_but_cannot_use_is_told() {
+    let store = Store::new();
+    let unusable = ["record", "--success", "--zone", "z", "--param", "f=1e21"];
+    store.run(&unusable).ended(0, &["kept but feeds no fact"]);
+    let long = "x".repeat(1025);
+    store.run(&["record", "--failed", "--zone", "z", "--reason", &long]).ended(0, &["1024"]);
+    store.run(&["record", "--id", "7", "--zone", "z", "--success"]).fine();
+    std::thread::sleep(std::time::Duration::from_millis(2));
+    store.run(&["record", "--id", "7", "--zone", "z", "--success"]).ended(1, &["give --time"]);
 }

@@ -147,6 +147,56 @@ fn the_identity_is_byte_equal_across_everything() {
 }
 
 #[test]
+fn a_manifest_file_can_be_compared_without_changing_anything() {
+    let store = Store::new();
+    let golden = vector("manifest/golden.toml");
+    store.run(&["identity", "--manifest", golden.to_str().unwrap()]).fine();
+    let other = store.write("other.toml", toml(&[]));
+    store.run(&["identity", "--manifest", &other]).ended(1, &["another identity"]);
+    store.run(&["identity"]).fine();
+}
+
+#[test]
+fn manifests_that_are_no_ordinary_files_are_refused_at_once() {
+    let store = Store::nothing();
+    store.run(&["init", "--manifest", "/dev/zero"]).ended(2, &["not an ordinary file"]);
+    let large = store.write("large.toml", vec![b'#'; (1 << 20) + 1]);
+    store.run(&["init", "--manifest", &large]).ended(2, &["larger than"]);
+    let device = toml(&[("policy_hash", ""), ("policy", "\"/dev/zero\"")]);
+    init(&store, &device).ended(2, &["policy", "not an ordinary file"]);
+    let ran = init(&store, &toml(&[("\"\\u001b[31mred\"", "\"x\"")])).ended(2, &["red"]);
+    assert!(!ran.err.contains('\u{1b}'), "control characters are not printed");
+    assert!(!store.path.exists());
+}
+
+#[test]
+fn names_that_sqlite_would_take_for_its_own_are_file_names() {
+    let store = Store::nothing();
+    let golden = vector("manifest/golden.toml");
+    for name in [":memory:", "file:x.db", "file:x.db?mode=memory", "a b?c#d%20e.db"] {
+        let mut command = binary();
+        command.current_dir(store.directory.path()).args(["--store", name, "init", "--manifest"]);
+        ran(command.arg(&golden)).fine();
+        assert!(store.directory.path().join(name).is_file(), "{name}");
+    }
+}
+
+#[test]
+fn a_store_made_by_many_at_once_is_made_once() {
+    for _ in 0..5 {
+        let store = Store::nothing();
+        let golden = vector("manifest/golden.toml");
+        let args = ["init", "--manifest", golden.to_str().unwrap()];
+        std::thread::scope(|scope| {
+            for _ in 0..6 {
+                scope.spawn(|| store.run(&args).fine());
+            }
+        });
+        store.run(&["identity"]).fine();
+    }
+}
+
+#[test]
 fn a_manifest_edited_in_the_file_is_noticed() {
     let store = Store::new();
     let db = rusqlite::Connection::open(&store.path).unwrap();

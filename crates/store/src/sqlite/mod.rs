@@ -62,14 +62,24 @@ pub fn create(path: &Path) -> Result<Registrar, Error> {
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE;
     let mut connection = connect(path, flags)?;
     if is_fresh(path, &connection)? {
-        connection
-            .pragma_update(None, "journal_mode", "WAL")
-            .map_err(Error::while_trying("switch the new store to write-ahead mode"))?;
+        switch_to_wal(&connection)?;
     } else {
         check_ours(path, &connection)?;
     }
     migrate(&mut connection, &STEPS)?;
     Ok(Registrar::new(connection))
+}
+
+/// Write-ahead mode, for good. SQLite does not wait for others here, so this does.
+fn switch_to_wal(connection: &Connection) -> Result<(), Error> {
+    let attempt = Error::while_trying("switch the new store to write-ahead mode");
+    for _ in 0..BUSY_SECONDS * 100 {
+        match connection.pragma_update(None, "journal_mode", "WAL").map_err(&attempt) {
+            Err(Error::Busy(_)) => std::thread::sleep(Duration::from_millis(10)),
+            done => return done,
+        }
+    }
+    Err(Error::Busy(BUSY_SECONDS))
 }
 
 /// Opens a store for writing, bringing an older schema up to date.
@@ -90,7 +100,7 @@ pub(crate) fn open_to_read(path: &Path) -> Result<Connection, Error> {
     // On a medium that cannot be written SQLite cannot make its shared-memory file. Without a
     // write-ahead log beside it the file is complete, and may be read as it stands.
     let opened = match open(false) {
-        Err(Error::Sqlite { .. } | Error::ReadOnly) if !has_wal(path) => open(true),
+        Err(Error::CannotOpen { .. } | Error::ReadOnly) if !has_wal(path) => open(true),
         opened => opened,
     };
     let (connection, found) = opened?;
@@ -129,8 +139,8 @@ fn connect(path: &Path, flags: OpenFlags) -> Result<Connection, Error> {
     }
     let creates = flags.contains(OpenFlags::SQLITE_OPEN_CREATE);
     let is_uri = flags.contains(OpenFlags::SQLITE_OPEN_URI);
-    if !creates && !is_uri && std::fs::metadata(path).map_or(true, |file| file.len() == 0) {
-        return Err(Error::NotFound(path.to_owned()));
+    if !creates && !is_uri {
+        check_file(path)?;
     }
     let directory = path.parent().filter(|parent| !parent.as_os_str().is_empty());
     if let Some(directory) = directory.filter(|parent| creates && !parent.is_dir()) {
@@ -139,10 +149,25 @@ fn connect(path: &Path, flags: OpenFlags) -> Result<Connection, Error> {
     if path.is_dir() {
         return Err(Error::Foreign(path.to_owned()));
     }
-    let connection = Connection::open_with_flags(path, flags | OpenFlags::SQLITE_OPEN_NO_MUTEX)
+    // SQLite reads `:memory:` and `file:…` as names of its own; as paths they begin with a dot.
+    let special =
+        path.to_str().is_some_and(|name| name.starts_with([':']) || name.starts_with("file:"));
+    let name = if special && !is_uri { Path::new(".").join(path) } else { path.to_owned() };
+    let connection = Connection::open_with_flags(name, flags | OpenFlags::SQLITE_OPEN_NO_MUTEX)
         .map_err(Error::while_trying("open the store"))?;
     configure(&connection).map_err(or_foreign(path, "configure the connection"))?;
     Ok(connection)
+}
+
+/// A file that is missing or empty is no store yet.
+fn check_file(path: &Path) -> Result<(), Error> {
+    match std::fs::metadata(path) {
+        Ok(file) if file.len() > 0 || !file.is_file() => Ok(()),
+        Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+            Err(Error::Unreadable { path: path.to_owned(), source: error })
+        }
+        _ => Err(Error::NotFound(path.to_owned())),
+    }
 }
 
 fn configure(connection: &Connection) -> rusqlite::Result<()> {
@@ -167,7 +192,11 @@ fn is_fresh(path: &Path, connection: &Connection) -> Result<bool, Error> {
 fn check_ours(path: &Path, connection: &Connection) -> Result<usize, Error> {
     let (application, version) = marks(path, connection)?;
     if application != APPLICATION_ID {
-        return Err(Error::Foreign(path.to_owned()));
+        // A file that another process is just making, or left before it was made, is none yet.
+        return Err(match is_fresh(path, connection)? {
+            true => Error::NotFound(path.to_owned()),
+            false => Error::Foreign(path.to_owned()),
+        });
     }
     let found = usize::try_from(version).map_err(|_| Error::Foreign(path.to_owned()))?;
     if found > STEPS.len() {

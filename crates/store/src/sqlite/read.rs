@@ -11,7 +11,7 @@ use ipse_core::{
     Columns, Digest, Event, EventRef, Fact, FactId, FactKey, FactKind, Identity, Seq, Support, Time,
 };
 use rusqlite::{CachedStatement, Connection, OptionalExtension, Row, Transaction};
-use std::ops::{Range, RangeInclusive};
+use std::ops::{ControlFlow, Range, RangeInclusive};
 use std::path::Path;
 
 /// A read-only handle on a store.
@@ -177,13 +177,13 @@ impl<'c> View<'c> {
         Ok(())
     }
 
-    /// Hands each event of a range to `each`, newest last, as it is stored; `limit` takes the
-    /// newest so many.
+    /// Hands each event of a range to `each`, newest last, as it is stored, until it breaks
+    /// off; `limit` takes the newest so many.
     pub fn each_stored<E: From<Error>>(
         &self,
         passes_only: bool,
         limit: Option<u64>,
-        mut each: impl FnMut(Stored) -> Result<(), E>,
+        mut each: impl FnMut(Stored) -> Result<ControlFlow<()>, E>,
     ) -> Result<(), E> {
         let chosen = if passes_only { "pass" } else { "event" };
         let sql = format!(
@@ -197,7 +197,9 @@ impl<'c> View<'c> {
         let attempt = Error::while_trying("read the log");
         let mut rows = statement.query(bounds).map_err(&attempt)?;
         while let Some(row) = rows.next().map_err(&attempt)? {
-            each(stored(row).map_err(&attempt)??)?;
+            if each(stored(row).map_err(&attempt)??)?.is_break() {
+                break;
+            }
         }
         Ok(())
     }

@@ -14,7 +14,8 @@ use crate::{Appended, Error, PassRecord};
 use ipse_core::chunk::CHUNK_EVENTS;
 use ipse_core::{Admitted, Fact, FactId, Identity, Seq};
 use rusqlite::{Connection, Savepoint, Transaction, TransactionBehavior};
-use std::path::Path;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
 
 /// The one writing handle of a process, on one identity's log.
 pub struct Writer {
@@ -22,6 +23,27 @@ pub struct Writer {
     log: LogId,
     refs: Refs,
     synchronous: i64,
+    file: File,
+}
+
+/// The file behind a path, to tell whether it is still the same one.
+#[derive(Clone, PartialEq, Eq)]
+struct File {
+    path: PathBuf,
+    device_and_number: Option<(u64, u64)>,
+}
+
+impl File {
+    fn at(path: &Path) -> Self {
+        let metadata = std::fs::metadata(path).ok();
+        let device_and_number = metadata.map(|file| (file.dev(), file.ino()));
+        File { path: path.to_owned(), device_and_number }
+    }
+
+    /// An error, if another file or none stands under the path now.
+    fn check(&self) -> Result<(), Error> {
+        if File::at(&self.path) == *self { Ok(()) } else { Err(Error::Gone(self.path.clone())) }
+    }
 }
 
 impl Writer {
@@ -34,19 +56,20 @@ impl Writer {
             .pragma_query_value(None, "synchronous", |row| row.get(0))
             .map_err(Error::while_trying("configure the connection"))?;
         confine_to_append_and_pass(&mut connection)?;
-        Ok(Writer { connection, log, refs: Refs::default(), synchronous })
+        Ok(Writer { connection, log, refs: Refs::default(), synchronous, file: File::at(path) })
     }
 
     /// Begins a batch; waits for another process that is writing.
     pub fn begin(&mut self) -> Result<Batch<'_>, Error> {
-        let (log, refs) = (self.log, &mut self.refs);
+        self.file.check()?;
+        let (log, refs, file) = (self.log, &mut self.refs, &self.file);
         let tx = self
             .connection
             .transaction_with_behavior(TransactionBehavior::Immediate)
             .map_err(Error::while_trying("begin to write"))?;
         let head = View { connection: &tx, log }.head()?;
         refs.begin();
-        Ok(Batch { tx, log, refs, head })
+        Ok(Batch { tx, log, refs, file, head })
     }
 
     /// SQLite's `synchronous` level of this connection, as it was when the guard closed.
@@ -67,6 +90,7 @@ pub struct Batch<'w> {
     tx: Transaction<'w>,
     log: LogId,
     refs: &'w mut Refs,
+    file: &'w File,
     head: Seq,
 }
 
@@ -92,7 +116,7 @@ impl Batch<'_> {
     pub fn commit(self) -> Result<(), Error> {
         self.tx.commit().map_err(Error::while_trying("make the batch durable"))?;
         self.refs.committed();
-        Ok(())
+        self.file.check()
     }
 }
 
