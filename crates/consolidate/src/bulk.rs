@@ -7,6 +7,7 @@
 //! events: the rules are stated once, in `feed`; only the way of adding differs.
 
 use crate::feed::{Part, Seen, Sink, Trait, feed, key_length};
+use crate::histogram::{FINE_DIGITS, fine_of};
 use crate::rules::{Folded, Skip};
 use crate::samples::Samples;
 use crate::symbols::{ANY, FALSE, NAMELESS, Places, Symbol, Symbols, TRUE};
@@ -16,7 +17,9 @@ use alloc::boxed::Box;
 use alloc::collections::BTreeMap;
 use alloc::string::String;
 use alloc::vec::Vec;
-use ipse_core::chunk::{Chunk, ChunkProperty, NO_TEXT, Triple};
+use core::cmp::Ordering;
+use core::ops::Range;
+use ipse_core::chunk::{Chunk, ChunkProperty, NO_TEXT};
 use ipse_core::{
     Event, EventKind, EventRef, FactKey, FactKind, Micro, Outcome, Property, Seq, Support, Time,
 };
@@ -29,9 +32,47 @@ const FEW_TEXTS: usize = 16;
 pub(crate) struct Bulk {
     symbols: Symbols,
     groups: Vec<Sums>,
-    places: Places,
-    events: u64,
-    skipped: BTreeMap<(Symbol, Skip), u64>,
+    places: Places<[u32; 4]>,
+    classes: Vec<Counted>,
+    class_places: Places<ClassKey>,
+    scratch: Scratch,
+}
+
+/// Type, outcome, skill, target, environment, zone and reason; texts as symbols plus one.
+type ClassKey = [u32; 7];
+
+/// Events of one class: how many, the last of them, and where they count.
+struct Counted {
+    event_type: Symbol,
+    target: Option<Symbol>,
+    success: bool,
+    n: i64,
+    /// Those of them whose properties feed a fact.
+    fed: i64,
+    last: Option<Last>,
+    plan: Result<Vec<Target>, Skip>,
+    /// The groups that take their parameters: a skill's, and a pattern's.
+    takers: [Option<usize>; 2],
+}
+
+/// What each event of a class adds to one group.
+#[derive(Clone, Copy)]
+struct Target {
+    group: usize,
+    part: Part<Symbol>,
+    params: bool,
+    supports: bool,
+}
+
+/// Columns of the chunk at hand, unpacked.
+#[derive(Default)]
+struct Scratch {
+    class: Vec<usize>,
+    times: Vec<i64>,
+    ids: Vec<i64>,
+    values: Vec<Vec<i64>>,
+    /// Params of one event: name, value, fine cell.
+    params: Vec<(Symbol, i64, i64)>,
 }
 
 /// The sum behind one fact.
@@ -62,29 +103,25 @@ struct Texts {
 }
 
 impl Texts {
-    fn add(&mut self, text: Symbol) {
+    fn add(&mut self, text: Symbol, times: i64) {
         if let Some((_, n)) = self.few.iter_mut().find(|(other, _)| *other == text) {
-            *n += 1;
+            *n += times;
         } else if self.few.len() < FEW_TEXTS {
-            self.few.push((text, 1));
+            self.few.push((text, times));
         } else {
-            *self.many.entry(text).or_default() += 1;
+            *self.many.entry(text).or_default() += times;
         }
     }
 }
 
-/// The event being folded, as the sink needs it.
-struct Current<'b> {
-    bulk: &'b mut Bulk,
-    /// Name, value and fine cell of each parameter.
-    params: &'b [(Symbol, i64, i64)],
-    success: bool,
-    time: i64,
-    seq: u64,
-    refs: &'b mut dyn FnMut(Seq) -> Option<EventRef>,
+/// Finds out where the events of a class count.
+struct Planner<'b> {
+    groups: &'b mut Vec<Sums>,
+    places: &'b mut Places<[u32; 4]>,
+    plan: Vec<Target>,
 }
 
-impl Sink<Symbol> for Current<'_> {
+impl Sink<Symbol> for Planner<'_> {
     fn any(&self) -> Symbol {
         ANY
     }
@@ -97,27 +134,38 @@ impl Sink<Symbol> for Current<'_> {
         params: bool,
         supports: bool,
     ) {
-        let place = self.bulk.place(kind, key);
-        let sums = &mut self.bulk.groups[place];
-        sums.add(part);
-        if params {
-            for (index, (name, value, fine)) in self.params.iter().enumerate() {
-                sums.samples(index, *name).push(*value, *fine, self.success);
-            }
-        }
-        if supports {
-            sums.support(self.time, self.seq, self.refs);
-        }
+        let group = find_group(self.groups, self.places, kind, key);
+        self.plan.push(Target { group, part, params, supports });
     }
 }
 
-impl Bulk {
-    fn place(&mut self, kind: FactKind, key: [Symbol; 3]) -> usize {
-        let (places, groups) = (&mut self.places, &mut self.groups);
-        places.find_or_add(kind as u32, key, || {
-            groups.push(Sums::new(kind, key));
-            groups.len() - 1
-        })
+fn find_group(
+    groups: &mut Vec<Sums>,
+    places: &mut Places<[u32; 4]>,
+    kind: FactKind,
+    key: [Symbol; 3],
+) -> usize {
+    places.find_or_add([kind as u32, key[0], key[1], key[2]], || {
+        groups.push(Sums::new(kind, key));
+        groups.len() - 1
+    })
+}
+
+impl Last {
+    /// The later of two events; refs decide where times are equal.
+    fn later(self, other: Last, refs: &mut dyn FnMut(Seq) -> Option<EventRef>) -> Last {
+        match self.time.cmp(&other.time) {
+            Ordering::Less => other,
+            Ordering::Greater => self,
+            Ordering::Equal => {
+                let mut named = |last: Last| Last {
+                    event_ref: last.event_ref.or_else(|| refs(Seq(last.seq))),
+                    ..last
+                };
+                let (ours, theirs) = (named(self), named(other));
+                if ours.event_ref < theirs.event_ref { theirs } else { ours }
+            }
+        }
     }
 }
 
@@ -136,28 +184,30 @@ impl Sums {
         }
     }
 
-    fn add(&mut self, part: Part<Symbol>) {
+    /// Adds `n` times the same.
+    fn add(&mut self, part: Part<Symbol>, n: i64) {
         match part {
-            Part::Ended(Outcome::Success, _) => self.successes += 1,
+            Part::Ended(Outcome::Success, _) => self.successes += n,
             Part::Ended(Outcome::Failed, reason) => {
-                self.failures += 1;
-                reason.into_iter().for_each(|reason| self.texts.add(reason));
+                self.failures += n;
+                reason.into_iter().for_each(|reason| self.texts.add(reason, n));
             }
-            Part::Ended(outcome, _) => self.uncounted[outcome as usize] += 1,
-            Part::Failure => self.failures += 1,
+            Part::Ended(outcome, _) => self.uncounted[outcome as usize] += n,
+            Part::Failure => self.failures += n,
             Part::Incident(reason) => {
-                self.incidents += 1;
-                reason.into_iter().for_each(|reason| self.texts.add(reason));
+                self.incidents += n;
+                reason.into_iter().for_each(|reason| self.texts.add(reason, n));
             }
-            Part::Property(Trait::Text(text)) => self.texts.add(text),
+            Part::Property(Trait::Text(text)) => self.texts.add(text, n),
             Part::Property(Trait::Number(value)) => {
-                let fine = crate::histogram::fine_of(Micro::new(value).unwrap_or_default());
+                let fine = fine_of(Micro::new(value).unwrap_or_default());
                 self.samples(0, NAMELESS).push(value, fine, false);
             }
         }
     }
 
     /// The samples of a parameter, most likely where it stood in the last event.
+    #[inline]
     fn samples(&mut self, likely: usize, name: Symbol) -> &mut Samples {
         let found = match self.params.get(likely) {
             Some((other, _)) if *other == name => Some(likely),
@@ -170,20 +220,16 @@ impl Sums {
         &mut self.params[place].1
     }
 
-    fn support(&mut self, time: i64, seq: u64, refs: &mut dyn FnMut(Seq) -> Option<EventRef>) {
-        match &mut self.last {
-            Some(last) if last.time > time => {}
-            Some(last) if last.time == time => {
-                let ours = refs(Seq(seq));
-                let theirs = last.event_ref.or_else(|| refs(Seq(last.seq)));
-                *last = if ours > theirs {
-                    Last { time, seq, event_ref: ours }
-                } else {
-                    Last { event_ref: theirs, ..*last }
-                };
-            }
-            last => *last = Some(Last { time, seq, event_ref: None }),
-        }
+    /// Whether nothing was added: a group that was planned, but whose events never came.
+    fn is_empty(&self) -> bool {
+        let counts = self.successes + self.failures + self.incidents;
+        counts + self.uncounted.iter().sum::<i64>() == 0
+            && self.params.is_empty()
+            && self.texts.few.is_empty()
+    }
+
+    fn support(&mut self, last: Last, refs: &mut dyn FnMut(Seq) -> Option<EventRef>) {
+        self.last = Some(self.last.map_or(last, |before| before.later(last, refs)));
     }
 
     fn finish(
@@ -220,33 +266,34 @@ impl BulkFold<Observed> for Bulk {
         &mut self,
         chunk: &Chunk<'_>,
         first: Seq,
-        places: core::ops::Range<usize>,
+        places: Range<usize>,
         refs: &mut dyn FnMut(Seq) -> Option<EventRef>,
     ) -> Option<()> {
-        let local = Local::new(chunk, &mut self.symbols)?;
-        // Events of one shape stand in its columns in the order of the chunk.
-        let mut in_shape = alloc::vec![0_usize; chunk.shapes.len()];
-        let mut properties = chunk.properties.iter().peekable();
-        let mut params: Vec<(Symbol, i64, i64)> = Vec::new();
-        for place in 0..places.end.min(chunk.count) {
-            let shape = chunk.shape.id(place);
-            let row = in_shape.get_mut(shape)?;
-            *row += 1;
-            let own = properties.next_if(|(other, _)| *other == place);
-            if place < places.start {
-                continue;
-            }
-            params.clear();
-            local.read_params(chunk, shape, *row - 1, &mut params)?;
-            let seen = local.seen(chunk, place)?;
-            let event_type = local.symbol(chunk.types.id(place))??;
-            let success = seen.outcome == Some(Outcome::Success);
-            let own = local.properties(own.map_or(&[], |(_, own)| own))?;
-            let (time, seq) = (chunk.times.get(place), first.0 + place as u64);
-            let mut sink = Current { bulk: self, params: &params, success, time, seq, refs };
-            let fed = feed(&seen, own.into_iter(), &mut sink);
-            self.count(event_type, fed.err());
+        let local = self.local(chunk)?;
+        let places = places.start..places.end.min(chunk.count);
+        let mut scratch = core::mem::take(&mut self.scratch);
+        chunk.times.unpack(chunk.count, &mut scratch.times);
+        chunk.class.unpack(chunk.count, &mut scratch.ids);
+        scratch.class.clear();
+        for id in &scratch.ids {
+            scratch.class.push(*local.classes.get(usize::try_from(*id).ok()?)?);
         }
+        let at = |scratch: &Scratch, place: usize| Last {
+            time: scratch.times[place],
+            seq: first.0 + place as u64,
+            event_ref: None,
+        };
+        for place in places.clone() {
+            let class = scratch.class[place];
+            self.classes[class].count(at(&scratch, place), refs);
+        }
+        self.fold_params(chunk, &local, &mut scratch, places.clone())?;
+        for (place, own) in chunk.properties.iter().filter(|(place, _)| places.contains(place)) {
+            let own = own.iter().map(|own| local.property(own)).collect::<Option<Vec<_>>>()?;
+            let class = scratch.class[*place];
+            self.fold_properties(class, &own, at(&scratch, *place), refs);
+        }
+        self.scratch = scratch;
         Some(())
     }
 
@@ -257,54 +304,176 @@ impl BulkFold<Observed> for Bulk {
         refs: &mut dyn FnMut(Seq) -> Option<EventRef>,
     ) {
         let columns = &event.columns;
-        let mut near = |column: usize, text: Option<&str>| {
-            text.map(|text| self.symbols.intern_near(column, text))
-        };
-        let seen = Seen {
-            kind: EventKind::of(event.event_type),
-            outcome: columns.outcome,
-            skill: near(0, columns.skill),
-            target: near(1, columns.target),
-            environment: near(2, columns.environment),
-            zone: near(3, columns.zone),
-            reason: near(4, columns.reason),
-        };
-        let event_type = self.symbols.intern_near(5, event.event_type);
-        let mut params = Vec::with_capacity(columns.params.len());
+        let texts = [columns.skill, columns.target, columns.environment, columns.zone];
+        let mut key = [0; 7];
+        key[0] = self.symbols.intern_near(0, event.event_type) + 1;
+        key[1] = columns.outcome.map_or(0, |outcome| outcome as u32 + 1);
+        for (place, text) in texts.into_iter().chain([columns.reason]).enumerate() {
+            key[2 + place] = text.map_or(0, |text| self.symbols.intern_near(1 + place, text) + 1);
+        }
+        let class = self.class(key);
+        let last = Last { time: event.time.micros(), seq: seq.0, event_ref: Some(event.event_ref) };
+        self.classes[class].count(last, refs);
+        let success = columns.outcome == Some(Outcome::Success);
+        let mut params = core::mem::take(&mut self.scratch.params);
+        params.clear();
         for (place, (name, value)) in columns.params.iter().enumerate() {
             let name = self.symbols.intern_near(6 + place, name);
-            params.push((name, value.get(), crate::histogram::fine_of(*value)));
+            params.push((name, value.get(), fine_of(*value)));
         }
+        for taker in self.classes[class].takers.iter().flatten() {
+            for (place, (name, value, fine)) in params.iter().enumerate() {
+                self.groups[*taker].samples(place, *name).push(*value, *fine, success);
+            }
+        }
+        self.scratch.params = params;
         let own: Vec<_> = columns.properties.iter().map(|own| self.property(own)).collect();
-        let mut sink = Current {
-            success: seen.outcome == Some(Outcome::Success),
-            bulk: self,
-            params: &params,
-            time: event.time.micros(),
-            seq: seq.0,
-            refs,
-        };
-        let fed = feed(&seen, own.into_iter(), &mut sink);
-        self.count(event_type, fed.err());
+        self.fold_properties(class, &own, last, refs);
     }
 
     fn finish(
-        self: Box<Self>,
+        mut self: Box<Self>,
         refs: &mut dyn FnMut(Seq) -> Option<EventRef>,
     ) -> Option<Folded<Observed>> {
+        let mut events = 0;
+        let mut skipped = BTreeMap::new();
+        for class in core::mem::take(&mut self.classes) {
+            match class.plan {
+                Err(Skip::Housekeeping) => continue,
+                // An event whose properties feed facts is not skipped.
+                Err(skip) if class.n > class.fed => {
+                    let reasons: &mut u64 = skipped.entry((class.event_type, skip)).or_default();
+                    *reasons += (class.n - class.fed).unsigned_abs();
+                }
+                Err(_) => {}
+                Ok(plan) => plan.iter().for_each(|target| {
+                    let sums = &mut self.groups[target.group];
+                    sums.add(target.part, class.n);
+                    let last = class.last.filter(|_| target.supports);
+                    last.into_iter().for_each(|last| sums.support(last, refs));
+                }),
+            }
+            events += class.n.unsigned_abs();
+        }
         let symbols = self.symbols;
-        let groups = self.groups.into_iter().map(|sums| sums.finish(&symbols, refs));
+        let groups = self.groups.into_iter().filter(|sums| !sums.is_empty());
+        let groups = groups.map(|sums| sums.finish(&symbols, refs));
         let mut groups: Vec<_> = groups.collect::<Option<_>>()?;
         groups.sort_by(|a, b| a.0.cmp(&b.0));
-        let skipped = self
-            .skipped
-            .into_iter()
-            .map(|((name, skip), n)| (String::from(symbols.text(name)), skip, n));
-        Some(Folded { groups, events: self.events, skipped: skipped.collect() })
+        let named = |((name, skip), n)| (String::from(symbols.text(name)), skip, n);
+        Some(Folded { groups, events, skipped: skipped.into_iter().map(named).collect() })
+    }
+}
+
+impl Counted {
+    #[inline]
+    fn count(&mut self, last: Last, refs: &mut dyn FnMut(Seq) -> Option<EventRef>) {
+        self.n += 1;
+        self.last = match self.last {
+            Some(before) if before.time > last.time => Some(before),
+            Some(before) if before.time == last.time => Some(before.later(last, refs)),
+            _ => Some(last),
+        };
     }
 }
 
 impl Bulk {
+    /// The place of a class; a new one is planned by the rules.
+    fn class(&mut self, key: ClassKey) -> usize {
+        let (classes, groups, places) = (&mut self.classes, &mut self.groups, &mut self.places);
+        let symbols = &self.symbols;
+        self.class_places.find_or_add(key, || {
+            let event_type = key[0].checked_sub(1).map_or("", |symbol| symbols.text(symbol));
+            classes.push(planned(key, EventKind::of(event_type), groups, places));
+            classes.len() - 1
+        })
+    }
+
+    fn local(&mut self, chunk: &Chunk<'_>) -> Option<Local> {
+        let symbols = self.symbols.intern_sorted(&chunk.texts);
+        let mut local = Local { symbols, classes: Vec::new(), names: Vec::new() };
+        for class in &chunk.classes {
+            let [skill, target, environment] = class.triple;
+            let texts = [skill, target, environment, class.zone, class.reason];
+            let mut key = [0; 7];
+            key[0] = local.plus_one(class.event_type)?;
+            key[1] = u32::try_from(class.outcome).ok()?;
+            for (part, text) in key[2..].iter_mut().zip(texts) {
+                *part = local.plus_one(text)?;
+            }
+            local.classes.push(self.class(key));
+        }
+        for shape in &chunk.shapes {
+            let names = shape.names.iter().map(|name| local.symbol(*name));
+            local.names.push(names.collect::<Option<_>>()?);
+        }
+        Some(local)
+    }
+
+    /// Hands every parameter of the events at `places` to the groups that take it.
+    fn fold_params(
+        &mut self,
+        chunk: &Chunk<'_>,
+        local: &Local,
+        scratch: &mut Scratch,
+        places: Range<usize>,
+    ) -> Option<()> {
+        if chunk.shapes.iter().all(|shape| shape.names.is_empty()) {
+            return Some(());
+        }
+        chunk.shape.unpack(chunk.count, &mut scratch.ids);
+        let columns: usize = chunk.shapes.iter().map(|shape| shape.values.len()).sum();
+        scratch.values.resize_with(columns.max(scratch.values.len()), Vec::new);
+        let mut shapes = Vec::with_capacity(chunk.shapes.len());
+        let mut next = 0;
+        for (shape, names) in chunk.shapes.iter().zip(&local.names) {
+            let mut columns = Vec::with_capacity(names.len());
+            for (name, column) in names.iter().zip(&shape.values) {
+                column.unpack(shape.members, &mut scratch.values[next]);
+                columns.push((*name, next, column.is_multiple_of_cell(FINE_DIGITS)));
+                next += 1;
+            }
+            shapes.push((columns, 0_usize));
+        }
+        for place in 0..places.end {
+            let (columns, row) = shapes.get_mut(usize::try_from(scratch.ids[place]).ok()?)?;
+            *row += 1;
+            if place < places.start {
+                continue;
+            }
+            let class = &self.classes[scratch.class[place]];
+            for (index, (name, column, exact)) in columns.iter().enumerate() {
+                let value = Micro::new(*scratch.values[*column].get(*row - 1)?)?;
+                let fine = if *exact { value.get() } else { fine_of(value) };
+                for taker in class.takers.iter().flatten() {
+                    let samples = self.groups[*taker].samples(index, *name);
+                    samples.push(value.get(), fine, class.success);
+                }
+            }
+        }
+        Some(())
+    }
+
+    fn fold_properties(
+        &mut self,
+        class: usize,
+        own: &[(Symbol, Trait<Symbol>)],
+        last: Last,
+        refs: &mut dyn FnMut(Seq) -> Option<EventRef>,
+    ) {
+        let class = &mut self.classes[class];
+        let housekeeping = matches!(class.plan, Err(Skip::Housekeeping));
+        let (Some(target), false) = (class.target, housekeeping || own.is_empty()) else { return };
+        class.fed += 1;
+        for (name, property) in own {
+            let key = [target, *name, ANY];
+            let kind = FactKind::ObjectProperty;
+            let group = find_group(&mut self.groups, &mut self.places, kind, key);
+            self.groups[group].add(Part::Property(*property), 1);
+            self.groups[group].support(last, refs);
+        }
+    }
+
     fn property(&mut self, (name, property): &(&str, Property<'_>)) -> (Symbol, Trait<Symbol>) {
         let name = self.symbols.intern(name);
         let property = match property {
@@ -315,95 +484,62 @@ impl Bulk {
         };
         (name, property)
     }
-
-    fn count(&mut self, event_type: Symbol, skip: Option<Skip>) {
-        if skip != Some(Skip::Housekeeping) {
-            self.events += 1;
-            if let Some(skip) = skip {
-                *self.skipped.entry((event_type, skip)).or_default() += 1;
-            }
-        }
-    }
 }
 
-/// A chunk's ids as symbols of the whole log.
+/// What the rules say of events of a class, their properties aside.
+fn planned(
+    key: ClassKey,
+    kind: EventKind,
+    groups: &mut Vec<Sums>,
+    places: &mut Places<[u32; 4]>,
+) -> Counted {
+    let text = |place: usize| key[place].checked_sub(1);
+    let outcome = Outcome::ALL.get((key[1] as usize).wrapping_sub(1)).copied();
+    let event_type = text(0).unwrap_or(ANY);
+    let seen = Seen {
+        kind,
+        outcome,
+        skill: text(2),
+        target: text(3),
+        environment: text(4),
+        zone: text(5),
+        reason: text(6),
+    };
+    let mut planner = Planner { groups, places, plan: Vec::new() };
+    let fed = feed(&seen, core::iter::empty(), &mut planner);
+    let plan = fed.map(|()| planner.plan);
+    let mut takers = [None; 2];
+    let all = plan.iter().flatten().filter(|target| target.params);
+    takers.iter_mut().zip(all).for_each(|(taker, target)| *taker = Some(target.group));
+    let success = outcome == Some(Outcome::Success);
+    let (n, fed, last) = (0, 0, None);
+    Counted { event_type, target: text(3), success, n, fed, last, plan, takers }
+}
+
+/// A chunk's ids as symbols and classes of the whole log. `None` means that the chunk is damaged.
 struct Local {
     symbols: Vec<Symbol>,
-    kinds: Vec<EventKind>,
-    triples: Vec<[Option<Symbol>; 3]>,
+    classes: Vec<usize>,
     names: Vec<Vec<Symbol>>,
 }
 
 impl Local {
-    fn new(chunk: &Chunk<'_>, all: &mut Symbols) -> Option<Self> {
-        let symbols = all.intern_sorted(&chunk.texts);
-        let mut local = Local {
-            kinds: chunk.texts.iter().map(|text| EventKind::of(text)).collect(),
-            symbols,
-            triples: Vec::new(),
-            names: Vec::new(),
-        };
-        let triple = |[skill, target, environment]: &Triple| {
-            Some([local.symbol(*skill)?, local.symbol(*target)?, local.symbol(*environment)?])
-        };
-        let triples = chunk.triples.iter().map(triple).collect::<Option<_>>()?;
-        let names = |shape: &ipse_core::chunk::Shape<'_>| {
-            shape.names.iter().map(|name| local.symbol(*name)?).collect::<Option<Vec<_>>>()
-        };
-        let names = chunk.shapes.iter().map(names).collect::<Option<_>>()?;
-        (local.triples, local.names) = (triples, names);
-        Some(local)
+    fn symbol(&self, id: usize) -> Option<Symbol> {
+        self.symbols.get(id.checked_sub(1)?).copied()
     }
 
-    /// The symbol of an id; the outer `None` means that the chunk is damaged.
-    #[inline]
-    fn symbol(&self, id: usize) -> Option<Option<Symbol>> {
-        match id {
-            NO_TEXT => Some(None),
-            id => self.symbols.get(id - 1).map(|symbol| Some(*symbol)),
-        }
+    /// One more than the symbol; 0 for no text.
+    fn plus_one(&self, id: usize) -> Option<u32> {
+        if id == NO_TEXT { Some(0) } else { self.symbol(id).map(|symbol| symbol + 1) }
     }
 
-    #[inline]
-    fn seen(&self, chunk: &Chunk<'_>, place: usize) -> Option<Seen<Symbol>> {
-        let [skill, target, environment] = *self.triples.get(chunk.triple.id(place))?;
-        Some(Seen {
-            kind: *self.kinds.get(chunk.types.id(place).wrapping_sub(1))?,
-            outcome: chunk.outcome(place),
-            skill,
-            target,
-            environment,
-            zone: self.symbol(chunk.zones.id(place))?,
-            reason: self.symbol(chunk.reasons.id(place))?,
-        })
-    }
-
-    #[inline]
-    fn read_params(
-        &self,
-        chunk: &Chunk<'_>,
-        shape: usize,
-        row: usize,
-        params: &mut Vec<(Symbol, i64, i64)>,
-    ) -> Option<()> {
-        let values = &chunk.shapes.get(shape)?.values;
-        for (name, column) in self.names.get(shape)?.iter().zip(values) {
-            let value = column.checked(row)?;
-            params.push((*name, value, crate::histogram::fine_of(Micro::new(value)?)));
-        }
-        Some(())
-    }
-
-    fn properties(&self, own: &[(usize, ChunkProperty)]) -> Option<Vec<(Symbol, Trait<Symbol>)>> {
-        let read = |(name, property): &(usize, ChunkProperty)| {
-            let property = match property {
-                ChunkProperty::Number(value) => Trait::Number(value.get()),
-                ChunkProperty::Text(text) => Trait::Text(self.symbol(*text)??),
-                ChunkProperty::Bool(true) => Trait::Text(TRUE),
-                ChunkProperty::Bool(false) => Trait::Text(FALSE),
-            };
-            Some((self.symbol(*name)??, property))
+    fn property(&self, own: &(usize, ChunkProperty)) -> Option<(Symbol, Trait<Symbol>)> {
+        let property = match own.1 {
+            ChunkProperty::Number(value) => Trait::Number(value.get()),
+            ChunkProperty::Text(text) => Trait::Text(self.symbol(text)?),
+            ChunkProperty::Bool(true) => Trait::Text(TRUE),
+            ChunkProperty::Bool(false) => Trait::Text(FALSE),
         };
-        own.iter().map(read).collect()
+        Some((self.symbol(own.0)?, property))
     }
 }

@@ -12,7 +12,7 @@ use ipse_core::Micro;
 use ipse_core::decimal::{rounded, write_micro};
 use ipse_core::wire::{self, Wire};
 
-const FINE_DIGITS: u32 = 4;
+pub(crate) const FINE_DIGITS: u32 = 4;
 const COARSE_DIGITS: u32 = 2;
 
 /// So many times more cells than the sum being added: then cells are put in one by one.

@@ -92,55 +92,55 @@ impl Symbols {
     }
 }
 
-/// From a kind and three symbols to a place: open addressing, linear probing, at most half full.
-#[derive(Default)]
-pub(crate) struct Places {
-    slots: Vec<Slot>,
+/// From a short key to a place: open addressing, linear probing, at most half full.
+pub(crate) struct Places<K> {
+    slots: Vec<Slot<K>>,
     used: usize,
 }
 
 #[derive(Clone, Copy)]
-struct Slot {
-    key: [u32; 4],
+struct Slot<K> {
+    key: K,
     place: u32,
 }
 
-const EMPTY: Slot = Slot { key: [0; 4], place: u32::MAX };
+const NO_PLACE: u32 = u32::MAX;
 const LEAST_SLOTS: usize = 64;
 
-impl Places {
+impl<const N: usize> Default for Places<[u32; N]> {
+    fn default() -> Self {
+        Places { slots: Vec::new(), used: 0 }
+    }
+}
+
+impl<const N: usize> Places<[u32; N]> {
     /// The place of a key; `add` makes one for a key that is new.
     #[inline]
-    pub(crate) fn find_or_add(
-        &mut self,
-        kind: u32,
-        key: [Symbol; 3],
-        add: impl FnOnce() -> usize,
-    ) -> usize {
+    pub(crate) fn find_or_add(&mut self, key: [u32; N], add: impl FnOnce() -> usize) -> usize {
         if self.used * 2 >= self.slots.len() {
             self.grow();
         }
-        let key = [kind, key[0], key[1], key[2]];
-        let slot = self.slot(key);
-        if self.slots[slot].place == u32::MAX {
+        let slot = self.slot(&key);
+        if self.slots[slot].place == NO_PLACE {
             self.used += 1;
-            let place = u32::try_from(add()).unwrap_or(u32::MAX - 1);
+            // More than 2³² places do not fit into memory.
+            let place = u32::try_from(add()).unwrap_or(NO_PLACE - 1);
             self.slots[slot] = Slot { key, place };
         }
         self.slots[slot].place as usize
     }
 
     #[inline]
-    fn slot(&self, key: [u32; 4]) -> usize {
+    fn slot(&self, key: &[u32; N]) -> usize {
         let mask = self.slots.len() - 1;
-        let [a, b, c, d] = key.map(u64::from);
-        let mixed = (a << 32 | b).wrapping_mul(0x9e37_79b9_7f4a_7c15)
-            ^ (c << 32 | d).wrapping_mul(0xc2b2_ae3d_27d4_eb4f);
-        let mut slot = (mixed ^ mixed >> 29).wrapping_mul(0xbf58_476d_1ce4_e5b9) as usize >> 20;
+        let mix = |mixed: u64, part: &u32| {
+            (mixed ^ u64::from(*part)).wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(29)
+        };
+        let mut slot = (key.iter().fold(0, mix) >> 16) as usize;
         loop {
             slot &= mask;
             let found = &self.slots[slot];
-            if found.place == u32::MAX || found.key == key {
+            if found.place == NO_PLACE || found.key == *key {
                 return slot;
             }
             slot += 1;
@@ -149,9 +149,10 @@ impl Places {
 
     fn grow(&mut self) {
         let size = (self.slots.len() * 2).max(LEAST_SLOTS);
-        let old = core::mem::replace(&mut self.slots, alloc::vec![EMPTY; size]);
-        for slot in old.into_iter().filter(|slot| slot.place != u32::MAX) {
-            let place = self.slot(slot.key);
+        let empty = Slot { key: [0; N], place: NO_PLACE };
+        let old = core::mem::replace(&mut self.slots, alloc::vec![empty; size]);
+        for slot in old.into_iter().filter(|slot| slot.place != NO_PLACE) {
+            let place = self.slot(&slot.key);
             self.slots[place] = slot;
         }
     }

@@ -4,9 +4,10 @@
 //! made again and compared; its dictionaries are its own, so an event can be taken out by making
 //! the one chunk anew; damaged bytes give `None` on decoding or an id out of range, never a panic.
 
+use crate::decimal::cell_unit;
 use crate::event::{Event, Property};
 use crate::wire::{self, Wire};
-use crate::{Columns, Micro, Outcome};
+use crate::{Micro, Outcome};
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::vec::Vec;
 
@@ -21,6 +22,7 @@ pub const NO_TEXT: usize = 0;
 pub struct Packed<'a> {
     base: i64,
     scale: i64,
+    greatest: i64,
     width: usize,
     data: &'a [u8],
 }
@@ -44,6 +46,7 @@ impl<'a> Packed<'a> {
             _ => 8,
         };
         wire::write_i128(base.into(), out);
+        wire::write_u128(greatest.into(), out);
         out.push(digits as u8);
         out.push(width);
         for value in values {
@@ -53,43 +56,38 @@ impl<'a> Packed<'a> {
 
     fn decode(wire: &mut Wire<'a>, count: usize) -> Option<Self> {
         let base = wire.i64()?;
+        let greatest = u64::try_from(wire.u128()?).ok()?;
         let digits = wire.byte().filter(|digits| *digits <= 6)?;
         let width = usize::from(wire.byte().filter(|width| matches!(width, 0 | 1 | 2 | 4 | 8))?);
         let (data, rest) = wire.0.split_at_checked(width.checked_mul(count)?)?;
         wire.0 = rest;
-        Some(Packed { base, scale: 10_i64.pow(digits.into()), width, data })
+        let scale = 10_i64.pow(digits.into());
+        let greatest = base.wrapping_add(greatest.cast_signed().wrapping_mul(scale));
+        Some(Packed { base, scale, greatest, width, data })
     }
 
-    /// The integer at a place below the count.
-    #[inline]
-    pub fn get(&self, place: usize) -> i64 {
-        let raw = match self.width {
-            0 => 0,
-            1 => u64::from(self.data[place]),
-            2 => u64::from(u16::from_le_bytes(self.bytes(place))),
-            4 => u64::from(u32::from_le_bytes(self.bytes(place))),
-            _ => u64::from_le_bytes(self.bytes(place)),
-        };
-        self.base.wrapping_add(raw.cast_signed().wrapping_mul(self.scale))
+    /// Whether every integer is a multiple of the place value that `digits` significant digits
+    /// leave to the greatest of them: then none of them loses anything by such a rounding.
+    pub fn is_multiple_of_cell(&self, digits: u32) -> bool {
+        let unit = cell_unit(self.greatest, digits).max(cell_unit(self.base, digits));
+        self.base % unit == 0 && (self.scale % unit == 0 || self.width == 0)
     }
 
-    /// The integer at a place, if there is one.
-    #[inline]
-    pub fn checked(&self, place: usize) -> Option<i64> {
-        (self.width == 0 || (place + 1) * self.width <= self.data.len()).then(|| self.get(place))
-    }
-
-    /// The integer as an id or a code; damaged ones become ids that nothing has.
-    #[inline]
-    pub fn id(&self, place: usize) -> usize {
-        usize::try_from(self.get(place)).unwrap_or(usize::MAX)
-    }
-
-    #[inline]
-    fn bytes<const N: usize>(&self, place: usize) -> [u8; N] {
-        let mut bytes = [0; N];
-        bytes.copy_from_slice(&self.data[place * N..place * N + N]);
-        bytes
+    /// All integers, in place of what was in `out`.
+    pub fn unpack(&self, count: usize, out: &mut Vec<i64>) {
+        out.clear();
+        let value = |raw: u64| self.base.wrapping_add(raw.cast_signed().wrapping_mul(self.scale));
+        match self.width {
+            0 => out.resize(count, self.base),
+            1 => out.extend(self.data.iter().map(|byte| value(u64::from(*byte)))),
+            2 => out.extend(
+                self.data.as_chunks().0.iter().map(|b| value(u16::from_le_bytes(*b).into())),
+            ),
+            4 => out.extend(
+                self.data.as_chunks().0.iter().map(|b| value(u32::from_le_bytes(*b).into())),
+            ),
+            _ => out.extend(self.data.as_chunks().0.iter().map(|b| value(u64::from_le_bytes(*b)))),
+        }
     }
 }
 
@@ -98,6 +96,8 @@ impl<'a> Packed<'a> {
 pub struct Shape<'a> {
     /// The ids of the names.
     pub names: Vec<usize>,
+    /// How many events.
+    pub members: usize,
     /// The values of each, for the events of this shape in order.
     pub values: Vec<Packed<'a>>,
 }
@@ -113,8 +113,44 @@ pub enum ChunkProperty {
     Bool(bool),
 }
 
-/// Skill, target and environment, by id.
-pub type Triple = [usize; 3];
+/// What events have in common but for time, parameters and properties. Texts by id.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub struct Class {
+    /// The type.
+    pub event_type: usize,
+    /// The outcome: 0 none, else one more than its place in `Outcome::ALL`.
+    pub outcome: usize,
+    /// Skill, target and environment.
+    pub triple: [usize; 3],
+    /// The zone.
+    pub zone: usize,
+    /// The failure reason.
+    pub reason: usize,
+}
+
+impl Class {
+    const FIELDS: usize = 7;
+
+    fn fields(&self) -> [usize; Self::FIELDS] {
+        let [skill, target, environment] = self.triple;
+        [self.event_type, self.outcome, skill, target, environment, self.zone, self.reason]
+    }
+
+    fn read(wire: &mut Wire<'_>) -> Option<Self> {
+        Some(Class {
+            event_type: wire.length()?,
+            outcome: wire.length()?,
+            triple: [wire.length()?, wire.length()?, wire.length()?],
+            zone: wire.length()?,
+            reason: wire.length()?,
+        })
+    }
+
+    /// The outcome itself.
+    pub fn outcome(&self) -> Option<Outcome> {
+        Outcome::ALL.get(self.outcome.wrapping_sub(1)).copied()
+    }
+}
 
 /// A decoded chunk. Texts are named by ids from 1; 0 is no text.
 #[derive(Debug)]
@@ -123,18 +159,10 @@ pub struct Chunk<'a> {
     pub count: usize,
     /// The texts, in ascending order; id 1 is the first.
     pub texts: Vec<&'a str>,
-    /// The distinct triples of skill, target and environment.
-    pub triples: Vec<Triple>,
-    /// Text id of each event's type.
-    pub types: Packed<'a>,
-    /// Outcome code of each event: 0 none, else one more than its place in `Outcome::ALL`.
-    pub outcomes: Packed<'a>,
-    /// Which triple.
-    pub triple: Packed<'a>,
-    /// Text id of the zone.
-    pub zones: Packed<'a>,
-    /// Text id of the failure reason.
-    pub reasons: Packed<'a>,
+    /// The distinct classes.
+    pub classes: Vec<Class>,
+    /// Which class each event is of.
+    pub class: Packed<'a>,
     /// Microseconds.
     pub times: Packed<'a>,
     /// Which shape.
@@ -153,32 +181,35 @@ pub fn encode(events: &[Event<'_>]) -> Vec<u8> {
     wire::write_len(texts.0.len(), &mut out);
     texts.0.keys().for_each(|text| wire::write_text(text, &mut out));
 
-    let triple = |columns: &Columns<'_>| {
-        [columns.skill, columns.target, columns.environment].map(|text| texts.id(text))
+    let class = |event: &Event<'_>| {
+        let columns = &event.columns;
+        let triple = [columns.skill, columns.target, columns.environment];
+        Class {
+            event_type: texts.id(Some(event.event_type)),
+            outcome: columns.outcome.map_or(0, |outcome| outcome as usize + 1),
+            triple: triple.map(|text| texts.id(text)),
+            zone: texts.id(columns.zone),
+            reason: texts.id(columns.reason),
+        }
     };
-    let triples = numbered(events.iter().map(|event| triple(&event.columns)));
-    wire::write_len(triples.len(), &mut out);
-    for (triple, _) in ordered(&triples) {
-        triple.iter().for_each(|id| wire::write_len(*id, &mut out));
-    }
     let names = |event: &Event<'_>| -> Vec<usize> {
         event.columns.params.iter().map(|(name, _)| texts.id(Some(name))).collect()
     };
-    let shapes = numbered(events.iter().map(names));
-
-    let mut column = |read: &dyn Fn(&Event<'_>) -> i64| {
-        let values: Vec<i64> = events.iter().map(read).collect();
-        Packed::encode(&values, &mut out);
-    };
-    let as_id = |id: usize| i64::try_from(id).unwrap_or(i64::MAX);
-    column(&|event| as_id(texts.id(Some(event.event_type))));
-    column(&|event| event.columns.outcome.map_or(0, |outcome| outcome as i64 + 1));
-    column(&|event| as_id(triples[&triple(&event.columns)]));
-    column(&|event| as_id(texts.id(event.columns.zone)));
-    column(&|event| as_id(texts.id(event.columns.reason)));
-    column(&|event| event.time.micros());
-    column(&|event| as_id(shapes[&names(event)]));
-    encode_shapes(events, &shapes, names, &mut out);
+    let class_of: Vec<Class> = events.iter().map(class).collect();
+    let shape_of: Vec<Vec<usize>> = events.iter().map(names).collect();
+    let (classes, shapes) = (numbered(class_of.iter()), numbered(shape_of.iter()));
+    wire::write_len(classes.len(), &mut out);
+    for class in classes.keys() {
+        class.fields().iter().for_each(|id| wire::write_len(*id, &mut out));
+    }
+    let as_id = |id: &usize| i64::try_from(*id).unwrap_or(i64::MAX);
+    let column: Vec<i64> = class_of.iter().map(|class| as_id(&classes[class])).collect();
+    Packed::encode(&column, &mut out);
+    let times: Vec<i64> = events.iter().map(|event| event.time.micros()).collect();
+    Packed::encode(&times, &mut out);
+    let column: Vec<i64> = shape_of.iter().map(|shape| as_id(&shapes[shape])).collect();
+    Packed::encode(&column, &mut out);
+    encode_shapes(events, &shapes, &shape_of, &mut out);
     encode_properties(events, &texts, &mut out);
     out
 }
@@ -187,11 +218,6 @@ pub fn encode(events: &[Event<'_>]) -> Vec<u8> {
 fn numbered<T: Ord>(things: impl Iterator<Item = T>) -> BTreeMap<T, usize> {
     let distinct: BTreeSet<T> = things.collect();
     distinct.into_iter().zip(0..).collect()
-}
-
-fn ordered<T>(numbered: &BTreeMap<T, usize>) -> impl Iterator<Item = (&T, &usize)> {
-    // Numbers were given in the order of the keys.
-    numbered.iter()
 }
 
 /// Every text of a chunk, with its id.
@@ -223,23 +249,23 @@ impl<'e> Texts<'e> {
 
 fn encode_shapes(
     events: &[Event<'_>],
-    shapes: &BTreeMap<Vec<usize>, usize>,
-    names_of: impl Fn(&Event<'_>) -> Vec<usize>,
+    shapes: &BTreeMap<&Vec<usize>, usize>,
+    shape_of: &[Vec<usize>],
     out: &mut Vec<u8>,
 ) {
     let mut members: Vec<Vec<&Event<'_>>> = Vec::new();
     members.resize_with(shapes.len(), Vec::new);
-    for event in events {
-        members[shapes[&names_of(event)]].push(event);
+    for (event, shape) in events.iter().zip(shape_of) {
+        members[shapes[shape]].push(event);
     }
     wire::write_len(shapes.len(), out);
-    for (names, number) in ordered(shapes) {
+    for (names, members) in shapes.keys().zip(&members) {
         wire::write_len(names.len(), out);
         names.iter().for_each(|name| wire::write_len(*name, out));
-        wire::write_len(members[*number].len(), out);
+        wire::write_len(members.len(), out);
         for place in 0..names.len() {
             let value = |event: &&Event<'_>| event.columns.params[place].1.get();
-            let values: Vec<i64> = members[*number].iter().map(value).collect();
+            let values: Vec<i64> = members.iter().map(value).collect();
             Packed::encode(&values, out);
         }
     }
@@ -271,39 +297,19 @@ impl<'a> Chunk<'a> {
         let mut wire = Wire(bytes);
         let count = wire.length().filter(|count| *count <= CHUNK_EVENTS)?;
         let texts = read_many(&mut wire, |wire| wire.text())?;
-        let triples =
-            read_many(&mut wire, |wire| Some([wire.length()?, wire.length()?, wire.length()?]))?;
-        let mut column = || Packed::decode(&mut wire, count);
-        let (types, outcomes, triple) = (column()?, column()?, column()?);
-        let (zones, reasons, times, shape) = (column()?, column()?, column()?, column()?);
+        let classes = read_many(&mut wire, Class::read)?;
+        let class = Packed::decode(&mut wire, count)?;
+        let times = Packed::decode(&mut wire, count)?;
+        let shape = Packed::decode(&mut wire, count)?;
         let shapes = read_many(&mut wire, |wire| {
             let names = read_many(wire, Wire::length)?;
             let members = wire.length()?;
             let values = names.iter().map(|_| Packed::decode(wire, members)).collect::<Option<_>>();
-            Some(Shape { names, values: values? })
+            Some(Shape { names, members, values: values? })
         })?;
         let properties =
             read_many(&mut wire, |wire| Some((wire.length()?, read_many(wire, read_property)?)))?;
-        wire.finish(Chunk {
-            count,
-            texts,
-            triples,
-            types,
-            outcomes,
-            triple,
-            zones,
-            reasons,
-            times,
-            shape,
-            shapes,
-            properties,
-        })
-    }
-
-    /// The outcome at a place.
-    #[inline]
-    pub fn outcome(&self, place: usize) -> Option<Outcome> {
-        Outcome::ALL.get(self.outcomes.id(place).wrapping_sub(1)).copied()
+        wire.finish(Chunk { count, texts, classes, class, times, shape, shapes, properties })
     }
 }
 
@@ -343,9 +349,9 @@ mod tests {
                 let mut wire = Wire(&bytes);
                 let packed = Packed::decode(&mut wire, values.len()).unwrap();
                 prop_assert!(wire.0.is_empty());
-                for (place, value) in values.iter().enumerate() {
-                    prop_assert_eq!(packed.get(place), *value);
-                }
+                let mut unpacked = Vec::new();
+                packed.unpack(values.len(), &mut unpacked);
+                prop_assert_eq!(unpacked, values);
             }
         }
 

@@ -85,9 +85,18 @@ impl fmt::Display for Micro {
 }
 
 /// The place value of the last of `digits` significant digits of `value`.
-fn cell_unit(value: i64, digits: u32) -> i64 {
+pub(crate) fn cell_unit(value: i64, digits: u32) -> i64 {
+    const POWERS: [i64; 19] = {
+        let mut powers = [1; 19];
+        let mut place = 1;
+        while place < 19 {
+            powers[place] = powers[place - 1] * 10;
+            place += 1;
+        }
+        powers
+    };
     let length = value.unsigned_abs().checked_ilog10().map_or(1, |log| log + 1);
-    10_i64.pow(length.saturating_sub(digits))
+    POWERS[length.saturating_sub(digits) as usize]
 }
 
 /// The integer `digits`, with the decimal point after `point` of them, rounded half-even; `None`
