@@ -32,6 +32,8 @@ const FEW_TEXTS: usize = 16;
 pub(crate) struct Bulk {
     symbols: Symbols,
     groups: Vec<Sums>,
+    /// The samples of all groups, side by side.
+    samples: Vec<Samples>,
     places: Places<[u32; 4]>,
     classes: Vec<Counted>,
     class_places: Places<ClassKey>,
@@ -64,15 +66,20 @@ struct Target {
     supports: bool,
 }
 
-/// Columns of the chunk at hand, unpacked.
+/// Columns of the chunk at hand, unpacked, and what is counted in it.
 #[derive(Default)]
 struct Scratch {
-    class: Vec<usize>,
     times: Vec<i64>,
     ids: Vec<i64>,
-    values: Vec<Vec<i64>>,
-    /// Params of one event: name, value, fine cell.
-    params: Vec<(Symbol, i64, i64)>,
+    values: Vec<i64>,
+    /// Class of each event, by its number in the chunk.
+    class: Vec<usize>,
+    /// Events of each shape, in the order of its columns.
+    members: Vec<Vec<usize>>,
+    /// How many events of each class, and the last of them.
+    counts: Vec<(i64, Option<Last>)>,
+    /// Where the samples of each class go, in the column at hand.
+    homes: Vec<Option<[Option<usize>; 2]>>,
 }
 
 /// The sum behind one fact.
@@ -84,7 +91,8 @@ struct Sums {
     incidents: i64,
     uncounted: [i64; Outcome::ALL.len()],
     texts: Texts,
-    params: Vec<(Symbol, Samples)>,
+    /// Name and place of each parameter's samples.
+    params: Vec<(Symbol, usize)>,
     last: Option<Last>,
 }
 
@@ -152,6 +160,10 @@ fn find_group(
 }
 
 impl Last {
+    fn at(time: i64, first: Seq, place: usize) -> Self {
+        Last { time, seq: first.0 + place as u64, event_ref: None }
+    }
+
     /// The later of two events; refs decide where times are equal.
     fn later(self, other: Last, refs: &mut dyn FnMut(Seq) -> Option<EventRef>) -> Last {
         match self.time.cmp(&other.time) {
@@ -199,25 +211,22 @@ impl Sums {
                 reason.into_iter().for_each(|reason| self.texts.add(reason, n));
             }
             Part::Property(Trait::Text(text)) => self.texts.add(text, n),
-            Part::Property(Trait::Number(value)) => {
-                let fine = fine_of(Micro::new(value).unwrap_or_default());
-                self.samples(0, NAMELESS).push(value, fine, false);
-            }
+            // Numbers go to the samples.
+            Part::Property(Trait::Number(_)) => {}
         }
     }
 
-    /// The samples of a parameter, most likely where it stood in the last event.
-    #[inline]
-    fn samples(&mut self, likely: usize, name: Symbol) -> &mut Samples {
-        let found = match self.params.get(likely) {
-            Some((other, _)) if *other == name => Some(likely),
-            _ => self.params.iter().position(|(other, _)| *other == name),
+    /// The place of a parameter's samples, which most likely is `likely` among the group's own.
+    fn home(&mut self, likely: usize, name: Symbol, samples: &mut Vec<Samples>) -> usize {
+        let place = match self.params.get(likely) {
+            Some((other, place)) if *other == name => Some(*place),
+            _ => self.params.iter().find(|(other, _)| *other == name).map(|(_, place)| *place),
         };
-        let place = found.unwrap_or_else(|| {
-            self.params.push((name, Samples::default()));
-            self.params.len() - 1
-        });
-        &mut self.params[place].1
+        place.unwrap_or_else(|| {
+            samples.push(Samples::default());
+            self.params.push((name, samples.len() - 1));
+            samples.len() - 1
+        })
     }
 
     /// Whether nothing was added: a group that was planned, but whose events never came.
@@ -235,6 +244,7 @@ impl Sums {
     fn finish(
         self,
         symbols: &Symbols,
+        samples: &mut [Samples],
         refs: &mut dyn FnMut(Seq) -> Option<EventRef>,
     ) -> Option<(FactKey, Group<Observed>)> {
         let parts = self.key.map(|symbol| symbols.text(symbol));
@@ -242,12 +252,16 @@ impl Sums {
         let text = |symbol: Symbol| String::from(symbols.text(symbol));
         let counted = |(symbol, n): (Symbol, i64)| (text(symbol), n);
         let uncounted = Outcome::ALL.into_iter().zip(self.uncounted).filter(|(_, n)| *n > 0);
+        let numbers = self
+            .params
+            .into_iter()
+            .map(|(name, place)| (text(name), core::mem::take(&mut samples[place]).finish()));
         let tally = Observed {
             successes: self.successes,
             failures: self.failures,
             incidents: self.incidents,
             uncounted: uncounted.collect(),
-            numbers: self.params.into_iter().map(|(n, s)| (text(n), s.finish())).collect(),
+            numbers: numbers.collect(),
             texts: self.texts.few.into_iter().chain(self.texts.many).map(counted).collect(),
         };
         let last = match self.last {
@@ -272,29 +286,9 @@ impl BulkFold<Observed> for Bulk {
         let local = self.local(chunk)?;
         let places = places.start..places.end.min(chunk.count);
         let mut scratch = core::mem::take(&mut self.scratch);
-        chunk.times.unpack(chunk.count, &mut scratch.times);
-        chunk.class.unpack(chunk.count, &mut scratch.ids);
-        scratch.class.clear();
-        for id in &scratch.ids {
-            scratch.class.push(*local.classes.get(usize::try_from(*id).ok()?)?);
-        }
-        let at = |scratch: &Scratch, place: usize| Last {
-            time: scratch.times[place],
-            seq: first.0 + place as u64,
-            event_ref: None,
-        };
-        for place in places.clone() {
-            let class = scratch.class[place];
-            self.classes[class].count(at(&scratch, place), refs);
-        }
-        self.fold_params(chunk, &local, &mut scratch, places.clone())?;
-        for (place, own) in chunk.properties.iter().filter(|(place, _)| places.contains(place)) {
-            let own = own.iter().map(|own| local.property(own)).collect::<Option<Vec<_>>>()?;
-            let class = scratch.class[*place];
-            self.fold_properties(class, &own, at(&scratch, *place), refs);
-        }
+        let folded = self.fold_columns(chunk, &local, &mut scratch, first, places, refs);
         self.scratch = scratch;
-        Some(())
+        folded
     }
 
     fn fold_event(
@@ -314,19 +308,15 @@ impl BulkFold<Observed> for Bulk {
         let class = self.class(key);
         let last = Last { time: event.time.micros(), seq: seq.0, event_ref: Some(event.event_ref) };
         self.classes[class].count(last, refs);
-        let success = columns.outcome == Some(Outcome::Success);
-        let mut params = core::mem::take(&mut self.scratch.params);
-        params.clear();
+        let (takers, success) = (self.classes[class].takers, self.classes[class].success);
         for (place, (name, value)) in columns.params.iter().enumerate() {
             let name = self.symbols.intern_near(6 + place, name);
-            params.push((name, value.get(), fine_of(*value)));
-        }
-        for taker in self.classes[class].takers.iter().flatten() {
-            for (place, (name, value, fine)) in params.iter().enumerate() {
-                self.groups[*taker].samples(place, *name).push(*value, *fine, success);
+            let fine = fine_of(*value);
+            for taker in takers.into_iter().flatten() {
+                let home = self.groups[taker].home(place, name, &mut self.samples);
+                self.samples[home].push(value.get(), fine, success);
             }
         }
-        self.scratch.params = params;
         let own: Vec<_> = columns.properties.iter().map(|own| self.property(own)).collect();
         self.fold_properties(class, &own, last, refs);
     }
@@ -355,9 +345,9 @@ impl BulkFold<Observed> for Bulk {
             }
             events += class.n.unsigned_abs();
         }
-        let symbols = self.symbols;
+        let (symbols, mut samples) = (self.symbols, self.samples);
         let groups = self.groups.into_iter().filter(|sums| !sums.is_empty());
-        let groups = groups.map(|sums| sums.finish(&symbols, refs));
+        let groups = groups.map(|sums| sums.finish(&symbols, &mut samples, refs));
         let mut groups: Vec<_> = groups.collect::<Option<_>>()?;
         groups.sort_by(|a, b| a.0.cmp(&b.0));
         let named = |((name, skip), n)| (String::from(symbols.text(name)), skip, n);
@@ -391,7 +381,8 @@ impl Bulk {
 
     fn local(&mut self, chunk: &Chunk<'_>) -> Option<Local> {
         let symbols = self.symbols.intern_sorted(&chunk.texts);
-        let mut local = Local { symbols, classes: Vec::new(), names: Vec::new() };
+        let (classes, success, names) = (Vec::new(), Vec::new(), Vec::new());
+        let mut local = Local { symbols, classes, success, names };
         for class in &chunk.classes {
             let [skill, target, environment] = class.triple;
             let texts = [skill, target, environment, class.zone, class.reason];
@@ -402,6 +393,7 @@ impl Bulk {
                 *part = local.plus_one(text)?;
             }
             local.classes.push(self.class(key));
+            local.success.push(class.outcome() == Some(Outcome::Success));
         }
         for shape in &chunk.shapes {
             let names = shape.names.iter().map(|name| local.symbol(*name));
@@ -410,7 +402,66 @@ impl Bulk {
         Some(local)
     }
 
-    /// Hands every parameter of the events at `places` to the groups that take it.
+    fn fold_columns(
+        &mut self,
+        chunk: &Chunk<'_>,
+        local: &Local,
+        scratch: &mut Scratch,
+        first: Seq,
+        places: Range<usize>,
+        refs: &mut dyn FnMut(Seq) -> Option<EventRef>,
+    ) -> Option<()> {
+        chunk.times.unpack(chunk.count, &mut scratch.times);
+        chunk.class.unpack(chunk.count, &mut scratch.ids);
+        scratch.class.clear();
+        for id in &scratch.ids {
+            let id = usize::try_from(*id).ok().filter(|id| *id < local.classes.len())?;
+            scratch.class.push(id);
+        }
+        self.count(local, scratch, first, places.clone(), refs);
+        self.fold_params(chunk, local, scratch, places.clone())?;
+        for (place, own) in chunk.properties.iter().filter(|(place, _)| places.contains(place)) {
+            let own = own.iter().map(|own| local.property(own)).collect::<Option<Vec<_>>>()?;
+            let class = local.classes[*scratch.class.get(*place)?];
+            self.fold_properties(class, &own, Last::at(scratch.times[*place], first, *place), refs);
+        }
+        Some(())
+    }
+
+    /// Counts the events of each class, and finds the last of them.
+    fn count(
+        &mut self,
+        local: &Local,
+        scratch: &mut Scratch,
+        first: Seq,
+        places: Range<usize>,
+        refs: &mut dyn FnMut(Seq) -> Option<EventRef>,
+    ) {
+        scratch.counts.clear();
+        scratch.counts.resize(local.classes.len(), (0, None));
+        for place in places {
+            let (n, last) = &mut scratch.counts[scratch.class[place]];
+            let time = scratch.times[place];
+            *n += 1;
+            match last {
+                Some(last) if last.time > time => {}
+                Some(before) if before.time == time => {
+                    *last = Some(before.later(Last::at(time, first, place), refs));
+                }
+                _ => *last = Some(Last::at(time, first, place)),
+            }
+        }
+        for ((n, last), class) in scratch.counts.iter().zip(&local.classes) {
+            let class = &mut self.classes[*class];
+            class.n += n;
+            class.last = match (class.last, *last) {
+                (Some(before), Some(last)) => Some(before.later(last, refs)),
+                (before, last) => before.or(last),
+            };
+        }
+    }
+
+    /// Hands every parameter of the events at `places` to the groups that take it, by columns.
     fn fold_params(
         &mut self,
         chunk: &Chunk<'_>,
@@ -422,33 +473,54 @@ impl Bulk {
             return Some(());
         }
         chunk.shape.unpack(chunk.count, &mut scratch.ids);
-        let columns: usize = chunk.shapes.iter().map(|shape| shape.values.len()).sum();
-        scratch.values.resize_with(columns.max(scratch.values.len()), Vec::new);
-        let mut shapes = Vec::with_capacity(chunk.shapes.len());
-        let mut next = 0;
-        for (shape, names) in chunk.shapes.iter().zip(&local.names) {
-            let mut columns = Vec::with_capacity(names.len());
-            for (name, column) in names.iter().zip(&shape.values) {
-                column.unpack(shape.members, &mut scratch.values[next]);
-                columns.push((*name, next, column.is_multiple_of_cell(FINE_DIGITS)));
-                next += 1;
-            }
-            shapes.push((columns, 0_usize));
+        scratch.members.resize_with(chunk.shapes.len(), Vec::new);
+        scratch.members.iter_mut().for_each(Vec::clear);
+        for (place, shape) in scratch.ids.iter().enumerate() {
+            scratch.members.get_mut(usize::try_from(*shape).ok()?)?.push(place);
         }
-        for place in 0..places.end {
-            let (columns, row) = shapes.get_mut(usize::try_from(scratch.ids[place]).ok()?)?;
-            *row += 1;
-            if place < places.start {
+        for (number, (shape, names)) in chunk.shapes.iter().zip(&local.names).enumerate() {
+            for (index, (name, column)) in names.iter().zip(&shape.values).enumerate() {
+                if scratch.members[number].len() != shape.members {
+                    return None;
+                }
+                column.unpack(shape.members, &mut scratch.values);
+                let exact = column.is_multiple_of_cell(FINE_DIGITS);
+                self.fold_column(local, scratch, number, (index, *name, exact), &places)?;
+            }
+        }
+        Some(())
+    }
+
+    /// One parameter of the events of one shape; its values are unpacked.
+    fn fold_column(
+        &mut self,
+        local: &Local,
+        scratch: &mut Scratch,
+        shape: usize,
+        (index, name, exact): (usize, Symbol, bool),
+        places: &Range<usize>,
+    ) -> Option<()> {
+        scratch.homes.clear();
+        scratch.homes.resize(local.classes.len(), None);
+        for (value, place) in scratch.values.iter().zip(&scratch.members[shape]) {
+            if !places.contains(place) {
                 continue;
             }
-            let class = &self.classes[scratch.class[place]];
-            for (index, (name, column, exact)) in columns.iter().enumerate() {
-                let value = Micro::new(*scratch.values[*column].get(*row - 1)?)?;
-                let fine = if *exact { value.get() } else { fine_of(value) };
-                for taker in class.takers.iter().flatten() {
-                    let samples = self.groups[*taker].samples(index, *name);
-                    samples.push(value.get(), fine, class.success);
+            let value = Micro::new(*value)?;
+            let fine = if exact { value.get() } else { fine_of(value) };
+            let class = scratch.class[*place];
+            let homes = match scratch.homes[class] {
+                Some(homes) => homes,
+                None => {
+                    let takers = self.classes[local.classes[class]].takers;
+                    let mut home =
+                        |taker: usize| self.groups[taker].home(index, name, &mut self.samples);
+                    *scratch.homes[class].insert(takers.map(|taker| taker.map(&mut home)))
                 }
+            };
+            let success = local.success[class];
+            for home in homes.into_iter().flatten() {
+                self.samples[home].push(value.get(), fine, success);
             }
         }
         Some(())
@@ -469,8 +541,14 @@ impl Bulk {
             let key = [target, *name, ANY];
             let kind = FactKind::ObjectProperty;
             let group = find_group(&mut self.groups, &mut self.places, kind, key);
-            self.groups[group].add(Part::Property(*property), 1);
-            self.groups[group].support(last, refs);
+            let sums = &mut self.groups[group];
+            sums.add(Part::Property(*property), 1);
+            sums.support(last, refs);
+            if let Trait::Number(value) = property {
+                let home = sums.home(0, NAMELESS, &mut self.samples);
+                let fine = fine_of(Micro::new(*value).unwrap_or_default());
+                self.samples[home].push(*value, fine, false);
+            }
         }
     }
 
@@ -520,6 +598,8 @@ fn planned(
 struct Local {
     symbols: Vec<Symbol>,
     classes: Vec<usize>,
+    /// Whether attempts of each class worked.
+    success: Vec<bool>,
     names: Vec<Vec<Symbol>>,
 }
 

@@ -8,6 +8,8 @@ use alloc::vec::Vec;
 
 /// Samples that are kept before they are counted.
 const KEPT: usize = 2048;
+/// Room that is made at first: growing from nothing copies too often.
+const FIRST: usize = 32;
 /// Added to a cell so that its number is not negative; cells are within ±10¹⁵.
 const BIAS: i64 = 1 << 51;
 
@@ -23,6 +25,9 @@ impl Samples {
     #[inline]
     pub(crate) fn push(&mut self, value: i64, fine: i64, success: bool) {
         self.sum += i128::from(value);
+        if self.kept.capacity() == 0 {
+            self.kept.reserve(FIRST);
+        }
         self.kept.push((fine + BIAS).cast_unsigned() << 1 | u64::from(success));
         if self.kept.len() == KEPT {
             self.count();

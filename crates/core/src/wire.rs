@@ -55,8 +55,16 @@ impl<'a> Wire<'a> {
     }
 
     /// Takes a length or a count.
+    #[inline]
     pub fn length(&mut self) -> Option<usize> {
-        usize::try_from(self.u128()?).ok()
+        match self.0.split_first() {
+            // Most are small: one byte.
+            Some((byte, rest)) if byte & 0x80 == 0 => {
+                self.0 = rest;
+                Some(usize::from(*byte))
+            }
+            _ => usize::try_from(self.u128()?).ok(),
+        }
     }
 
     /// Takes a signed integer.
