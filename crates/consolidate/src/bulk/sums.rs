@@ -1,0 +1,179 @@
+//! The sum behind one fact while a log is summed in bulk.
+
+use crate::Group;
+use crate::feed::{Part, Trait, key_length};
+use crate::samples::Samples;
+use crate::symbols::{Symbol, Symbols};
+use crate::v1::Observed;
+use alloc::collections::BTreeMap;
+use alloc::string::String;
+use alloc::vec::Vec;
+use core::cmp::Ordering;
+use ipse_core::{EventRef, FactKey, FactKind, Outcome, Seq, Support, Time};
+
+/// Looks up the name of an event, where two happened at the same time.
+pub(crate) type Names<'n> = dyn FnMut(Seq) -> Option<EventRef> + 'n;
+
+/// Distinct texts of a group that are searched one by one; beyond, a tree is kept.
+const FEW_TEXTS: usize = 16;
+
+/// The sum behind one fact.
+pub(super) struct Sums {
+    kind: FactKind,
+    key: [Symbol; 3],
+    successes: i64,
+    failures: i64,
+    incidents: i64,
+    uncounted: [i64; Outcome::ALL.len()],
+    texts: Texts,
+    /// Name and place of each parameter's samples.
+    params: Vec<(Symbol, usize)>,
+    last: Option<Last>,
+}
+
+/// The last supporting event so far; its ref is looked up only when a tie or the end asks.
+#[derive(Clone, Copy)]
+pub(super) struct Last {
+    pub(super) time: i64,
+    pub(super) seq: u64,
+    pub(super) event_ref: Option<EventRef>,
+}
+
+#[derive(Default)]
+struct Texts {
+    few: Vec<(Symbol, i64)>,
+    many: BTreeMap<Symbol, i64>,
+}
+
+impl Texts {
+    fn add(&mut self, text: Symbol, times: i64) {
+        if let Some((_, n)) = self.few.iter_mut().find(|(other, _)| *other == text) {
+            *n += times;
+        } else if self.few.len() < FEW_TEXTS {
+            self.few.push((text, times));
+        } else {
+            *self.many.entry(text).or_default() += times;
+        }
+    }
+}
+
+impl Last {
+    pub(super) fn at(time: i64, first: Seq, place: usize) -> Self {
+        Last { time, seq: first.0 + place as u64, event_ref: None }
+    }
+
+    /// The later of two events; refs decide where times are equal.
+    pub(super) fn later(self, other: Last, refs: &mut Names<'_>) -> Last {
+        match self.time.cmp(&other.time) {
+            Ordering::Less => other,
+            Ordering::Greater => self,
+            Ordering::Equal => {
+                let mut named = |last: Last| Last {
+                    event_ref: last.event_ref.or_else(|| refs(Seq(last.seq))),
+                    ..last
+                };
+                let (ours, theirs) = (named(self), named(other));
+                if ours.event_ref < theirs.event_ref { theirs } else { ours }
+            }
+        }
+    }
+}
+
+impl Sums {
+    pub(super) fn new(kind: FactKind, key: [Symbol; 3]) -> Self {
+        Sums {
+            kind,
+            key,
+            successes: 0,
+            failures: 0,
+            incidents: 0,
+            uncounted: [0; Outcome::ALL.len()],
+            texts: Texts::default(),
+            params: Vec::new(),
+            last: None,
+        }
+    }
+
+    /// Adds `n` times the same.
+    pub(super) fn add(&mut self, part: Part<Symbol>, n: i64) {
+        match part {
+            Part::Ended(Outcome::Success, _) => self.successes += n,
+            Part::Ended(Outcome::Failed, reason) => {
+                self.failures += n;
+                reason.into_iter().for_each(|reason| self.texts.add(reason, n));
+            }
+            Part::Ended(outcome, _) => self.uncounted[outcome as usize] += n,
+            Part::Failure => self.failures += n,
+            Part::Incident(reason) => {
+                self.incidents += n;
+                reason.into_iter().for_each(|reason| self.texts.add(reason, n));
+            }
+            Part::Property(Trait::Text(text)) => self.texts.add(text, n),
+            // Numbers go to the samples.
+            Part::Property(Trait::Number(_)) => {}
+        }
+    }
+
+    /// The place of a parameter's samples, which most likely is `likely` among the group's own.
+    pub(super) fn home(
+        &mut self,
+        likely: usize,
+        name: Symbol,
+        samples: &mut Vec<Samples>,
+    ) -> usize {
+        let place = match self.params.get(likely) {
+            Some((other, place)) if *other == name => Some(*place),
+            _ => self.params.iter().find(|(other, _)| *other == name).map(|(_, place)| *place),
+        };
+        place.unwrap_or_else(|| {
+            samples.push(Samples::default());
+            self.params.push((name, samples.len() - 1));
+            samples.len() - 1
+        })
+    }
+
+    /// Whether nothing was added: a group that was planned, but whose events never came.
+    pub(super) fn is_empty(&self) -> bool {
+        let counts = self.successes + self.failures + self.incidents;
+        counts + self.uncounted.iter().sum::<i64>() == 0
+            && self.params.is_empty()
+            && self.texts.few.is_empty()
+    }
+
+    pub(super) fn support(&mut self, last: Last, refs: &mut Names<'_>) {
+        self.last = Some(self.last.map_or(last, |before| before.later(last, refs)));
+    }
+
+    pub(super) fn finish(
+        self,
+        symbols: &Symbols,
+        samples: &mut [Samples],
+        refs: &mut Names<'_>,
+    ) -> Option<(FactKey, Group<Observed>)> {
+        let parts = self.key.map(|symbol| symbols.text(symbol));
+        let key = FactKey::new(self.kind, &parts[..key_length(self.kind)]);
+        let text = |symbol: Symbol| String::from(symbols.text(symbol));
+        let counted = |(symbol, n): (Symbol, i64)| (text(symbol), n);
+        let uncounted = Outcome::ALL.into_iter().zip(self.uncounted).filter(|(_, n)| *n > 0);
+        let numbers = self
+            .params
+            .into_iter()
+            .map(|(name, place)| (text(name), core::mem::take(&mut samples[place]).finish()));
+        let tally = Observed {
+            successes: self.successes,
+            failures: self.failures,
+            incidents: self.incidents,
+            uncounted: uncounted.collect(),
+            numbers: numbers.collect(),
+            texts: self.texts.few.into_iter().chain(self.texts.many).map(counted).collect(),
+        };
+        let last = match self.last {
+            None => None,
+            Some(last) => Some(Support {
+                time: Time::from_micros(last.time)?,
+                event_ref: last.event_ref.or_else(|| refs(Seq(last.seq)))?,
+            }),
+        };
+        Some((key, Group { tally, last }))
+    }
+}
