@@ -1,7 +1,7 @@
 //! What a rule set is: a version, what an event contributes, and how a sum becomes a value.
 //!
-//! **Invariants:** a rule set sees events, keys and sums; no identity, position or clock is among
-//! the arguments, so none can be in a fact.
+//! **Invariants:** a rule set sees events, keys and sums; no identity and no clock is among the
+//! arguments. A position is, where a log is summed in bulk: only to look up an event's name.
 
 use crate::{Group, Tally};
 use alloc::boxed::Box;

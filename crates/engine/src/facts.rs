@@ -6,6 +6,7 @@
 use crate::Error;
 use ipse_core::json::{Object, Value};
 use ipse_core::{Fact, FactKind, Micro, json_parse};
+use std::sync::Arc;
 
 /// Nesting of a fact's value: the value, `params`, a parameter, its recommendation.
 const VALUE_DEPTH: usize = 8;
@@ -57,17 +58,24 @@ impl Filter {
     }
 
     /// The facts that match, by confidence descending, then kind, then key.
-    pub fn choose(&self, facts: Vec<Fact>) -> Result<Vec<Consulted>, Error> {
-        let mut chosen = facts
-            .into_iter()
-            .filter(|fact| self.matches(fact))
-            .map(Consulted::new)
-            .collect::<Result<Vec<_>, _>>()?;
+    pub fn choose(&self, facts: Vec<Fact>) -> Result<Vec<Arc<Consulted>>, Error> {
+        let facts = facts.into_iter().filter(|fact| self.matches(fact));
+        let facts: Vec<Arc<Consulted>> =
+            facts.map(|fact| Consulted::new(fact).map(Arc::new)).collect::<Result<_, _>>()?;
+        Ok(self.among(facts.iter()))
+    }
+
+    /// The same among facts that were read before.
+    pub fn among<'f>(
+        &self,
+        facts: impl Iterator<Item = &'f Arc<Consulted>>,
+    ) -> Vec<Arc<Consulted>> {
+        let mut chosen: Vec<_> = facts.filter(|fact| self.matches(&fact.fact)).cloned().collect();
         chosen.sort_by(|a, b| {
             b.confidence.cmp(&a.confidence).then_with(|| a.fact.key.cmp(&b.fact.key))
         });
         chosen.truncate(self.limit.unwrap_or(usize::MAX));
-        Ok(chosen)
+        chosen
     }
 }
 
@@ -95,7 +103,7 @@ pub struct Consulted {
 }
 
 impl Consulted {
-    fn new(fact: Fact) -> Result<Self, Error> {
+    pub(crate) fn new(fact: Fact) -> Result<Self, Error> {
         let damaged = || Error::Damaged(format!("fact `{}`", fact.key.text()));
         let (confidence, n) = {
             let value = parse_value(&fact.value).ok_or_else(damaged)?;

@@ -7,10 +7,11 @@ use crate::facts::Consulted;
 use ipse_core::decimal::SCALE;
 use ipse_core::json::{Object, Value, escaped};
 use ipse_core::{FactId, FactKind, Identity, Micro};
+use std::sync::Arc;
 
 /// The grounding text of some facts.
-pub fn grounding(identity: &Identity, rule_version: &str, facts: &[Consulted]) -> String {
-    let mut facts: Vec<&Consulted> = facts.iter().collect();
+pub fn grounding(identity: &Identity, rule_version: &str, facts: &[Arc<Consulted>]) -> String {
+    let mut facts: Vec<&Arc<Consulted>> = facts.iter().collect();
     facts.sort_by(|a, b| a.fact.key.cmp(&b.fact.key));
     let mut text = format!("known facts for this agent (rule set {rule_version}):\n");
     for fact in facts {

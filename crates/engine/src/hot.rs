@@ -9,7 +9,7 @@
 use crate::Error;
 use ipse_consolidate::{Group, RuleSet, Tally};
 use ipse_core::wire::Wire;
-use ipse_core::{FactId, FactKey, Identity, Seq};
+use ipse_core::{Fact, FactId, FactKey, Identity, Seq};
 use ipse_store::sqlite::{Pass, View};
 use std::collections::BTreeMap;
 
@@ -75,19 +75,21 @@ impl<T: Tally> Hot<T> {
         }
     }
 
-    /// Puts the facts of all sums that new events touched; counts those that changed.
+    /// Puts the facts of all sums that new events touched; hands back those that changed.
     pub(crate) fn publish<R: RuleSet<Tally = T>>(
         &mut self,
         rules: &R,
         identity: &Identity,
         pass: &Pass<'_>,
-    ) -> Result<u64, Error> {
-        let mut changed = 0;
+    ) -> Result<Vec<Fact>, Error> {
+        let mut changed = Vec::new();
         for (key, sum) in self.sums.iter_mut().filter(|(_, sum)| sum.touched) {
             let id = FactId::new(identity, key);
             complete(sum, &id, pass.view())?;
-            if let Some(fact) = sum.group.publish(rules, key)? {
-                changed += u64::from(pass.put_fact(&id, &fact)?);
+            if let Some(fact) = sum.group.publish(rules, key)?
+                && pass.put_fact(&id, &fact)?
+            {
+                changed.push(fact);
             }
             sum.touched = false;
         }

@@ -16,6 +16,7 @@ mod error;
 pub mod facts;
 pub mod grounding;
 mod hot;
+mod known;
 mod log;
 mod memory;
 mod pass;
@@ -24,6 +25,7 @@ mod scan;
 
 pub use error::Error;
 pub use hot::SAVE_EVERY;
+pub use known::Known;
 pub use log::{Acknowledged, Host, Log, Then};
 pub use memory::{Memory, Policy};
 pub use pass::{MAX_SKIPPED_TYPES, PassCommitted, PassReport, Skipped, Trigger};

@@ -5,15 +5,16 @@
 //!   new or once it has been quiet, and never more often: under load passes coalesce.
 //! - The keeper thread only ever starts passes; when it dies, appending goes on.
 
-use crate::Error;
 use crate::log::{Acknowledged, Host, Log, Then};
 use crate::pass::{PassCommitted, PassReport, Trigger};
+use crate::{Error, Known};
 use ipse_consolidate::V1;
 use ipse_core::{Admitted, Identity};
 use ipse_door::{Origin, Refusal, admit};
 use ipse_store::Appended;
-use std::path::Path;
-use std::sync::{Arc, Condvar, Mutex, MutexGuard};
+use ipse_store::sqlite::Reader;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, RwLock};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
@@ -43,6 +44,10 @@ struct Shared {
     state: Mutex<State>,
     changed: Condvar,
     policy: Policy,
+    /// What is known; swapped after each pass, never changed.
+    known: RwLock<Arc<Known>>,
+    path: PathBuf,
+    identity: Identity,
 }
 
 struct State {
@@ -72,9 +77,18 @@ impl Memory {
             pass_error: None,
             closing: false,
         };
-        let shared = Arc::new(Shared { state: Mutex::new(state), changed: Condvar::new(), policy });
+        let known = RwLock::new(Arc::new(read_known(path, &identity)?));
+        let (state, changed, path) = (Mutex::new(state), Condvar::new(), path.to_owned());
+        let shared = Arc::new(Shared { state, changed, policy, known, path, identity });
         let keeper = Arc::new(Keeper::start(shared.clone()));
         Ok(Memory { shared, _keeper: keeper })
+    }
+
+    /// What is known, as of the last pass of this handle. Reading takes no part in writing: the
+    /// table that is handed out never changes.
+    pub fn known(&self) -> Arc<Known> {
+        // A poisoned lock still holds the last table that was put there whole.
+        self.shared.known.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// Calls `subscriber` after every pass that this handle commits. It is called while the log is
@@ -113,7 +127,8 @@ impl Memory {
 
     /// One pass now; `None` if there is nothing new.
     pub fn consolidate(&self) -> Result<Option<PassReport>, Error> {
-        self.shared.lock()?.consolidate(Trigger::Manual)
+        let mut state = self.shared.lock()?;
+        self.shared.consolidate(&mut state, Trigger::Manual)
     }
 }
 
@@ -126,6 +141,7 @@ impl Shared {
         let due = state.pending + events.len() as u64 >= self.policy.every;
         let then = if due { Then::Consolidate(Trigger::Threshold) } else { Then::Nothing };
         let done = state.log.append(events, then)?;
+        self.learn(state, done.pass.as_ref());
         let new = done.appended.iter().filter(|event| matches!(event, Appended::New(_))).count();
         state.pending =
             if due && done.pass_error.is_none() { 0 } else { state.pending + new as u64 };
@@ -135,12 +151,46 @@ impl Shared {
     }
 }
 
-impl State {
-    fn consolidate(&mut self, trigger: Trigger) -> Result<Option<PassReport>, Error> {
-        let report = self.log.consolidate(trigger)?;
-        self.pending = 0;
+impl Shared {
+    fn consolidate(
+        &self,
+        state: &mut State,
+        trigger: Trigger,
+    ) -> Result<Option<PassReport>, Error> {
+        let report = state.log.consolidate(trigger)?;
+        state.pending = 0;
+        self.learn(state, report.as_ref());
         Ok(report)
     }
+
+    /// Swaps in what is known after a pass. The pass is durable: if its facts cannot be read, what
+    /// was known before stays, and the error waits to be taken.
+    fn learn(&self, state: &mut State, pass: Option<&PassReport>) {
+        let Some(pass) = pass else { return };
+        match self.after(pass) {
+            Ok(next) => {
+                *self.known.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(next);
+            }
+            Err(error) => state.pass_error = Some(error),
+        }
+    }
+
+    fn after(&self, pass: &PassReport) -> Result<Known, Error> {
+        let (first, last) = (pass.committed.first_seq, pass.committed.last_seq);
+        let before = self.known.read().unwrap_or_else(PoisonError::into_inner).clone();
+        // If another process made a pass in between, its facts are in the store only.
+        if before.checkpoint().next() == first && before.checkpoint().0 > 0 {
+            before.after(last, pass.changed.clone())
+        } else {
+            read_known(&self.path, &self.identity)
+        }
+    }
+}
+
+fn read_known(path: &Path, identity: &Identity) -> Result<Known, Error> {
+    let reader = Reader::open(path)?;
+    let snapshot = reader.view(identity)?;
+    Known::read(snapshot.view())
 }
 
 /// The thread that waits for quiet. Ends with the last handle.
@@ -184,7 +234,7 @@ fn watch(shared: &Shared) {
         let quiet = state.last_append.elapsed() >= shared.policy.quiet;
         if state.pending > 0 && quiet && !state.closing {
             // A pass that fails leaves the events where they are: the next append tries again.
-            if let Err(error) = state.consolidate(Trigger::Threshold) {
+            if let Err(error) = shared.consolidate(&mut state, Trigger::Threshold) {
                 state.pass_error = Some(error);
                 state.pending = 0;
             }

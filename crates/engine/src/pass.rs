@@ -8,7 +8,7 @@ use crate::scan::fold_range;
 use crate::{Error, Host};
 use ipse_consolidate::RuleSet;
 use ipse_core::json::Members;
-use ipse_core::{Admitted, HOUSE_SOURCE, Identity, Seq, hex, sha256};
+use ipse_core::{Admitted, Fact, HOUSE_SOURCE, Identity, Seq, hex, sha256};
 use ipse_door::{Origin, admit};
 use ipse_store::sqlite::{Batch, Pass};
 use ipse_store::{PassRecord, Progress};
@@ -73,6 +73,8 @@ pub struct PassReport {
     pub skipped: Skipped,
     /// Where the pass record stands in the log.
     pub record_seq: Seq,
+    /// The facts that changed, as they are now.
+    pub changed: Vec<Fact>,
 }
 
 /// Runs a pass inside a batch; `None` if there is nothing new, and then nothing is written.
@@ -92,7 +94,7 @@ pub(crate) fn run<R: RuleSet>(
     if counts.processed == 0 {
         return Ok(None);
     }
-    let rows_touched = hot.publish(rules, identity, &pass)?;
+    let changed = hot.publish(rules, identity, &pass)?;
     let tallied = hot.save(identity, head, &pass)?;
     let mut report = PassReport {
         committed: PassCommitted {
@@ -100,12 +102,13 @@ pub(crate) fn run<R: RuleSet>(
             rule_version: rules.version(),
             first_seq: checkpoint.next(),
             last_seq: head,
-            rows_touched,
+            rows_touched: changed.len() as u64,
         },
         events_processed: counts.processed,
         events_skipped: counts.skipped.values().flat_map(BTreeMap::values).sum(),
         skipped: shortened(counts.skipped),
         record_seq: head.next(),
+        changed,
     };
     let event = record_event(&pass, &report, rule_set, host)?;
     let rule_version = rules.version().to_string();

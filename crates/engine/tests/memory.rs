@@ -81,6 +81,26 @@ fn a_pass_comes_after_quiet() {
 }
 
 #[test]
+fn what_is_known_is_swapped_and_what_was_handed_out_stays() {
+    let world = World::new();
+    let (memory, _) = open(&world, 1, NEVER);
+    let nothing = memory.known();
+    memory.append_all(&[admitted(1, "s", true)]).unwrap();
+    let one = memory.known();
+    memory.append_all(&[admitted(2, "s", true), admitted(3, "t", true)]).unwrap();
+    let two = memory.known();
+    assert!(nothing.is_empty());
+    assert_eq!((one.len(), one.checkpoint()), (1, Seq(1)));
+    assert_eq!((two.len(), two.checkpoint()), (2, Seq(4)));
+    // Another process learns in between; the next pass here takes that in as well.
+    let elsewhere = [admitted(4, "u", true)];
+    world.log(V1).append(&elsewhere, Then::Consolidate(Trigger::Manual)).unwrap();
+    memory.append_all(&[admitted(5, "v", true)]).unwrap();
+    let all: Vec<_> = memory.known().iter().map(|fact| fact.fact.snapshot_line()).collect();
+    assert_eq!(all.join("\n") + "\n", world.snapshot());
+}
+
+#[test]
 fn a_refused_event_stores_nothing_and_says_why() {
     let world = World::new();
     let (memory, _) = open(&world, 1, NEVER);

@@ -24,7 +24,7 @@
 //!          "data":{"skill_id":"grasp","target_class":"cup","success":true}}"#,
 //! )??;
 //!
-//! let facts = ipse::facts(&path, &identity, &ipse::Filter::default())?;
+//! let facts = memory.known().choose(&ipse::Filter::default());
 //! assert_eq!(facts[0].fact.key.text(), "grasp + cup + *");
 //! # Ok(())
 //! # }
@@ -41,7 +41,7 @@ pub use ipse_core::{EventRef, Fact, FactId, FactKey, FactKind, Identity, Seq, Ti
 pub use ipse_door::{Refusal, Rule};
 pub use ipse_engine::facts::{Consulted, Filter};
 pub use ipse_engine::grounding::grounding;
-pub use ipse_engine::{Error, Memory, PassCommitted, PassReport, Policy, Trigger};
+pub use ipse_engine::{Error, Known, Memory, PassCommitted, PassReport, Policy, Trigger};
 pub use ipse_manifest::{Manifest, ManifestError};
 pub use ipse_store::Appended;
 
@@ -58,9 +58,9 @@ pub fn open(path: &Path, identity: Identity, policy: Policy) -> Result<Memory, E
     Memory::open(path, identity, policy, Box::new(SystemHost::new()))
 }
 
-/// The facts that match a filter, by confidence.
-pub fn facts(path: &Path, identity: &Identity, filter: &Filter) -> Result<Vec<Consulted>, Error> {
+/// What an identity knows, read from a store that somebody else may be writing.
+pub fn known(path: &Path, identity: &Identity) -> Result<Known, Error> {
     let reader = Reader::open(path)?;
-    let facts = reader.view(identity)?.view().facts()?;
-    filter.choose(facts)
+    let snapshot = reader.view(identity)?;
+    Known::read(snapshot.view())
 }

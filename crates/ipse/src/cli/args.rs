@@ -143,6 +143,14 @@ pub(crate) enum Command {
     /// every fact up to the checkpoint. Exit 1 if a single byte differs from the stored facts.
     Rebuild,
 
+    /// Measure how fast the main jobs are here
+    ///
+    /// On the store given, or with --events on one that is generated: a stream of grasps with
+    /// that many keys. A store that is given is only read: jobs that write work on a copy.
+    ///
+    /// Example: ipse bench rebuild --events 100000 --keys 2
+    Bench(BenchArgs),
+
     /// Print the reference of this command line
     #[command(hide = true)]
     Reference,
@@ -258,6 +266,45 @@ pub(crate) enum Format {
     Table,
     Json,
     Grounding,
+}
+
+#[derive(ClapArgs, Debug)]
+pub(crate) struct BenchArgs {
+    /// What to measure
+    #[arg(value_enum)]
+    pub(crate) job: BenchJob,
+    /// Generate a store of so many events
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    pub(crate) events: Option<u64>,
+    /// Keys of generated events; 2 is the paper's stream
+    #[arg(long, value_name = "K", default_value_t = 2)]
+    pub(crate) keys: u64,
+    /// How often to measure
+    #[arg(long, value_name = "R", default_value_t = 9)]
+    pub(crate) runs: usize,
+}
+
+#[derive(ValueEnum, Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum BenchJob {
+    /// All facts anew from the log
+    Rebuild,
+    /// Import of 50000 more events, in durable batches, with one pass at the end
+    Append,
+    /// One more event, durable, with its pass
+    Record,
+    /// One fact by its key, in memory
+    Lookup,
+}
+
+impl BenchJob {
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            BenchJob::Rebuild => "rebuild",
+            BenchJob::Append => "append",
+            BenchJob::Record => "record",
+            BenchJob::Lookup => "lookup",
+        }
+    }
 }
 
 #[derive(ClapArgs, Debug)]

@@ -3,7 +3,7 @@
 use super::args::{Command, Format, ManifestAction};
 use super::context::Context;
 use super::terminal::Terminal;
-use super::{Exit, demo, import, init, manifest_file, reading, record, reference, writing};
+use super::{Exit, bench, demo, import, init, manifest_file, reading, record, reference, writing};
 
 pub(crate) fn run(
     command: Command,
@@ -46,5 +46,6 @@ pub(crate) fn run(
         Command::Log(args) => reading::log(context, terminal, args.limit),
         Command::Passes(args) => reading::passes(context, terminal, args.limit),
         Command::Rebuild => reading::rebuild(context, terminal),
+        Command::Bench(args) => bench::run(context, terminal, &args),
     }
 }

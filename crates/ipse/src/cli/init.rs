@@ -55,7 +55,8 @@ pub(crate) fn identity(
     }
     let standing = Standing::of(&reader, &identity, &stored)?;
     if context.json {
-        terminal.json(&standing.json(&identity, &stored))?;
+        let same = given.map(|given| given == identity);
+        terminal.json(&standing.json(&identity, &stored, same))?;
     } else {
         standing.print(terminal, &identity, &stored)?;
     }
@@ -88,7 +89,7 @@ impl Standing {
         Ok(Standing { events: view.head()?.0 - passes, passes, unchanged })
     }
 
-    fn json(&self, identity: &Identity, stored: &str) -> String {
+    fn json(&self, identity: &Identity, stored: &str, same_as_file: Option<bool>) -> String {
         let parsed = Manifest::from_canonical(stored.as_bytes()).is_ok();
         Members::new()
             .text("identity_hash", &identity.to_string())
@@ -96,6 +97,7 @@ impl Standing {
             .raw("events", self.events)
             .raw("passes", self.passes)
             .raw("unchanged", self.unchanged)
+            .optional("same_as_file", same_as_file)
             .finish()
     }
 

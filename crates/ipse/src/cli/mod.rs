@@ -6,6 +6,7 @@
 //! - Only `init` creates a store. A command that only reads never writes.
 
 mod args;
+mod bench;
 mod commands;
 mod context;
 mod demo;
@@ -16,6 +17,7 @@ mod manifest_file;
 mod reading;
 mod record;
 mod terminal;
+mod workload;
 mod writing;
 
 use args::{Args, Command};

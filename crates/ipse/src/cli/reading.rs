@@ -15,6 +15,7 @@ use ipse_engine::rebuild as rebuild_facts;
 use ipse_store::{Progress, Stored};
 use rustix::time::{ClockId, clock_gettime};
 use std::ops::ControlFlow;
+use std::sync::Arc;
 
 pub(crate) fn facts(
     context: &Context,
@@ -76,8 +77,8 @@ fn rule_version(progress: &Progress) -> &str {
     if progress.rule_version.is_empty() { V1.version() } else { &progress.rule_version }
 }
 
-fn facts_json(identity: &Identity, progress: &Progress, facts: &[Consulted]) -> String {
-    let fact = |fact: &Consulted| {
+fn facts_json(identity: &Identity, progress: &Progress, facts: &[Arc<Consulted>]) -> String {
+    let fact = |fact: &Arc<Consulted>| {
         let value = fact.value();
         let copied = |name: &str| value.get(name).map(written).unwrap_or_default();
         Members::new()
@@ -107,14 +108,14 @@ fn written(value: &Value<'_>) -> String {
     text
 }
 
-fn facts_table(terminal: &mut Terminal<'_>, facts: &[Consulted]) -> anyhow::Result<()> {
-    let row = |fact: &Consulted| {
+fn facts_table(terminal: &mut Terminal<'_>, facts: &[Arc<Consulted>]) -> anyhow::Result<()> {
+    let row = |fact: &Arc<Consulted>| {
         vec![
             two_decimals(fact.confidence),
             fact.n_observations.to_string(),
             fact.fact.key.kind().to_string(),
-            escaped_controls(fact.fact.key.text()),
-            body(fact),
+            clean(fact.fact.key.text()),
+            clean(&body(fact)),
         ]
     };
     let rows: Vec<_> = facts.iter().map(row).collect();
@@ -122,6 +123,12 @@ fn facts_table(terminal: &mut Terminal<'_>, facts: &[Consulted]) -> anyhow::Resu
         terminal.table(&["CONF", "N", "KIND", "KEY", "SAYS"], &rows)?;
     }
     Ok(())
+}
+
+/// A text for a table: control characters escaped, and those that JSON lets pass replaced.
+fn clean(text: &str) -> String {
+    let other = |c: char| c.is_control() || ('\u{2028}'..='\u{202e}').contains(&c);
+    escaped_controls(text).replace(other, "\u{fffd}")
 }
 
 pub(crate) fn snapshot(context: &Context, terminal: &mut Terminal<'_>) -> anyhow::Result<Exit> {
@@ -285,7 +292,7 @@ pub(crate) fn rebuild(context: &Context, terminal: &mut Terminal<'_>) -> anyhow:
 }
 
 /// CPU time of this process so far.
-fn cpu_micros() -> i128 {
+pub(crate) fn cpu_micros() -> i128 {
     let time = clock_gettime(ClockId::ProcessCPUTime);
     i128::from(time.tv_sec) * 1_000_000 + i128::from(time.tv_nsec) / 1000
 }

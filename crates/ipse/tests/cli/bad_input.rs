@@ -161,8 +161,11 @@ fn stores_of_other_programs_are_left_alone() {
         }
     }
     let directory = store.directory.path().to_str().unwrap().to_string();
-    ran(super::store::binary().args(["--store", &directory, "facts"]))
-        .ended(2, &["not an ipse store"]);
+    for place in [directory.as_str(), "/dev/null"] {
+        let at = |args: &[&str]| ran(super::store::binary().args(["--store", place]).args(args));
+        at(&["facts"]).ended(2, &["not an ipse store"]);
+        at(&init).ended(2, &["not an ipse store"]);
+    }
     ran(super::store::binary().args(["--store", "postgres://x/y", "facts"]))
         .ended(2, &["PostgreSQL"]);
 }

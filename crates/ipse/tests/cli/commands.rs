@@ -333,6 +333,33 @@ fn demo_shows_it_all_on_one_screen() {
 }
 
 #[test]
+fn bench_measures_and_leaves_a_given_store_alone() {
+    let store = cup();
+    let before = std::fs::read(&store.path).unwrap();
+    for job in ["rebuild", "record", "lookup"] {
+        let ran = store.run(&["bench", job, "--runs", "2", "--json"]).fine();
+        assert_eq!(
+            ran.members(),
+            [
+                "cpu_ms",
+                "disk_bytes",
+                "events",
+                "job",
+                "peak_memory_bytes",
+                "per_second",
+                "runs",
+                "wall_ms"
+            ]
+        );
+        assert_eq!(ran.json()["events"], 16);
+    }
+    assert_eq!(std::fs::read(&store.path).unwrap(), before);
+    let generated = ["bench", "append", "--events", "5000", "--keys", "30", "--runs", "1"];
+    assert!(Store::nothing().run(&generated).fine().out.contains("a second"));
+    Store::nothing().run(&["bench", "lookup"]).ended(2, &["no store at"]);
+}
+
+#[test]
 fn help_teaches() {
     let help = ran(super::store::binary().arg("--help")).fine().out;
     assert!(help.contains("ipse demo") && help.contains("very same one"), "{help}");

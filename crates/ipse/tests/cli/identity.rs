@@ -152,7 +152,8 @@ fn a_manifest_file_can_be_compared_without_changing_anything() {
     let golden = vector("manifest/golden.toml");
     store.run(&["identity", "--manifest", golden.to_str().unwrap()]).fine();
     let other = store.write("other.toml", toml(&[]));
-    store.run(&["identity", "--manifest", &other]).ended(1, &["another identity"]);
+    let ran = store.run(&["identity", "--manifest", &other, "--json"]);
+    assert_eq!(ran.ended(1, &["another identity"]).json()["same_as_file"], false);
     store.run(&["identity"]).fine();
 }
 

@@ -146,7 +146,8 @@ fn connect(path: &Path, flags: OpenFlags) -> Result<Connection, Error> {
     if let Some(directory) = directory.filter(|parent| creates && !parent.is_dir()) {
         return Err(Error::NoDirectory(directory.to_owned()));
     }
-    if path.is_dir() {
+    // A directory, a device or a pipe is nobody's store.
+    if !is_uri && path.exists() && !path.is_file() {
         return Err(Error::Foreign(path.to_owned()));
     }
     // SQLite reads `:memory:` and `file:…` as names of its own; as paths they begin with a dot.
@@ -181,11 +182,11 @@ fn configure(connection: &Connection) -> rusqlite::Result<()> {
 
 /// Whether the file holds no database yet: missing, empty, or left by an `init` that died early.
 fn is_fresh(path: &Path, connection: &Connection) -> Result<bool, Error> {
-    let (application, _) = marks(path, connection)?;
+    let (application, version) = marks(path, connection)?;
     let objects: i64 = connection
         .query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get(0))
         .map_err(Error::while_trying("read the schema"))?;
-    Ok(application == 0 && objects == 0)
+    Ok(application == 0 && version == 0 && objects == 0)
 }
 
 /// The schema version of a store that is ours and not newer than this program.

@@ -4,7 +4,7 @@
 //! meanwhile; damaged bytes are an error that names the place, never a guess.
 
 use super::register::find_log;
-use super::{LogId, open_to_read, seq_of};
+use super::{LogId, MAX_SEQ, open_to_read, seq_of};
 use crate::{Error, Progress, Stored};
 use ipse_core::chunk::{CHUNK_EVENTS, Chunk};
 use ipse_core::{
@@ -23,6 +23,15 @@ impl Reader {
     /// Opens a store for reading only.
     pub fn open(path: &Path) -> Result<Self, Error> {
         Ok(Reader { connection: open_to_read(path)? })
+    }
+
+    /// Writes a compact copy of the whole store to a path where nothing is.
+    pub fn copy_to(&self, path: &Path) -> Result<(), Error> {
+        let name = path.to_string_lossy();
+        self.connection
+            .execute("VACUUM INTO ?1", [name.as_ref()])
+            .map(drop)
+            .map_err(Error::while_trying("copy the store"))
     }
 
     /// All registered identities with their canonical manifests, oldest first.
@@ -91,7 +100,7 @@ impl<'c> View<'c> {
 
     /// The position of the last event; 0 if there is none.
     pub fn head(&self) -> Result<Seq, Error> {
-        let (first, last) = (self.log.at(Seq(0)), self.log.at(Seq(super::MAX_SEQ)));
+        let (first, last) = (self.log.at(Seq(0)), self.log.at(Seq(MAX_SEQ)));
         let at: Option<i64> = self
             .prepare("SELECT max(at) FROM event WHERE at BETWEEN ?1 AND ?2")?
             .query_row((first, last), |row| row.get(0))
@@ -101,7 +110,7 @@ impl<'c> View<'c> {
 
     /// How many pass records there are.
     pub fn pass_count(&self) -> Result<u64, Error> {
-        let (first, last) = (self.log.at(Seq(0)), self.log.at(Seq(super::MAX_SEQ)));
+        let (first, last) = (self.log.at(Seq(0)), self.log.at(Seq(MAX_SEQ)));
         let count: i64 = self
             .prepare("SELECT count(*) FROM pass WHERE at BETWEEN ?1 AND ?2")?
             .query_row((first, last), |row| row.get(0))
@@ -185,15 +194,24 @@ impl<'c> View<'c> {
         limit: Option<u64>,
         mut each: impl FnMut(Stored) -> Result<ControlFlow<()>, E>,
     ) -> Result<(), E> {
-        let chosen = if passes_only { "pass" } else { "event" };
-        let sql = format!(
-            "SELECT e.at, e.event_ref, e.time_us, e.type, e.digest, e.payload FROM \
-             (SELECT at FROM {chosen} WHERE at BETWEEN ?1 AND ?2 ORDER BY at DESC LIMIT ?3) c \
-             JOIN event e ON e.at = c.at ORDER BY e.at"
-        );
-        let mut statement = self.prepare(&sql)?;
-        let limit = limit.map_or(-1, |limit| i64::try_from(limit).unwrap_or(i64::MAX));
-        let bounds = (self.log.at(Seq(0)), self.log.at(Seq(super::MAX_SEQ)), limit);
+        let limit = limit.map_or(MAX_SEQ, |limit| limit.min(MAX_SEQ));
+        // Positions in the log are dense, so the newest are a range; passes are few.
+        let (sql, first) = if passes_only {
+            (
+                "SELECT e.at, e.event_ref, e.time_us, e.type, e.digest, e.payload FROM \
+                 (SELECT at FROM pass WHERE at BETWEEN ?1 AND ?2 ORDER BY at DESC LIMIT ?3) c \
+                 JOIN event e ON e.at = c.at ORDER BY e.at",
+                Seq(0),
+            )
+        } else {
+            (
+                "SELECT at, event_ref, time_us, type, digest, payload FROM event \
+                 WHERE at BETWEEN ?1 AND ?2 ORDER BY at LIMIT ?3",
+                Seq((self.head()?.0 + 1).saturating_sub(limit)),
+            )
+        };
+        let mut statement = self.prepare(sql)?;
+        let bounds = (self.log.at(first), self.log.at(Seq(MAX_SEQ)), limit.cast_signed());
         let attempt = Error::while_trying("read the log");
         let mut rows = statement.query(bounds).map_err(&attempt)?;
         while let Some(row) = rows.next().map_err(&attempt)? {

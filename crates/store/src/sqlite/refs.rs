@@ -4,8 +4,8 @@
 //! of one size become one. A filter per run, held in memory, answers for nearly every new ref.
 //!
 //! **Invariants**
-//! - The runs of a log are adjacent and cover all sealed events; if they do not, they are made
-//!   again from the log, so a damaged index can cost time but never lets a duplicate in.
+//! - The runs of a log are adjacent and cover all sealed events; if one is missing, all are made
+//!   again from the log, so a lost index costs time but lets no duplicate in.
 //! - What is in memory is trusted only after a commit: a rolled-back batch makes it start over.
 
 use super::seal;

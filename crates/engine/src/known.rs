@@ -1,0 +1,153 @@
+//! What is known, in memory: an immutable table of facts that readers share.
+//!
+//! **Invariants:** a table never changes; a pass makes a new one that shares every page it did not
+//! touch. So a reader holds one checkpoint for as long as it likes, and never waits for a writer.
+
+use crate::Error;
+use crate::facts::{Consulted, Filter};
+use ipse_core::{Fact, FactKey, Seq};
+use ipse_store::sqlite::View;
+use std::sync::Arc;
+
+/// Facts of a page at most: what is copied when one of them changes.
+const PAGE: usize = 128;
+
+type Page = Arc<Vec<Arc<Consulted>>>;
+
+/// All facts at one checkpoint.
+#[derive(Clone, Debug, Default)]
+pub struct Known {
+    checkpoint: Seq,
+    rule_version: String,
+    /// Pages in the order of keys; none is empty.
+    pages: Vec<Page>,
+}
+
+impl Known {
+    /// Reads all facts of a view.
+    pub fn read(view: View<'_>) -> Result<Self, Error> {
+        let progress = view.progress()?;
+        let mut facts = view.facts()?;
+        facts.sort_by(|a, b| a.key.cmp(&b.key));
+        let facts: Vec<Arc<Consulted>> = facts
+            .into_iter()
+            .map(|fact| Consulted::new(fact).map(Arc::new))
+            .collect::<Result<_, _>>()?;
+        let pages = facts.chunks(PAGE).map(|page| Arc::new(page.to_vec())).collect();
+        Ok(Known { checkpoint: progress.checkpoint, rule_version: progress.rule_version, pages })
+    }
+
+    /// The table after a pass that put these facts.
+    pub fn after(&self, checkpoint: Seq, changed: Vec<Fact>) -> Result<Self, Error> {
+        let mut next = Known { checkpoint, ..self.clone() };
+        for fact in changed {
+            next.put(Arc::new(Consulted::new(fact)?));
+        }
+        Ok(next)
+    }
+
+    fn put(&mut self, fact: Arc<Consulted>) {
+        let place = self.page_of(&fact.fact.key);
+        let Some(page) = self.pages.get_mut(place) else {
+            self.pages.push(Arc::new(vec![fact]));
+            return;
+        };
+        let page = Arc::make_mut(page);
+        match page.binary_search_by(|other| other.fact.key.cmp(&fact.fact.key)) {
+            Ok(at) => page[at] = fact,
+            Err(at) => page.insert(at, fact),
+        }
+        if page.len() > PAGE {
+            let half = page.split_off(PAGE / 2);
+            self.pages.insert(place + 1, Arc::new(half));
+        }
+    }
+
+    /// The page that a key belongs to: the last one that does not begin after it.
+    fn page_of(&self, key: &FactKey) -> usize {
+        self.pages.partition_point(|page| page[0].fact.key <= *key).saturating_sub(1)
+    }
+
+    /// The fact under a key.
+    pub fn get(&self, key: &FactKey) -> Option<&Arc<Consulted>> {
+        let page = self.pages.get(self.page_of(key))?;
+        let at = page.binary_search_by(|other| other.fact.key.cmp(key)).ok()?;
+        page.get(at)
+    }
+
+    /// The facts that match a filter, by confidence descending, then kind, then key.
+    pub fn choose(&self, filter: &Filter) -> Vec<Arc<Consulted>> {
+        filter.among(self.iter())
+    }
+
+    /// All facts in the order of their keys.
+    pub fn iter(&self) -> impl Iterator<Item = &Arc<Consulted>> {
+        self.pages.iter().flat_map(|page| page.iter())
+    }
+
+    /// How many facts there are.
+    pub fn len(&self) -> usize {
+        self.pages.iter().map(|page| page.len()).sum()
+    }
+
+    /// Whether nothing is known.
+    pub fn is_empty(&self) -> bool {
+        self.pages.is_empty()
+    }
+
+    /// The last seq that these facts have in them.
+    pub fn checkpoint(&self) -> Seq {
+        self.checkpoint
+    }
+
+    /// The rules they follow; empty before the first pass.
+    pub fn rule_version(&self) -> &str {
+        &self.rule_version
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use ipse_core::{EventRef, FactKind, Support, Time};
+    use proptest::prelude::*;
+    use std::collections::BTreeMap;
+
+    fn fact(name: u16, n: u8) -> Fact {
+        Fact {
+            key: FactKey::new(FactKind::ZoneRisk, &[&format!("z{name}")]),
+            last: Support {
+                time: Time::from_micros(0).unwrap(),
+                event_ref: EventRef::new("s", "i"),
+            },
+            value: format!("{{\"confidence\":0.5,\"n_observations\":{n}}}"),
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn pages_hold_what_a_map_holds(
+            passes in proptest::collection::vec(
+                proptest::collection::vec((0_u16..600, any::<u8>()), 0..200), 1..6)
+        ) {
+            let mut known = Known::default();
+            let mut map = BTreeMap::new();
+            for (pass, changes) in passes.into_iter().enumerate() {
+                let before: Vec<_> = known.iter().cloned().collect();
+                let held = known.clone();
+                let facts: Vec<Fact> = changes.iter().map(|(name, n)| fact(*name, *n)).collect();
+                map.extend(facts.iter().map(|fact| (fact.key.clone(), fact.value.clone())));
+                known = known.after(Seq(pass as u64), facts).unwrap();
+                prop_assert_eq!(held.iter().cloned().collect::<Vec<_>>(), before, "immutable");
+            }
+            let ours: Vec<_> =
+                known.iter().map(|c| (c.fact.key.clone(), c.fact.value.clone())).collect();
+            prop_assert_eq!(&ours, &map.clone().into_iter().collect::<Vec<_>>());
+            for (key, value) in &map {
+                prop_assert_eq!(&known.get(key).unwrap().fact.value, value);
+            }
+            prop_assert!(known.get(&fact(601, 0).key).is_none());
+            prop_assert!(known.pages.iter().all(|page| !page.is_empty() && page.len() <= PAGE));
+        }
+    }
+}

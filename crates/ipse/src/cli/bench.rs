@@ -1,0 +1,268 @@
+//! `bench`: how fast the main jobs are here, in CPU and wall time.
+//!
+//! **Invariant:** a store that is given is only read; jobs that write work on a copy.
+
+use super::Exit;
+use super::args::{BenchArgs, BenchJob};
+use super::context::Context;
+use super::import;
+use super::reading::cpu_micros;
+use super::terminal::Terminal;
+use super::workload::Workload;
+use anyhow::{Context as _, bail};
+use ipse::Manifest;
+use ipse_consolidate::V1;
+use ipse_core::decimal::quotient;
+use ipse_core::json::Members;
+use ipse_core::{FactKey, Identity};
+use ipse_door::{Origin, admit};
+use ipse_engine::{Known, Then, Trigger, rebuild};
+use ipse_store::sqlite::{Reader, create};
+use std::io::{Read, Write};
+use std::path::{Path, PathBuf};
+use std::time::Instant;
+use tempfile::TempDir;
+
+/// Events that one run of `append` adds: enough for many durable batches.
+const APPENDED: u64 = 50_000;
+/// Lookups of one run.
+const LOOKUPS: usize = 10_000;
+
+pub(crate) fn run(
+    context: &Context,
+    terminal: &mut Terminal<'_>,
+    args: &BenchArgs,
+) -> anyhow::Result<Exit> {
+    let bench = Bench::prepare(context, terminal, args)?;
+    let runs = match args.job {
+        BenchJob::Rebuild => bench.rebuild(args.runs),
+        BenchJob::Append => bench.append(args.runs),
+        BenchJob::Record => bench.record(args.runs),
+        BenchJob::Lookup => bench.lookup(args.runs),
+    }?;
+    bench.report(context, terminal, args, &runs)?;
+    Ok(Exit::Fine)
+}
+
+/// One measured run: CPU and wall time in nanoseconds, and how many things it did.
+struct Run {
+    cpu: i128,
+    wall: i128,
+    count: u64,
+}
+
+impl Run {
+    fn of<T>(count: u64, job: impl FnOnce() -> anyhow::Result<T>) -> anyhow::Result<Run> {
+        let (cpu, wall) = (cpu_micros(), Instant::now());
+        job()?;
+        let wall = i128::try_from(wall.elapsed().as_nanos()).unwrap_or(i128::MAX);
+        Ok(Run { cpu: (cpu_micros() - cpu) * 1000, wall, count })
+    }
+}
+
+struct Bench {
+    context: Context,
+    identity: Identity,
+    keys: u64,
+    events: u64,
+    directory: TempDir,
+}
+
+impl Bench {
+    fn prepare(
+        context: &Context,
+        terminal: &mut Terminal<'_>,
+        args: &BenchArgs,
+    ) -> anyhow::Result<Self> {
+        let directory = tempfile::tempdir().context("could not make a temporary directory")?;
+        let path = directory.path().join("bench.db");
+        match args.events {
+            Some(events) => generate(&path, events, args.keys, terminal)?,
+            None => copy_store(&context.store, &path)?,
+        }
+        let context = Context::on(path);
+        let (reader, identity) = context.read()?;
+        let events = reader.view(&identity)?.view().head()?.0;
+        Ok(Bench { context, identity, keys: args.keys, events, directory })
+    }
+
+    fn rebuild(&self, runs: usize) -> anyhow::Result<Vec<Run>> {
+        let reader = Reader::open(&self.context.store)?;
+        let snapshot = reader.view(&self.identity)?;
+        let checkpoint = snapshot.view().progress()?.checkpoint;
+        let one = |_| Run::of(self.events, || Ok(rebuild(snapshot.view(), &V1, checkpoint)?));
+        (0..runs).map(one).collect()
+    }
+
+    fn append(&self, runs: usize) -> anyhow::Result<Vec<Run>> {
+        let file = self.directory.path().join("more.jsonl");
+        let mut from = self.events;
+        let mut all = Vec::with_capacity(runs);
+        for _ in 0..runs {
+            write_lines(&file, Workload::new(self.keys, from).take(APPENDED as usize))?;
+            from += APPENDED;
+            let (mut out, mut err) = (std::io::sink(), std::io::sink());
+            let mut quiet = Terminal::plain(&mut out, &mut err);
+            let import = || import::run(&self.context, &mut quiet, &file, false);
+            all.push(Run::of(APPENDED, import)?);
+        }
+        Ok(all)
+    }
+
+    fn record(&self, runs: usize) -> anyhow::Result<Vec<Run>> {
+        let mut log = self.context.write()?;
+        let mut one = |line: String| {
+            Run::of(1, || {
+                let event = admit(line.as_bytes(), Origin::Producer, || log.host().salt())?;
+                Ok(log.append(&[event], Then::Consolidate(Trigger::Threshold))?)
+            })
+        };
+        let mut lines = Workload::new(self.keys, self.events);
+        // The first one loads what a process loads once.
+        lines.by_ref().take(10).try_for_each(|line| one(line).map(drop))?;
+        lines.take(runs).map(one).collect()
+    }
+
+    fn lookup(&self, runs: usize) -> anyhow::Result<Vec<Run>> {
+        let reader = Reader::open(&self.context.store)?;
+        let known = Known::read(reader.view(&self.identity)?.view())?;
+        let keys: Vec<FactKey> = known.iter().map(|fact| fact.fact.key.clone()).collect();
+        if keys.is_empty() {
+            bail!("there are no facts to look up");
+        }
+        let mut all = Vec::with_capacity(runs * LOOKUPS);
+        for number in 0..runs * LOOKUPS {
+            let key = &keys[number * 7919 % keys.len()];
+            let begun = Instant::now();
+            let found = std::hint::black_box(known.get(std::hint::black_box(key)));
+            let wall = i128::try_from(begun.elapsed().as_nanos()).unwrap_or(i128::MAX);
+            found.context("BUG: a known fact was not found")?;
+            all.push(Run { cpu: wall, wall, count: 1 });
+        }
+        Ok(all)
+    }
+
+    fn report(
+        &self,
+        context: &Context,
+        terminal: &mut Terminal<'_>,
+        args: &BenchArgs,
+        runs: &[Run],
+    ) -> anyhow::Result<()> {
+        let cpu = Spread::of(runs.iter().map(|run| run.cpu));
+        let wall = Spread::of(runs.iter().map(|run| run.wall));
+        let (done, spent) = runs.iter().fold((0, 0), |(n, t), run| (n + run.count, t + run.wall));
+        let rate = i128::from(done) * 1_000_000_000 / spent.max(1);
+        let disk = std::fs::metadata(&self.context.store)?.len();
+        let job = args.job.name();
+        if context.json {
+            let json = Members::new()
+                .text("job", job)
+                .raw("events", self.events)
+                .raw("runs", args.runs)
+                .raw("cpu_ms", cpu.json())
+                .raw("wall_ms", wall.json())
+                .raw("per_second", rate)
+                .raw("peak_memory_bytes", peak_memory())
+                .raw("disk_bytes", disk)
+                .finish();
+            return Ok(terminal.json(&json)?);
+        }
+        writeln!(terminal.out, "{job} on {} events, {} runs", self.events, args.runs)?;
+        for (name, spread) in [("CPU ", cpu), ("wall", wall)] {
+            writeln!(terminal.out, "  {name}  {}", spread.words())?;
+        }
+        writeln!(terminal.out, "  {rate} a second; peak memory {} MB", peak_memory() / 1_000_000)?;
+        writeln!(terminal.out, "  {} MB on disk", disk / 1_000_000)?;
+        Ok(())
+    }
+}
+
+/// Nearest-rank figures of many runs, in nanoseconds.
+struct Spread {
+    median: i128,
+    p90: i128,
+    p99: i128,
+}
+
+impl Spread {
+    fn of(values: impl Iterator<Item = i128>) -> Self {
+        let mut values: Vec<i128> = values.collect();
+        values.sort_unstable();
+        let at = |percent: usize| {
+            let rank = (values.len() * percent).div_ceil(100).max(1);
+            values.get(rank - 1).copied().unwrap_or(0)
+        };
+        Spread { median: at(50), p90: at(90), p99: at(99) }
+    }
+
+    fn json(&self) -> String {
+        let figure = |nanos: i128| quotient(nanos, 1_000_000, 6);
+        Members::new()
+            .raw("median", figure(self.median))
+            .raw("p90", figure(self.p90))
+            .raw("p99", figure(self.p99))
+            .finish()
+    }
+
+    fn words(&self) -> String {
+        let figure = |nanos: i128| match nanos {
+            0..10_000 => format!("{nanos} ns"),
+            10_000..10_000_000 => format!("{} µs", nanos / 1000),
+            _ => format!("{} ms", nanos / 1_000_000),
+        };
+        let (median, p90, p99) = (figure(self.median), figure(self.p90), figure(self.p99));
+        format!("median {median}, p90 {p90}, p99 {p99}")
+    }
+}
+
+/// Makes a store with a workload in it.
+fn generate(
+    path: &Path,
+    events: u64,
+    keys: u64,
+    terminal: &mut Terminal<'_>,
+) -> anyhow::Result<()> {
+    writeln!(terminal.err, "making a store of {events} events and {keys} keys …")?;
+    let manifest = Manifest::new(|field| {
+        Some(match field {
+            "commissioned_at" => "2026-02-01T00:00:00Z".to_string(),
+            hash if hash.ends_with("_hash") => "0".repeat(64),
+            name => format!("bench {name}"),
+        })
+    })?;
+    create(path)?.register(&manifest.canonical())?;
+    let file = path.with_extension("jsonl");
+    let count = usize::try_from(events).unwrap_or(usize::MAX);
+    write_lines(&file, Workload::new(keys, 0).take(count))?;
+    let (mut out, mut err) = (std::io::sink(), std::io::sink());
+    let mut quiet = Terminal::plain(&mut out, &mut err);
+    import::run(&Context::on(path.to_owned()), &mut quiet, &file, false)?;
+    Ok(std::fs::remove_file(file)?)
+}
+
+fn write_lines(file: &Path, lines: impl Iterator<Item = String>) -> anyhow::Result<()> {
+    let mut out = std::io::BufWriter::new(std::fs::File::create(file)?);
+    for line in lines {
+        writeln!(out, "{line}")?;
+    }
+    Ok(out.flush()?)
+}
+
+/// Copies a store: a given one is only read.
+fn copy_store(from: &Path, to: &Path) -> anyhow::Result<()> {
+    // Opened first, so that a missing or foreign file is told as everywhere else.
+    let reader = Reader::open(from)?;
+    reader.copy_to(to)?;
+    Ok(())
+}
+
+/// The most memory that this process has held, as the kernel counts it; 0 if it does not tell.
+fn peak_memory() -> u64 {
+    let mut status = String::new();
+    let read = std::fs::File::open(PathBuf::from("/proc/self/status"))
+        .and_then(|mut file| file.read_to_string(&mut status));
+    let line = read.ok().and_then(|_| status.lines().find(|line| line.starts_with("VmHWM:")));
+    let kib = line.and_then(|line| line.split_whitespace().nth(1)?.parse::<u64>().ok());
+    kib.unwrap_or(0) * 1024
+}
