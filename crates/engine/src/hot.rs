@@ -9,7 +9,7 @@
 use crate::Error;
 use ipse_consolidate::{Group, RuleSet, Tally};
 use ipse_core::wire::Wire;
-use ipse_core::{Fact, FactId, FactKey, Identity, Seq};
+use ipse_core::{Fact, FactId, FactKey, Identity, Seq, sha256};
 use ipse_store::sqlite::{Pass, View};
 use std::collections::BTreeMap;
 
@@ -35,17 +35,32 @@ pub(crate) struct Hot<T> {
     folded: Seq,
     /// [`SAVE_EVERY`], or less in a test.
     save_every: u64,
+    /// The hash of the rule set that the sums follow.
+    rule_set: [u8; 32],
     sums: BTreeMap<FactKey, Sum<T>>,
+    /// The keys of sums that are to be published.
+    touched: Vec<FactKey>,
+    /// How many sums changed since they were saved.
+    unsaved: usize,
 }
 
 impl<T: Tally> Hot<T> {
-    pub(crate) fn cold(save_every: u64) -> Self {
-        Hot { saved: Seq(0), folded: Seq(0), save_every, sums: BTreeMap::new() }
+    pub(crate) fn cold<R: RuleSet<Tally = T>>(rules: &R, save_every: u64) -> Self {
+        let rule_set = sha256(&[rules.descriptor().as_bytes()]);
+        let (sums, touched, unsaved) = (BTreeMap::new(), Vec::new(), 0);
+        Hot { saved: Seq(0), folded: Seq(0), save_every, rule_set, sums, touched, unsaved }
+    }
+
+    pub(crate) fn rule_set(&self) -> [u8; 32] {
+        self.rule_set
     }
 
     /// Lets everything go.
     pub(crate) fn cool(&mut self) {
-        *self = Hot::cold(self.save_every);
+        (self.saved, self.folded) = (Seq(0), Seq(0));
+        self.sums.clear();
+        self.touched.clear();
+        self.unsaved = 0;
     }
 
     pub(crate) fn folded(&self) -> Seq {
@@ -63,15 +78,19 @@ impl<T: Tally> Hot<T> {
     /// Adds sums over more events; those of new events are to be published.
     pub(crate) fn merge(&mut self, groups: Vec<(FactKey, Group<T>)>, is_new: bool) {
         for (key, part) in groups {
-            let sum = self.sums.entry(key).or_insert_with(|| Sum {
+            let sum = self.sums.entry(key.clone()).or_insert_with(|| Sum {
                 group: Group::default(),
                 whole: false,
                 unsaved: false,
                 touched: false,
             });
             sum.group.merge(&part);
+            self.unsaved += usize::from(!sum.unsaved);
             sum.unsaved = true;
-            sum.touched |= is_new;
+            if is_new && !sum.touched {
+                sum.touched = true;
+                self.touched.push(key);
+            }
         }
     }
 
@@ -83,10 +102,11 @@ impl<T: Tally> Hot<T> {
         pass: &Pass<'_>,
     ) -> Result<Vec<Fact>, Error> {
         let mut changed = Vec::new();
-        for (key, sum) in self.sums.iter_mut().filter(|(_, sum)| sum.touched) {
-            let id = FactId::new(identity, key);
+        for key in std::mem::take(&mut self.touched) {
+            let Some(sum) = self.sums.get_mut(&key) else { continue };
+            let id = FactId::new(identity, &key);
             complete(sum, &id, pass.view())?;
-            if let Some(fact) = sum.group.publish(rules, key)?
+            if let Some(fact) = sum.group.publish(rules, &key)?
                 && pass.put_fact(&id, &fact)?
             {
                 changed.push(fact);
@@ -104,8 +124,7 @@ impl<T: Tally> Hot<T> {
         pass: &Pass<'_>,
     ) -> Result<Seq, Error> {
         self.folded = checkpoint;
-        let few = || self.sums.values().filter(|sum| sum.unsaved).count() <= MAX_UNSAVED;
-        if checkpoint.0 - self.saved.0 < self.save_every && few() {
+        if checkpoint.0 - self.saved.0 < self.save_every && self.unsaved <= MAX_UNSAVED {
             return Ok(self.saved);
         }
         let mut state = Vec::new();
@@ -118,6 +137,7 @@ impl<T: Tally> Hot<T> {
             sum.unsaved = false;
         }
         self.saved = checkpoint;
+        self.unsaved = 0;
         if self.sums.len() > MAX_HOT {
             self.sums.clear();
         }

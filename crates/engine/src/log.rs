@@ -65,14 +65,14 @@ impl<R: RuleSet> Log<R> {
         host: Box<dyn Host>,
     ) -> Result<Self, Error> {
         let writer = Writer::open(path, &identity)?;
-        let (hot, subscribers) = (Hot::cold(SAVE_EVERY), Vec::new());
+        let (hot, subscribers) = (Hot::cold(&rules, SAVE_EVERY), Vec::new());
         Ok(Log { writer, identity, rules, hot, host, subscribers, broken: false })
     }
 
     /// Saves sums more often, so that a test crosses the boundary with few events.
     #[doc(hidden)]
     pub fn save_every(&mut self, events: u64) {
-        self.hot = Hot::cold(events);
+        self.hot = Hot::cold(&self.rules, events);
     }
 
     /// Clock and randomness of this log.

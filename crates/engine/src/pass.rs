@@ -8,7 +8,7 @@ use crate::scan::fold_range;
 use crate::{Error, Host};
 use ipse_consolidate::RuleSet;
 use ipse_core::json::Members;
-use ipse_core::{Admitted, Fact, HOUSE_SOURCE, Identity, Seq, hex, sha256};
+use ipse_core::{Admitted, Fact, HOUSE_SOURCE, Identity, Seq, hex};
 use ipse_door::{Origin, admit};
 use ipse_store::sqlite::{Batch, Pass};
 use ipse_store::{PassRecord, Progress};
@@ -87,7 +87,7 @@ pub(crate) fn run<R: RuleSet>(
     trigger: Trigger,
 ) -> Result<Option<PassReport>, Error> {
     let pass = batch.pass()?;
-    let rule_set = sha256(&[rules.descriptor().as_bytes()]);
+    let rule_set = hot.rule_set();
     let checkpoint = begin(&pass, hot, rule_set)?;
     let head = pass.view().head()?;
     let counts = fold(&pass, rules, hot, checkpoint, head)?;

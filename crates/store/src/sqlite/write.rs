@@ -13,7 +13,7 @@ use super::{LogId, MAX_SEQ, View, open_to_write, seal};
 use crate::{Appended, Error, PassRecord};
 use ipse_core::chunk::CHUNK_EVENTS;
 use ipse_core::{Admitted, Fact, FactId, Identity, Seq};
-use rusqlite::{Connection, Savepoint, Transaction, TransactionBehavior};
+use rusqlite::{Connection, Params, Savepoint, Transaction, TransactionBehavior};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
@@ -171,6 +171,10 @@ impl Pass<'_> {
         put().map(drop).map_err(Error::while_trying("put a tally"))
     }
 
+    fn run(&self, sql: &str, row: impl Params) -> rusqlite::Result<()> {
+        self.savepoint.prepare_cached(sql)?.execute(row).map(drop)
+    }
+
     /// Finishes the pass: its record joins the log, its facts and checkpoint join the batch.
     pub fn commit(self, record: &PassRecord<'_>) -> Result<Seq, Error> {
         let mut head = *self.head;
@@ -186,27 +190,20 @@ impl Pass<'_> {
         let progress = &record.progress;
         let (first, last) = (record.first.0.cast_signed(), progress.checkpoint.0.cast_signed());
         let attempt = Error::while_trying("record the pass");
-        self.savepoint
-            .execute(
-                "INSERT INTO pass (at, first_seq, last_seq) VALUES (?1, ?2, ?3)",
-                (self.log.at(seq), first, last),
-            )
-            .map_err(&attempt)?;
-        self.savepoint
-            .execute(
-                "INSERT INTO progress (log, checkpoint, tallied, rule_version, rule_set_sha256) \
-                 VALUES (?1, ?2, ?3, ?4, ?5) ON CONFLICT (log) DO UPDATE SET \
-                 checkpoint = excluded.checkpoint, tallied = excluded.tallied, \
-                 rule_version = excluded.rule_version, rule_set_sha256 = excluded.rule_set_sha256",
-                (
-                    self.log.0,
-                    last,
-                    progress.tallied.0.cast_signed(),
-                    &progress.rule_version,
-                    progress.rule_set,
-                ),
-            )
-            .map_err(&attempt)?;
+        self.run(
+            "INSERT INTO pass (at, first_seq, last_seq) VALUES (?1, ?2, ?3)",
+            (self.log.at(seq), first, last),
+        )
+        .map_err(&attempt)?;
+        let tallied = progress.tallied.0.cast_signed();
+        self.run(
+            "INSERT INTO progress (log, checkpoint, tallied, rule_version, rule_set_sha256) \
+             VALUES (?1, ?2, ?3, ?4, ?5) ON CONFLICT (log) DO UPDATE SET \
+             checkpoint = excluded.checkpoint, tallied = excluded.tallied, \
+             rule_version = excluded.rule_version, rule_set_sha256 = excluded.rule_set_sha256",
+            (self.log.0, last, tallied, &progress.rule_version, progress.rule_set),
+        )
+        .map_err(&attempt)?;
         self.savepoint.commit().map_err(&attempt)?;
         self.refs.trust(known);
         *self.head = head;
