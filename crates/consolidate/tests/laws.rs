@@ -88,6 +88,22 @@ proptest! {
     }
 
     #[test]
+    fn coarse_cells_are_fine_cells_rounded_again(
+        values in vec(prop_oneof![-2_000_000_000_i64..2_000_000_000, -1500_i64..1500], 1..60)
+    ) {
+        let mut histogram = Histogram::default();
+        let mut want: BTreeMap<i64, i64> = BTreeMap::new();
+        for value in values {
+            let micro = Micro::new(value).unwrap_or_default();
+            histogram.add(&Histogram::of(micro, true));
+            *want.entry(micro.cell(4).cell(2).get()).or_default() += 1;
+        }
+        let got: Vec<(i64, i64)> =
+            histogram.coarse().into_iter().map(|(value, cell)| (value, cell.n)).collect();
+        prop_assert_eq!(got, want.into_iter().collect::<Vec<_>>());
+    }
+
+    #[test]
     fn damaged_tallies_are_refused_not_believed(bytes: Vec<u8>) {
         let _ = Observed::decode(&mut Wire(&bytes));
     }

@@ -99,6 +99,43 @@ fn a_pass_connection_cannot_reach_the_manifest_nor_the_schema() {
     assert_eq!(ground(&store.path), before);
 }
 
+/// The guards in the file are gone: what is left is the authorizer alone.
+#[test]
+fn without_the_triggers_the_authorizer_still_denies() {
+    let store = store();
+    let db = Connection::open(&store.path).unwrap();
+    let triggers: Vec<String> = db
+        .prepare("SELECT name FROM sqlite_schema WHERE type = 'trigger'")
+        .unwrap()
+        .query_map([], |row| row.get(0))
+        .unwrap()
+        .map(Result::unwrap)
+        .collect();
+    assert!(triggers.len() >= 6);
+    triggers.iter().for_each(|name| db.execute_batch(&format!("DROP TRIGGER {name}")).unwrap());
+    drop(db);
+    let before = ground(&store.path);
+    let writer = Writer::open(&store.path, &store.identity).unwrap();
+    for sql in [
+        "INSERT INTO manifest VALUES (9, 'x', 'y')",
+        "REPLACE INTO manifest VALUES (1, 'x', 'y')",
+        "UPDATE manifest SET canonical = 'y'",
+        "DELETE FROM manifest",
+        "DROP TABLE manifest",
+        "ALTER TABLE manifest RENAME TO m",
+        "ATTACH ':memory:' AS other",
+        "PRAGMA writable_schema = 1",
+        "CREATE TRIGGER t AFTER INSERT ON fact BEGIN DELETE FROM manifest; END",
+        "UPDATE event SET payload = 'x'",
+        "DELETE FROM event",
+    ] {
+        let error = writer.try_statement(sql).expect_err(sql);
+        let denied = Some(rusqlite::ErrorCode::AuthorizationForStatementDenied);
+        assert_eq!(error.sqlite_error_code(), denied, "{sql}: {error}");
+    }
+    assert_eq!(ground(&store.path), before);
+}
+
 fn fact() -> Fact {
     let note = event("1");
     Fact {
@@ -179,6 +216,23 @@ fn duplicates_and_conflicts_store_nothing() {
     assert_eq!(batch.append(&other).unwrap(), Appended::Conflict(ipse_core::Seq(2)));
     batch.commit().unwrap();
     assert_eq!(ground(&store.path), before);
+}
+
+#[test]
+fn what_a_dropped_batch_put_into_memory_is_not_believed() {
+    let store = store();
+    let mut one = Writer::open(&store.path, &store.identity).unwrap();
+    let mut batch = one.begin().unwrap();
+    assert_eq!(batch.append(&event("mine")).unwrap(), Appended::New(ipse_core::Seq(4)));
+    drop(batch);
+    // Another process takes that very position.
+    let mut two = Writer::open(&store.path, &store.identity).unwrap();
+    let mut batch = two.begin().unwrap();
+    assert_eq!(batch.append(&event("theirs")).unwrap(), Appended::New(ipse_core::Seq(4)));
+    batch.commit().unwrap();
+    let mut batch = one.begin().unwrap();
+    assert_eq!(batch.append(&event("theirs")).unwrap(), Appended::Duplicate(ipse_core::Seq(4)));
+    assert_eq!(batch.append(&event("mine")).unwrap(), Appended::New(ipse_core::Seq(5)));
 }
 
 #[test]
