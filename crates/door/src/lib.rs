@@ -97,6 +97,27 @@ pub fn admit(
     })
 }
 
+/// An event of ipse's own, from parts that need no checking: the same bytes as if `admit` had read
+/// it, without reading it.
+pub fn house_event(event_type: &str, id: &str, time: Time, data: &str, salt: Salt) -> Admitted {
+    debug_assert!(is_housekeeping(event_type), "BUG: {event_type} is not housekeeping");
+    let (id_text, salt) = (ipse_core::json::quoted(id), hex::encode(&salt));
+    let before = format!("{{\"data\":{data},\"id\":{id_text},\"salt\":\"");
+    let canonical = format!(
+        "{before}{salt}\",\"source\":\"{HOUSE_SOURCE}\",\"specversion\":\"{SPEC_VERSION}\",\
+         \"time\":\"{time}\",\"type\":\"{event_type}\"}}"
+    );
+    Admitted {
+        event_ref: EventRef::new(HOUSE_SOURCE, id),
+        event_type: event_type.to_string(),
+        time,
+        digest: Digest(sha256(&[canonical.as_bytes()])),
+        salt_at: before.len()..before.len() + SALT_DIGITS,
+        columns: Columns::default().encode(),
+        canonical,
+    }
+}
+
 /// The typed columns that belong to an event's stored canonical bytes: how a copy is checked.
 pub fn columns_of(canonical: &str) -> Option<alloc::vec::Vec<u8>> {
     let value = json_parse::parse(canonical.as_bytes(), MAX_DEPTH).ok()?;

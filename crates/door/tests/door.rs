@@ -2,7 +2,7 @@
 #![allow(missing_docs, clippy::unwrap_used)]
 
 use ipse_core::{Columns, Micro, Outcome};
-use ipse_door::{Origin, Refusal, Rule, admit, columns_of};
+use ipse_door::{Origin, Refusal, Rule, admit, columns_of, house_event};
 use proptest::prelude::*;
 use std::collections::BTreeSet;
 
@@ -93,8 +93,10 @@ fn equal_content_is_told_whatever_the_salt() {
 fn the_house_may_use_its_own_types_and_source() {
     let line = r#"{"id":"p","source":"ipse","type":"consolidation_run",
         "time":"2026-05-06T10:00:00Z","data":{}}"#;
-    assert!(admit(line.as_bytes(), Origin::House, || [0; 16]).is_ok());
+    let read = admit(line.as_bytes(), Origin::House, || [0xab; 16]).unwrap();
     assert!(producer(line).is_err());
+    let made = house_event("consolidation_run", "p", read.time, "{}", [0xab; 16]);
+    assert_eq!(made, read, "made or read, an event of the house is the same");
 }
 
 proptest! {

@@ -17,14 +17,17 @@ use std::collections::BTreeMap;
 pub const SAVE_EVERY: u64 = 4096;
 /// Sums that a restart has to make again at most, however many facts an event feeds.
 const MAX_UNSAVED: usize = 16_384;
-/// Sums kept in memory between passes at most; beyond it all leave and come back when touched.
-const MAX_HOT: usize = 65_536;
+/// Sums kept in memory between passes at most; beyond it those that were touched least recently
+/// leave, down to half, and come back from the store when they are touched again.
+pub(crate) const MAX_HOT: usize = 65_536;
 
 struct Sum<T> {
     group: Group<T>,
     whole: bool,
     unsaved: bool,
     touched: bool,
+    /// The pass that touched it last.
+    used: Seq,
 }
 
 /// The sums behind the facts of one log, as far as they are in memory.
@@ -83,6 +86,7 @@ impl<T: Tally> Hot<T> {
                 whole: false,
                 unsaved: false,
                 touched: false,
+                used: Seq(0),
             });
             sum.group.merge(&part);
             self.unsaved += usize::from(!sum.unsaved);
@@ -99,6 +103,7 @@ impl<T: Tally> Hot<T> {
         &mut self,
         rules: &R,
         identity: &Identity,
+        checkpoint: Seq,
         pass: &Pass<'_>,
     ) -> Result<Vec<Fact>, Error> {
         let mut changed = Vec::new();
@@ -112,6 +117,7 @@ impl<T: Tally> Hot<T> {
                 changed.push(fact);
             }
             sum.touched = false;
+            sum.used = checkpoint;
         }
         Ok(changed)
     }
@@ -138,10 +144,23 @@ impl<T: Tally> Hot<T> {
         }
         self.saved = checkpoint;
         self.unsaved = 0;
-        if self.sums.len() > MAX_HOT {
-            self.sums.clear();
-        }
         Ok(checkpoint)
+    }
+
+    /// Lets the least recently touched sums go, once there are too many. Only saved ones may.
+    pub(crate) fn evict(&mut self, limit: usize) {
+        if self.sums.len() <= limit {
+            return;
+        }
+        let saved = self.sums.values().filter(|sum| !sum.unsaved);
+        let mut used: Vec<Seq> = saved.map(|sum| sum.used).collect();
+        let going = (self.sums.len() - limit / 2).min(used.len());
+        if going == 0 {
+            return;
+        }
+        let (_, last_to_go, _) = used.select_nth_unstable(going - 1);
+        let last_to_go = *last_to_go;
+        self.sums.retain(|_, sum| sum.unsaved || sum.used > last_to_go);
     }
 }
 
@@ -161,4 +180,28 @@ fn complete<T: Tally>(sum: &mut Sum<T>, id: &FactId, view: View<'_>) -> Result<(
     sum.group.merge(&stored);
     sum.whole = true;
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use ipse_consolidate::V1;
+    use ipse_core::FactKind;
+
+    #[test]
+    fn the_least_recently_touched_leave_and_unsaved_ones_stay() {
+        let mut hot = Hot::cold(&V1, SAVE_EVERY);
+        for number in 0..100 {
+            let key = FactKey::new(FactKind::ZoneRisk, &[&format!("z{number}")]);
+            let (whole, unsaved) = (true, number % 10 == 0);
+            let (group, used) = (Group::default(), Seq(number));
+            hot.sums.insert(key, Sum { group, whole, unsaved, touched: false, used });
+        }
+        hot.evict(100);
+        assert_eq!(hot.sums.len(), 100, "within the limit nothing leaves");
+        hot.evict(60);
+        assert!(hot.sums.len() <= 60);
+        assert!(hot.sums.values().all(|sum| sum.unsaved || sum.used > Seq(70)));
+        assert_eq!(hot.sums.values().filter(|sum| sum.unsaved).count(), 10);
+    }
 }

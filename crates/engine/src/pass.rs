@@ -3,13 +3,13 @@
 //! **Invariant:** the range of a pass holds all positions past the old checkpoint up to the head,
 //! so that the ranges of one rule set's passes have neither gap nor overlap.
 
-use crate::hot::Hot;
+use crate::hot::{Hot, MAX_HOT};
 use crate::scan::fold_range;
 use crate::{Error, Host};
 use ipse_consolidate::RuleSet;
 use ipse_core::json::Members;
-use ipse_core::{Admitted, Fact, HOUSE_SOURCE, Identity, Seq, hex};
-use ipse_door::{Origin, admit};
+use ipse_core::{Admitted, Fact, Identity, Seq, hex};
+use ipse_door::house_event;
 use ipse_store::sqlite::{Batch, Pass};
 use ipse_store::{PassRecord, Progress};
 use std::collections::BTreeMap;
@@ -94,8 +94,9 @@ pub(crate) fn run<R: RuleSet>(
     if counts.processed == 0 {
         return Ok(None);
     }
-    let changed = hot.publish(rules, identity, &pass)?;
+    let changed = hot.publish(rules, identity, head, &pass)?;
     let tallied = hot.save(identity, head, &pass)?;
+    hot.evict(MAX_HOT);
     let mut report = PassReport {
         committed: PassCommitted {
             trigger,
@@ -199,16 +200,8 @@ fn record_event(
         .raw("rows_touched", committed.rows_touched)
         .text("trigger", committed.trigger.name())
         .finish();
-    let version = committed.rule_version;
-    let event = Members::new()
-        .text("id", &format!("pass:{version}:{first}-{last}"))
-        .text("source", HOUSE_SOURCE)
-        .text("type", "consolidation_run")
-        .text("time", &host.now().to_string())
-        .raw("data", data)
-        .finish();
-    admit(event.as_bytes(), Origin::House, || host.salt())
-        .map_err(|refusal| Error::Damaged(format!("pass record: {refusal}")))
+    let id = format!("pass:{}:{first}-{last}", committed.rule_version);
+    Ok(house_event("consolidation_run", &id, host.now(), &data, host.salt()))
 }
 
 /// Counts by type and reason, as they stand in a pass record.
