@@ -44,6 +44,20 @@ struct Parcel {
     last_line: u64,
 }
 
+impl Parcel {
+    fn is_empty(&self) -> bool {
+        self.events.is_empty() && self.refusals.is_empty()
+    }
+
+    /// Takes in the parcel that follows.
+    fn join(&mut self, next: Parcel) {
+        self.events.extend(next.events);
+        self.lines.extend(next.lines);
+        self.refusals.extend(next.refusals);
+        self.last_line = self.last_line.max(next.last_line);
+    }
+}
+
 #[derive(Default)]
 struct Report {
     appended: u64,
@@ -69,7 +83,8 @@ pub(crate) fn run(
     std::thread::scope(|scope| {
         let (sender, parcels) = sync_channel(AHEAD);
         let input = bar.bar.wrap_read(input);
-        let door = scope.spawn(move || through_the_door(input, &sender));
+        let live = file == Path::new("-");
+        let door = scope.spawn(move || through_the_door(input, live, &sender));
         let stored = store_all(&mut log, &parcels, &mut report, &bar, terminal);
         // If storing failed, the door must not wait for a place in the queue.
         drop(parcels);
@@ -100,10 +115,25 @@ fn open(file: &Path) -> anyhow::Result<(Box<dyn Read + Send>, u64)> {
 }
 
 /// Reads, checks and parcels lines until the input ends or nobody takes them any more.
-fn through_the_door(input: impl Read, parcels: &SyncSender<Parcel>) -> std::io::Result<()> {
+///
+/// From a `live` input, what is here goes on before the reader waits for more.
+fn through_the_door(
+    input: impl Read,
+    live: bool,
+    parcels: &SyncSender<Parcel>,
+) -> std::io::Result<()> {
     let mut host = SystemHost::new();
     let mut parcel = Parcel::default();
-    for (number, line) in (1..).zip(Lines::new(input)?) {
+    let mut lines = Lines::new(input)?;
+    let mut number = 0;
+    loop {
+        let waits = live && !lines.ready() && !parcel.is_empty();
+        let full = parcel.events.len() + parcel.refusals.len() >= BATCH;
+        if (waits || full) && parcels.send(std::mem::take(&mut parcel)).is_err() {
+            return Ok(());
+        }
+        let Some(line) = lines.next() else { break };
+        number += 1;
         parcel.last_line = number;
         let admitted = match line {
             Line::Whole(line) if line.trim_ascii().is_empty() => continue,
@@ -117,11 +147,6 @@ fn through_the_door(input: impl Read, parcels: &SyncSender<Parcel>) -> std::io::
                 parcel.lines.push(number);
             }
             Err(refusal) => parcel.refusals.push((number, refusal)),
-        }
-        if parcel.events.len() + parcel.refusals.len() >= BATCH
-            && parcels.send(std::mem::take(&mut parcel)).is_err()
-        {
-            return Ok(());
         }
     }
     // Whoever took the parcels may have failed; it says why itself.
@@ -145,11 +170,17 @@ fn store_all(
     terminal: &mut Terminal<'_>,
 ) -> anyhow::Result<()> {
     let mut durable = 0;
-    for parcel in parcels {
+    while let Ok(mut parcel) = parcels.recv() {
+        // What has come meanwhile becomes durable with it: one sync for all.
+        while parcel.events.len() < BATCH
+            && let Ok(next) = parcels.try_recv()
+        {
+            parcel.join(next);
+        }
         let done = log
             .append(&parcel.events, Then::Nothing)
             .with_context(|| format!("events are durable up to line {durable} only"))?;
-        durable = parcel.last_line;
+        durable = parcel.last_line.max(durable);
         bar.durable(durable);
         let had_events = !parcel.events.is_empty();
         report.add(parcel, &done.appended, terminal)?;

@@ -21,19 +21,22 @@ pub(crate) enum Line {
 
 /// Reads lines, telling gzip from plain text by its first bytes.
 pub(crate) struct Lines<'r> {
-    input: Box<dyn BufRead + 'r>,
+    input: BufReader<Box<dyn Read + 'r>>,
     ended: bool,
 }
 
 impl<'r> Lines<'r> {
     pub(crate) fn new(input: impl Read + 'r) -> io::Result<Self> {
         let mut input = BufReader::with_capacity(BUFFER, input);
-        let input: Box<dyn BufRead> = if input.fill_buf()?.starts_with(&GZIP_MAGIC) {
-            Box::new(BufReader::with_capacity(BUFFER, MultiGzDecoder::new(input)))
-        } else {
-            Box::new(input)
-        };
-        Ok(Lines { input, ended: false })
+        let gzip = input.fill_buf()?.starts_with(&GZIP_MAGIC);
+        let input: Box<dyn Read> =
+            if gzip { Box::new(MultiGzDecoder::new(input)) } else { Box::new(input) };
+        Ok(Lines { input: BufReader::with_capacity(BUFFER, input), ended: false })
+    }
+
+    /// Whether another whole line is here already, so that reading it cannot wait for anybody.
+    pub(crate) fn ready(&self) -> bool {
+        self.input.buffer().contains(&b'\n')
     }
 
     fn read_line(&mut self) -> io::Result<Option<Line>> {

@@ -152,10 +152,38 @@ fn the_list_of_refusals_is_capped_and_says_so() {
 fn each_durable_batch_is_reported() {
     let store = Store::new();
     let lines: String = (0..2500).map(|n| attempt(&n.to_string(), true)).collect();
-    let ran = store.import(lines).fine();
+    let file = store.write("log.jsonl", &lines);
+    let ran = store.run(&["import", &file]).fine();
     for line in ["durable up to line 1000", "durable up to line 2000", "durable up to line 2500"] {
         assert!(ran.err.contains(line), "{}", ran.err);
     }
+    let again = store.import(lines).fine().err;
+    assert!(again.contains("durable up to line 2500: 0 appended, 2500 duplicates"), "{again}");
+}
+
+#[test]
+fn a_pipe_that_stays_open_is_made_durable_as_it_comes() {
+    use std::io::{BufRead, Write};
+    use std::process::Stdio;
+    let store = Store::new();
+    let mut child = std::process::Command::new(env!("CARGO_BIN_EXE_ipse"))
+        .args(["--store", store.path.to_str().unwrap(), "import", "-"])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::null())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut stdin = child.stdin.take().unwrap();
+    let mut stderr = std::io::BufReader::new(child.stderr.take().unwrap());
+    for n in 1..=3 {
+        stdin.write_all(attempt(&n.to_string(), true).as_bytes()).unwrap();
+        let mut told = String::new();
+        stderr.read_line(&mut told).unwrap();
+        assert!(told.starts_with(&format!("durable up to line {n}:")), "{told}");
+    }
+    drop(stdin);
+    assert!(child.wait().unwrap().success());
+    assert_eq!(store.run(&["identity", "--json"]).fine().json()["events"], 3);
 }
 
 #[test]
