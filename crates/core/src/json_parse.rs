@@ -259,7 +259,7 @@ impl<'a> Reader<'a> {
         char::from_u32(code).ok_or(unpaired)
     }
 
-    /// Reads `uXXXX`.
+    /// Reads `u` and four digits.
     fn four_hex(&mut self) -> Result<u32, ParseError> {
         self.expect(b'u')?;
         let mut code = 0;

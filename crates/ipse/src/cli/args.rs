@@ -1,6 +1,8 @@
 //! Arguments as they are typed. The doc comments are the help texts.
 
+use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args as ClapArgs, Parser, Subcommand, ValueEnum};
+use ipse_core::{FactKind, Outcome};
 use std::path::PathBuf;
 
 /// Memory for long-running agents that learn without becoming someone else
@@ -213,18 +215,21 @@ pub(crate) struct OutcomeArgs {
     #[arg(long)]
     pub(crate) failed: bool,
     /// It ended so; only success and failed count for a rate
-    #[arg(long, value_enum)]
-    pub(crate) outcome: Option<OutcomeWord>,
+    #[arg(
+        long,
+        value_name = "WORD",
+        value_parser = words(Outcome::ALL.map(Outcome::name), Outcome::parse)
+    )]
+    pub(crate) outcome: Option<Outcome>,
 }
 
-#[derive(ValueEnum, Clone, Copy, Debug)]
-pub(crate) enum OutcomeWord {
-    Success,
-    Failed,
-    Denied,
-    Interrupted,
-    Canceled,
-    Unknown,
+/// The words of a closed vocabulary, and what they mean.
+fn words<T: Clone + Send + Sync + 'static>(
+    words: impl IntoIterator<Item = &'static str>,
+    parse: fn(&str) -> Option<T>,
+) -> impl TypedValueParser<Value = T> {
+    let unknown = "BUG: a word of the vocabulary has no meaning";
+    PossibleValuesParser::new(words).try_map(move |word| parse(&word).ok_or(unknown))
 }
 
 #[derive(ClapArgs, Debug)]
@@ -242,23 +247,14 @@ pub(crate) struct FactsArgs {
     #[arg(long)]
     pub(crate) zone: Option<String>,
     /// Only facts of this kind
-    #[arg(long, value_enum)]
-    pub(crate) kind: Option<KindWord>,
+    #[arg(long, value_parser = words(FactKind::ALL.map(FactKind::name), FactKind::parse))]
+    pub(crate) kind: Option<FactKind>,
     /// At most so many, the most confident ones
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     pub(crate) limit: Option<u64>,
     /// How to print them
     #[arg(long, value_enum, default_value_t = Format::Table)]
     pub(crate) format: Format,
-}
-
-#[derive(ValueEnum, Clone, Copy, Debug)]
-#[value(rename_all = "snake_case")]
-pub(crate) enum KindWord {
-    SkillSuccessRate,
-    InteractionPattern,
-    ZoneRisk,
-    ObjectProperty,
 }
 
 #[derive(ValueEnum, Clone, Copy, PartialEq, Eq, Debug)]

@@ -1,7 +1,7 @@
 //! Commands that only read: `facts`, `snapshot`, `log`, `passes`, `rebuild`.
 
 use super::Exit;
-use super::args::{FactsArgs, Format, KindWord};
+use super::args::{FactsArgs, Format};
 use super::context::Context;
 use super::terminal::{Terminal, counted};
 use anyhow::Context as _;
@@ -9,7 +9,7 @@ use ipse::{Consulted, Filter};
 use ipse_consolidate::{RuleSet, V1, snapshot as snapshot_bytes};
 use ipse_core::decimal::quotient;
 use ipse_core::json::{Members, Object, Value};
-use ipse_core::{FactId, FactKind, Identity, Seq, Time, json_parse};
+use ipse_core::{FactId, Identity, Seq, Time, json_parse};
 use ipse_engine::grounding::{body, escaped_controls, grounding, two_decimals};
 use ipse_engine::rebuild as rebuild_facts;
 use ipse_store::{Progress, Stored};
@@ -63,12 +63,7 @@ fn filter(args: FactsArgs) -> Filter {
         target: args.target,
         environment: args.env,
         zone: args.zone,
-        kind: args.kind.map(|kind| match kind {
-            KindWord::SkillSuccessRate => FactKind::SkillSuccessRate,
-            KindWord::InteractionPattern => FactKind::InteractionPattern,
-            KindWord::ZoneRisk => FactKind::ZoneRisk,
-            KindWord::ObjectProperty => FactKind::ObjectProperty,
-        }),
+        kind: args.kind,
         limit: args.limit.map(|limit| usize::try_from(limit).unwrap_or(usize::MAX)),
     }
 }

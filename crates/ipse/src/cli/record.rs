@@ -1,15 +1,14 @@
 //! `record`: one event from flags, through the same door as everything else.
 
 use super::Exit;
-use super::args::{OutcomeArgs, OutcomeWord, RecordArgs};
+use super::args::{OutcomeArgs, RecordArgs};
 use super::context::Context;
 use super::terminal::Terminal;
 use super::writing::{pass_json, pass_words};
 use anyhow::{Context as _, bail};
-use clap::ValueEnum;
 use ipse_core::json::Members;
 use ipse_core::json_parse::{self, Rule as JsonRule};
-use ipse_core::{Admitted, Columns, EventRef, Seq, hex};
+use ipse_core::{Admitted, Columns, EventRef, Outcome, Seq, hex};
 use ipse_door::{Origin, Refusal, Rule, admit};
 use ipse_engine::{Host, PassReport, Then, Trigger};
 use ipse_store::Appended;
@@ -121,13 +120,12 @@ fn refused(
     Ok(Exit::Found)
 }
 
-fn outcome(args: &OutcomeArgs) -> Option<String> {
-    let word = match (args.success, args.failed, args.outcome) {
-        (true, ..) => OutcomeWord::Success,
-        (_, true, _) => OutcomeWord::Failed,
-        (_, _, word) => word?,
-    };
-    word.to_possible_value().map(|value| value.get_name().to_string())
+fn outcome(args: &OutcomeArgs) -> Option<Outcome> {
+    match (args.success, args.failed) {
+        (true, _) => Some(Outcome::Success),
+        (_, true) => Some(Outcome::Failed),
+        _ => args.outcome,
+    }
 }
 
 fn event_json(args: &RecordArgs, host: &mut dyn Host) -> anyhow::Result<String> {
@@ -148,7 +146,7 @@ fn event_json(args: &RecordArgs, host: &mut dyn Host) -> anyhow::Result<String> 
         ("environment", &args.env),
         ("zone", &args.zone),
         ("failure_reason", &args.reason),
-        ("outcome", &outcome(&args.outcome)),
+        ("outcome", &outcome(&args.outcome).map(|outcome| outcome.name().to_string())),
     ];
     for (name, text) in texts {
         data = data.optional(name, text.as_deref().map(ipse_core::json::quoted));
