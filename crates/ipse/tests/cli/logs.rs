@@ -1,6 +1,6 @@
 //! Whole logs through the binary: every vector, and real logs where they are at hand.
 
-use super::store::{Store, root, vector};
+use super::store::{Store, attempt, root, vector};
 use ipse_core::{hex, sha256};
 
 #[test]
@@ -16,6 +16,31 @@ fn every_vector_gives_its_snapshot() {
         cases += 1;
     }
     assert!(cases >= 14, "the vectors are there");
+}
+
+/// Overlapping logs, imported at the same time by several processes that seal chunks in between.
+#[test]
+fn imports_at_the_same_time_lose_nothing_and_double_nothing() {
+    let event = |n: usize| {
+        attempt(&format!("e{n}"), n % 3 != 0).replace("\"grasp\"", &format!("\"skill{}\"", n % 7))
+    };
+    let part = |from: usize, to: usize| (from..to).map(event).collect::<String>();
+    let alone = Store::new();
+    alone.import(part(0, 12_000)).fine();
+    let store = Store::new();
+    let files: Vec<String> = [(0, 6000), (3000, 9000), (6000, 12_000), (0, 12_000)]
+        .iter()
+        .map(|(from, to)| store.write(&format!("{from}-{to}.jsonl"), part(*from, *to)))
+        .collect();
+    std::thread::scope(|scope| {
+        for file in &files {
+            scope.spawn(|| store.run(&["import", file]).fine());
+        }
+    });
+    let identity = store.run(&["identity", "--json"]).fine().json();
+    assert_eq!(identity["events"], 12_000);
+    assert_eq!(store.snapshot(), alone.snapshot());
+    store.run(&["rebuild"]).fine();
 }
 
 /// Logs that belong to others are read where they lie; without them, this says so.
