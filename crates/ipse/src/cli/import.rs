@@ -292,7 +292,7 @@ impl Bar {
             size => ProgressBar::new(size),
         };
         bar.set_draw_target(ProgressDrawTarget::hidden());
-        let template = "{bar:30} {binary_bytes}/{binary_total_bytes} {eta} left, {msg}";
+        let template = "{bar:20} {binary_bytes}/{binary_total_bytes} {eta} left, {msg}";
         if let Ok(style) = ProgressStyle::with_template(template) {
             bar.set_style(style);
         }
@@ -300,7 +300,7 @@ impl Bar {
     }
 
     fn durable(&self, line: u64) {
-        self.bar.set_message(format!("durable up to line {line}"));
+        self.bar.set_message(format!("line {line} durable"));
         if self.watched && self.bar.is_hidden() && self.started.elapsed() > BAR_AFTER {
             self.bar.set_draw_target(ProgressDrawTarget::stderr());
         }

@@ -72,8 +72,9 @@ pub(crate) fn json_template(now: Time) -> String {
 /// Reads a manifest from a file.
 pub(crate) fn read(path: &Path) -> anyhow::Result<Manifest> {
     let name = path.display();
-    let bytes = read_file(path, MAX_MANIFEST_BYTES)
-        .with_context(|| format!("could not read {name} as a manifest"))?;
+    let bytes = read_file(path, MAX_MANIFEST_BYTES).with_context(|| {
+        format!("could not read {name} (`ipse manifest new` prints a template)")
+    })?;
     let base = path.parent().unwrap_or(Path::new(""));
     parse(&bytes, base).with_context(|| format!("{name} is not a manifest"))
 }

@@ -23,7 +23,7 @@ mod writing;
 use args::{Args, Command};
 use clap::Parser;
 use context::Context;
-use std::io::{self, BufWriter};
+use std::io::{self, BufWriter, IsTerminal, Write};
 use std::process::ExitCode;
 use terminal::{Terminal, Unread};
 
@@ -43,7 +43,11 @@ impl Exit {
 
 pub(crate) fn main() -> ExitCode {
     let args = Args::parse();
-    let mut out = Unread::results(BufWriter::new(io::stdout().lock()));
+    // On a terminal lines appear as they are made, in step with the words between them.
+    let stdout = io::stdout().lock();
+    let stdout: Box<dyn Write> =
+        if stdout.is_terminal() { Box::new(stdout) } else { Box::new(BufWriter::new(stdout)) };
+    let mut out = Unread::results(stdout);
     let mut err = Unread::words(io::stderr());
     let unread = out.closed();
     let mut terminal = Terminal::new(&mut out, &mut err, unread);

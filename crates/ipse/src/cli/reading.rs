@@ -202,7 +202,7 @@ pub(crate) fn passes(
         Ok(ControlFlow::Continue(()))
     })?;
     if !rows.is_empty() && !context.json {
-        let header = ["SEQ", "TIME", "RULES", "RANGE", "EVENTS", "FACTS", "TRIGGER", "FED NO FACT"];
+        let header = ["SEQ", "TIME", "RANGE", "EVENTS", "FACTS", "TRIGGER", "FED NO FACT"];
         terminal.table(&header, &rows)?;
     }
     if rows.is_empty() {
@@ -239,7 +239,6 @@ fn pass_row(stored: &Stored, data: &Object<'_>) -> Vec<String> {
     vec![
         stored.seq.to_string(),
         to_seconds(stored.time),
-        figure("rule_version"),
         format!("{}..{}", figure("first_seq"), figure("last_seq")),
         figure("events_processed"),
         figure("rows_touched"),
