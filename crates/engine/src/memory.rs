@@ -78,7 +78,9 @@ impl Memory {
             closing: false,
         };
         let known = RwLock::new(Arc::new(read_known(path, &identity)?));
-        let (state, changed, path) = (Mutex::new(state), Condvar::new(), path.to_owned());
+        // A process may change its directory; the store stays where it is.
+        let path = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
+        let (state, changed) = (Mutex::new(state), Condvar::new());
         let shared = Arc::new(Shared { state, changed, policy, known, path, identity });
         let keeper = Arc::new(Keeper::start(shared.clone()));
         Ok(Memory { shared, _keeper: keeper })

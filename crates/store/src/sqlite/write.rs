@@ -49,6 +49,8 @@ impl File {
 impl Writer {
     /// Opens a store for appending and for passes, and for nothing else.
     pub fn open(path: &Path, identity: &Identity) -> Result<Self, Error> {
+        // A process may change its directory; the file stays where it is.
+        let path = &std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
         let mut connection = open_to_write(path)?;
         let log = find_log(&connection, identity)?
             .ok_or_else(|| Error::UnknownIdentity(identity.to_string()))?;
