@@ -295,6 +295,41 @@ fn every_writing_connection_syncs_at_each_commit() {
 }
 
 #[test]
+fn the_log_is_copied_back_off_the_writer_and_stays_bounded() {
+    let store = store();
+    let size = |ending: &str| {
+        let mut name = store.path.clone().into_os_string();
+        name.push(ending);
+        std::fs::metadata(name).map_or(0, |file| file.len())
+    };
+    let filler = "x".repeat(2000);
+    let mut writer = Writer::open(&store.path, &store.identity).unwrap();
+    let mut longest = 0;
+    for round in 0..60 {
+        let mut batch = writer.begin().unwrap();
+        for n in 0..500 {
+            let line = format!(
+                "{{\"id\":\"{round}-{n}\",\"type\":\"note\",\
+                 \"time\":\"2026-05-06T10:00:00Z\",\"data\":{{\"x\":\"{filler}\"}}}}"
+            );
+            batch.append(&admit(line.as_bytes(), Origin::Producer, || [7; 16]).unwrap()).unwrap();
+        }
+        batch.commit().unwrap();
+        longest = longest.max(size("-wal"));
+    }
+    // More than sixty megabytes were written; some of them are in the file while it is open.
+    let patience = std::time::Instant::now() + std::time::Duration::from_secs(60);
+    while size("") < 10_000_000 {
+        assert!(std::time::Instant::now() < patience, "nothing was copied back");
+        std::thread::sleep(std::time::Duration::from_millis(10));
+    }
+    assert!(longest < 200_000_000, "{longest}");
+    drop(writer);
+    let reader = Reader::open(&store.path).unwrap();
+    assert_eq!(reader.view(&store.identity).unwrap().view().head().unwrap().0, 30_003);
+}
+
+#[test]
 fn an_unknown_identity_is_refused() {
     let store = store();
     let stranger = Identity([9; 32]);

@@ -6,6 +6,7 @@
 //! - Every connection that writes syncs at each commit (`synchronous=FULL`).
 //! - Schema changes are steps that run whole or not at all.
 
+mod checkpoint;
 mod guard;
 mod read;
 mod refs;

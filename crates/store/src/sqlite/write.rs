@@ -6,6 +6,7 @@
 //!   facts and tallies, and becomes durable only by `commit(record)`.
 //! - Positions are dense: the next one is the head plus one, read inside the transaction.
 
+use super::checkpoint::Checkpointer;
 use super::guard::confine_to_append_and_pass;
 use super::refs::Refs;
 use super::register::find_log;
@@ -19,6 +20,7 @@ use std::path::{Path, PathBuf};
 
 /// The one writing handle of a process, on one identity's log.
 pub struct Writer {
+    checkpointer: Checkpointer,
     connection: Connection,
     log: LogId,
     refs: Refs,
@@ -57,21 +59,24 @@ impl Writer {
         let synchronous = connection
             .pragma_query_value(None, "synchronous", |row| row.get(0))
             .map_err(Error::while_trying("configure the connection"))?;
+        let checkpointer = Checkpointer::attach(&mut connection, path)?;
         confine_to_append_and_pass(&mut connection)?;
-        Ok(Writer { connection, log, refs: Refs::default(), synchronous, file: File::at(path) })
+        let (refs, file) = (Refs::default(), File::at(path));
+        Ok(Writer { checkpointer, connection, log, refs, synchronous, file })
     }
 
     /// Begins a batch; waits for another process that is writing.
     pub fn begin(&mut self) -> Result<Batch<'_>, Error> {
         self.file.check()?;
         let (log, refs, file) = (self.log, &mut self.refs, &self.file);
+        let checkpointer = &mut self.checkpointer;
         let tx = self
             .connection
             .transaction_with_behavior(TransactionBehavior::Immediate)
             .map_err(Error::while_trying("begin to write"))?;
         let head = View { connection: &tx, log }.head()?;
         refs.begin();
-        Ok(Batch { tx, log, refs, file, head })
+        Ok(Batch { tx, log, refs, file, checkpointer, head })
     }
 
     /// SQLite's `synchronous` level of this connection, as it was when the guard closed.
@@ -93,6 +98,7 @@ pub struct Batch<'w> {
     log: LogId,
     refs: &'w mut Refs,
     file: &'w File,
+    checkpointer: &'w mut Checkpointer,
     head: Seq,
 }
 
@@ -118,6 +124,7 @@ impl Batch<'_> {
     pub fn commit(self) -> Result<(), Error> {
         self.tx.commit().map_err(Error::while_trying("make the batch durable"))?;
         self.refs.committed();
+        self.checkpointer.after_commit();
         self.file.check()
     }
 }
