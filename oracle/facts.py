@@ -3,9 +3,9 @@
 
     python3 oracle/facts.py FILE.jsonl[.gz] [--forget refs.json]
 
-Guarantees: the bytes on stdout are those that `facts.md` prescribes for the events of FILE that
-pass the door (`design.md` section 3), less those whose refs are listed in refs.json; stderr holds
-one line of JSON with what became of each line of FILE. Nothing is accumulated: every fact is
+Guarantees: the bytes on stdout are those that docs/formats/fact.md prescribes for the events of
+FILE that pass the door (docs/formats/event.md), less those whose refs are listed in refs.json;
+stderr holds one line of JSON with what became of each line of FILE. Nothing is accumulated: every fact is
 computed anew from the list of its observations. No float takes part in any computation: a double
 exists only between its JSON text and its shortest decimal form. Standard library only, and
 nothing is shared with the program that it judges.
@@ -269,7 +269,7 @@ def read_log(raw):
     return events, report
 
 
-# ---- numbers (facts.md section 3) ----------------------------------------------------------
+# ---- numbers -------------------------------------------------------------------------------
 
 
 @functools.lru_cache(maxsize=None)
