@@ -95,6 +95,21 @@ impl World {
         records
     }
 
+    /// The type of every event, in the order of the log.
+    pub fn types(&self) -> Vec<String> {
+        let reader = self.reader();
+        let snapshot = reader.view(&self.identity).unwrap();
+        let mut types = Vec::new();
+        snapshot
+            .view()
+            .each_stored(false, None, |stored| {
+                types.push(stored.event_type);
+                Ok::<_, ipse_store::Error>(std::ops::ControlFlow::Continue(()))
+            })
+            .unwrap();
+        types
+    }
+
     pub fn manifest_bytes(&self) -> Vec<(String, String)> {
         self.reader().manifests().unwrap()
     }
