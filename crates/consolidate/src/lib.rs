@@ -28,7 +28,7 @@ mod symbols;
 pub mod tally;
 pub mod v1;
 
-pub use rules::{BulkFold, Contribution, Folded, LimitError, MAX_OBSERVATIONS, RuleSet, Skip};
+pub use rules::{BulkFold, Contribution, LimitError, MAX_OBSERVATIONS, RuleSet, Skip, Totals};
 pub use tally::Tally;
 pub use v1::V1;
 

@@ -63,15 +63,17 @@ pub trait BulkFold<T> {
         refs: &mut dyn FnMut(Seq) -> Option<EventRef>,
     );
 
-    /// The sums.
-    fn finish(self: Box<Self>, refs: &mut dyn FnMut(Seq) -> Option<EventRef>) -> Option<Folded<T>>;
+    /// Hands every sum to `each`, sorted by kind and key.
+    fn finish(
+        self: Box<Self>,
+        refs: &mut dyn FnMut(Seq) -> Option<EventRef>,
+        each: &mut dyn FnMut(FactKey, Group<T>),
+    ) -> Option<Totals>;
 }
 
-/// What many events sum up to.
+/// How many events were summed, and how many of them in vain.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub struct Folded<T> {
-    /// The sums by fact, sorted by kind and key.
-    pub groups: Vec<(FactKey, Group<T>)>,
+pub struct Totals {
     /// How many events, housekeeping aside.
     pub events: u64,
     /// Events that fed no fact, by type and reason.

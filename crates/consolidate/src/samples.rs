@@ -1,117 +1,216 @@
-//! Samples of one parameter on their way to a histogram.
+//! Samples of parameters on their way to histograms.
 //!
-//! Few samples are kept and sorted at the end: their vector is written in sequence, whatever the
-//! number of facts. Many are counted in a table that fits the cache.
+//! Samples are kept in blocks of one vector, whatever the number of facts: to keep one is a write
+//! behind the last of its kind. When they have become many, all are counted and leave.
+//!
+//! **Invariant:** at most [`MAX_KEPT`] samples are kept, half-empty blocks included, and those of
+//! one chunk beyond it.
 
-use crate::histogram::{Cell, Histogram};
+use crate::Tally;
+use crate::histogram::{Cell, FINE_DIGITS, Histogram, fine_of};
 use alloc::vec::Vec;
+use ipse_core::Micro;
+use ipse_core::decimal::cell_unit;
 
-/// Samples that are kept before they are counted.
-const KEPT: usize = 2048;
-/// Room that is made at first: growing from nothing copies too often.
-const FIRST: usize = 32;
-/// Added to a cell so that its number is not negative; cells are within ±10¹⁵.
+/// Room for samples before they are counted: 16 MB.
+const MAX_KEPT: usize = 1 << 21;
+/// Samples of a block, and before them the end of the block before it.
+const BLOCK: usize = 64;
+/// Added to a value so that it is not negative; usable values are within ±10¹⁵.
 const BIAS: i64 = 1 << 51;
+/// So many times more cells than samples may be counted in a table; beyond, samples are sorted.
+const SPARSE: u64 = 8;
+
+/// Which parameter of which fact.
+pub(crate) type Home = u32;
+
+/// The samples of all parameters of all facts.
+pub(crate) struct Samples {
+    blocks: Vec<u64>,
+    /// Where the next sample of each home goes; at the border of a block, into a new one.
+    next: Vec<u32>,
+    counted: Vec<Histogram>,
+    scratch: Scratch,
+}
 
 #[derive(Default)]
-pub(crate) struct Samples {
-    sum: i128,
-    /// Cell and success, in one integer that sorts by cell.
-    kept: Vec<u64>,
-    counted: Counted,
+struct Scratch {
+    samples: Vec<u64>,
+    /// For each cell its samples, and in the lower half those that were a success; all zero between
+    /// uses.
+    table: Vec<u64>,
+    /// Which cells of the table are not zero.
+    occupied: Vec<u64>,
+}
+
+impl Default for Samples {
+    fn default() -> Self {
+        // The first block is never used: nothing can come before it.
+        let blocks = alloc::vec![0; BLOCK];
+        Samples { blocks, next: Vec::new(), counted: Vec::new(), scratch: Scratch::default() }
+    }
 }
 
 impl Samples {
-    #[inline]
-    pub(crate) fn push(&mut self, value: i64, fine: i64, success: bool) {
-        self.sum += i128::from(value);
-        if self.kept.capacity() == 0 {
-            self.kept.reserve(FIRST);
+    /// A place for the samples of one more parameter.
+    pub(crate) fn home(&mut self) -> Home {
+        self.next.push(0);
+        self.counted.push(Histogram::default());
+        // More than 2³¹ parameters do not fit into memory.
+        (self.next.len() - 1) as Home
+    }
+
+    #[inline(always)]
+    pub(crate) fn push(&mut self, home: Home, value: i64, success: bool) {
+        let mut next = self.next[home as usize];
+        if (next as usize).is_multiple_of(BLOCK) {
+            next = self.begin_block(next);
         }
-        self.kept.push((fine + BIAS).cast_unsigned() << 1 | u64::from(success));
-        if self.kept.len() == KEPT {
-            self.count();
+        self.blocks[next as usize] = (value + BIAS).cast_unsigned() << 1 | u64::from(success);
+        self.next[home as usize] = next + 1;
+    }
+
+    #[inline(never)]
+    fn begin_block(&mut self, before: u32) -> u32 {
+        let begin = self.blocks.len();
+        self.blocks.resize(begin + BLOCK, 0);
+        self.blocks[begin] = u64::from(before);
+        begin as u32 + 1
+    }
+
+    /// Counts all samples if they have become many.
+    pub(crate) fn settle(&mut self) {
+        if self.blocks.len() > MAX_KEPT {
+            (0..self.next.len()).for_each(|home| self.count(home));
+            self.blocks.truncate(BLOCK);
         }
     }
 
-    fn count(&mut self) {
-        for sample in self.kept.drain(..) {
-            self.counted.add(sample);
-        }
+    /// The histogram of one parameter, whose samples leave.
+    pub(crate) fn take(&mut self, home: Home) -> Histogram {
+        self.count(home as usize);
+        core::mem::take(&mut self.counted[home as usize])
     }
 
-    pub(crate) fn finish(mut self) -> Histogram {
-        if !self.counted.slots.is_empty() {
-            self.count();
-            return Histogram::from_cells(self.sum, self.counted.finish());
+    fn count(&mut self, home: usize) {
+        let mut end = core::mem::take(&mut self.next[home]) as usize;
+        let samples = &mut self.scratch.samples;
+        samples.clear();
+        while end > 0 {
+            let begin = (end - 1) / BLOCK * BLOCK;
+            samples.extend_from_slice(&self.blocks[begin + 1..end]);
+            end = self.blocks[begin] as usize;
         }
-        self.kept.sort_unstable();
-        let mut cells: Vec<(i64, Cell)> = Vec::new();
-        for sample in self.kept {
-            let (fine, success) = parts(sample);
-            let one = Cell { n: 1, successes: success };
-            match cells.last_mut() {
-                Some((last, cell)) if *last == fine => *cell = cell.plus(one),
-                _ => cells.push((fine, one)),
+        if samples.is_empty() {
+            return;
+        }
+        let new = self.scratch.histogram();
+        let counted = &mut self.counted[home];
+        if counted.n() == 0 { *counted = new } else { counted.add(&new) }
+    }
+}
+
+fn value_of(sample: u64) -> i64 {
+    (sample >> 1).cast_signed() - BIAS
+}
+
+impl Scratch {
+    fn histogram(&mut self) -> Histogram {
+        let (mut least, mut greatest, mut sum) = (i64::MAX, i64::MIN, 0);
+        for some in self.samples.chunks(BLOCK) {
+            let mut part = 0;
+            for sample in some {
+                let value = value_of(*sample);
+                (least, greatest) = (least.min(value), greatest.max(value));
+                part += value;
+            }
+            sum += i128::from(part);
+        }
+        let range = (least, greatest);
+        // Each attempt by its own constant: dividing by a variable takes several times as long.
+        let cells = self.cells::<1_000_000>(range);
+        let cells = cells.or_else(|| self.cells::<100_000>(range));
+        let cells = cells.or_else(|| self.cells::<10_000>(range));
+        let cells = cells.or_else(|| self.cells::<1000>(range));
+        let cells = cells.or_else(|| self.cells::<100>(range));
+        let cells = cells.or_else(|| self.cells::<10>(range));
+        let cells = cells.or_else(|| self.cells::<1>(range));
+        Histogram::from_cells(sum, cells.unwrap_or_else(|| self.sorted()))
+    }
+
+    /// The cells by counting, if all values are multiples of `UNIT` and not too far apart.
+    fn cells<const UNIT: u64>(
+        &mut self,
+        (least, greatest): (i64, i64),
+    ) -> Option<Vec<(i64, Cell)>> {
+        let width = (greatest - least).unsigned_abs() / UNIT + 1;
+        if width > SPARSE * self.samples.len() as u64 || least % UNIT.cast_signed() != 0 {
+            return None;
+        }
+        if !self.fill::<UNIT>((least + BIAS).cast_unsigned(), width as usize) {
+            return None;
+        }
+        let exact = is_cell(UNIT, least) && is_cell(UNIT, greatest);
+        let mut cells = Cells { cells: Vec::with_capacity(self.samples.len().min(512)), exact };
+        for (word, bits) in self.occupied.iter_mut().take(width.div_ceil(64) as usize).enumerate() {
+            while *bits != 0 {
+                let place = word * 64 + bits.trailing_zeros() as usize;
+                *bits &= *bits - 1;
+                let count = core::mem::take(&mut self.table[place]);
+                let value = least + (place as u64 * UNIT).cast_signed();
+                cells.add(value, (count >> 32).cast_signed(), i64::from(count as u32));
             }
         }
-        Histogram::from_cells(self.sum, cells)
-    }
-}
-
-fn parts(sample: u64) -> (i64, i64) {
-    ((sample >> 1).cast_signed() - BIAS, (sample & 1).cast_signed())
-}
-
-/// Cells by open addressing, at most half full; a count of zero marks an empty slot.
-#[derive(Default)]
-struct Counted {
-    slots: Vec<(i64, Cell)>,
-    used: usize,
-}
-
-const LEAST_SLOTS: usize = 1024;
-
-impl Counted {
-    #[inline]
-    fn add(&mut self, sample: u64) {
-        if self.used * 2 >= self.slots.len() {
-            self.grow();
-        }
-        let (fine, success) = parts(sample);
-        let slot = self.slot(fine);
-        let (key, cell) = &mut self.slots[slot];
-        self.used += usize::from(cell.n == 0);
-        *key = fine;
-        *cell = cell.plus(Cell { n: 1, successes: success });
+        Some(cells.cells)
     }
 
-    #[inline]
-    fn slot(&self, fine: i64) -> usize {
-        let mask = self.slots.len() - 1;
-        let mut slot = (fine.cast_unsigned().wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32) as usize;
-        loop {
-            slot &= mask;
-            let (key, cell) = &self.slots[slot];
-            if cell.n == 0 || *key == fine {
-                return slot;
+    /// Counts the samples in the table; fails if one is no multiple of `UNIT`.
+    fn fill<const UNIT: u64>(&mut self, least: u64, width: usize) -> bool {
+        self.table.resize(width.max(self.table.len()), 0);
+        self.occupied.resize(width.div_ceil(64).max(self.occupied.len()), 0);
+        for sample in &self.samples {
+            let distance = (sample >> 1) - least;
+            let place = distance / UNIT;
+            if place * UNIT != distance {
+                self.table[..width].fill(0);
+                self.occupied[..width.div_ceil(64)].fill(0);
+                return false;
             }
-            slot += 1;
+            let place = place as usize;
+            self.table[place] += 1 << 32 | (sample & 1);
+            self.occupied[place / 64] |= 1 << (place % 64);
         }
+        true
     }
 
-    fn grow(&mut self) {
-        let size = (self.slots.len() * 2).max(LEAST_SLOTS);
-        let old = core::mem::replace(&mut self.slots, alloc::vec![(0, Cell::default()); size]);
-        for (fine, cell) in old.into_iter().filter(|(_, cell)| cell.n > 0) {
-            let slot = self.slot(fine);
-            self.slots[slot] = (fine, cell);
-        }
+    /// The cells by sorting.
+    fn sorted(&mut self) -> Vec<(i64, Cell)> {
+        self.samples.sort_unstable();
+        let mut cells = Cells { cells: Vec::new(), exact: false };
+        self.samples.iter().for_each(|s| cells.add(value_of(*s), 1, (*s & 1).cast_signed()));
+        cells.cells
     }
+}
 
-    fn finish(self) -> Vec<(i64, Cell)> {
-        let mut cells: Vec<_> = self.slots.into_iter().filter(|(_, cell)| cell.n > 0).collect();
-        cells.sort_unstable_by_key(|(fine, _)| *fine);
-        cells
+/// Whether multiples of `unit` up to `value` lose nothing by being rounded to a fine cell.
+fn is_cell(unit: u64, value: i64) -> bool {
+    unit.cast_signed() % cell_unit(value, FINE_DIGITS) == 0
+}
+
+/// Fine cells under construction, from values in ascending order.
+struct Cells {
+    cells: Vec<(i64, Cell)>,
+    exact: bool,
+}
+
+impl Cells {
+    #[inline]
+    fn add(&mut self, value: i64, n: i64, successes: i64) {
+        let fine = if self.exact { value } else { fine_of(Micro::new(value).unwrap_or_default()) };
+        let cell = Cell { n, successes };
+        match self.cells.last_mut() {
+            Some((last, sum)) if *last == fine => *sum = sum.plus(cell),
+            _ => self.cells.push((fine, cell)),
+        }
     }
 }

@@ -234,9 +234,10 @@ fn check_bulk(log: &[Admitted], size: usize) {
             }
         }
     }
-    let folded = bulk.finish(&mut refs).unwrap();
-    assert_eq!(folded.events, events);
-    assert_eq!(folded.groups, one_by_one.into_groups());
+    let mut groups = Vec::new();
+    let totals = bulk.finish(&mut refs, &mut |key, group| groups.push((key, group))).unwrap();
+    assert_eq!(totals.events, events);
+    assert_eq!(groups, one_by_one.into_groups());
 }
 
 #[test]

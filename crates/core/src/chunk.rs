@@ -1,10 +1,13 @@
 //! Column chunks: the typed columns of a run of events, side by side, for reading at memory speed.
 //!
+//! A chunk is its dictionary (texts, the distinct values of each field, the distinct lists of
+//! parameters) and columns of small numbers that point into it. Neighbouring chunks mostly have the
+//! same dictionary, byte for byte; a reader that sees this need not look at it again.
+//!
 //! **Invariants:** a chunk is a function of the events in it, byte for byte, so it can always be
-//! made again and compared; its dictionaries are its own, so an event can be taken out by making
-//! the one chunk anew; damaged bytes give `None` on decoding or an id out of range, never a panic.
+//! made again and compared; its dictionary is its own, so an event can be taken out by making
+//! the one chunk anew; damaged bytes give `None` on decoding or a code out of range, never a panic.
 
-use crate::decimal::cell_unit;
 use crate::event::{Event, Property};
 use crate::wire::{self, Wire};
 use crate::{Micro, Outcome};
@@ -13,16 +16,97 @@ use alloc::vec::Vec;
 
 /// Events in a full chunk.
 pub const CHUNK_EVENTS: usize = 4096;
+/// Events in a small chunk, such as the newest events are in until there are enough for a full one.
+pub const SMALL_EVENTS: usize = 256;
 
 /// The id of no text.
 pub const NO_TEXT: usize = 0;
+
+/// What events have besides time, parameters and properties: type, outcome, skill, target,
+/// environment, zone and reason, in this order. Texts by id; an outcome as one more than its place
+/// in `Outcome::ALL`; 0 is none.
+pub const FIELDS: usize = 7;
+
+fn fields(event: &Event<'_>, texts: &Texts<'_>) -> [usize; FIELDS] {
+    let columns = &event.columns;
+    [
+        texts.id(Some(event.event_type)),
+        columns.outcome.map_or(0, |outcome| outcome as usize + 1),
+        texts.id(columns.skill),
+        texts.id(columns.target),
+        texts.id(columns.environment),
+        texts.id(columns.zone),
+        texts.id(columns.reason),
+    ]
+}
+
+/// The outcome that a field of that value means.
+pub fn outcome_of(field: usize) -> Option<Outcome> {
+    Outcome::ALL.get(field.wrapping_sub(1)).copied()
+}
+
+/// A column of places in a short list.
+#[derive(Clone, Copy, Debug)]
+pub struct Codes<'a> {
+    width: usize,
+    data: &'a [u8],
+}
+
+impl<'a> Codes<'a> {
+    fn encode(codes: &[usize], out: &mut Vec<u8>) {
+        let width: u8 = match codes.iter().max() {
+            None | Some(0) => 0,
+            Some(1..=0xff) => 1,
+            // A chunk has fewer than 2¹⁶ events, so no list in it is longer.
+            Some(_) => 2,
+        };
+        out.push(width);
+        for code in codes {
+            out.extend_from_slice(&code.to_le_bytes()[..usize::from(width)]);
+        }
+    }
+
+    fn decode(wire: &mut Wire<'a>, count: usize) -> Option<Self> {
+        let width = usize::from(wire.byte().filter(|width| *width <= 2)?);
+        let data = wire.bytes(width.checked_mul(count)?)?;
+        Some(Codes { width, data })
+    }
+
+    /// Hands every code to `each`, with what stands at its place in `column`.
+    #[inline]
+    pub fn zip<T>(&self, column: &mut [T], mut each: impl FnMut(&mut T, u32)) {
+        match self.width {
+            0 => column.iter_mut().for_each(|item| each(item, 0)),
+            1 => {
+                let codes = column.iter_mut().zip(self.data);
+                codes.for_each(|(item, code)| each(item, (*code).into()));
+            }
+            _ => column
+                .iter_mut()
+                .zip(self.data.as_chunks().0)
+                .for_each(|(item, code)| each(item, u16::from_le_bytes(*code).into())),
+        }
+    }
+
+    /// The greatest code.
+    pub fn greatest(&self) -> usize {
+        // A fold of `max` becomes vector instructions; the iterator's own `max` does not.
+        match self.width {
+            0 => 0,
+            1 => self.data.iter().fold(0, |greatest: u8, code| greatest.max(*code)).into(),
+            _ => {
+                let codes = self.data.as_chunks().0.iter().map(|code| u16::from_le_bytes(*code));
+                codes.fold(0, u16::max).into()
+            }
+        }
+    }
+}
 
 /// Integers that differ from a base by small multiples of a power of ten.
 #[derive(Clone, Copy, Debug)]
 pub struct Packed<'a> {
     base: i64,
     scale: i64,
-    greatest: i64,
     width: usize,
     data: &'a [u8],
 }
@@ -46,7 +130,6 @@ impl<'a> Packed<'a> {
             _ => 8,
         };
         wire::write_i128(base.into(), out);
-        wire::write_u128(greatest.into(), out);
         out.push(digits as u8);
         out.push(width);
         for value in values {
@@ -56,21 +139,11 @@ impl<'a> Packed<'a> {
 
     fn decode(wire: &mut Wire<'a>, count: usize) -> Option<Self> {
         let base = wire.i64()?;
-        let greatest = u64::try_from(wire.u128()?).ok()?;
         let digits = wire.byte().filter(|digits| *digits <= 6)?;
         let width = usize::from(wire.byte().filter(|width| matches!(width, 0 | 1 | 2 | 4 | 8))?);
-        let (data, rest) = wire.0.split_at_checked(width.checked_mul(count)?)?;
-        wire.0 = rest;
+        let data = wire.bytes(width.checked_mul(count)?)?;
         let scale = 10_i64.pow(digits.into());
-        let greatest = base.wrapping_add(greatest.cast_signed().wrapping_mul(scale));
-        Some(Packed { base, scale, greatest, width, data })
-    }
-
-    /// Whether every integer is a multiple of the place value that `digits` significant digits
-    /// leave to the greatest of them: then none of them loses anything by such a rounding.
-    pub fn is_multiple_of_cell(&self, digits: u32) -> bool {
-        let unit = cell_unit(self.greatest, digits).max(cell_unit(self.base, digits));
-        self.base % unit == 0 && (self.scale % unit == 0 || self.width == 0)
+        Some(Packed { base, scale, width, data })
     }
 
     /// All integers, in place of what was in `out`.
@@ -91,14 +164,12 @@ impl<'a> Packed<'a> {
     }
 }
 
-/// Events that carry the same parameters: their names, and a column for each.
+/// The parameters of events that carry the same ones.
 #[derive(Debug)]
 pub struct Shape<'a> {
-    /// The ids of the names.
-    pub names: Vec<usize>,
     /// How many events.
     pub members: usize,
-    /// The values of each, for the events of this shape in order.
+    /// The values of each parameter, for the events of this shape in order.
     pub values: Vec<Packed<'a>>,
 }
 
@@ -113,103 +184,62 @@ pub enum ChunkProperty {
     Bool(bool),
 }
 
-/// What events have in common but for time, parameters and properties. Texts by id.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub struct Class {
-    /// The type.
-    pub event_type: usize,
-    /// The outcome: 0 none, else one more than its place in `Outcome::ALL`.
-    pub outcome: usize,
-    /// Skill, target and environment.
-    pub triple: [usize; 3],
-    /// The zone.
-    pub zone: usize,
-    /// The failure reason.
-    pub reason: usize,
-}
-
-impl Class {
-    const FIELDS: usize = 7;
-
-    fn fields(&self) -> [usize; Self::FIELDS] {
-        let [skill, target, environment] = self.triple;
-        [self.event_type, self.outcome, skill, target, environment, self.zone, self.reason]
-    }
-
-    fn read(wire: &mut Wire<'_>) -> Option<Self> {
-        Some(Class {
-            event_type: wire.length()?,
-            outcome: wire.length()?,
-            triple: [wire.length()?, wire.length()?, wire.length()?],
-            zone: wire.length()?,
-            reason: wire.length()?,
-        })
-    }
-
-    /// The outcome itself.
-    pub fn outcome(&self) -> Option<Outcome> {
-        Outcome::ALL.get(self.outcome.wrapping_sub(1)).copied()
-    }
-}
-
-/// A decoded chunk. Texts are named by ids from 1; 0 is no text.
+/// A decoded chunk.
 #[derive(Debug)]
 pub struct Chunk<'a> {
     /// How many events.
     pub count: usize,
-    /// The texts, in ascending order; id 1 is the first.
-    pub texts: Vec<&'a str>,
-    /// The distinct classes.
-    pub classes: Vec<Class>,
-    /// Which class each event is of.
-    pub class: Packed<'a>,
+    /// The bytes of its [`Dictionary`].
+    pub dictionary: &'a [u8],
+    /// Each field of each event, as a place in the dictionary's list.
+    pub fields: [Codes<'a>; FIELDS],
     /// Microseconds.
     pub times: Packed<'a>,
-    /// Which shape.
-    pub shape: Packed<'a>,
-    /// The distinct lists of parameters.
+    /// Which shape each event has.
+    pub shape: Codes<'a>,
+    /// The parameters, by shape.
     pub shapes: Vec<Shape<'a>>,
     /// The events that have properties, ascending, with name ids.
     pub properties: Vec<(usize, Vec<(usize, ChunkProperty)>)>,
 }
 
+/// What the columns of a chunk point to.
+#[derive(Debug)]
+pub struct Dictionary<'a> {
+    /// The texts, in ascending order; id 1 is the first.
+    pub texts: Vec<&'a str>,
+    /// The distinct values of each field.
+    pub fields: [Vec<usize>; FIELDS],
+    /// The distinct lists of parameters: the ids of their names.
+    pub shapes: Vec<Vec<usize>>,
+}
+
 /// The bytes of a chunk of events.
 pub fn encode(events: &[Event<'_>]) -> Vec<u8> {
     let texts = Texts::of(events);
-    let mut out = Vec::with_capacity(events.len() * 24);
-    wire::write_len(events.len(), &mut out);
-    wire::write_len(texts.0.len(), &mut out);
-    texts.0.keys().for_each(|text| wire::write_text(text, &mut out));
-
-    let class = |event: &Event<'_>| {
-        let columns = &event.columns;
-        let triple = [columns.skill, columns.target, columns.environment];
-        Class {
-            event_type: texts.id(Some(event.event_type)),
-            outcome: columns.outcome.map_or(0, |outcome| outcome as usize + 1),
-            triple: triple.map(|text| texts.id(text)),
-            zone: texts.id(columns.zone),
-            reason: texts.id(columns.reason),
-        }
-    };
+    let values: Vec<[usize; FIELDS]> = events.iter().map(|event| fields(event, &texts)).collect();
     let names = |event: &Event<'_>| -> Vec<usize> {
         event.columns.params.iter().map(|(name, _)| texts.id(Some(name))).collect()
     };
-    let class_of: Vec<Class> = events.iter().map(class).collect();
     let shape_of: Vec<Vec<usize>> = events.iter().map(names).collect();
-    let (classes, shapes) = (numbered(class_of.iter()), numbered(shape_of.iter()));
-    wire::write_len(classes.len(), &mut out);
-    for class in classes.keys() {
-        class.fields().iter().for_each(|id| wire::write_len(*id, &mut out));
+    let shapes = numbered(shape_of.iter());
+    let lists: [BTreeMap<usize, usize>; FIELDS] =
+        core::array::from_fn(|field| numbered(values.iter().map(|values| values[field])));
+
+    let mut out = Vec::with_capacity(events.len() * 24);
+    wire::write_len(events.len(), &mut out);
+    let dictionary = encode_dictionary(&texts, &lists, &shapes);
+    wire::write_len(dictionary.len(), &mut out);
+    out.extend_from_slice(&dictionary);
+    for (field, list) in lists.iter().enumerate() {
+        let codes: Vec<usize> = values.iter().map(|values| list[&values[field]]).collect();
+        Codes::encode(&codes, &mut out);
     }
-    let as_id = |id: &usize| i64::try_from(*id).unwrap_or(i64::MAX);
-    let column: Vec<i64> = class_of.iter().map(|class| as_id(&classes[class])).collect();
-    Packed::encode(&column, &mut out);
     let times: Vec<i64> = events.iter().map(|event| event.time.micros()).collect();
     Packed::encode(&times, &mut out);
-    let column: Vec<i64> = shape_of.iter().map(|shape| as_id(&shapes[shape])).collect();
-    Packed::encode(&column, &mut out);
-    encode_shapes(events, &shapes, &shape_of, &mut out);
+    let codes: Vec<usize> = shape_of.iter().map(|shape| shapes[shape]).collect();
+    Codes::encode(&codes, &mut out);
+    encode_shapes(events, &shapes, &codes, &mut out);
     encode_properties(events, &texts, &mut out);
     out
 }
@@ -247,21 +277,43 @@ impl<'e> Texts<'e> {
     }
 }
 
+fn encode_dictionary(
+    texts: &Texts<'_>,
+    fields: &[BTreeMap<usize, usize>; FIELDS],
+    shapes: &BTreeMap<&Vec<usize>, usize>,
+) -> Vec<u8> {
+    let mut out = Vec::new();
+    wire::write_len(texts.0.len(), &mut out);
+    texts.0.keys().for_each(|text| wire::write_text(text, &mut out));
+    for field in fields {
+        write_ids(field.len(), field.keys(), &mut out);
+    }
+    wire::write_len(shapes.len(), &mut out);
+    for names in shapes.keys() {
+        write_ids(names.len(), names.iter(), &mut out);
+    }
+    out
+}
+
+fn write_ids<'i>(count: usize, ids: impl Iterator<Item = &'i usize>, out: &mut Vec<u8>) {
+    wire::write_len(count, out);
+    ids.for_each(|id| wire::write_len(*id, out));
+}
+
 fn encode_shapes(
     events: &[Event<'_>],
     shapes: &BTreeMap<&Vec<usize>, usize>,
-    shape_of: &[Vec<usize>],
+    shape_of: &[usize],
     out: &mut Vec<u8>,
 ) {
     let mut members: Vec<Vec<&Event<'_>>> = Vec::new();
     members.resize_with(shapes.len(), Vec::new);
     for (event, shape) in events.iter().zip(shape_of) {
-        members[shapes[shape]].push(event);
+        members[*shape].push(event);
     }
     wire::write_len(shapes.len(), out);
     for (names, members) in shapes.keys().zip(&members) {
         wire::write_len(names.len(), out);
-        names.iter().for_each(|name| wire::write_len(*name, out));
         wire::write_len(members.len(), out);
         for place in 0..names.len() {
             let value = |event: &&Event<'_>| event.columns.params[place].1.get();
@@ -291,25 +343,41 @@ fn encode_properties(events: &[Event<'_>], texts: &Texts<'_>, out: &mut Vec<u8>)
     }
 }
 
+impl<'a> Dictionary<'a> {
+    /// Reads the dictionary of a chunk.
+    pub fn decode(bytes: &'a [u8]) -> Option<Self> {
+        let mut wire = Wire(bytes);
+        let texts = read_many(&mut wire, |wire| wire.text())?;
+        let mut fields = [const { Vec::new() }; FIELDS];
+        for field in &mut fields {
+            *field = read_many(&mut wire, Wire::length)?;
+        }
+        let shapes = read_many(&mut wire, |wire| read_many(wire, Wire::length))?;
+        wire.finish(Dictionary { texts, fields, shapes })
+    }
+}
+
 impl<'a> Chunk<'a> {
-    /// Reads what `encode` wrote.
+    /// Reads what `encode` wrote, all but the dictionary.
     pub fn decode(bytes: &'a [u8]) -> Option<Self> {
         let mut wire = Wire(bytes);
         let count = wire.length().filter(|count| *count <= CHUNK_EVENTS)?;
-        let texts = read_many(&mut wire, |wire| wire.text())?;
-        let classes = read_many(&mut wire, Class::read)?;
-        let class = Packed::decode(&mut wire, count)?;
+        let length = wire.length()?;
+        let dictionary = wire.bytes(length)?;
+        let mut fields = [Codes { width: 0, data: &[] }; FIELDS];
+        for field in &mut fields {
+            *field = Codes::decode(&mut wire, count)?;
+        }
         let times = Packed::decode(&mut wire, count)?;
-        let shape = Packed::decode(&mut wire, count)?;
+        let shape = Codes::decode(&mut wire, count)?;
         let shapes = read_many(&mut wire, |wire| {
-            let names = read_many(wire, Wire::length)?;
-            let members = wire.length()?;
-            let values = names.iter().map(|_| Packed::decode(wire, members)).collect::<Option<_>>();
-            Some(Shape { names, members, values: values? })
+            let (names, members) = (wire.length()?, wire.length()?);
+            let values = (0..names).map(|_| Packed::decode(wire, members)).collect::<Option<_>>();
+            Some(Shape { members, values: values? })
         })?;
         let properties =
             read_many(&mut wire, |wire| Some((wire.length()?, read_many(wire, read_property)?)))?;
-        wire.finish(Chunk { count, texts, classes, class, times, shape, shapes, properties })
+        wire.finish(Chunk { count, dictionary, fields, times, shape, shapes, properties })
     }
 }
 

@@ -85,7 +85,7 @@ impl fmt::Display for Micro {
 }
 
 /// The place value of the last of `digits` significant digits of `value`.
-pub(crate) fn cell_unit(value: i64, digits: u32) -> i64 {
+pub fn cell_unit(value: i64, digits: u32) -> i64 {
     const POWERS: [i64; 19] = {
         let mut powers = [1; 19];
         let mut place = 1;

@@ -78,12 +78,17 @@ impl<'a> Wire<'a> {
         i64::try_from(self.i128()?).ok()
     }
 
+    /// Takes so many bytes.
+    pub fn bytes(&mut self, length: usize) -> Option<&'a [u8]> {
+        let (bytes, rest) = self.0.split_at_checked(length)?;
+        self.0 = rest;
+        Some(bytes)
+    }
+
     /// Takes a text.
     pub fn text(&mut self) -> Option<&'a str> {
         let length = self.length()?;
-        let (text, rest) = self.0.split_at_checked(length)?;
-        self.0 = rest;
-        core::str::from_utf8(text).ok()
+        core::str::from_utf8(self.bytes(length)?).ok()
     }
 
     /// `value`, if nothing is left over.

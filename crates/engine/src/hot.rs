@@ -22,6 +22,7 @@ const MAX_UNSAVED: usize = 16_384;
 pub(crate) const MAX_HOT: usize = 65_536;
 
 struct Sum<T> {
+    id: FactId,
     group: Group<T>,
     whole: bool,
     unsaved: bool,
@@ -78,23 +79,28 @@ impl<T: Tally> Hot<T> {
         }
     }
 
-    /// Adds sums over more events; those of new events are to be published.
-    pub(crate) fn merge(&mut self, groups: Vec<(FactKey, Group<T>)>, is_new: bool) {
-        for (key, part) in groups {
-            let sum = self.sums.entry(key.clone()).or_insert_with(|| Sum {
-                group: Group::default(),
-                whole: false,
-                unsaved: false,
-                touched: false,
-                used: Seq(0),
-            });
-            sum.group.merge(&part);
-            self.unsaved += usize::from(!sum.unsaved);
-            sum.unsaved = true;
-            if is_new && !sum.touched {
-                sum.touched = true;
-                self.touched.push(key);
-            }
+    /// Adds a sum over more events; that of new events is to be published.
+    pub(crate) fn merge(
+        &mut self,
+        identity: &Identity,
+        key: FactKey,
+        part: Group<T>,
+        is_new: bool,
+    ) {
+        let sum = self.sums.entry(key.clone()).or_insert_with(|| Sum {
+            id: FactId::new(identity, &key),
+            group: Group::default(),
+            whole: false,
+            unsaved: false,
+            touched: false,
+            used: Seq(0),
+        });
+        sum.group.merge(&part);
+        self.unsaved += usize::from(!sum.unsaved);
+        sum.unsaved = true;
+        if is_new && !sum.touched {
+            sum.touched = true;
+            self.touched.push(key);
         }
     }
 
@@ -102,17 +108,15 @@ impl<T: Tally> Hot<T> {
     pub(crate) fn publish<R: RuleSet<Tally = T>>(
         &mut self,
         rules: &R,
-        identity: &Identity,
         checkpoint: Seq,
         pass: &Pass<'_>,
     ) -> Result<Vec<Fact>, Error> {
         let mut changed = Vec::new();
         for key in std::mem::take(&mut self.touched) {
             let Some(sum) = self.sums.get_mut(&key) else { continue };
-            let id = FactId::new(identity, &key);
-            complete(sum, &id, pass.view())?;
+            complete(sum, pass.view())?;
             if let Some(fact) = sum.group.publish(rules, &key)?
-                && pass.put_fact(&id, &fact)?
+                && pass.put_fact(&sum.id, &fact)?
             {
                 changed.push(fact);
             }
@@ -123,23 +127,17 @@ impl<T: Tally> Hot<T> {
     }
 
     /// Saves changed sums if enough events came since; says how far the saved ones reach.
-    pub(crate) fn save(
-        &mut self,
-        identity: &Identity,
-        checkpoint: Seq,
-        pass: &Pass<'_>,
-    ) -> Result<Seq, Error> {
+    pub(crate) fn save(&mut self, checkpoint: Seq, pass: &Pass<'_>) -> Result<Seq, Error> {
         self.folded = checkpoint;
         if checkpoint.0 - self.saved.0 < self.save_every && self.unsaved <= MAX_UNSAVED {
             return Ok(self.saved);
         }
         let mut state = Vec::new();
-        for (key, sum) in self.sums.iter_mut().filter(|(_, sum)| sum.unsaved) {
-            let id = FactId::new(identity, key);
-            complete(sum, &id, pass.view())?;
+        for sum in self.sums.values_mut().filter(|sum| sum.unsaved) {
+            complete(sum, pass.view())?;
             state.clear();
             sum.group.tally.encode(&mut state);
-            pass.put_tally(&id, &state)?;
+            pass.put_tally(&sum.id, &state)?;
             sum.unsaved = false;
         }
         self.saved = checkpoint;
@@ -165,10 +163,11 @@ impl<T: Tally> Hot<T> {
 }
 
 /// Makes a partial sum whole by adding the stored one, and the stored fact's last support.
-fn complete<T: Tally>(sum: &mut Sum<T>, id: &FactId, view: View<'_>) -> Result<(), Error> {
+fn complete<T: Tally>(sum: &mut Sum<T>, view: View<'_>) -> Result<(), Error> {
     if sum.whole {
         return Ok(());
     }
+    let id = &sum.id;
     let mut stored = Group::default();
     if let Some(state) = view.tally(id)? {
         let mut wire = Wire(&state);
@@ -194,8 +193,8 @@ mod tests {
         for number in 0..100 {
             let key = FactKey::new(FactKind::ZoneRisk, &[&format!("z{number}")]);
             let (whole, unsaved) = (true, number % 10 == 0);
-            let (group, used) = (Group::default(), Seq(number));
-            hot.sums.insert(key, Sum { group, whole, unsaved, touched: false, used });
+            let (group, used, id) = (Group::default(), Seq(number), FactId([0; 16]));
+            hot.sums.insert(key, Sum { id, group, whole, unsaved, touched: false, used });
         }
         hot.evict(100);
         assert_eq!(hot.sums.len(), 100, "within the limit nothing leaves");

@@ -7,7 +7,7 @@ use crate::hot::{Hot, MAX_HOT};
 use crate::scan::fold_range;
 use crate::{Error, Host};
 use ipse_consolidate::RuleSet;
-use ipse_core::json::Members;
+use ipse_core::json::{Members, quoted};
 use ipse_core::{Admitted, Fact, Identity, Seq, hex};
 use ipse_door::house_event;
 use ipse_store::sqlite::{Batch, Pass};
@@ -89,13 +89,13 @@ pub(crate) fn run<R: RuleSet>(
     let pass = batch.pass()?;
     let rule_set = hot.rule_set();
     let checkpoint = begin(&pass, hot, rule_set)?;
-    let head = pass.view().head()?;
-    let counts = fold(&pass, rules, hot, checkpoint, head)?;
+    let head = pass.head();
+    let counts = fold(&pass, rules, hot, identity, checkpoint)?;
     if counts.processed == 0 {
         return Ok(None);
     }
-    let changed = hot.publish(rules, identity, head, &pass)?;
-    let tallied = hot.save(identity, head, &pass)?;
+    let changed = hot.publish(rules, head, &pass)?;
+    let tallied = hot.save(head, &pass)?;
     hot.evict(MAX_HOT);
     let mut report = PassReport {
         committed: PassCommitted {
@@ -140,20 +140,23 @@ fn fold<R: RuleSet>(
     pass: &Pass<'_>,
     rules: &R,
     hot: &mut Hot<R::Tally>,
+    identity: &Identity,
     checkpoint: Seq,
-    head: Seq,
 ) -> Result<Counts, Error> {
     if hot.folded() < checkpoint {
-        let behind = fold_range(pass.view(), rules, hot.folded().next()..=checkpoint)?;
-        hot.merge(behind.groups, false);
+        let behind = hot.folded().next()..=checkpoint;
+        fold_range(pass.view(), rules, behind, |key, group| {
+            hot.merge(identity, key, group, false);
+        })?;
     }
-    let new = fold_range(pass.view(), rules, checkpoint.next()..=head)?;
-    hot.merge(new.groups, true);
+    let new = checkpoint.next()..=pass.head();
+    let totals =
+        fold_range(pass.view(), rules, new, |key, group| hot.merge(identity, key, group, true))?;
     let mut skipped = Skipped::new();
-    for (name, skip, n) in new.skipped {
+    for (name, skip, n) in totals.skipped {
         skipped.entry(name).or_default().insert(skip.code(), n);
     }
-    Ok(Counts { processed: new.events, skipped })
+    Ok(Counts { processed: totals.events, skipped })
 }
 
 struct Counts {
@@ -187,19 +190,22 @@ fn record_event(
 ) -> Result<Admitted, Error> {
     let committed = &report.committed;
     let (first, last) = (committed.first_seq, committed.last_seq);
-    let data = Members::new()
-        .text("rule_version", committed.rule_version)
-        .text("rule_set_sha256", &hex::encode(&rule_set))
-        .text("first_processed_event_id", &pass.view().event_ref(first)?.to_string())
-        .text("last_processed_event_id", &pass.view().event_ref(last)?.to_string())
-        .raw("first_seq", first)
-        .raw("last_seq", last)
-        .raw("events_processed", report.events_processed)
-        .raw("events_skipped", report.events_skipped)
-        .raw("skipped", skipped_json(&report.skipped))
-        .raw("rows_touched", committed.rows_touched)
-        .text("trigger", committed.trigger.name())
-        .finish();
+    let (first_ref, last_ref) = (pass.view().event_ref(first)?, pass.view().event_ref(last)?);
+    // In the order of RFC 8785; a word of ours needs no escape.
+    let data = format!(
+        "{{\"events_processed\":{},\"events_skipped\":{},\
+         \"first_processed_event_id\":\"{first_ref}\",\"first_seq\":{first},\
+         \"last_processed_event_id\":\"{last_ref}\",\"last_seq\":{last},\
+         \"rows_touched\":{},\"rule_set_sha256\":\"{}\",\"rule_version\":{},\
+         \"skipped\":{},\"trigger\":\"{}\"}}",
+        report.events_processed,
+        report.events_skipped,
+        committed.rows_touched,
+        hex::encode(&rule_set),
+        quoted(committed.rule_version),
+        skipped_json(&report.skipped),
+        committed.trigger.name(),
+    );
     let id = format!("pass:{}:{first}-{last}", committed.rule_version);
     Ok(house_event("consolidation_run", &id, host.now(), &data, host.salt()))
 }

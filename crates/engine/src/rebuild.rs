@@ -37,8 +37,15 @@ impl Rebuilt {
 
 /// `f` over the log up to a position.
 pub fn rebuild<R: RuleSet>(view: View<'_>, rules: &R, up_to: Seq) -> Result<Rebuilt, Error> {
-    let folded = fold_range(view, rules, Seq(1)..=up_to)?;
-    let facts = folded.groups.iter().map(|(key, group)| group.publish(rules, key));
-    let facts = facts.filter_map(Result::transpose).collect::<Result<_, _>>()?;
-    Ok(Rebuilt { events: folded.events, facts })
+    let mut facts = Vec::new();
+    let mut refused = None;
+    let totals =
+        fold_range(view, rules, Seq(1)..=up_to, |key, group| match group.publish(rules, &key) {
+            Ok(fact) => facts.extend(fact),
+            Err(limit) => refused = Some(limit),
+        })?;
+    match refused {
+        Some(limit) => Err(limit.into()),
+        None => Ok(Rebuilt { events: totals.events, facts }),
+    }
 }

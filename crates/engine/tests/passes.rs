@@ -238,8 +238,8 @@ fn a_store_whose_derived_parts_were_deleted_comes_back() {
         &["chunk"][..],
         &["run", "piece"],
         &["run"],
-        &["tally", "progress"],
-        &["chunk", "run", "piece", "tally", "progress", "fact"],
+        &["tally", "pass"],
+        &["chunk", "run", "piece", "tally", "pass", "fact"],
     ] {
         let world = World::new();
         world.log(V1).append(&log, Then::Consolidate(Trigger::Manual)).unwrap();

@@ -89,7 +89,7 @@ fn a_pass_connection_cannot_reach_the_manifest_nor_the_schema() {
         "UPDATE event SET type = 'x'",
         "UPDATE event SET payload = 'x'",
         "DELETE FROM event",
-        "DELETE FROM progress",
+        "DELETE FROM pass",
         "SELECT load_extension('x')",
         "SELECT writefile('x', 'y')",
         "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT i FROM n",
@@ -152,7 +152,7 @@ fn a_planted_trigger_makes_the_pass_fail_and_changes_nothing() {
         ("fact", "DELETE FROM manifest"),
         ("fact", "INSERT INTO manifest VALUES (2, 'planted', 'planted')"),
         ("fact", "INSERT INTO tally (log, fact_id, state) VALUES (1, x'00', x'00')"),
-        ("event", "UPDATE progress SET checkpoint = 0"),
+        ("event", "UPDATE pass SET last_seq = 0"),
     ] {
         let store = store();
         let plant = Connection::open(&store.path).unwrap();

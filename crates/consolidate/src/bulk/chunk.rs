@@ -1,141 +1,268 @@
 //! Reading a chunk into the sums, column by column.
 //!
-//! **Invariant:** ids out of range are damage and end the reading; nothing is guessed.
+//! **Invariant:** codes out of range are damage and end the reading; nothing is guessed.
 
-use super::Bulk;
 use super::sums::{Last, Names};
+use super::{Bulk, ClassKey, Route};
 use crate::feed::Trait;
-use crate::histogram::{FINE_DIGITS, fine_of};
-use crate::symbols::{FALSE, Symbol, TRUE};
+use crate::symbols::{FALSE, Places, Symbol, TRUE};
+use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 use core::ops::Range;
-use ipse_core::chunk::{Chunk, ChunkProperty, NO_TEXT};
-use ipse_core::{Micro, Outcome, Seq};
+use ipse_core::chunk::{Chunk, ChunkProperty, Dictionary, FIELDS, NO_TEXT};
+use ipse_core::{EventRef, Micro, Seq};
 
-/// Columns of the chunk at hand, unpacked, and what is counted in it.
+/// Combinations of fields up to which a table holds the class of each; beyond, classes are found
+/// by hashing.
+const MAX_TABLE: usize = 1 << 16;
+/// Routes that are kept from chunk to chunk; beyond, each is found when it is needed.
+const MAX_ROUTES: usize = 1 << 20;
+/// A combination that was not seen yet.
+const UNSEEN: u32 = u32::MAX;
+
+/// Columns of the chunk at hand, unpacked.
 #[derive(Default)]
 pub(super) struct Scratch {
     times: Vec<i64>,
-    ids: Vec<i64>,
     values: Vec<i64>,
-    /// Class of each event, by its number in the chunk.
-    class: Vec<usize>,
-    /// Events of each shape, in the order of its columns.
-    members: Vec<Vec<usize>>,
-    /// How many events of each class, and the last of them.
-    counts: Vec<(i64, Option<Last>)>,
-    /// Where the samples of each class go, in the column at hand.
-    homes: Vec<Option<[Option<usize>; 2]>>,
+    /// Class of each event, by its number under the dictionary.
+    class: Vec<u32>,
+    keys: Vec<ClassKey>,
+    shape: Vec<u32>,
+    members: Vec<Members>,
+}
+
+/// The events of one shape, in the order of its columns.
+#[derive(Default)]
+struct Members {
+    classes: Vec<u32>,
+    /// Those that are asked for.
+    inside: Range<usize>,
+}
+
+impl Scratch {
+    /// Sorts the events by shape.
+    fn gather(&mut self, chunk: &Chunk<'_>, places: &Range<usize>) {
+        self.members.resize_with(chunk.shapes.len(), Members::default);
+        self.members.iter_mut().for_each(|members| members.classes.clear());
+        if let [all] = &mut self.members[..] {
+            all.classes.extend_from_slice(&self.class);
+            all.inside = places.clone();
+            return;
+        }
+        self.shape.clear();
+        self.shape.resize(chunk.count, 0);
+        chunk.shape.zip(&mut self.shape, |shape, code| *shape = code);
+        let mut sort = |part: Range<usize>| {
+            for (class, shape) in self.class[part.clone()].iter().zip(&self.shape[part]) {
+                self.members[*shape as usize].classes.push(*class);
+            }
+            self.members.iter().map(|members| members.classes.len()).collect()
+        };
+        let begin: Vec<usize> = sort(0..places.start);
+        let end: Vec<usize> = sort(places.clone());
+        sort(places.end..chunk.count);
+        for (members, (begin, end)) in self.members.iter_mut().zip(begin.iter().zip(end)) {
+            members.inside = *begin..end;
+        }
+    }
+}
+
+/// A dictionary in terms of the whole log, and what was counted under it.
+#[derive(Default)]
+pub(super) struct Local {
+    /// The dictionary itself, to tell whether the next chunk has the same.
+    bytes: Vec<u8>,
+    symbols: Vec<Symbol>,
+    /// What each code of each field means, as it stands in a class key.
+    fields: [Vec<u32>; FIELDS],
+    shapes: Vec<Vec<Symbol>>,
+    /// Class of each combination of codes; empty if there are too many combinations.
+    table: Vec<u32>,
+    places: Places<ClassKey>,
+    classes: Vec<usize>,
+    /// What was counted of each class.
+    running: Vec<Running>,
+    /// The last event of a class, by number and name, where another happened at the same time.
+    named: BTreeMap<u32, (u64, EventRef)>,
+    /// Where samples go, by column of all shapes and by class.
+    routes: Vec<Vec<Route>>,
+}
+
+/// Events of one class: how many, and time and position of the last.
+struct Running {
+    n: i64,
+    time: i64,
+    seq: u64,
 }
 
 impl Bulk {
-    pub(super) fn local(&mut self, chunk: &Chunk<'_>) -> Option<Local> {
-        let symbols = self.symbols.intern_sorted(&chunk.texts);
-        let (classes, success, names) = (Vec::new(), Vec::new(), Vec::new());
-        let mut local = Local { symbols, classes, success, names };
-        for class in &chunk.classes {
-            let [skill, target, environment] = class.triple;
-            let texts = [skill, target, environment, class.zone, class.reason];
-            let mut key = [0; 7];
-            key[0] = local.plus_one(class.event_type)?;
-            key[1] = u32::try_from(class.outcome).ok()?;
-            for (part, text) in key[2..].iter_mut().zip(texts) {
-                *part = local.plus_one(text)?;
+    /// Makes the dictionary of a chunk the one at hand.
+    pub(super) fn follow(&mut self, chunk: &Chunk<'_>, refs: &mut Names<'_>) -> Option<()> {
+        if self.local.bytes == chunk.dictionary && !self.local.bytes.is_empty() {
+            return Some(());
+        }
+        self.settle(refs);
+        let dictionary = Dictionary::decode(chunk.dictionary)?;
+        let symbols = self.symbols.intern_sorted(&dictionary.texts);
+        let symbol = |id: &usize| symbols.get(id.checked_sub(1)?).copied();
+        // One more than the symbol; 0 for no text.
+        let part = |id: &usize| if *id == NO_TEXT { Some(0) } else { symbol(id).map(|s| s + 1) };
+        let mut fields = [const { Vec::new() }; FIELDS];
+        for (number, (field, ids)) in fields.iter_mut().zip(&dictionary.fields).enumerate() {
+            let outcome = |id: &usize| u32::try_from(*id).ok();
+            let is_text = number != super::OUTCOME;
+            *field = ids
+                .iter()
+                .map(|id| if is_text { part(id) } else { outcome(id) })
+                .collect::<Option<_>>()?;
+        }
+        let names = |ids: &Vec<usize>| ids.iter().map(symbol).collect::<Option<Vec<_>>>();
+        let shapes = dictionary.shapes.iter().map(names).collect::<Option<Vec<_>>>()?;
+        let product = |size: usize, field: &Vec<u32>| size.checked_mul(field.len());
+        let size = fields.iter().try_fold(1, product).filter(|size| *size <= MAX_TABLE);
+        let mut table = core::mem::take(&mut self.local.table);
+        table.clear();
+        table.resize(size.unwrap_or(0), UNSEEN);
+        let mut routes = Vec::new();
+        routes.resize_with(shapes.iter().map(Vec::len).sum(), Vec::new);
+        let bytes = chunk.dictionary.to_vec();
+        self.local = Local { bytes, symbols, fields, shapes, table, routes, ..Local::default() };
+        Some(())
+    }
+
+    /// Adds what was counted under the dictionary at hand to the classes of the log.
+    pub(super) fn settle(&mut self, refs: &mut Names<'_>) {
+        let Local { bytes, classes, running, named, .. } = &mut self.local;
+        bytes.clear();
+        for (number, (class, running)) in (0..).zip(classes.iter().zip(running.drain(..))) {
+            if running.n > 0 {
+                let name = named.get(&number).filter(|(seq, _)| *seq == running.seq);
+                let event_ref = name.map(|(_, event_ref)| *event_ref);
+                let last = Last { time: running.time, seq: running.seq, event_ref };
+                self.classes[*class].count(running.n, last, refs);
             }
-            local.classes.push(self.class(key));
-            local.success.push(class.outcome() == Some(Outcome::Success));
         }
-        for shape in &chunk.shapes {
-            let names = shape.names.iter().map(|name| local.symbol(*name));
-            local.names.push(names.collect::<Option<_>>()?);
-        }
-        Some(local)
     }
 
     pub(super) fn fold_columns(
         &mut self,
         chunk: &Chunk<'_>,
-        local: &Local,
         scratch: &mut Scratch,
         first: Seq,
         places: Range<usize>,
         refs: &mut Names<'_>,
     ) -> Option<()> {
-        chunk.times.unpack(chunk.count, &mut scratch.times);
-        chunk.class.unpack(chunk.count, &mut scratch.ids);
-        scratch.class.clear();
-        for id in &scratch.ids {
-            let id = usize::try_from(*id).ok().filter(|id| *id < local.classes.len())?;
-            scratch.class.push(id);
+        let in_range = |(codes, field): (&ipse_core::chunk::Codes<'_>, &Vec<u32>)| {
+            codes.greatest() < field.len()
+        };
+        if !chunk.fields.iter().zip(&self.local.fields).all(in_range) {
+            return (chunk.count == 0).then_some(());
         }
-        self.count(local, scratch, first, places.clone(), refs);
-        self.fold_params(chunk, local, scratch, places.clone())?;
+        self.classify(chunk, scratch);
+        chunk.times.unpack(chunk.count, &mut scratch.times);
+        self.count(scratch, first, places.clone(), refs)?;
+        self.fold_params(chunk, scratch, &places)?;
         for (place, own) in chunk.properties.iter().filter(|(place, _)| places.contains(place)) {
-            let own = own.iter().map(|own| local.property(own)).collect::<Option<Vec<_>>>()?;
-            let class = local.classes[*scratch.class.get(*place)?];
+            let own = own.iter().map(|own| self.local.property(own)).collect::<Option<Vec<_>>>()?;
+            let class = self.local.classes[*scratch.class.get(*place)? as usize];
             self.fold_properties(class, &own, Last::at(scratch.times[*place], first, *place), refs);
         }
+        self.samples.settle();
         Some(())
+    }
+
+    /// Finds the class of every event.
+    fn classify(&mut self, chunk: &Chunk<'_>, scratch: &mut Scratch) {
+        scratch.class.clear();
+        scratch.class.resize(chunk.count, 0);
+        if self.local.table.is_empty() {
+            self.classify_by_hashing(chunk, scratch);
+            return;
+        }
+        for (codes, field) in chunk.fields.iter().zip(&self.local.fields) {
+            let radix = field.len() as u32;
+            if radix > 1 {
+                codes.zip(&mut scratch.class, |class, code| *class = *class * radix + code);
+            }
+        }
+        for class in &mut scratch.class {
+            let place = *class as usize;
+            *class = self.local.table[place];
+            if *class == UNSEEN {
+                let key = self.local.key_at(place);
+                *class = self.new_class(key);
+                self.local.table[place] = *class;
+            }
+        }
+    }
+
+    fn classify_by_hashing(&mut self, chunk: &Chunk<'_>, scratch: &mut Scratch) {
+        scratch.keys.clear();
+        scratch.keys.resize(chunk.count, [0; FIELDS]);
+        for (number, codes) in chunk.fields.iter().enumerate() {
+            let meaning = &self.local.fields[number];
+            codes.zip(&mut scratch.keys, |key, code| key[number] = meaning[code as usize]);
+        }
+        for (class, key) in scratch.class.iter_mut().zip(&scratch.keys) {
+            let mut places = core::mem::take(&mut self.local.places);
+            *class = places.find_or_add(*key, || self.new_class(*key) as usize) as u32;
+            self.local.places = places;
+        }
+    }
+
+    fn new_class(&mut self, key: ClassKey) -> u32 {
+        let class = self.class(key);
+        self.local.classes.push(class);
+        self.local.running.push(Running { n: 0, time: i64::MIN, seq: 0 });
+        (self.local.classes.len() - 1) as u32
     }
 
     /// Counts the events of each class, and finds the last of them.
     fn count(
         &mut self,
-        local: &Local,
-        scratch: &mut Scratch,
+        scratch: &Scratch,
         first: Seq,
         places: Range<usize>,
         refs: &mut Names<'_>,
-    ) {
-        scratch.counts.clear();
-        scratch.counts.resize(local.classes.len(), (0, None));
-        for place in places {
-            let (n, last) = &mut scratch.counts[scratch.class[place]];
-            let time = scratch.times[place];
-            *n += 1;
-            match last {
-                Some(last) if last.time > time => {}
-                Some(before) if before.time == time => {
-                    *last = Some(before.later(Last::at(time, first, place), refs));
-                }
-                _ => *last = Some(Last::at(time, first, place)),
+    ) -> Option<()> {
+        let seqs = first.0 + places.start as u64..;
+        let events = scratch.class[places.clone()].iter().zip(&scratch.times[places]);
+        for ((class, time), seq) in events.zip(seqs) {
+            let running = &mut self.local.running[*class as usize];
+            running.n += 1;
+            if *time > running.time {
+                (running.time, running.seq) = (*time, seq);
+            } else if *time == running.time {
+                self.local.break_tie(*class, seq, refs)?;
             }
         }
-        for ((n, last), class) in scratch.counts.iter().zip(&local.classes) {
-            let class = &mut self.classes[*class];
-            class.n += n;
-            class.last = match (class.last, *last) {
-                (Some(before), Some(last)) => Some(before.later(last, refs)),
-                (before, last) => before.or(last),
-            };
-        }
+        Some(())
     }
 
     /// Hands every parameter of the events at `places` to the groups that take it, by columns.
     fn fold_params(
         &mut self,
         chunk: &Chunk<'_>,
-        local: &Local,
         scratch: &mut Scratch,
-        places: Range<usize>,
+        places: &Range<usize>,
     ) -> Option<()> {
-        if chunk.shapes.iter().all(|shape| shape.names.is_empty()) {
-            return Some(());
+        let shapes = chunk.shapes.len();
+        if shapes != self.local.shapes.len() || chunk.shape.greatest() >= shapes {
+            return None;
         }
-        chunk.shape.unpack(chunk.count, &mut scratch.ids);
-        scratch.members.resize_with(chunk.shapes.len(), Vec::new);
-        scratch.members.iter_mut().for_each(Vec::clear);
-        for (place, shape) in scratch.ids.iter().enumerate() {
-            scratch.members.get_mut(usize::try_from(*shape).ok()?)?.push(place);
-        }
-        for (number, (shape, names)) in chunk.shapes.iter().zip(&local.names).enumerate() {
-            for (index, (name, column)) in names.iter().zip(&shape.values).enumerate() {
-                if scratch.members[number].len() != shape.members {
-                    return None;
-                }
-                column.unpack(shape.members, &mut scratch.values);
-                let exact = column.is_multiple_of_cell(FINE_DIGITS);
-                self.fold_column(local, scratch, number, (index, *name, exact), &places)?;
+        scratch.gather(chunk, places);
+        let mut column = 0;
+        for (number, shape) in chunk.shapes.iter().enumerate() {
+            let known = self.local.shapes[number].len() == shape.values.len();
+            if !known || scratch.members[number].classes.len() != shape.members {
+                return None;
+            }
+            for (index, values) in shape.values.iter().enumerate() {
+                values.unpack(shape.members, &mut scratch.values);
+                let name = self.local.shapes[number][index];
+                self.fold_column(&scratch.members[number], &scratch.values, column, (index, name))?;
+                column += 1;
             }
         }
         Some(())
@@ -144,56 +271,61 @@ impl Bulk {
     /// One parameter of the events of one shape; its values are unpacked.
     fn fold_column(
         &mut self,
-        local: &Local,
-        scratch: &mut Scratch,
-        shape: usize,
-        (index, name, exact): (usize, Symbol, bool),
-        places: &Range<usize>,
+        members: &Members,
+        values: &[i64],
+        column: usize,
+        (index, name): (usize, Symbol),
     ) -> Option<()> {
-        scratch.homes.clear();
-        scratch.homes.resize(local.classes.len(), None);
-        for (value, place) in scratch.values.iter().zip(&scratch.members[shape]) {
-            if !places.contains(place) {
-                continue;
-            }
-            let value = Micro::new(*value)?;
-            let fine = if exact { value.get() } else { fine_of(value) };
-            let class = scratch.class[*place];
-            let homes = match scratch.homes[class] {
-                Some(homes) => homes,
-                None => {
-                    let takers = self.classes[local.classes[class]].takers;
-                    let mut home =
-                        |taker: usize| self.groups[taker].home(index, name, &mut self.samples);
-                    *scratch.homes[class].insert(takers.map(|taker| taker.map(&mut home)))
+        let mut routes = core::mem::take(&mut self.local.routes[column]);
+        if self.local.classes.len() * self.local.routes.len() <= MAX_ROUTES {
+            routes.resize(self.local.classes.len(), Route::UNKNOWN);
+        }
+        let inside = members.inside.clone();
+        for (class, value) in members.classes[inside.clone()].iter().zip(&values[inside]) {
+            let value = Micro::new(*value)?.get();
+            let route = match routes.get(*class as usize) {
+                Some(route) if route.is_known() => *route,
+                known => {
+                    let route = self.route(self.local.classes[*class as usize], index, name);
+                    if known.is_some() {
+                        routes[*class as usize] = route;
+                    }
+                    route
                 }
             };
-            let success = local.success[class];
-            for home in homes.into_iter().flatten() {
-                self.samples[home].push(value.get(), fine, success);
-            }
+            route.push(value, &mut self.samples);
         }
+        self.local.routes[column] = routes;
         Some(())
     }
 }
 
-/// A chunk's ids as symbols and classes of the whole log. `None` means that the chunk is damaged.
-pub(super) struct Local {
-    symbols: Vec<Symbol>,
-    classes: Vec<usize>,
-    /// Whether attempts of each class worked.
-    success: Vec<bool>,
-    names: Vec<Vec<Symbol>>,
-}
-
 impl Local {
-    fn symbol(&self, id: usize) -> Option<Symbol> {
-        self.symbols.get(id.checked_sub(1)?).copied()
+    /// Another event of the class at the time of its last one: the greater name is the last.
+    fn break_tie(&mut self, class: u32, seq: u64, refs: &mut Names<'_>) -> Option<()> {
+        let running = &mut self.running[class as usize];
+        let known = self.named.get(&class).filter(|(named, _)| *named == running.seq);
+        let ours = known.map(|(_, name)| *name).or_else(|| refs(Seq(running.seq)))?;
+        let theirs = refs(Seq(seq))?;
+        if ours < theirs {
+            running.seq = seq;
+        }
+        self.named.insert(class, (running.seq, ours.max(theirs)));
+        Some(())
     }
 
-    /// One more than the symbol; 0 for no text.
-    fn plus_one(&self, id: usize) -> Option<u32> {
-        if id == NO_TEXT { Some(0) } else { self.symbol(id).map(|symbol| symbol + 1) }
+    /// The class key of a combination of codes.
+    fn key_at(&self, mut place: usize) -> ClassKey {
+        let mut key = [0; FIELDS];
+        for (part, field) in key.iter_mut().zip(&self.fields).rev() {
+            *part = field[place % field.len()];
+            place /= field.len();
+        }
+        key
+    }
+
+    fn symbol(&self, id: usize) -> Option<Symbol> {
+        self.symbols.get(id.checked_sub(1)?).copied()
     }
 
     fn property(&self, own: &(usize, ChunkProperty)) -> Option<(Symbol, Trait<Symbol>)> {

@@ -1,7 +1,7 @@
 //! Summing a whole log: the same contributions as event by event, at the speed of memory.
 //!
-//! Texts are interned to small integers, samples of a parameter are collected in vectors and
-//! counted by sorting, and chunks are read column by column.
+//! Texts are interned to small integers, samples of a parameter are kept and counted together, and
+//! chunks are read column by column.
 //!
 //! **Invariant:** the groups that come out equal those of [`crate::Groups::fold`] over the same
 //! events: the rules are stated once, in `feed`; only the way of adding differs.
@@ -9,20 +9,20 @@
 mod chunk;
 mod sums;
 
+use crate::Group;
 use crate::feed::{Part, Seen, Sink, Trait, feed};
-use crate::histogram::fine_of;
-use crate::rules::{BulkFold, Folded, Skip};
-use crate::samples::Samples;
+use crate::rules::{BulkFold, Skip, Totals};
+use crate::samples::{Home, Samples};
 use crate::symbols::{ANY, FALSE, NAMELESS, Places, Symbol, Symbols, TRUE};
 use crate::v1::Observed;
 use alloc::boxed::Box;
 use alloc::collections::BTreeMap;
 use alloc::string::String;
 use alloc::vec::Vec;
-use chunk::Scratch;
+use chunk::{Local, Scratch};
 use core::ops::Range;
-use ipse_core::chunk::Chunk;
-use ipse_core::{Event, EventKind, FactKind, Micro, Outcome, Property, Seq};
+use ipse_core::chunk::{Chunk, FIELDS, outcome_of};
+use ipse_core::{Event, EventKind, FactKey, FactKind, Outcome, Property, Seq};
 use sums::{Last, Names, Sums};
 
 /// The sums of a log under construction.
@@ -30,16 +30,18 @@ use sums::{Last, Names, Sums};
 pub(crate) struct Bulk {
     symbols: Symbols,
     groups: Vec<Sums>,
-    /// The samples of all groups, side by side.
-    samples: Vec<Samples>,
+    samples: Samples,
     places: Places<[u32; 4]>,
     classes: Vec<Counted>,
     class_places: Places<ClassKey>,
+    local: Local,
     scratch: Scratch,
 }
 
-/// Type, outcome, skill, target, environment, zone and reason; texts as symbols plus one.
-type ClassKey = [u32; 7];
+/// The fields of an event; texts as symbols plus one.
+type ClassKey = [u32; FIELDS];
+/// Which of the fields is the outcome.
+const OUTCOME: usize = 1;
 
 /// Events of one class: how many, the last of them, and where they count.
 struct Counted {
@@ -53,6 +55,31 @@ struct Counted {
     plan: Result<Vec<Target>, Skip>,
     /// The groups that take their parameters: a skill's, and a pattern's.
     takers: [Option<usize>; 2],
+}
+
+/// Where the samples of a parameter go, of events of one class.
+#[derive(Clone, Copy, PartialEq, Eq)]
+struct Route {
+    homes: [Home; 2],
+    success: bool,
+}
+
+impl Route {
+    const NOWHERE: Home = Home::MAX;
+    const UNKNOWN: Route = Route { homes: [Home::MAX - 1; 2], success: false };
+
+    fn is_known(&self) -> bool {
+        self.homes[0] != Self::UNKNOWN.homes[0]
+    }
+
+    #[inline]
+    fn push(self, value: i64, samples: &mut Samples) {
+        for home in self.homes {
+            if home != Self::NOWHERE {
+                samples.push(home, value, self.success);
+            }
+        }
+    }
 }
 
 /// What each event of a class adds to one group.
@@ -109,10 +136,10 @@ impl BulkFold<Observed> for Bulk {
         places: Range<usize>,
         refs: &mut Names<'_>,
     ) -> Option<()> {
-        let local = self.local(chunk)?;
+        self.follow(chunk, refs)?;
         let places = places.start..places.end.min(chunk.count);
         let mut scratch = core::mem::take(&mut self.scratch);
-        let folded = self.fold_columns(chunk, &local, &mut scratch, first, places, refs);
+        let folded = self.fold_columns(chunk, &mut scratch, first, places, refs);
         self.scratch = scratch;
         folded
     }
@@ -120,29 +147,52 @@ impl BulkFold<Observed> for Bulk {
     fn fold_event(&mut self, seq: Seq, event: &Event<'_>, refs: &mut Names<'_>) {
         let columns = &event.columns;
         let texts = [columns.skill, columns.target, columns.environment, columns.zone];
-        let mut key = [0; 7];
+        let mut key = [0; FIELDS];
         key[0] = self.symbols.intern_near(0, event.event_type) + 1;
-        key[1] = columns.outcome.map_or(0, |outcome| outcome as u32 + 1);
+        key[OUTCOME] = columns.outcome.map_or(0, |outcome| outcome as u32 + 1);
         for (place, text) in texts.into_iter().chain([columns.reason]).enumerate() {
             key[2 + place] = text.map_or(0, |text| self.symbols.intern_near(1 + place, text) + 1);
         }
         let class = self.class(key);
         let last = Last { time: event.time.micros(), seq: seq.0, event_ref: Some(event.event_ref) };
-        self.classes[class].count(last, refs);
-        let (takers, success) = (self.classes[class].takers, self.classes[class].success);
+        self.classes[class].count(1, last, refs);
         for (place, (name, value)) in columns.params.iter().enumerate() {
-            let name = self.symbols.intern_near(6 + place, name);
-            let fine = fine_of(*value);
-            for taker in takers.into_iter().flatten() {
-                let home = self.groups[taker].home(place, name, &mut self.samples);
-                self.samples[home].push(value.get(), fine, success);
-            }
+            let name = self.symbols.intern_near(FIELDS + place, name);
+            self.route(class, place, name).push(value.get(), &mut self.samples);
         }
         let own: Vec<_> = columns.properties.iter().map(|own| self.property(own)).collect();
         self.fold_properties(class, &own, last, refs);
+        self.samples.settle();
     }
 
-    fn finish(mut self: Box<Self>, refs: &mut Names<'_>) -> Option<Folded<Observed>> {
+    fn finish(
+        mut self: Box<Self>,
+        refs: &mut Names<'_>,
+        each: &mut dyn FnMut(FactKey, Group<Observed>),
+    ) -> Option<Totals> {
+        self.settle(refs);
+        let totals = self.spread(refs);
+        let (symbols, mut samples) = (self.symbols, self.samples);
+        let groups = self.groups.into_iter().filter(|sums| !sums.is_empty());
+        let mut groups: Vec<_> = groups.map(|sums| (sums.key(&symbols), sums)).collect();
+        groups.sort_unstable_by(|a, b| a.0.cmp(&b.0));
+        for (key, sums) in groups {
+            each(key, sums.finish(&symbols, &mut samples, refs)?);
+        }
+        Some(totals)
+    }
+}
+
+impl Counted {
+    fn count(&mut self, n: i64, last: Last, refs: &mut Names<'_>) {
+        self.n += n;
+        self.last = Some(self.last.map_or(last, |before| before.later(last, refs)));
+    }
+}
+
+impl Bulk {
+    /// Adds the events of each class to the groups they count in.
+    fn spread(&mut self, refs: &mut Names<'_>) -> Totals {
         let mut events = 0;
         let mut skipped = BTreeMap::new();
         for class in core::mem::take(&mut self.classes) {
@@ -154,7 +204,7 @@ impl BulkFold<Observed> for Bulk {
                     *reasons += (class.n - class.fed).unsigned_abs();
                 }
                 Err(_) => {}
-                Ok(plan) => plan.iter().for_each(|target| {
+                Ok(plan) => plan.iter().filter(|_| class.n > 0).for_each(|target| {
                     let sums = &mut self.groups[target.group];
                     sums.add(target.part, class.n);
                     let last = class.last.filter(|_| target.supports);
@@ -163,29 +213,18 @@ impl BulkFold<Observed> for Bulk {
             }
             events += class.n.unsigned_abs();
         }
-        let (symbols, mut samples) = (self.symbols, self.samples);
-        let groups = self.groups.into_iter().filter(|sums| !sums.is_empty());
-        let groups = groups.map(|sums| sums.finish(&symbols, &mut samples, refs));
-        let mut groups: Vec<_> = groups.collect::<Option<_>>()?;
-        groups.sort_by(|a, b| a.0.cmp(&b.0));
-        let named = |((name, skip), n)| (String::from(symbols.text(name)), skip, n);
-        Some(Folded { groups, events, skipped: skipped.into_iter().map(named).collect() })
+        let named = |((name, skip), n)| (String::from(self.symbols.text(name)), skip, n);
+        Totals { events, skipped: skipped.into_iter().map(named).collect() }
     }
-}
 
-impl Counted {
-    #[inline]
-    fn count(&mut self, last: Last, refs: &mut Names<'_>) {
-        self.n += 1;
-        self.last = match self.last {
-            Some(before) if before.time > last.time => Some(before),
-            Some(before) if before.time == last.time => Some(before.later(last, refs)),
-            _ => Some(last),
-        };
+    /// Where a parameter of events of a class goes; it most likely is the `likely`-th.
+    fn route(&mut self, class: usize, likely: usize, name: Symbol) -> Route {
+        let Counted { takers, success, .. } = self.classes[class];
+        let mut home = |taker: usize| self.groups[taker].home(likely, name, &mut self.samples);
+        let homes = takers.map(|taker| taker.map_or(Route::NOWHERE, &mut home));
+        Route { homes, success }
     }
-}
 
-impl Bulk {
     /// The place of a class; a new one is planned by the rules.
     fn class(&mut self, key: ClassKey) -> usize {
         let (classes, groups, places) = (&mut self.classes, &mut self.groups, &mut self.places);
@@ -217,8 +256,7 @@ impl Bulk {
             sums.support(last, refs);
             if let Trait::Number(value) = property {
                 let home = sums.home(0, NAMELESS, &mut self.samples);
-                let fine = fine_of(Micro::new(*value).unwrap_or_default());
-                self.samples[home].push(*value, fine, false);
+                self.samples.push(home, *value, false);
             }
         }
     }
@@ -243,7 +281,7 @@ fn planned(
     places: &mut Places<[u32; 4]>,
 ) -> Counted {
     let text = |place: usize| key[place].checked_sub(1);
-    let outcome = Outcome::ALL.get((key[1] as usize).wrapping_sub(1)).copied();
+    let outcome = outcome_of(key[OUTCOME] as usize);
     let event_type = text(0).unwrap_or(ANY);
     let seen = Seen {
         kind,

@@ -2,7 +2,7 @@
 
 use crate::Group;
 use crate::feed::{Part, Trait, key_length};
-use crate::samples::Samples;
+use crate::samples::{Home, Samples};
 use crate::symbols::{Symbol, Symbols};
 use crate::v1::Observed;
 use alloc::collections::BTreeMap;
@@ -27,7 +27,7 @@ pub(super) struct Sums {
     uncounted: [i64; Outcome::ALL.len()],
     texts: Texts,
     /// Name and place of each parameter's samples.
-    params: Vec<(Symbol, usize)>,
+    params: Vec<(Symbol, Home)>,
     last: Option<Last>,
 }
 
@@ -115,20 +115,15 @@ impl Sums {
     }
 
     /// The place of a parameter's samples, which most likely is `likely` among the group's own.
-    pub(super) fn home(
-        &mut self,
-        likely: usize,
-        name: Symbol,
-        samples: &mut Vec<Samples>,
-    ) -> usize {
+    pub(super) fn home(&mut self, likely: usize, name: Symbol, samples: &mut Samples) -> Home {
         let place = match self.params.get(likely) {
             Some((other, place)) if *other == name => Some(*place),
             _ => self.params.iter().find(|(other, _)| *other == name).map(|(_, place)| *place),
         };
         place.unwrap_or_else(|| {
-            samples.push(Samples::default());
-            self.params.push((name, samples.len() - 1));
-            samples.len() - 1
+            let home = samples.home();
+            self.params.push((name, home));
+            home
         })
     }
 
@@ -144,21 +139,23 @@ impl Sums {
         self.last = Some(self.last.map_or(last, |before| before.later(last, refs)));
     }
 
+    /// The fact that this is the sum of.
+    pub(super) fn key(&self, symbols: &Symbols) -> FactKey {
+        let parts = self.key.map(|symbol| symbols.text(symbol));
+        FactKey::new(self.kind, &parts[..key_length(self.kind)])
+    }
+
+    /// The group, whose samples leave; `None` if its last event is damaged or cannot be found.
     pub(super) fn finish(
         self,
         symbols: &Symbols,
-        samples: &mut [Samples],
+        samples: &mut Samples,
         refs: &mut Names<'_>,
-    ) -> Option<(FactKey, Group<Observed>)> {
-        let parts = self.key.map(|symbol| symbols.text(symbol));
-        let key = FactKey::new(self.kind, &parts[..key_length(self.kind)]);
+    ) -> Option<Group<Observed>> {
         let text = |symbol: Symbol| String::from(symbols.text(symbol));
         let counted = |(symbol, n): (Symbol, i64)| (text(symbol), n);
         let uncounted = Outcome::ALL.into_iter().zip(self.uncounted).filter(|(_, n)| *n > 0);
-        let numbers = self
-            .params
-            .into_iter()
-            .map(|(name, place)| (text(name), core::mem::take(&mut samples[place]).finish()));
+        let numbers = self.params.into_iter().map(|(name, home)| (text(name), samples.take(home)));
         let tally = Observed {
             successes: self.successes,
             failures: self.failures,
@@ -174,6 +171,6 @@ impl Sums {
                 event_ref: last.event_ref.or_else(|| refs(Seq(last.seq)))?,
             }),
         };
-        Some((key, Group { tally, last }))
+        Some(Group { tally, last })
     }
 }

@@ -290,6 +290,8 @@ pub(crate) enum BenchJob {
     Record,
     /// One fact by its key, in memory
     Lookup,
+    /// Opening the store, until its facts are read and a first event is durable
+    Open,
 }
 
 impl BenchJob {
@@ -299,7 +301,13 @@ impl BenchJob {
             BenchJob::Append => "append",
             BenchJob::Record => "record",
             BenchJob::Lookup => "lookup",
+            BenchJob::Open => "open",
         }
+    }
+
+    /// Whether it works on a copy of the store.
+    pub(crate) fn writes(self) -> bool {
+        !matches!(self, BenchJob::Rebuild | BenchJob::Lookup)
     }
 }
 

@@ -10,7 +10,7 @@ use super::reading::cpu_micros;
 use super::terminal::Terminal;
 use super::workload::Workload;
 use anyhow::{Context as _, bail};
-use ipse::Manifest;
+use ipse::{Manifest, Policy};
 use ipse_consolidate::V1;
 use ipse_core::decimal::quotient;
 use ipse_core::json::Members;
@@ -39,6 +39,7 @@ pub(crate) fn run(
         BenchJob::Append => bench.append(args.runs),
         BenchJob::Record => bench.record(args.runs),
         BenchJob::Lookup => bench.lookup(args.runs),
+        BenchJob::Open => bench.open(args.runs),
     }?;
     bench.report(context, terminal, args, &runs)?;
     Ok(Exit::Fine)
@@ -75,10 +76,11 @@ impl Bench {
         args: &BenchArgs,
     ) -> anyhow::Result<Self> {
         let directory = tempfile::tempdir().context("could not make a temporary directory")?;
-        let path = directory.path().join("bench.db");
+        let mut path = directory.path().join("bench.db");
         match args.events {
             Some(events) => generate(&path, events, args.keys, terminal)?,
-            None => copy_store(&context.store, &path)?,
+            None if args.job.writes() => copy_store(&context.store, &path)?,
+            None => path.clone_from(&context.store),
         }
         let context = Context::on(path);
         let (reader, identity) = context.read()?;
@@ -140,6 +142,17 @@ impl Bench {
             all.push(Run { cpu: wall, wall, count: 1 });
         }
         Ok(all)
+    }
+
+    fn open(&self, runs: usize) -> anyhow::Result<Vec<Run>> {
+        let one = |line: String| {
+            Run::of(1, || {
+                let memory = ipse::open(&self.context.store, self.identity, Policy::default())?;
+                memory.append(line.as_bytes())??;
+                Ok(memory)
+            })
+        };
+        Workload::new(self.keys, self.events).take(runs).map(one).collect()
     }
 
     fn report(

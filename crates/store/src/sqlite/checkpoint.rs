@@ -16,16 +16,18 @@ use std::sync::atomic::{AtomicI32, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::thread::JoinHandle;
 
-/// Pages in the log from which on it is copied: 4 MB, as SQLite does by itself.
-const COPY_FROM: i32 = 1000;
-/// Pages in the log from which on writers wait until it begins anew: 64 MB.
-const RESTART_FROM: i32 = 16_000;
+/// Pages by which the log grows between two copies: 4 MB, as SQLite does by itself.
+const COPY_EVERY: i32 = 1000;
+/// Pages in the log from which on writers wait until it begins anew: 16 MB.
+const RESTART_FROM: i32 = 4000;
 
 /// Watches how long the log gets, and has it copied by a thread of its own.
 pub(super) struct Checkpointer {
     path: PathBuf,
     /// Pages in the log after the last commit, whoever wrote them.
     pages: Arc<AtomicI32>,
+    /// The same when it was last to be copied.
+    told: i32,
     thread: Option<(SyncSender<()>, JoinHandle<()>)>,
 }
 
@@ -40,12 +42,15 @@ impl Checkpointer {
                 Ok(())
             }))
             .map_err(Error::while_trying("configure the connection"))?;
-        Ok(Checkpointer { path: path.to_owned(), pages, thread: None })
+        Ok(Checkpointer { path: path.to_owned(), pages, told: 0, thread: None })
     }
 
-    /// Has the log copied if it is long enough. The thread starts when it is first needed.
+    /// Has the log copied if it has grown enough. The thread starts when it is first needed.
     pub(super) fn after_commit(&mut self) {
-        if self.pages.load(Ordering::Relaxed) < COPY_FROM {
+        let pages = self.pages.load(Ordering::Relaxed);
+        // A log that is shorter than before has begun anew.
+        self.told = if pages < self.told { 0 } else { self.told };
+        if pages - self.told < COPY_EVERY {
             return;
         }
         let path = &self.path;
@@ -54,8 +59,10 @@ impl Checkpointer {
             let path = path.clone();
             (wake, std::thread::spawn(move || copy_when_woken(&path, &woken)))
         });
-        // If it is busy already, it will be told after a later commit.
-        let _ = wake.try_send(());
+        // If it has not begun with the last one yet, it is told after the next commit.
+        if wake.try_send(()).is_ok() {
+            self.told = pages;
+        }
     }
 }
 

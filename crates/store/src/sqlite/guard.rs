@@ -8,11 +8,11 @@ use crate::Error;
 use rusqlite::Connection;
 use rusqlite::hooks::{AuthAction, AuthContext, Authorization};
 
-const MAY_INSERT: [&str; 8] =
-    ["event", "chunk", "run", "piece", "pass", "progress", "fact", "tally"];
-const MAY_UPDATE: [&str; 3] = ["progress", "fact", "tally"];
-/// Facts and tallies leave when another rule set starts over, runs when they are merged.
-const MAY_DELETE: [&str; 4] = ["fact", "tally", "run", "piece"];
+const MAY_INSERT: [&str; 7] = ["event", "chunk", "run", "piece", "pass", "fact", "tally"];
+const MAY_UPDATE: [&str; 2] = ["fact", "tally"];
+/// Facts and tallies leave when another rule set starts over, runs and small chunks when they are
+/// merged.
+const MAY_DELETE: [&str; 5] = ["fact", "tally", "run", "piece", "chunk"];
 const MAY_CALL: [&str; 3] = ["coalesce", "count", "max"];
 
 /// Sets the authorizer, once, for the life of the connection.

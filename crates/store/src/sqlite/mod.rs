@@ -12,6 +12,7 @@ mod read;
 mod refs;
 mod register;
 mod seal;
+mod transaction;
 mod write;
 
 pub use read::{Reader, Scan, Snapshot, View};

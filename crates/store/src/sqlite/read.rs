@@ -6,7 +6,7 @@
 use super::register::find_log;
 use super::{LogId, MAX_SEQ, open_to_read, seq_of};
 use crate::{Error, Progress, Stored};
-use ipse_core::chunk::{CHUNK_EVENTS, Chunk};
+use ipse_core::chunk::{CHUNK_EVENTS, Chunk, SMALL_EVENTS};
 use ipse_core::{
     Columns, Digest, Event, EventRef, Fact, FactId, FactKey, FactKind, Identity, Seq, Support, Time,
 };
@@ -79,9 +79,12 @@ pub trait Scan<E> {
     fn event(&mut self, seq: Seq, event: &Event<'_>) -> Result<(), E>;
 }
 
-/// First and last position of the chunk, sealed or not, that a position belongs to.
-pub(super) fn chunk_around(seq: Seq) -> (Seq, Seq) {
-    let size = CHUNK_EVENTS as u64;
+/// So few events are read from their rows, whether they are in a chunk or not.
+const FEW_ROWS: u64 = 16;
+
+/// First and last position of the chunk of that size, sealed or not, that a position belongs to.
+pub(super) fn chunk_around(seq: Seq, size: usize) -> (Seq, Seq) {
+    let size = size as u64;
     let before = (seq.0 - 1) / size * size;
     (Seq(before + 1), Seq(before + size))
 }
@@ -120,8 +123,9 @@ impl<'c> View<'c> {
 
     /// How far the facts have come.
     pub fn progress(&self) -> Result<Progress, Error> {
-        let sql = "SELECT checkpoint, tallied, rule_version, rule_set_sha256 FROM progress \
-                   WHERE log = ?1";
+        let sql = "SELECT last_seq, tallied, rule_version, rule_set_sha256 FROM pass \
+                   WHERE at BETWEEN ?1 AND ?2 ORDER BY at DESC LIMIT 1";
+        let bounds = (self.log.at(Seq(0)), self.log.at(Seq(MAX_SEQ)));
         let read = |row: &Row<'_>| {
             Ok(Progress {
                 checkpoint: Seq(row.get::<_, i64>(0)?.unsigned_abs()),
@@ -132,7 +136,7 @@ impl<'c> View<'c> {
         };
         let progress = self
             .prepare(sql)?
-            .query_row([self.log.0], read)
+            .query_row(bounds, read)
             .optional()
             .map_err(Error::while_trying("read the checkpoint"))?;
         Ok(progress.unwrap_or_default())
@@ -165,25 +169,48 @@ impl<'c> View<'c> {
         sink: &mut impl Scan<E>,
     ) -> Result<(), E> {
         let (mut next, end) = (*range.start(), *range.end());
-        let attempt = Error::while_trying("read a chunk");
-        let mut statement = self.prepare("SELECT body FROM chunk WHERE at = ?1")?;
+        if end.0.saturating_sub(next.0) < FEW_ROWS {
+            return self.each_event(range, |seq, event| sink.event(seq, event));
+        }
         while next <= end {
-            let (first, last) = chunk_around(next);
-            let stop = last.min(end);
-            let mut rows = statement.query([self.log.at(last)]).map_err(&attempt)?;
-            match rows.next().map_err(&attempt)? {
-                Some(row) => {
-                    let body = row.get_ref(0).map_err(&attempt)?;
-                    let body = body.as_blob().map_err(|_| damaged("chunk", last))?;
-                    let chunk = Chunk::decode(body).ok_or_else(|| damaged("chunk", last))?;
-                    let places = (next.0 - first.0) as usize..(stop.0 - first.0 + 1) as usize;
-                    sink.chunk(first, &chunk, places)?;
-                }
-                None => self.each_event(next..=stop, |seq, event| sink.event(seq, event))?,
-            }
+            let stop = match self.scan_chunk(next, end, CHUNK_EVENTS, sink)? {
+                Some(stop) => stop,
+                None => match self.scan_chunk(next, end, SMALL_EVENTS, sink)? {
+                    Some(stop) => stop,
+                    None => {
+                        let stop = chunk_around(next, SMALL_EVENTS).1.min(end);
+                        self.each_event(next..=stop, |seq, event| sink.event(seq, event))?;
+                        stop
+                    }
+                },
+            };
             next = stop.next();
         }
         Ok(())
+    }
+
+    /// Hands the chunk of that size around `next` to `sink`, up to `end`; says how far that was, if
+    /// it is sealed.
+    fn scan_chunk<E: From<Error>>(
+        &self,
+        next: Seq,
+        end: Seq,
+        size: usize,
+        sink: &mut impl Scan<E>,
+    ) -> Result<Option<Seq>, E> {
+        let (first, last) = chunk_around(next, size);
+        let attempt = Error::while_trying("read a chunk");
+        let mut statement = self.prepare("SELECT body FROM chunk WHERE at = ?1")?;
+        let mut rows = statement.query([self.log.at(last)]).map_err(&attempt)?;
+        let Some(row) = rows.next().map_err(&attempt)? else { return Ok(None) };
+        let body = row.get_ref(0).map_err(&attempt)?;
+        let body = body.as_blob().map_err(|_| damaged("chunk", last))?;
+        let chunk = Chunk::decode(body).filter(|chunk| chunk.count == size);
+        let chunk = chunk.ok_or_else(|| damaged("chunk", last))?;
+        let stop = last.min(end);
+        let places = (next.0 - first.0) as usize..(stop.0 - first.0 + 1) as usize;
+        sink.chunk(first, &chunk, places)?;
+        Ok(Some(stop))
     }
 
     /// Hands each event of a range to `each`, newest last, as it is stored, until it breaks
@@ -237,6 +264,16 @@ impl<'c> View<'c> {
         self.prepare("SELECT 1 FROM chunk WHERE at = ?1")?
             .exists([self.log.at(last)])
             .map_err(Error::while_trying("look for a chunk"))
+    }
+
+    /// The names of the events of the chunk that ends at a position; none if it is a small one.
+    pub fn sealed_refs(&self, last: Seq) -> Result<Vec<EventRef>, Error> {
+        self.prepare("SELECT refs FROM chunk WHERE at = ?1")?
+            .query_row([self.log.at(last)], |row| {
+                let refs = row.get_ref(0)?.as_blob()?;
+                Ok(refs.as_chunks().0.iter().map(|name| EventRef(*name)).collect())
+            })
+            .map_err(Error::while_trying("read the refs of a chunk"))
     }
 
     /// The name of the event at a position.

@@ -22,6 +22,7 @@ CREATE TABLE event (
 ) STRICT;
 
 -- Derived: the typed columns of 4096 events side by side, and their refs; `at` is the last one's.
+-- The newest events stand in chunks of 256 without refs, until there are 4096 of them.
 CREATE TABLE chunk (
     at   INTEGER PRIMARY KEY,
     body BLOB NOT NULL,
@@ -42,17 +43,12 @@ CREATE TABLE piece (
     refs   BLOB NOT NULL
 ) STRICT;
 
--- Derived: which events are pass records, and what they cover.
+-- Derived: which events are pass records, and what they cover; how far the sums behind the facts
+-- were stored then, and under which rules. The newest row says how far the facts have come.
 CREATE TABLE pass (
-    at        INTEGER PRIMARY KEY,
-    first_seq INTEGER NOT NULL,
-    last_seq  INTEGER NOT NULL
-) STRICT;
-
--- Derived: how far the facts and the tallies of a log have come, and under which rules.
-CREATE TABLE progress (
-    log             INTEGER PRIMARY KEY,
-    checkpoint      INTEGER NOT NULL,
+    at              INTEGER PRIMARY KEY,
+    first_seq       INTEGER NOT NULL,
+    last_seq        INTEGER NOT NULL,
     tallied         INTEGER NOT NULL,
     rule_version    TEXT NOT NULL,
     rule_set_sha256 BLOB NOT NULL
@@ -71,7 +67,7 @@ CREATE TABLE fact (
 ) STRICT;
 CREATE UNIQUE INDEX fact_by_id ON fact (fact_id);
 
--- Derived: the sums behind the facts, as they stood at progress.tallied.
+-- Derived: the sums behind the facts, as they stood at the newest pass.tallied.
 CREATE TABLE tally (
     number  INTEGER PRIMARY KEY,
     log     INTEGER NOT NULL,

@@ -1,5 +1,5 @@
 //! Sealing: every 4096 events their typed columns become a chunk, in the transaction that appends
-//! the last of them.
+//! the last of them. A pass puts the newest ones into small chunks until then.
 //!
 //! **Invariant:** a chunk is made from the rows it covers and from nothing else, so one that is
 //! missing can be made again at any time.
@@ -7,7 +7,7 @@
 use super::read::chunk_around;
 use super::{LogId, View};
 use crate::Error;
-use ipse_core::chunk::{self, CHUNK_EVENTS};
+use ipse_core::chunk::{self, CHUNK_EVENTS, SMALL_EVENTS};
 use ipse_core::{Columns, Event, EventRef, Seq, Time};
 use rusqlite::Connection;
 
@@ -19,9 +19,38 @@ struct Row {
     columns: Vec<u8>,
 }
 
-/// Makes the chunk that ends at `last`.
+/// Makes the full chunk that ends at `last`, in place of the small ones.
 pub(super) fn chunk(connection: &Connection, log: LogId, last: Seq) -> Result<(), Error> {
-    let rows = rows(connection, log, last)?;
+    let (first, _) = chunk_around(last, CHUNK_EVENTS);
+    connection
+        .prepare_cached("DELETE FROM chunk WHERE at BETWEEN ?1 AND ?2")
+        .and_then(|mut statement| statement.execute((log.at(first), log.at(last))))
+        .map_err(Error::while_trying("remove small chunks"))?;
+    put(connection, log, (first, last))
+}
+
+/// Makes the small chunks of events up to `head` that are missing, if one ends at `from` or later.
+pub(super) fn small_chunks(
+    connection: &Connection,
+    log: LogId,
+    from: Seq,
+    head: Seq,
+) -> Result<(), Error> {
+    let size = SMALL_EVENTS as u64;
+    if (from.0 - 1) / size == head.0 / size {
+        return Ok(());
+    }
+    let full = head.0 / CHUNK_EVENTS as u64 * CHUNK_EVENTS as u64;
+    for last in (full / size + 1..=head.0 / size).map(|number| Seq(number * size)) {
+        if !(View { connection, log }).has_chunk(last)? {
+            put(connection, log, chunk_around(last, SMALL_EVENTS))?;
+        }
+    }
+    Ok(())
+}
+
+fn put(connection: &Connection, log: LogId, (first, last): (Seq, Seq)) -> Result<(), Error> {
+    let rows = rows(connection, log, first, last)?;
     let damaged = || Error::Corrupt(format!("typed columns before seq {last} cannot be read"));
     let events = rows
         .iter()
@@ -36,7 +65,9 @@ pub(super) fn chunk(connection: &Connection, log: LogId, last: Seq) -> Result<()
         .collect::<Option<Vec<_>>>()
         .ok_or_else(damaged)?;
     let body = chunk::encode(&events);
-    let refs: Vec<u8> = rows.iter().flat_map(|row| row.event_ref.0).collect();
+    // Only full chunks are asked for their refs.
+    let names = rows.iter().filter(|_| rows.len() == CHUNK_EVENTS);
+    let refs: Vec<u8> = names.flat_map(|row| row.event_ref.0).collect();
     connection
         .prepare_cached("INSERT INTO chunk (at, body, refs) VALUES (?1, ?2, ?3)")
         .and_then(|mut statement| statement.execute((log.at(last), body, refs)))
@@ -44,8 +75,7 @@ pub(super) fn chunk(connection: &Connection, log: LogId, last: Seq) -> Result<()
         .map_err(Error::while_trying("seal a chunk"))
 }
 
-fn rows(connection: &Connection, log: LogId, last: Seq) -> Result<Vec<Row>, Error> {
-    let (first, _) = chunk_around(last);
+fn rows(connection: &Connection, log: LogId, first: Seq, last: Seq) -> Result<Vec<Row>, Error> {
     let attempt = Error::while_trying("read the events to seal");
     let sql = "SELECT event_ref, time_us, type, columns FROM event WHERE at BETWEEN ?1 AND ?2";
     let mut statement = connection.prepare_cached(sql).map_err(&attempt)?;
@@ -69,8 +99,10 @@ pub(super) fn missing_chunks(connection: &Connection, log: LogId, head: Seq) -> 
     let attempt = Error::while_trying("count the chunks");
     let (low, high) = (log.at(Seq(0)), log.at(Seq(super::MAX_SEQ)));
     let count: i64 = connection
-        .prepare_cached("SELECT count(*) FROM chunk WHERE at BETWEEN ?1 AND ?2")
-        .and_then(|mut statement| statement.query_row((low, high), |row| row.get(0)))
+        .prepare_cached("SELECT count(*) FROM chunk WHERE at BETWEEN ?1 AND ?2 AND at % ?3 = 0")
+        .and_then(|mut statement| {
+            statement.query_row((low, high, CHUNK_EVENTS.cast_signed()), |row| row.get(0))
+        })
         .map_err(&attempt)?;
     if count.unsigned_abs() == full {
         return Ok(());

@@ -10,11 +10,12 @@ use super::checkpoint::Checkpointer;
 use super::guard::confine_to_append_and_pass;
 use super::refs::Refs;
 use super::register::find_log;
+use super::transaction::{Level, Open};
 use super::{LogId, MAX_SEQ, View, open_to_write, seal};
 use crate::{Appended, Error, PassRecord};
 use ipse_core::chunk::CHUNK_EVENTS;
 use ipse_core::{Admitted, Fact, FactId, Identity, Seq};
-use rusqlite::{Connection, Params, Savepoint, Transaction, TransactionBehavior};
+use rusqlite::Connection;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
@@ -70,11 +71,9 @@ impl Writer {
         self.file.check()?;
         let (log, refs, file) = (self.log, &mut self.refs, &self.file);
         let checkpointer = &mut self.checkpointer;
-        let tx = self
-            .connection
-            .transaction_with_behavior(TransactionBehavior::Immediate)
+        let tx = Open::begin(&self.connection, Level::Batch)
             .map_err(Error::while_trying("begin to write"))?;
-        let head = View { connection: &tx, log }.head()?;
+        let head = View { connection: &self.connection, log }.head()?;
         refs.begin();
         Ok(Batch { tx, log, refs, file, checkpointer, head })
     }
@@ -94,7 +93,7 @@ impl Writer {
 /// Events on their way into the log.
 #[must_use = "a batch that is not committed is rolled back"]
 pub struct Batch<'w> {
-    tx: Transaction<'w>,
+    tx: Open<'w>,
     log: LogId,
     refs: &'w mut Refs,
     file: &'w File,
@@ -105,17 +104,18 @@ pub struct Batch<'w> {
 impl Batch<'_> {
     /// Puts an event at the end of the log, unless it is there already.
     pub fn append(&mut self, event: &Admitted) -> Result<Appended, Error> {
-        append(&self.tx, self.log, self.refs, &mut self.head, event)
+        append(self.tx.connection, self.log, self.refs, &mut self.head, event)
     }
 
     /// What the log and the facts look like from inside this batch.
     pub fn view(&self) -> View<'_> {
-        View { connection: &self.tx, log: self.log }
+        View { connection: self.tx.connection, log: self.log }
     }
 
     /// Begins a pass.
     pub fn pass(&mut self) -> Result<Pass<'_>, Error> {
-        let savepoint = self.tx.savepoint().map_err(Error::while_trying("begin a pass"))?;
+        let savepoint = Open::begin(self.tx.connection, Level::Pass)
+            .map_err(Error::while_trying("begin a pass"))?;
         Ok(Pass { savepoint, log: self.log, refs: self.refs, head: &mut self.head })
     }
 
@@ -132,7 +132,7 @@ impl Batch<'_> {
 /// A pass under way: facts on their way to becoming durable, with the record that explains them.
 #[must_use = "a pass that is not committed is rolled back"]
 pub struct Pass<'b> {
-    savepoint: Savepoint<'b>,
+    savepoint: Open<'b>,
     log: LogId,
     refs: &'b mut Refs,
     head: &'b mut Seq,
@@ -141,18 +141,20 @@ pub struct Pass<'b> {
 impl Pass<'_> {
     /// What the log and the facts look like from inside this pass.
     pub fn view(&self) -> View<'_> {
-        View { connection: &self.savepoint, log: self.log }
+        View { connection: self.savepoint.connection, log: self.log }
+    }
+
+    /// The position of the last event.
+    pub fn head(&self) -> Seq {
+        *self.head
     }
 
     /// Removes all facts and tallies of this log: another rule set starts from nothing.
     pub fn start_over(&self) -> Result<(), Error> {
         let attempt = Error::while_trying("start over with another rule set");
-        self.savepoint
-            .execute("DELETE FROM fact WHERE log = ?1", [self.log.0])
-            .map_err(&attempt)?;
-        self.savepoint
-            .execute("DELETE FROM tally WHERE log = ?1", [self.log.0])
-            .map_err(&attempt)?;
+        let connection = self.savepoint.connection;
+        connection.execute("DELETE FROM fact WHERE log = ?1", [self.log.0]).map_err(&attempt)?;
+        connection.execute("DELETE FROM tally WHERE log = ?1", [self.log.0]).map_err(&attempt)?;
         Ok(())
     }
 
@@ -168,7 +170,7 @@ impl Pass<'_> {
         let (kind, key) = (fact.key.kind().name(), fact.key.text());
         let (time, last) = (fact.last.time.micros(), fact.last.event_ref.0);
         let row = (self.log.0, id.0, kind, key, &fact.value, time, last);
-        let put = || self.savepoint.prepare_cached(sql)?.execute(row);
+        let put = || self.savepoint.connection.prepare_cached(sql)?.execute(row);
         put().map(|rows| rows > 0).map_err(Error::while_trying("put a fact"))
     }
 
@@ -176,18 +178,16 @@ impl Pass<'_> {
     pub fn put_tally(&self, id: &FactId, state: &[u8]) -> Result<(), Error> {
         let sql = "INSERT INTO tally (log, fact_id, state) VALUES (?1, ?2, ?3) \
                    ON CONFLICT (fact_id) DO UPDATE SET state = excluded.state";
-        let put = || self.savepoint.prepare_cached(sql)?.execute((self.log.0, id.0, state));
+        let put =
+            || self.savepoint.connection.prepare_cached(sql)?.execute((self.log.0, id.0, state));
         put().map(drop).map_err(Error::while_trying("put a tally"))
-    }
-
-    fn run(&self, sql: &str, row: impl Params) -> rusqlite::Result<()> {
-        self.savepoint.prepare_cached(sql)?.execute(row).map(drop)
     }
 
     /// Finishes the pass: its record joins the log, its facts and checkpoint join the batch.
     pub fn commit(self, record: &PassRecord<'_>) -> Result<Seq, Error> {
         let mut head = *self.head;
-        let appended = append(&self.savepoint, self.log, self.refs, &mut head, record.event);
+        let appended =
+            append(self.savepoint.connection, self.log, self.refs, &mut head, record.event);
         // If anything fails from here on, the savepoint is rolled back, and the refs with it.
         let known = self.refs.doubt();
         let Appended::New(seq) = appended? else {
@@ -196,27 +196,24 @@ impl Pass<'_> {
                 record.first
             )));
         };
-        let progress = &record.progress;
-        let (first, last) = (record.first.0.cast_signed(), progress.checkpoint.0.cast_signed());
         let attempt = Error::while_trying("record the pass");
-        self.run(
-            "INSERT INTO pass (at, first_seq, last_seq) VALUES (?1, ?2, ?3)",
-            (self.log.at(seq), first, last),
-        )
-        .map_err(&attempt)?;
-        let tallied = progress.tallied.0.cast_signed();
-        self.run(
-            "INSERT INTO progress (log, checkpoint, tallied, rule_version, rule_set_sha256) \
-             VALUES (?1, ?2, ?3, ?4, ?5) ON CONFLICT (log) DO UPDATE SET \
-             checkpoint = excluded.checkpoint, tallied = excluded.tallied, \
-             rule_version = excluded.rule_version, rule_set_sha256 = excluded.rule_set_sha256",
-            (self.log.0, last, tallied, &progress.rule_version, progress.rule_set),
-        )
-        .map_err(&attempt)?;
+        self.put_pass(seq, record).map_err(&attempt)?;
+        seal::small_chunks(self.savepoint.connection, self.log, record.first, head)?;
         self.savepoint.commit().map_err(&attempt)?;
         self.refs.trust(known);
         *self.head = head;
         Ok(seq)
+    }
+
+    fn put_pass(&self, seq: Seq, record: &PassRecord<'_>) -> rusqlite::Result<()> {
+        let progress = &record.progress;
+        let seqs = [record.first, progress.checkpoint, progress.tallied];
+        let [first, last, tallied] = seqs.map(|seq| seq.0.cast_signed());
+        let sql = "INSERT INTO pass (at, first_seq, last_seq, tallied, rule_version, \
+                   rule_set_sha256) VALUES (?1, ?2, ?3, ?4, ?5, ?6)";
+        let rules = (&progress.rule_version, progress.rule_set);
+        let row = (self.log.at(seq), first, last, tallied, rules.0, rules.1);
+        self.savepoint.connection.prepare_cached(sql)?.execute(row).map(drop)
     }
 }
 
