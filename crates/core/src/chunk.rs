@@ -222,9 +222,10 @@ pub fn encode(events: &[Event<'_>]) -> Vec<u8> {
         event.columns.params.iter().map(|(name, _)| texts.id(Some(name))).collect()
     };
     let shape_of: Vec<Vec<usize>> = events.iter().map(names).collect();
-    let shapes = numbered(shape_of.iter());
-    let lists: [BTreeMap<usize, usize>; FIELDS] =
-        core::array::from_fn(|field| numbered(values.iter().map(|values| values[field])));
+    let shapes = numbered(&shape_of);
+    let lists: [List; FIELDS] = core::array::from_fn(|field| {
+        List::of(texts.sorted.len(), values.iter().map(|values| values[field]))
+    });
 
     let mut out = Vec::with_capacity(events.len() * 24);
     wire::write_len(events.len(), &mut out);
@@ -232,7 +233,7 @@ pub fn encode(events: &[Event<'_>]) -> Vec<u8> {
     wire::write_len(dictionary.len(), &mut out);
     out.extend_from_slice(&dictionary);
     for (field, list) in lists.iter().enumerate() {
-        let codes: Vec<usize> = values.iter().map(|values| list[&values[field]]).collect();
+        let codes: Vec<usize> = values.iter().map(|values| list.codes[values[field]]).collect();
         Codes::encode(&codes, &mut out);
     }
     let times: Vec<i64> = events.iter().map(|event| event.time.micros()).collect();
@@ -244,60 +245,134 @@ pub fn encode(events: &[Event<'_>]) -> Vec<u8> {
     out
 }
 
-/// Numbers distinct things in their order.
-fn numbered<T: Ord>(things: impl Iterator<Item = T>) -> BTreeMap<T, usize> {
-    let distinct: BTreeSet<T> = things.collect();
+/// Numbers distinct lists in their order.
+fn numbered(lists: &[Vec<usize>]) -> BTreeMap<&Vec<usize>, usize> {
+    let mut distinct = BTreeSet::new();
+    let mut last = None;
+    // Most lists equal the one before.
+    for list in lists.iter().filter(|list| last.replace(*list) != Some(*list)) {
+        distinct.insert(list);
+    }
     distinct.into_iter().zip(0..).collect()
 }
 
-/// Every text of a chunk, with its id.
-struct Texts<'e>(BTreeMap<&'e str, usize>);
+/// The distinct values of a field, ascending, and the code of each.
+struct List {
+    values: Vec<usize>,
+    codes: Vec<usize>,
+}
+
+impl List {
+    fn of(texts: usize, values: impl Iterator<Item = usize>) -> Self {
+        let mut codes = alloc::vec![0; (texts + 1).max(Outcome::ALL.len() + 1)];
+        values.for_each(|value| codes[value] = 1);
+        let used = codes.iter_mut().enumerate().filter(|(_, used)| **used == 1);
+        let values = used.zip(0..).map(|((value, code), number)| {
+            *code = number;
+            value
+        });
+        List { values: values.collect(), codes }
+    }
+}
+
+/// Every text of a chunk. The id of a text is one more than its place in ascending order.
+struct Texts<'e> {
+    sorted: Vec<&'e str>,
+    /// Open addressing, at most half full: one more than the place among `seen`, 0 if empty.
+    slots: Vec<u32>,
+    seen: Vec<&'e str>,
+    ids: Vec<usize>,
+}
 
 impl<'e> Texts<'e> {
     fn of(events: &'e [Event<'_>]) -> Self {
-        let mut texts = BTreeSet::new();
+        let slots = alloc::vec![0; 256];
+        let mut texts = Texts { sorted: Vec::new(), slots, seen: Vec::new(), ids: Vec::new() };
         for event in events {
             let columns = &event.columns;
+            texts.add(event.event_type);
             let keys = [columns.skill, columns.target, columns.environment];
-            texts.extend(keys.into_iter().chain([columns.zone, columns.reason]).flatten());
-            texts.insert(event.event_type);
-            texts.extend(columns.params.iter().map(|(name, _)| *name));
+            let keys = keys.into_iter().chain([columns.zone, columns.reason]);
+            keys.flatten().for_each(|text| texts.add(text));
+            columns.params.iter().for_each(|(name, _)| texts.add(name));
             for (name, property) in &columns.properties {
-                texts.insert(name);
+                texts.add(name);
                 if let Property::Text(text) = property {
-                    texts.insert(text);
+                    texts.add(text);
                 }
             }
         }
-        Texts(texts.into_iter().zip(1..).collect())
+        let mut order: Vec<usize> = (0..texts.seen.len()).collect();
+        order.sort_unstable_by_key(|place| texts.seen[*place]);
+        texts.ids.resize(order.len(), NO_TEXT);
+        for (id, place) in (1..).zip(&order) {
+            texts.ids[*place] = id;
+        }
+        texts.sorted = order.iter().map(|place| texts.seen[*place]).collect();
+        texts
+    }
+
+    fn add(&mut self, text: &'e str) {
+        let slot = self.slot(text);
+        if self.slots[slot] != 0 {
+            return;
+        }
+        self.seen.push(text);
+        self.slots[slot] = self.seen.len() as u32;
+        if self.seen.len() * 2 > self.slots.len() {
+            self.slots = alloc::vec![0; self.slots.len() * 2];
+            for place in 0..self.seen.len() {
+                let slot = self.slot(self.seen[place]);
+                self.slots[slot] = place as u32 + 1;
+            }
+        }
+    }
+
+    /// Where a text is, or would be.
+    fn slot(&self, text: &str) -> usize {
+        let mix = |mixed: u64, part: u64| {
+            (mixed ^ part).wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(29)
+        };
+        let (words, rest) = text.as_bytes().as_chunks();
+        let mixed = words.iter().fold(0, |mixed, word| mix(mixed, u64::from_le_bytes(*word)));
+        let mixed = rest.iter().fold(mixed, |mixed, byte| mix(mixed, u64::from(*byte) + 1));
+        let mut slot = (mixed >> 16) as usize;
+        loop {
+            slot &= self.slots.len() - 1;
+            match self.slots[slot] {
+                0 => return slot,
+                place if self.seen[place as usize - 1] == text => return slot,
+                _ => slot += 1,
+            }
+        }
     }
 
     fn id(&self, text: Option<&str>) -> usize {
-        text.map_or(NO_TEXT, |text| self.0[text])
+        text.map_or(NO_TEXT, |text| self.ids[self.slots[self.slot(text)] as usize - 1])
     }
 }
 
 fn encode_dictionary(
     texts: &Texts<'_>,
-    fields: &[BTreeMap<usize, usize>; FIELDS],
+    fields: &[List; FIELDS],
     shapes: &BTreeMap<&Vec<usize>, usize>,
 ) -> Vec<u8> {
     let mut out = Vec::new();
-    wire::write_len(texts.0.len(), &mut out);
-    texts.0.keys().for_each(|text| wire::write_text(text, &mut out));
+    wire::write_len(texts.sorted.len(), &mut out);
+    texts.sorted.iter().for_each(|text| wire::write_text(text, &mut out));
     for field in fields {
-        write_ids(field.len(), field.keys(), &mut out);
+        write_ids(&field.values, &mut out);
     }
     wire::write_len(shapes.len(), &mut out);
     for names in shapes.keys() {
-        write_ids(names.len(), names.iter(), &mut out);
+        write_ids(names, &mut out);
     }
     out
 }
 
-fn write_ids<'i>(count: usize, ids: impl Iterator<Item = &'i usize>, out: &mut Vec<u8>) {
-    wire::write_len(count, out);
-    ids.for_each(|id| wire::write_len(*id, out));
+fn write_ids(ids: &[usize], out: &mut Vec<u8>) {
+    wire::write_len(ids.len(), out);
+    ids.iter().for_each(|id| wire::write_len(*id, out));
 }
 
 fn encode_shapes(

@@ -231,11 +231,16 @@ fn write_text(text: &str, out: &mut String) {
 }
 
 fn write_escaped(text: &str, out: &mut String) {
+    // Nearly all texts are clean: they are looked at sixteen bytes at a time, and copied.
+    let needs_escape = |byte: &u8| *byte < 0x20 || *byte == b'"' || *byte == b'\\';
+    let any = |bytes: &[u8]| bytes.iter().fold(false, |any, byte| any | needs_escape(byte));
+    let (blocks, rest) = text.as_bytes().as_chunks::<16>();
+    if !blocks.iter().any(|block| any(block)) && !any(rest) {
+        out.push_str(text);
+        return;
+    }
     let mut clean_from = 0;
-    for (at, byte) in text.bytes().enumerate() {
-        if byte >= 0x20 && byte != b'"' && byte != b'\\' {
-            continue;
-        }
+    for (at, byte) in text.bytes().enumerate().filter(|(_, byte)| needs_escape(byte)) {
         out.push_str(&text[clean_from..at]);
         write_escape(byte, out);
         clean_from = at + 1;
@@ -264,8 +269,12 @@ fn write_escape(byte: u8, out: &mut String) {
 /// It differs from byte order only where a character beyond U+FFFF meets one from U+E000 on, and
 /// both begin with a byte of 0xEE or more.
 pub fn utf16_order(a: &str, b: &str) -> Ordering {
-    let high = |text: &str| text.bytes().any(|byte| byte >= 0xee);
-    if high(a) && high(b) { a.encode_utf16().cmp(b.encode_utf16()) } else { a.cmp(b) }
+    // The two orders differ only where both texts go on with a character beyond the surrogates.
+    match a.bytes().zip(b.bytes()).find(|(a, b)| a != b) {
+        Some((0xee.., 0xee..)) => a.encode_utf16().cmp(b.encode_utf16()),
+        Some((a, b)) => a.cmp(&b),
+        None => a.len().cmp(&b.len()),
+    }
 }
 
 #[cfg(test)]

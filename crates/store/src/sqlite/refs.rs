@@ -8,11 +8,11 @@
 //!   again from the log, so a lost index costs time but lets no duplicate in.
 //! - What is in memory is trusted only after a commit: a rolled-back batch makes it start over.
 
-use super::seal;
+use super::seal::{self, Row};
 use super::{LogId, MAX_SEQ, seq_of};
 use crate::Error;
 use ipse_core::chunk::CHUNK_EVENTS;
-use ipse_core::{EventRef, Seq};
+use ipse_core::{Admitted, EventRef, Seq};
 use rusqlite::{Connection, OptionalExtension};
 use std::collections::BTreeMap;
 
@@ -34,8 +34,11 @@ const PROBES: usize = 6;
 pub(super) struct Refs {
     /// Sorted runs, oldest first.
     runs: Vec<Run>,
-    /// Refs behind the last run.
-    tail: BTreeMap<EventRef, Seq>,
+    /// Refs behind the last run, as integers: they are compared many times.
+    tail: BTreeMap<u128, Seq>,
+    /// The events behind the last run, as far as this process appended them: what the next chunk
+    /// is made of.
+    newest: Vec<Row>,
     /// The head that this describes; `None` before the first look and after a rollback.
     known: Option<Seq>,
     /// Something was added that is not committed.
@@ -151,10 +154,11 @@ impl Refs {
         let mut statement = connection.prepare_cached(sql).map_err(&attempt)?;
         let rows = statement
             .query_map((log.at(sealed.next()), log.at(head)), |row| {
-                Ok((EventRef(row.get(1)?), seq_of(row.get(0)?)))
+                Ok((u128::from_be_bytes(row.get(1)?), seq_of(row.get(0)?)))
             })
             .map_err(&attempt)?;
         self.tail = rows.collect::<rusqlite::Result<_>>().map_err(&attempt)?;
+        self.newest.clear();
         Ok(())
     }
 
@@ -165,7 +169,7 @@ impl Refs {
         log: LogId,
         event_ref: &EventRef,
     ) -> Result<Option<Seq>, Error> {
-        if let Some(seq) = self.tail.get(event_ref) {
+        if let Some(seq) = self.tail.get(&u128::from_be_bytes(event_ref.0)) {
             return Ok(Some(*seq));
         }
         for run in self.runs.iter().rev() {
@@ -178,21 +182,27 @@ impl Refs {
         Ok(None)
     }
 
-    pub(super) fn add(&mut self, event_ref: EventRef, seq: Seq) {
-        self.tail.insert(event_ref, seq);
+    pub(super) fn add(&mut self, event: &Admitted, seq: Seq) {
+        self.tail.insert(u128::from_be_bytes(event.event_ref.0), seq);
+        self.newest.push(Row::of(event));
         self.known = Some(seq);
         self.unsure = true;
     }
 
-    /// The tail, which ends at `last`, becomes a run.
+    /// The newest events, which end at `last`, become a chunk and a run.
     pub(super) fn seal(
         &mut self,
         connection: &Connection,
         log: LogId,
         last: Seq,
     ) -> Result<(), Error> {
+        seal::chunk(connection, log, last, &std::mem::take(&mut self.newest))?;
+        self.seal_run(connection, log, last)
+    }
+
+    fn seal_run(&mut self, connection: &Connection, log: LogId, last: Seq) -> Result<(), Error> {
         let tail = std::mem::take(&mut self.tail);
-        let entries = tail.into_iter().map(|(name, seq)| (prefix(&name), seq)).collect();
+        let entries = tail.into_iter().map(|(name, seq)| ((name >> 64) as u64, seq)).collect();
         let first = Seq(last.0 + 1 - CHUNK_EVENTS as u64);
         let names = sealed_refs(connection, log, last)?;
         self.put_run(connection, log, (first, last), entries, &names)?;
@@ -276,10 +286,10 @@ impl Refs {
                 .as_chunks::<16>()
                 .0
                 .iter()
-                .map(|name| EventRef(*name))
+                .map(|name| u128::from_be_bytes(*name))
                 .zip(positions)
                 .collect();
-            self.seal(connection, log, last)?;
+            self.seal_run(connection, log, last)?;
         }
         Ok(())
     }

@@ -89,7 +89,8 @@ SELECT m.identity_hash, e.at & ((1 << 40) - 1) AS seq, 'ev_' || lower(hex(e.even
        e.type, e.time_us, lower(hex(e.digest)) AS digest, e.payload AS payload_json
 FROM event e JOIN manifest m ON m.log = e.at >> 40;
 
--- Guards. A BEFORE INSERT trigger also stops INSERT OR REPLACE, whose implicit delete fires no
+-- Guards. The one on appending fails before anything was written: FAIL, unlike ABORT, then needs no
+-- copy of the page to go back to. A BEFORE INSERT trigger also stops INSERT OR REPLACE, whose implicit delete fires no
 -- delete trigger on a connection without recursive_triggers.
 CREATE TRIGGER manifest_is_frozen BEFORE UPDATE ON manifest
 BEGIN SELECT RAISE(ABORT, 'a manifest never changes'); END;
@@ -106,4 +107,4 @@ BEGIN SELECT RAISE(ABORT, 'the log is append-only'); END;
 CREATE TRIGGER event_is_dense BEFORE INSERT ON event
 WHEN EXISTS (SELECT 1 FROM event WHERE at = NEW.at)
   OR (NEW.at & ((1 << 40) - 1) <> 1 AND NOT EXISTS (SELECT 1 FROM event WHERE at = NEW.at - 1))
-BEGIN SELECT RAISE(ABORT, 'the log is append-only and dense'); END;
+BEGIN SELECT RAISE(FAIL, 'the log is append-only and dense'); END;

@@ -8,25 +8,46 @@ use super::read::chunk_around;
 use super::{LogId, View};
 use crate::Error;
 use ipse_core::chunk::{self, CHUNK_EVENTS, SMALL_EVENTS};
-use ipse_core::{Columns, Event, EventRef, Seq, Time};
+use ipse_core::{Admitted, Columns, Event, EventRef, Seq, Time};
 use rusqlite::Connection;
 
-/// A row's own copy of what a chunk needs.
-struct Row {
+/// What a chunk needs of an event.
+pub(super) struct Row {
     event_ref: EventRef,
     time: Time,
     event_type: String,
     columns: Vec<u8>,
 }
 
-/// Makes the full chunk that ends at `last`, in place of the small ones.
-pub(super) fn chunk(connection: &Connection, log: LogId, last: Seq) -> Result<(), Error> {
+impl Row {
+    pub(super) fn of(event: &Admitted) -> Self {
+        Row {
+            event_ref: event.event_ref,
+            time: event.time,
+            event_type: event.event_type.clone(),
+            columns: event.columns.clone(),
+        }
+    }
+}
+
+/// Makes the full chunk that ends at `last`, in place of the small ones. The newest rows, if they
+/// are all at hand, are not read again.
+pub(super) fn chunk(
+    connection: &Connection,
+    log: LogId,
+    last: Seq,
+    newest: &[Row],
+) -> Result<(), Error> {
     let (first, _) = chunk_around(last, CHUNK_EVENTS);
     connection
         .prepare_cached("DELETE FROM chunk WHERE at BETWEEN ?1 AND ?2")
         .and_then(|mut statement| statement.execute((log.at(first), log.at(last))))
         .map_err(Error::while_trying("remove small chunks"))?;
-    put(connection, log, (first, last))
+    if newest.len() == CHUNK_EVENTS {
+        put(connection, log, last, newest)
+    } else {
+        put(connection, log, last, &rows(connection, log, first, last)?)
+    }
 }
 
 /// Makes the small chunks of events up to `head` that are missing, if one ends at `from` or later.
@@ -43,14 +64,14 @@ pub(super) fn small_chunks(
     let full = head.0 / CHUNK_EVENTS as u64 * CHUNK_EVENTS as u64;
     for last in (full / size + 1..=head.0 / size).map(|number| Seq(number * size)) {
         if !(View { connection, log }).has_chunk(last)? {
-            put(connection, log, chunk_around(last, SMALL_EVENTS))?;
+            let (first, _) = chunk_around(last, SMALL_EVENTS);
+            put(connection, log, last, &rows(connection, log, first, last)?)?;
         }
     }
     Ok(())
 }
 
-fn put(connection: &Connection, log: LogId, (first, last): (Seq, Seq)) -> Result<(), Error> {
-    let rows = rows(connection, log, first, last)?;
+fn put(connection: &Connection, log: LogId, last: Seq, rows: &[Row]) -> Result<(), Error> {
     let damaged = || Error::Corrupt(format!("typed columns before seq {last} cannot be read"));
     let events = rows
         .iter()
@@ -111,7 +132,7 @@ pub(super) fn missing_chunks(connection: &Connection, log: LogId, head: Seq) -> 
         let last = Seq(number * CHUNK_EVENTS as u64);
         let there = View { connection, log }.has_chunk(last)?;
         if !there {
-            chunk(connection, log, last)?;
+            chunk(connection, log, last, &[])?;
         }
     }
     Ok(())

@@ -234,17 +234,17 @@ fn append(
     }
     let seq = head.next();
     insert(connection, log.at(seq), event).map_err(Error::while_trying("append an event"))?;
-    refs.add(event.event_ref, seq);
+    refs.add(event, seq);
     *head = seq;
     if seq.0.is_multiple_of(CHUNK_EVENTS as u64) {
-        seal::chunk(connection, log, seq)?;
         refs.seal(connection, log, seq)?;
     }
     Ok(Appended::New(seq))
 }
 
 fn insert(connection: &Connection, at: i64, event: &Admitted) -> rusqlite::Result<()> {
-    let sql = "INSERT INTO event (at, event_ref, time_us, type, digest, columns, payload) \
+    // FAIL, not ABORT: of one row there is nothing to go back on, so SQLite keeps no copy to do so.
+    let sql = "INSERT OR FAIL INTO event (at, event_ref, time_us, type, digest, columns, payload) \
                VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)";
     let (name, time, digest) = (event.event_ref.0, event.time.micros(), event.digest.0);
     let row = (at, name, time, &event.event_type, digest, &event.columns, &event.canonical);
