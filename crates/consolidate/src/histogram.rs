@@ -9,7 +9,7 @@ use alloc::string::String;
 use alloc::vec::Vec;
 use core::cmp::Ordering;
 use ipse_core::Micro;
-use ipse_core::decimal::{rounded, write_micro};
+use ipse_core::decimal::{rounded, write_digits, write_micro};
 use ipse_core::wire::{self, Wire};
 
 pub(crate) const FINE_DIGITS: u32 = 4;
@@ -141,9 +141,11 @@ impl Histogram {
 
 /// Appends a member's opening and an integer.
 pub(crate) fn write_integer(opening: &str, n: i64, out: &mut String) {
-    use core::fmt::Write as _;
-    // Writing to a String cannot fail.
-    let _ = write!(out, "{opening}{n}");
+    out.push_str(opening);
+    if n < 0 {
+        out.push('-');
+    }
+    write_digits(n.unsigned_abs(), 1, out);
 }
 
 /// The coarse cell that a fine cell falls into, and half of its width.

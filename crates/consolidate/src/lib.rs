@@ -18,10 +18,11 @@ extern crate alloc;
 
 mod bulk;
 pub mod confidence;
+mod evidence;
 mod feed;
 pub mod histogram;
 mod publish;
-mod recommend;
+pub mod recommend;
 mod rules;
 mod samples;
 mod symbols;

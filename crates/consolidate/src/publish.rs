@@ -10,10 +10,9 @@ use crate::v1::{Observed, PROPERTY};
 use alloc::collections::BTreeMap;
 use alloc::string::String;
 use alloc::vec::Vec;
-use core::fmt::Write as _;
 use ipse_core::decimal::{SCALE, rounded, write_micro};
-use ipse_core::json::{quoted, utf16_order};
-use ipse_core::{FactKind, Support};
+use ipse_core::json::{utf16_order, write_text};
+use ipse_core::{FactKind, Support, hex};
 
 /// Parameters with fewer usable values do not count among those that could have been chosen.
 const COMPETING_FROM: i64 = 3;
@@ -164,7 +163,7 @@ impl Object {
             self.last = String::from(name);
         }
         self.text.push(if self.text.is_empty() { '{' } else { ',' });
-        self.text.push_str(&quoted(name));
+        write_text(name, &mut self.text);
         self.text.push(':');
     }
 
@@ -174,7 +173,8 @@ impl Object {
     }
 
     fn text(&mut self, name: &str, text: &str) {
-        self.raw(name, &quoted(text));
+        self.name(name);
+        write_text(text, &mut self.text);
     }
 
     fn integer(&mut self, name: &str, n: i64) {
@@ -194,8 +194,9 @@ impl Object {
 
     fn support(&mut self, last: &Support, n: i64) {
         self.name("last_supporting_event_id");
-        // Writing to a String cannot fail.
-        let _ = write!(self.text, "\"{}\"", last.event_ref);
+        self.text.push_str("\"ev_");
+        hex::write(&last.event_ref.0, &mut self.text);
+        self.text.push('"');
         self.integer("n_observations", n);
     }
 

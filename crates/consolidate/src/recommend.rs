@@ -11,7 +11,7 @@ use alloc::vec::Vec;
 use ipse_core::decimal::write_micro;
 
 /// A recommended window of one parameter.
-pub(crate) struct Recommended {
+pub struct Recommended {
     inside: Cell,
     value: i64,
     low: i64,
@@ -21,7 +21,7 @@ pub(crate) struct Recommended {
 
 impl Recommended {
     /// Searches a parameter's histogram, one of `competitors` that could have been chosen.
-    pub(crate) fn search(histogram: &Histogram, competitors: usize) -> Option<Self> {
+    pub fn search(histogram: &Histogram, competitors: usize) -> Option<Self> {
         let coarse = histogram.coarse();
         let k = BASE + 2 * (lg(competitors) + lg(coarse.len()));
         let window = best_window(&coarse, k)?;
@@ -48,9 +48,24 @@ impl Recommended {
     }
 
     /// How far "inside works, outside fails" holds over all `n` observations.
-    pub(crate) fn agreement(&self, failures: i64, n: i64, competitors: usize) -> i64 {
+    pub fn agreement(&self, failures: i64, n: i64, competitors: usize) -> i64 {
         let outside = failures - self.inside.failures();
         wilson(self.inside.successes + outside, n, BASE + 2 * lg(competitors))
+    }
+
+    /// The attempts inside the window.
+    pub fn inside(&self) -> Cell {
+        self.inside
+    }
+
+    /// The recommended value.
+    pub fn value(&self) -> i64 {
+        self.value
+    }
+
+    /// The least and the greatest value inside that worked.
+    pub fn window(&self) -> (i64, i64) {
+        (self.low, self.high)
     }
 
     /// Appends the published member.

@@ -63,6 +63,9 @@ pub trait BulkFold<T> {
         refs: &mut dyn FnMut(Seq) -> Option<EventRef>,
     );
 
+    /// The places of a chunk's events that support a fact, ascending.
+    fn supporters(&self, chunk: &Chunk<'_>, key: &FactKey) -> Option<Vec<usize>>;
+
     /// Hands every sum to `each`, sorted by kind and key.
     fn finish(
         self: Box<Self>,

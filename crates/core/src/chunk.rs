@@ -88,6 +88,15 @@ impl<'a> Codes<'a> {
         }
     }
 
+    /// The code at a place.
+    pub fn get(&self, place: usize) -> Option<usize> {
+        match self.width {
+            0 => Some(0),
+            1 => self.data.get(place).map(|code| usize::from(*code)),
+            _ => self.data.as_chunks().0.get(place).map(|code| u16::from_le_bytes(*code).into()),
+        }
+    }
+
     /// The greatest code.
     pub fn greatest(&self) -> usize {
         // A fold of `max` becomes vector instructions; the iterator's own `max` does not.

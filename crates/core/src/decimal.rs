@@ -141,13 +141,28 @@ fn divide_half_even(num: i128, den: i128) -> i128 {
 /// Appends micro-units as decimal text: the one text of every published number.
 pub fn write_micro(micro: i64, out: &mut String) {
     let (magnitude, scale) = (micro.unsigned_abs(), SCALE.unsigned_abs());
-    // Writing to a String cannot fail.
-    let _ = write!(out, "{}{}", if micro < 0 { "-" } else { "" }, magnitude / scale);
+    if micro < 0 {
+        out.push('-');
+    }
+    write_digits(magnitude / scale, 1, out);
     let fraction = magnitude % scale;
     if fraction > 0 {
-        let _ = write!(out, ".{fraction:06}");
+        out.push('.');
+        write_digits(fraction, 6, out);
         out.truncate(out.trim_end_matches('0').len());
     }
+}
+
+/// Appends the decimal digits of an integer, `least` of them at least.
+pub fn write_digits(mut n: u64, least: usize, out: &mut String) {
+    let mut digits = [b'0'; 20];
+    let mut begin = digits.len();
+    while n > 0 || begin > digits.len() - least {
+        begin -= 1;
+        digits[begin] = b'0' + (n % 10) as u8;
+        n /= 10;
+    }
+    digits[begin..].iter().for_each(|digit| out.push(char::from(*digit)));
 }
 
 /// `num / den` rounded half-even to an integer, for a positive `den`.

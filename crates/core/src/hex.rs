@@ -7,11 +7,16 @@ const DIGITS: &[u8; 16] = b"0123456789abcdef";
 /// Writes `bytes` as lower-case hex.
 pub fn encode(bytes: &[u8]) -> String {
     let mut text = String::with_capacity(bytes.len() * 2);
-    for byte in bytes {
-        text.push(char::from(DIGITS[usize::from(byte >> 4)]));
-        text.push(char::from(DIGITS[usize::from(byte & 15)]));
-    }
+    write(bytes, &mut text);
     text
+}
+
+/// Appends `bytes` as lower-case hex.
+pub fn write(bytes: &[u8], out: &mut String) {
+    for byte in bytes {
+        out.push(char::from(DIGITS[usize::from(byte >> 4)]));
+        out.push(char::from(DIGITS[usize::from(byte & 15)]));
+    }
 }
 
 /// Reads exactly `N` bytes of lower-case hex; anything else is `None`.

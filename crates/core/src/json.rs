@@ -224,7 +224,8 @@ pub fn escaped(text: &str) -> String {
     out
 }
 
-fn write_text(text: &str, out: &mut String) {
+/// Appends a text as a JSON string.
+pub fn write_text(text: &str, out: &mut String) {
     out.push('"');
     write_escaped(text, out);
     out.push('"');

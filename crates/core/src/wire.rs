@@ -7,6 +7,15 @@ use alloc::vec::Vec;
 
 /// Appends an unsigned integer, seven bits a byte, low bits first.
 pub fn write_u128(mut value: u128, out: &mut Vec<u8>) {
+    // Nearly all fit half the width, where arithmetic is several times as fast.
+    if let Ok(mut short) = u64::try_from(value) {
+        while short >= 0x80 {
+            out.push((short & 0x7f) as u8 | 0x80);
+            short >>= 7;
+        }
+        out.push(short as u8);
+        return;
+    }
     while value >= 0x80 {
         out.push((value & 0x7f) as u8 | 0x80);
         value >>= 7;
@@ -43,6 +52,14 @@ impl<'a> Wire<'a> {
 
     /// Takes an unsigned integer.
     pub fn u128(&mut self) -> Option<u128> {
+        let mut short = 0;
+        for (place, byte) in self.0.iter().take(9).enumerate() {
+            short |= u64::from(byte & 0x7f) << (7 * place);
+            if byte & 0x80 == 0 {
+                self.0 = &self.0[place + 1..];
+                return Some(short.into());
+            }
+        }
         let mut value = 0;
         for shift in (0..128).step_by(7) {
             let byte = self.byte()?;

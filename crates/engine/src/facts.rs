@@ -103,7 +103,8 @@ pub struct Consulted {
 }
 
 impl Consulted {
-    pub(crate) fn new(fact: Fact) -> Result<Self, Error> {
+    /// Reads the figures from the fact's value.
+    pub fn new(fact: Fact) -> Result<Self, Error> {
         let damaged = || Error::Damaged(format!("fact `{}`", fact.key.text()));
         let (confidence, n) = {
             let value = parse_value(&fact.value).ok_or_else(damaged)?;

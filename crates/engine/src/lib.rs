@@ -12,7 +12,9 @@
 //! ```
 #![forbid(unsafe_code)]
 
+mod diff;
 mod error;
+pub mod explain;
 pub mod facts;
 pub mod grounding;
 mod hot;
@@ -22,7 +24,9 @@ mod memory;
 mod pass;
 mod rebuild;
 mod scan;
+pub mod verify;
 
+pub use diff::{Changed, Diff, Figure, diff};
 pub use error::Error;
 pub use hot::SAVE_EVERY;
 pub use known::Known;

@@ -2,7 +2,7 @@
 
 use crate::Error;
 use ipse_consolidate::{BulkFold, Group, Groups, RuleSet, Skip, Tally, Totals};
-use ipse_core::chunk::Chunk;
+use ipse_core::chunk::{CHUNK_EVENTS, Chunk};
 use ipse_core::{Event, EventRef, FactKey, Seq};
 use ipse_store::sqlite::{Scan, View};
 use std::collections::BTreeMap;
@@ -55,7 +55,7 @@ fn in_bulk<T: Tally>(
     range: RangeInclusive<Seq>,
     each: &mut dyn FnMut(FactKey, Group<T>),
 ) -> Result<Totals, Error> {
-    let mut sums = Bulk { bulk, names: Names { view, chunk: Seq(0)..Seq(0), refs: None } };
+    let mut sums = Bulk { bulk, names: Names { view, asked: BTreeMap::new() } };
     view.scan(range, &mut sums)?;
     let Bulk { bulk, mut names } = sums;
     let totals = bulk.finish(&mut |seq| names.of(seq), each);
@@ -67,33 +67,48 @@ struct Bulk<'v, T> {
     names: Names<'v>,
 }
 
-/// Looks up the names of events; those of the chunk at hand together, once one is asked for.
+/// Names that are looked up one by one in a chunk before all of its names are read.
+const FEW_NAMES: usize = 8;
+
+/// Chunks whose names are kept at most: 16 MB of them.
+const MAX_ASKED: usize = 256;
+
+/// Looks up the names of events: a few in a chunk one by one, many together.
 struct Names<'v> {
     view: View<'v>,
-    chunk: Range<Seq>,
-    refs: Option<Vec<EventRef>>,
+    /// Chunks that were asked, by number.
+    asked: BTreeMap<u64, Asked>,
+}
+
+#[derive(Default)]
+struct Asked {
+    times: usize,
+    refs: Vec<EventRef>,
 }
 
 impl Names<'_> {
     fn of(&mut self, seq: Seq) -> Option<EventRef> {
-        if self.chunk.contains(&seq) {
-            let (first, last) = (self.chunk.start, Seq(self.chunk.end.0 - 1));
-            let refs =
-                self.refs.get_or_insert_with(|| self.view.sealed_refs(last).unwrap_or_default());
-            if let Some(name) = refs.get((seq.0 - first.0) as usize) {
-                return Some(*name);
-            }
+        let size = CHUNK_EVENTS as u64;
+        let number = (seq.0 - 1) / size;
+        if self.asked.len() >= MAX_ASKED && !self.asked.contains_key(&number) {
+            self.asked.clear();
         }
-        self.view.event_ref(seq).ok()
+        let asked = self.asked.entry(number).or_default();
+        asked.times += 1;
+        if asked.times == FEW_NAMES {
+            asked.refs = self.view.sealed_refs(Seq((number + 1) * size)).unwrap_or_default();
+        }
+        let place = (seq.0 - 1 - number * size) as usize;
+        asked.refs.get(place).copied().or_else(|| self.view.event_ref(seq).ok())
     }
 }
 
 impl<T> Scan<Error> for Bulk<'_, T> {
     fn chunk(&mut self, first: Seq, chunk: &Chunk<'_>, places: Range<usize>) -> Result<(), Error> {
-        let names = &mut self.names;
-        (names.chunk, names.refs) = (first..Seq(first.0 + chunk.count as u64), None);
+        // What was read for an earlier chunk is hardly asked again; memory stays bounded.
+        self.names.asked.clear();
         self.bulk
-            .fold(chunk, first, places, &mut |seq| names.of(seq))
+            .fold(chunk, first, places, &mut |seq| self.names.of(seq))
             .ok_or_else(|| Error::Damaged(format!("chunk from seq {first} on")))
     }
 

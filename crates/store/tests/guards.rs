@@ -330,6 +330,19 @@ fn the_log_is_copied_back_off_the_writer_and_stays_bounded() {
 }
 
 #[test]
+fn a_copy_that_sqlite_made_is_written_ahead_again() {
+    let store = store();
+    let copy = store.path.with_extension("copy");
+    Reader::open(&store.path).unwrap().copy_to(&copy).unwrap();
+    let mode = || std::fs::read(&copy).unwrap()[18..20].to_vec();
+    assert_eq!(mode(), [1, 1], "SQLite writes copies in another mode");
+    Reader::open(&copy).unwrap();
+    assert_eq!(mode(), [1, 1], "reading changes nothing");
+    drop(Writer::open(&copy, &store.identity).unwrap());
+    assert_eq!(mode(), [2, 2]);
+}
+
+#[test]
 fn an_unknown_identity_is_refused() {
     let store = store();
     let stranger = Identity([9; 32]);

@@ -10,6 +10,7 @@ mod chunk;
 mod sums;
 
 use crate::Group;
+use crate::evidence;
 use crate::feed::{Part, Seen, Sink, Trait, feed};
 use crate::rules::{BulkFold, Skip, Totals};
 use crate::samples::{Home, Samples};
@@ -165,6 +166,10 @@ impl BulkFold<Observed> for Bulk {
         self.samples.settle();
     }
 
+    fn supporters(&self, chunk: &Chunk<'_>, key: &FactKey) -> Option<Vec<usize>> {
+        evidence::supporters(chunk, key)
+    }
+
     fn finish(
         mut self: Box<Self>,
         refs: &mut Names<'_>,
@@ -173,11 +178,15 @@ impl BulkFold<Observed> for Bulk {
         self.settle(refs);
         let totals = self.spread(refs);
         let (symbols, mut samples) = (self.symbols, self.samples);
-        let groups = self.groups.into_iter().filter(|sums| !sums.is_empty());
-        let mut groups: Vec<_> = groups.map(|sums| (sums.key(&symbols), sums)).collect();
-        groups.sort_unstable_by(|a, b| a.0.cmp(&b.0));
-        for (key, sums) in groups {
-            each(key, sums.finish(&symbols, &mut samples, refs)?);
+        let mut groups: Vec<Option<Sums>> = self.groups.into_iter().map(Some).collect();
+        let filled = (0..).zip(groups.iter().flatten()).filter(|(_, sums)| !sums.is_empty());
+        let mut keys: Vec<(FactKey, usize)> =
+            filled.map(|(place, sums)| (sums.key(&symbols), place)).collect();
+        keys.sort_unstable();
+        for (key, place) in keys {
+            if let Some(sums) = groups[place].take() {
+                each(key, sums.finish(&symbols, &mut samples, refs)?);
+            }
         }
         Some(totals)
     }

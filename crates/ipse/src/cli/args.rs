@@ -127,17 +127,53 @@ pub(crate) enum Command {
     /// Example: ipse facts --skill manipulation.grasp --format grounding
     Facts(FactsArgs),
 
+    /// Show why a fact says what it says, or what an event taught
+    ///
+    /// A fact: the arithmetic in words, the attempts by value, the events it rests on (newest
+    /// first, a hundred at a time) and the passes that folded them. An event: its entry, its
+    /// content, and the facts it feeds. A key that names facts of several kinds lists them (exit
+    /// 2).
+    ///
+    /// Example: ipse explain 'manipulation.grasp + glass_cup + ward3'
+    Explain(ExplainArgs),
+
     /// Print the canonical bytes of all facts
     ///
     /// The same events give the same bytes, in any order, on any machine. Example: ipse snapshot |
     /// sha256sum
-    Snapshot,
+    Snapshot {
+        /// What was known at that position of the log
+        #[arg(long, value_name = "SEQ")]
+        as_of: Option<u64>,
+    },
+
+    /// Show how the facts moved between two positions of the log
+    ///
+    /// What was added, what is gone, and every figure that moved and how far. Positions are those
+    /// of `ipse log` and `ipse passes`; 0 is before the first event.
+    ///
+    /// Example: ipse diff 0 15
+    Diff {
+        /// The position to begin from
+        #[arg(value_name = "SEQ")]
+        from: u64,
+        /// The position to compare it with
+        #[arg(value_name = "SEQ")]
+        to: u64,
+    },
 
     /// List the events, oldest first
     Log(ListArgs),
 
     /// List the passes: what each covered and touched, and what fed no fact
     Passes(ListArgs),
+
+    /// Check everything that is stored: compute it anew and compare; never repairs
+    ///
+    /// The identity from the manifest's bytes, every event's digest, entry and typed columns, the
+    /// positions, chunks, index, passes, facts and sums, and the file itself. Findings are breaches
+    /// (exit 1); notes are good to know. docs/guide/operate.md says what to do about each.
+    Verify,
 
     /// Recompute all facts from the log and compare; never repairs
     ///
@@ -252,6 +288,9 @@ pub(crate) struct FactsArgs {
     /// At most so many, the most confident ones
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     pub(crate) limit: Option<u64>,
+    /// What was known at that position of the log
+    #[arg(long, value_name = "SEQ")]
+    pub(crate) as_of: Option<u64>,
     /// How to print them
     #[arg(long, value_enum, default_value_t = Format::Table)]
     pub(crate) format: Format,
@@ -280,11 +319,27 @@ pub(crate) struct BenchArgs {
     pub(crate) runs: usize,
 }
 
+#[derive(ClapArgs, Debug)]
+pub(crate) struct ExplainArgs {
+    /// A fact id (fa_…), a fact key, or an event ref (ev_…)
+    #[arg(value_name = "FACT_ID|FACT_KEY|EVENT_REF")]
+    pub(crate) what: String,
+
+    /// Which hundred events of a fact's evidence, from the newest on
+    #[arg(long, value_name = "N", default_value_t = 1,
+          value_parser = clap::value_parser!(u64).range(1..))]
+    pub(crate) page: u64,
+
+    /// All of a fact's evidence
+    #[arg(long, conflicts_with = "page")]
+    pub(crate) all: bool,
+}
+
 #[derive(ValueEnum, Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum BenchJob {
     /// All facts anew from the log
     Rebuild,
-    /// Import of 50000 more events, in durable batches, with one pass at the end
+    /// Import of 100000 more events, in durable batches, with one pass at the end
     Append,
     /// One more event, durable, with its pass
     Record,

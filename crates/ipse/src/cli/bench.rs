@@ -24,7 +24,9 @@ use std::time::Instant;
 use tempfile::TempDir;
 
 /// Events that one run of `append` adds: enough for many durable batches.
-const APPENDED: u64 = 50_000;
+const APPENDED: u64 = 100_000;
+/// Records for each key before `record` measures.
+const WARM_UP: u64 = 5;
 /// Lookups of one run.
 const LOOKUPS: usize = 10_000;
 
@@ -120,8 +122,9 @@ impl Bench {
             })
         };
         let mut lines = Workload::new(self.keys, self.events);
-        // The first one loads what a process loads once.
-        lines.by_ref().take(10).try_for_each(|line| one(line).map(drop))?;
+        // A fact's sum is loaded when it is first touched: what is measured comes after that.
+        let warm = usize::try_from(self.keys * WARM_UP).unwrap_or(usize::MAX);
+        lines.by_ref().take(warm).try_for_each(|line| one(line).map(drop))?;
         lines.take(runs).map(one).collect()
     }
 

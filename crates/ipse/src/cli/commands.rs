@@ -3,7 +3,10 @@
 use super::args::{Command, Format, ManifestAction};
 use super::context::Context;
 use super::terminal::Terminal;
-use super::{Exit, bench, demo, import, init, manifest_file, reading, record, reference, writing};
+use super::{
+    Exit, bench, demo, explain, import, init, looking, manifest_file, reading, record, reference,
+    writing,
+};
 
 pub(crate) fn run(
     command: Command,
@@ -42,7 +45,10 @@ pub(crate) fn run(
             }
             reading::facts(context, terminal, args)
         }
-        Command::Snapshot => reading::snapshot(context, terminal),
+        Command::Explain(args) => explain::run(context, terminal, &args),
+        Command::Snapshot { as_of } => reading::snapshot(context, terminal, as_of),
+        Command::Diff { from, to } => looking::diff(context, terminal, from, to),
+        Command::Verify => looking::verify(context, terminal),
         Command::Log(args) => reading::log(context, terminal, args.limit),
         Command::Passes(args) => reading::passes(context, terminal, args.limit),
         Command::Rebuild => reading::rebuild(context, terminal),

@@ -10,13 +10,16 @@ mod bench;
 mod commands;
 mod context;
 mod demo;
+mod explain;
 mod import;
 mod init;
 mod lines;
+mod looking;
 mod manifest_file;
 mod reading;
 mod record;
 mod terminal;
+mod words;
 mod workload;
 mod writing;
 

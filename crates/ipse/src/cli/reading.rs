@@ -3,15 +3,17 @@
 use super::Exit;
 use super::args::{FactsArgs, Format};
 use super::context::Context;
+use super::looking::within;
 use super::terminal::{Terminal, counted};
 use anyhow::Context as _;
 use ipse::{Consulted, Filter};
 use ipse_consolidate::{RuleSet, V1, snapshot as snapshot_bytes};
 use ipse_core::decimal::quotient;
 use ipse_core::json::{Members, Object, Value};
-use ipse_core::{FactId, Identity, Seq, Time, json_parse};
+use ipse_core::{Fact, FactId, Identity, Seq, Time, json_parse};
 use ipse_engine::grounding::{body, escaped_controls, grounding, two_decimals};
 use ipse_engine::rebuild as rebuild_facts;
+use ipse_store::sqlite::View;
 use ipse_store::{Progress, Stored};
 use rustix::time::{ClockId, clock_gettime};
 use std::ops::ControlFlow;
@@ -24,10 +26,9 @@ pub(crate) fn facts(
 ) -> anyhow::Result<Exit> {
     let (reader, identity) = context.read()?;
     let snapshot = reader.view(&identity)?;
-    let progress = snapshot.view().progress()?;
-    let format = args.format;
-    let facts = filter(args).choose(snapshot.view().facts()?)?;
-    note_pending(terminal, snapshot.view().head()?, &progress)?;
+    let (format, as_of) = (args.format, args.as_of);
+    let (progress, facts) = known_at(terminal, snapshot.view(), as_of)?;
+    let facts = filter(args).choose(facts)?;
     match format {
         Format::Json => terminal.json(&facts_json(&identity, &progress, &facts))?,
         Format::Grounding => {
@@ -45,6 +46,23 @@ pub(crate) fn facts(
         writeln!(terminal.err, "{why}")?;
     }
     Ok(Exit::fine_if(!facts.is_empty()))
+}
+
+/// The facts that are stored, or those of an earlier position.
+fn known_at(
+    terminal: &mut Terminal<'_>,
+    view: View<'_>,
+    as_of: Option<u64>,
+) -> anyhow::Result<(Progress, Vec<Fact>)> {
+    let mut progress = view.progress()?;
+    let Some(seq) = as_of else {
+        note_pending(terminal, view.head()?, &progress)?;
+        return Ok((progress, view.facts()?));
+    };
+    progress.checkpoint = within(view, seq)?;
+    progress.rule_version = V1.version().to_string();
+    let facts = rebuild_facts(view, &V1, progress.checkpoint)?.facts;
+    Ok((progress, facts))
 }
 
 /// Says so if events are past the checkpoint. Right after a pass only its own record is.
@@ -121,16 +139,19 @@ fn facts_table(terminal: &mut Terminal<'_>, facts: &[Arc<Consulted>]) -> anyhow:
 }
 
 /// A text for a table: control characters escaped, and those that JSON lets pass replaced.
-fn clean(text: &str) -> String {
+pub(crate) fn clean(text: &str) -> String {
     let other = |c: char| c.is_control() || ('\u{2028}'..='\u{202e}').contains(&c);
     escaped_controls(text).replace(other, "\u{fffd}")
 }
 
-pub(crate) fn snapshot(context: &Context, terminal: &mut Terminal<'_>) -> anyhow::Result<Exit> {
+pub(crate) fn snapshot(
+    context: &Context,
+    terminal: &mut Terminal<'_>,
+    as_of: Option<u64>,
+) -> anyhow::Result<Exit> {
     let (reader, identity) = context.read()?;
     let snapshot = reader.view(&identity)?;
-    let facts = snapshot.view().facts()?;
-    note_pending(terminal, snapshot.view().head()?, &snapshot.view().progress()?)?;
+    let (_, facts) = known_at(terminal, snapshot.view(), as_of)?;
     terminal.out.write_all(snapshot_bytes(&facts).as_bytes())?;
     Ok(Exit::Fine)
 }
@@ -166,12 +187,12 @@ pub(crate) fn log(
 }
 
 /// A time for people, cut to the second; programs get the rest.
-fn to_seconds(time: Time) -> String {
+pub(crate) fn to_seconds(time: Time) -> String {
     let text = time.to_string();
     text.split_once('.').map_or(text.clone(), |(seconds, _)| format!("{seconds}Z"))
 }
 
-fn stored_json(stored: &Stored) -> String {
+pub(crate) fn stored_json(stored: &Stored) -> String {
     Members::new()
         .raw("seq", stored.seq)
         .text("event_ref", &stored.event_ref.to_string())

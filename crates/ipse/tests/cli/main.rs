@@ -3,6 +3,7 @@
 
 mod bad_input;
 mod commands;
+mod damage;
 mod documents;
 mod identity;
 mod kill;

@@ -6,6 +6,7 @@
 //! - Every connection that writes syncs at each commit (`synchronous=FULL`).
 //! - Schema changes are steps that run whole or not at all.
 
+mod audit;
 mod checkpoint;
 mod guard;
 mod read;
@@ -15,6 +16,7 @@ mod seal;
 mod transaction;
 mod write;
 
+pub use audit::{Pair, RawEvent, RawFact, RawPass};
 pub use read::{Reader, Scan, Snapshot, View};
 pub use register::{Registered, Registrar};
 pub use write::{Batch, Pass, Writer};
@@ -89,6 +91,13 @@ pub(crate) fn open_to_write(path: &Path) -> Result<Connection, Error> {
     let mut connection = connect(path, OpenFlags::SQLITE_OPEN_READ_WRITE)?;
     if check_ours(path, &connection)? < STEPS.len() {
         migrate(&mut connection, &STEPS)?;
+    }
+    // A copy that SQLite made (VACUUM INTO, a restored backup) is in another mode.
+    let mode: String = connection
+        .pragma_query_value(None, "journal_mode", |row| row.get(0))
+        .map_err(Error::while_trying("read the journal mode"))?;
+    if mode != "wal" {
+        switch_to_wal(&connection)?;
     }
     Ok(connection)
 }

@@ -77,6 +77,11 @@ pub trait Scan<E> {
 
     /// One event.
     fn event(&mut self, seq: Seq, event: &Event<'_>) -> Result<(), E>;
+
+    /// Whether nothing more is wanted.
+    fn enough(&self) -> bool {
+        false
+    }
 }
 
 /// So few events are read from their rows, whether they are in a chunk or not.
@@ -185,6 +190,26 @@ impl<'c> View<'c> {
                 },
             };
             next = stop.next();
+        }
+        Ok(())
+    }
+
+    /// Hands the log up to `end` to `sink`, from the end towards the beginning, until it has enough:
+    /// chunk by chunk where they are sealed, elsewhere some events at a time, in their order.
+    pub fn scan_back<E: From<Error>>(
+        &self,
+        mut end: Seq,
+        sink: &mut impl Scan<E>,
+    ) -> Result<(), E> {
+        while end.0 > 0 && !sink.enough() {
+            let (mut first, _) = chunk_around(end, CHUNK_EVENTS);
+            if self.scan_chunk(first, end, CHUNK_EVENTS, sink)?.is_none() {
+                (first, _) = chunk_around(end, SMALL_EVENTS);
+                if self.scan_chunk(first, end, SMALL_EVENTS, sink)?.is_none() {
+                    self.each_event(first..=end, |seq, event| sink.event(seq, event))?;
+                }
+            }
+            end = Seq(first.0 - 1);
         }
         Ok(())
     }

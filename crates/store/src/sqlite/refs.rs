@@ -115,27 +115,12 @@ impl Refs {
 
     /// Loads the runs, keeping the filters that are here already.
     fn load_runs(&mut self, connection: &Connection, log: LogId) -> Result<(), Error> {
-        let attempt = Error::while_trying("read the runs of refs");
-        let bounds = (log.at(Seq(0)), log.at(Seq(MAX_SEQ)));
-        let sql =
-            "SELECT at, first_seq, first_piece FROM run WHERE at BETWEEN ?1 AND ?2 ORDER BY at";
-        let mut statement = connection.prepare_cached(sql).map_err(&attempt)?;
-        let rows = statement
-            .query_map(bounds, |row| {
-                let first = Seq(row.get::<_, i64>(1)?.unsigned_abs());
-                let last = seq_of(row.get(0)?);
-                Ok(Run { first, last, first_piece: row.get(2)?, filter: Vec::new() })
-            })
-            .map_err(&attempt)?;
-        let mut runs: Vec<Run> = rows.collect::<rusqlite::Result<_>>().map_err(&attempt)?;
+        let mut runs = stored_runs(connection, log)?;
         for run in &mut runs {
             let same = |old: &&mut Run| (old.first, old.last) == (run.first, run.last);
             run.filter = match self.runs.iter_mut().find(same) {
                 Some(old) => std::mem::take(&mut old.filter),
-                None => connection
-                    .prepare_cached("SELECT filter FROM run WHERE at = ?1")
-                    .and_then(|mut s| s.query_row([log.at(run.last)], |row| row.get(0)))
-                    .map_err(&attempt)?,
+                None => stored_filter(connection, log, run)?,
             };
         }
         self.runs = runs;
@@ -295,6 +280,111 @@ impl Refs {
     }
 }
 
+/// The runs of a log, oldest first, without their filters.
+fn stored_runs(connection: &Connection, log: LogId) -> Result<Vec<Run>, Error> {
+    let bounds = (log.at(Seq(0)), log.at(Seq(MAX_SEQ)));
+    let sql = "SELECT at, first_seq, first_piece FROM run WHERE at BETWEEN ?1 AND ?2 ORDER BY at";
+    let read = || {
+        let mut statement = connection.prepare_cached(sql)?;
+        let rows = statement.query_map(bounds, |row| {
+            let first = Seq(row.get::<_, i64>(1)?.unsigned_abs());
+            let last = seq_of(row.get(0)?);
+            Ok(Run { first, last, first_piece: row.get(2)?, filter: Vec::new() })
+        })?;
+        rows.collect::<rusqlite::Result<_>>()
+    };
+    read().map_err(Error::while_trying("read the runs of refs"))
+}
+
+fn stored_filter(connection: &Connection, log: LogId, run: &Run) -> Result<Vec<u8>, Error> {
+    connection
+        .prepare_cached("SELECT filter FROM run WHERE at = ?1")
+        .and_then(|mut statement| statement.query_row([log.at(run.last)], |row| row.get(0)))
+        .map_err(Error::while_trying("read the filter of a run"))
+}
+
+/// Looks a name up without anything in memory: in the rows behind the last run, then run by run.
+pub(super) fn find_stored(
+    connection: &Connection,
+    log: LogId,
+    head: Seq,
+    event_ref: &EventRef,
+) -> Result<Option<Seq>, Error> {
+    let runs = stored_runs(connection, log)?;
+    // An index with a hole cannot say no: then every row is asked.
+    let mut covered = Seq(0);
+    let whole = runs.iter().all(|run| {
+        let adjacent = run.first == covered.next();
+        covered = run.last;
+        adjacent
+    });
+    let from = if whole { covered.next() } else { Seq(1) };
+    let in_rows = connection
+        .prepare_cached("SELECT at FROM event WHERE at BETWEEN ?1 AND ?2 AND event_ref = ?3")
+        .and_then(|mut statement| {
+            let bounds = (log.at(from), log.at(head), event_ref.0);
+            statement.query_row(bounds, |row| row.get(0).map(seq_of)).optional()
+        })
+        .map_err(Error::while_trying("look for an event"))?;
+    if in_rows.is_some() || !whole {
+        return Ok(in_rows);
+    }
+    for run in runs.iter().rev() {
+        if let Some(seq) = look_up(connection, log, run, event_ref)? {
+            return Ok(Some(seq));
+        }
+    }
+    Ok(None)
+}
+
+/// What is wrong with the stored index, given the names of all events in order.
+pub(super) fn damage(
+    connection: &Connection,
+    log: LogId,
+    names: &[EventRef],
+) -> Result<Vec<(String, String)>, Error> {
+    let mut found = Vec::new();
+    let mut tell = |place: String, what: &str| found.push((place, what.to_string()));
+    let sealed = names.len() / CHUNK_EVENTS * CHUNK_EVENTS;
+    let mut next = Seq(1);
+    let mut known_pieces = 0;
+    for run in stored_runs(connection, log)? {
+        let place = format!("index of seq {}..{}", run.first, run.last);
+        if run.first != next || run.last < run.first || run.last.0 > sealed as u64 {
+            tell(place, "does not join the run before it, or covers events that are not there");
+            next = run.last.next();
+            continue;
+        }
+        next = run.last.next();
+        known_pieces += pieces(&run);
+        let covered = &names[run.first.0 as usize - 1..run.last.0 as usize];
+        let mut entries: Vec<_> =
+            covered.iter().map(prefix).zip((run.first.0..).map(Seq)).collect();
+        entries.sort_unstable();
+        // A piece that is missing or cannot be read is an error of the reading.
+        if !read_run(connection, log, &run).is_ok_and(|stored| stored.into_iter().eq(entries)) {
+            tell(place, "has other entries than the events it covers");
+        } else if stored_filter(connection, log, &run)? != filter_of(covered) {
+            tell(place, "has a filter that does not fit its entries");
+        }
+    }
+    if next.0 <= sealed as u64 {
+        tell(format!("index of seq {next}..{sealed}"), "is missing");
+    }
+    let (low, high) = (log.at(Seq(0)), log.at(Seq(MAX_SEQ)));
+    let count: i64 = connection
+        .query_row(
+            "SELECT count(*) FROM piece WHERE number BETWEEN ?1 AND ?2",
+            [low, high],
+            |row| row.get(0),
+        )
+        .map_err(Error::while_trying("count the pieces of refs"))?;
+    if found.is_empty() && count.unsigned_abs() as usize != known_pieces {
+        found.push(("index".to_string(), "has pieces that belong to no run".to_string()));
+    }
+    Ok(found)
+}
+
 fn prefix(event_ref: &EventRef) -> u64 {
     u64::from_be_bytes(*event_ref.0.first_chunk().expect("BUG: a ref has sixteen bytes"))
 }
@@ -431,10 +521,14 @@ fn block_and_bits(length: usize, event_ref: &EventRef) -> (usize, [(usize, u8); 
 }
 
 fn make_filter(names: &[u8]) -> Vec<u8> {
-    let names = names.as_chunks::<16>().0;
+    let names: Vec<EventRef> = names.as_chunks().0.iter().map(|name| EventRef(*name)).collect();
+    filter_of(&names)
+}
+
+fn filter_of(names: &[EventRef]) -> Vec<u8> {
     let mut filter = vec![0; filter_length(names.len())];
     for name in names {
-        let (block, bits) = block_and_bits(filter.len(), &EventRef(*name));
+        let (block, bits) = block_and_bits(filter.len(), name);
         bits.iter().for_each(|(byte, bit)| filter[block + byte] |= bit);
     }
     filter

@@ -1,0 +1,101 @@
+//! Explaining: from a fact to the events it rests on, and from an event to the facts it feeds.
+//!
+//! **Invariants:** nothing is indexed by event: evidence is found by walking the log from its end,
+//! and stops when there is enough of it; a fact's sum is the stored one and what came after it.
+
+use crate::Error;
+use crate::scan::fold_range;
+use ipse_consolidate::{BulkFold, Group, RuleSet, Tally};
+use ipse_core::chunk::Chunk;
+use ipse_core::wire::Wire;
+use ipse_core::{Event, FactId, FactKey, Identity, Seq};
+use ipse_store::sqlite::{Scan, View};
+use std::ops::Range;
+
+/// The positions of the events behind a fact, newest first: `wanted` of them after `skipped`.
+pub fn evidence<R: RuleSet>(
+    view: View<'_>,
+    rules: &R,
+    key: &FactKey,
+    up_to: Seq,
+    skipped: usize,
+    wanted: usize,
+) -> Result<Vec<Seq>, Error> {
+    let enough = skipped.saturating_add(wanted);
+    let mut search = Search { rules, bulk: rules.bulk(), key, enough, found: Vec::new() };
+    view.scan_back(up_to, &mut search)?;
+    search.found.sort_unstable_by(|a, b| b.cmp(a));
+    Ok(search.found.into_iter().skip(skipped).take(wanted).collect())
+}
+
+struct Search<'s, R: RuleSet> {
+    rules: &'s R,
+    bulk: Option<Box<dyn BulkFold<R::Tally>>>,
+    key: &'s FactKey,
+    enough: usize,
+    found: Vec<Seq>,
+}
+
+impl<R: RuleSet> Scan<Error> for Search<'_, R> {
+    fn chunk(&mut self, first: Seq, chunk: &Chunk<'_>, places: Range<usize>) -> Result<(), Error> {
+        let found = self.bulk.as_ref().map(|bulk| bulk.supporters(chunk, self.key));
+        let damaged = || Error::Damaged(format!("chunk from seq {first} on"));
+        let found = found.flatten().ok_or_else(damaged)?;
+        let inside = found.into_iter().filter(|place| places.contains(place));
+        self.found.extend(inside.map(|place| Seq(first.0 + place as u64)));
+        Ok(())
+    }
+
+    fn event(&mut self, seq: Seq, event: &Event<'_>) -> Result<(), Error> {
+        let contributions = self.rules.contributions(event).unwrap_or_default();
+        if contributions.iter().any(|part| part.supports && part.key == *self.key) {
+            self.found.push(seq);
+        }
+        Ok(())
+    }
+
+    fn enough(&self) -> bool {
+        self.found.len() >= self.enough
+    }
+}
+
+/// The sum behind a fact, as of the checkpoint.
+pub fn group<R: RuleSet>(
+    view: View<'_>,
+    rules: &R,
+    identity: &Identity,
+    key: &FactKey,
+) -> Result<Group<R::Tally>, Error> {
+    let progress = view.progress()?;
+    let id = FactId::new(identity, key);
+    let mut whole = Group::default();
+    if let Some(state) = view.tally(&id)? {
+        let mut wire = Wire(&state);
+        let tally = R::Tally::decode(&mut wire);
+        let tally = wire.finish(tally).flatten();
+        whole.tally = tally.ok_or_else(|| Error::Damaged(format!("tally of {id}")))?;
+    }
+    let since = progress.tallied.next()..=progress.checkpoint;
+    fold_range(view, rules, since, |other, part| {
+        if other == *key {
+            whole.merge(&part);
+        }
+    })?;
+    whole.last = view.fact(&id)?.map(|fact| fact.last);
+    Ok(whole)
+}
+
+/// The facts that the event at a position feeds, and whether it supports each.
+pub fn feeds<R: RuleSet>(
+    view: View<'_>,
+    rules: &R,
+    seq: Seq,
+) -> Result<Vec<(FactKey, bool)>, Error> {
+    let mut fed = Vec::new();
+    view.each_event(seq..=seq, |_, event| {
+        let contributions = rules.contributions(event).unwrap_or_default();
+        fed.extend(contributions.into_iter().map(|part| (part.key, part.supports)));
+        Ok::<_, Error>(())
+    })?;
+    Ok(fed)
+}

@@ -1,0 +1,93 @@
+//! Facts and tallies against the sums of the log.
+
+use super::ground::{Folding, Walked};
+use super::{Report, SkippedCounts};
+use crate::Error;
+use ipse_consolidate::{Group, RuleSet, Tally};
+use ipse_core::{FactId, FactKey, FactKind, Identity, hex, sha256};
+use ipse_store::sqlite::{RawFact, View};
+use std::collections::BTreeMap;
+
+pub(super) fn check<R: RuleSet>(
+    view: View<'_>,
+    rules: &R,
+    identity: &Identity,
+    walked: Walked<'_, R>,
+    report: &mut Report,
+) -> Result<SkippedCounts, Error> {
+    let [at_checkpoint, at_tallied] = walked.sums;
+    let stored = view.raw_facts()?;
+    report.facts = stored.len() as u64;
+    let progress = view.progress()?;
+    let ours = sha256(&[rules.descriptor().as_bytes()]);
+    // Facts of other rules can only be compared by those.
+    if progress.checkpoint.0 > 0 && progress.rule_set != ours {
+        return Ok(Vec::new());
+    }
+    let mut expected = BTreeMap::new();
+    let mut too_many = None;
+    let totals = at_checkpoint.finish(|key, group| match group.publish(rules, &key) {
+        Ok(fact) => expected.extend(fact.map(|fact| (key, fact))),
+        Err(limit) => too_many = Some(limit),
+    });
+    if let Some(limit) = too_many {
+        return Err(limit.into());
+    }
+    for row in &stored {
+        let place = format!("{} fact `{}`", row.kind, ipse_door::printable(&row.key));
+        let kind = FactKind::parse(&row.kind);
+        let key = kind.map(|kind| FactKey::from_text(kind, row.key.clone()));
+        match key.as_ref().and_then(|key| expected.remove(key)) {
+            None => report.error(place, "does not follow from the log"),
+            Some(fact) => {
+                let id = FactId::new(identity, &fact.key);
+                compare(row, &id, &fact, &place, report);
+            }
+        }
+    }
+    for key in expected.into_keys() {
+        let place = format!("{} fact `{}`", key.kind(), ipse_door::printable(key.text()));
+        report.error(place, "is missing");
+    }
+    tallies(view, identity, at_tallied, report)?;
+    Ok(totals.skipped)
+}
+
+fn compare(row: &RawFact, id: &FactId, fact: &ipse_core::Fact, place: &str, report: &mut Report) {
+    let last = fact.last;
+    let rules = [
+        (row.value != fact.value, "has another value than the log gives it"),
+        (row.last_us != last.time.micros(), "has another time than its last supporting event"),
+        (row.last_ref != last.event_ref.0, "names another last supporting event"),
+        (row.fact_id != id.0, "stands under another id than its own"),
+    ];
+    for (_, message) in rules.into_iter().filter(|(wrong, _)| *wrong) {
+        report.error(place, message);
+    }
+}
+
+fn tallies<R: RuleSet>(
+    view: View<'_>,
+    identity: &Identity,
+    sums: Folding<'_, R>,
+    report: &mut Report,
+) -> Result<(), Error> {
+    let mut stored: BTreeMap<Vec<u8>, Vec<u8>> = view.raw_tallies()?.into_iter().collect();
+    sums.finish(|key: FactKey, group: Group<R::Tally>| {
+        let mut state = Vec::new();
+        group.tally.encode(&mut state);
+        let place =
+            format!("tally of the {} fact `{}`", key.kind(), ipse_door::printable(key.text()));
+        match stored.remove(FactId::new(identity, &key).0.as_slice()) {
+            None => report.error(place, "is missing"),
+            Some(found) if found != state => {
+                report.error(place, "differs from the sum over the log");
+            }
+            Some(_) => {}
+        }
+    });
+    for id in stored.into_keys() {
+        report.error(format!("tally fa_{}", hex::encode(&id)), "belongs to no fact");
+    }
+    Ok(())
+}

@@ -1,0 +1,144 @@
+//! Verifying a store: everything that is stored, computed anew and compared.
+//!
+//! **Invariants**
+//! - It reads one moment and writes nothing; a store that others write meanwhile is no finding.
+//! - A breach is told where it is, once: what rests on damaged ground is compared with what the
+//!   ground said when it was whole, as far as that can be known.
+
+mod derived;
+mod ground;
+mod passes;
+
+use crate::Error;
+use ipse_consolidate::{RuleSet, Skip};
+use ipse_core::{Identity, Seq, hex, sha256};
+use ipse_store::sqlite::Snapshot;
+use std::collections::BTreeMap;
+
+/// How bad a breach is.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub enum Severity {
+    /// Ground is not what it was: nothing can make it again.
+    Critical,
+    /// Derived state does not follow from the ground: it can be made again.
+    Error,
+}
+
+impl Severity {
+    /// The word on the wire.
+    pub fn name(self) -> &'static str {
+        match self {
+            Severity::Critical => "critical",
+            Severity::Error => "error",
+        }
+    }
+}
+
+/// A breach.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Finding {
+    /// How bad it is.
+    pub severity: Severity,
+    /// Where.
+    pub place: String,
+    /// What.
+    pub message: String,
+    /// What to do.
+    pub hint: &'static str,
+}
+
+/// Ground: no repair but a copy from before.
+const RESTORE: &str = "keep this file, and restore a backup from before it happened";
+/// Derived: it can be made again.
+const REMAKE: &str = "keep a copy; derived state can be made again, see docs/guide/operate.md";
+
+/// What a verification found.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Report {
+    /// Events in the log, housekeeping included.
+    pub events: u64,
+    /// Facts in the store.
+    pub facts: u64,
+    /// Breaches, the worst first.
+    pub findings: Vec<Finding>,
+    /// What is no breach and good to know.
+    pub notes: Vec<String>,
+}
+
+impl Report {
+    fn critical(&mut self, place: impl Into<String>, message: impl Into<String>) {
+        let (place, message) = (place.into(), message.into());
+        self.findings.push(Finding { severity: Severity::Critical, place, message, hint: RESTORE });
+    }
+
+    fn error(&mut self, place: impl Into<String>, message: impl Into<String>) {
+        let (place, message) = (place.into(), message.into());
+        self.findings.push(Finding { severity: Severity::Error, place, message, hint: REMAKE });
+    }
+}
+
+/// Verifies one identity's part of a store, and the file around it. `progress` is told how many
+/// events of how many were looked at.
+pub fn verify<R: RuleSet>(
+    snapshot: &Snapshot<'_>,
+    rules: &R,
+    identity: &Identity,
+    manifest: &str,
+    progress: &mut dyn FnMut(u64, u64),
+) -> Result<Report, Error> {
+    let mut report = Report::default();
+    whole_file(snapshot, &mut report)?;
+    if sha256(&[manifest.as_bytes()]) != identity.0 {
+        let now = hex::encode(&sha256(&[manifest.as_bytes()]));
+        report.critical("manifest", format!("hashes to {now}, registered as {identity}"));
+    }
+    let view = snapshot.view();
+    let checkpoint = view.progress()?.checkpoint;
+    let walked = ground::walk(view, rules, &mut report, progress)?;
+    if walked.missing {
+        let note = "passes, facts, tallies and the index were not compared: events are missing";
+        report.notes.push(note.to_string());
+    } else {
+        passes::check(view, rules, &walked, &mut report)?;
+        for (place, message) in view.index_damage(&walked.names)? {
+            report.error(place, message);
+        }
+        let head = walked.head;
+        let skipped = derived::check(view, rules, identity, walked, &mut report)?;
+        notes(checkpoint, head, &skipped, &mut report);
+    }
+    report.findings.sort_by_key(|finding| finding.severity);
+    Ok(report)
+}
+
+fn whole_file(snapshot: &Snapshot<'_>, report: &mut Report) -> Result<(), Error> {
+    for line in snapshot.file_damage()? {
+        report.critical("file", line);
+    }
+    for (place, what) in snapshot.schema_damage()? {
+        report.error(format!("schema: {place}"), what);
+    }
+    for (table, count) in snapshot.rows_of_nobody()? {
+        report.error(format!("table {table}"), format!("{count} rows of no registered identity"));
+    }
+    Ok(())
+}
+
+/// Skipped events by type and reason.
+type SkippedCounts = Vec<(String, Skip, u64)>;
+
+fn notes(checkpoint: Seq, head: Seq, skipped: &SkippedCounts, report: &mut Report) {
+    let folded = checkpoint.0 + u64::from(checkpoint.0 > 0);
+    if head.0 > folded {
+        let lag = head.0 - folded;
+        report.notes.push(format!("{lag} events are past the checkpoint and not folded yet"));
+    }
+    let mut by_type: BTreeMap<&str, Vec<String>> = BTreeMap::new();
+    for (name, skip, n) in skipped {
+        by_type.entry(name).or_default().push(format!("{n} {}", skip.code()));
+    }
+    for (name, reasons) in by_type {
+        let name = ipse_door::printable(name);
+        report.notes.push(format!("{name} events that feed no fact: {}", reasons.join(", ")));
+    }
+}

@@ -1,0 +1,318 @@
+//! `explain`: why a fact says what it says, and what an event taught.
+
+use super::Exit;
+use super::args::ExplainArgs;
+use super::context::Context;
+use super::reading::{clean, stored_json, to_seconds};
+use super::terminal::{Terminal, counted};
+use super::words;
+use anyhow::bail;
+use ipse::Consulted;
+use ipse_consolidate::V1;
+use ipse_core::json::{Members, Value, quoted};
+use ipse_core::{EventRef, Fact, FactId, FactKey, FactKind, Identity, Seq, json_parse};
+use ipse_engine::explain::{evidence, feeds, group};
+use ipse_engine::grounding::body;
+use ipse_store::Stored;
+use ipse_store::sqlite::{RawPass, View};
+use std::collections::BTreeMap;
+
+/// Events of a page.
+const PAGE: usize = 100;
+
+pub(crate) fn run(
+    context: &Context,
+    terminal: &mut Terminal<'_>,
+    args: &ExplainArgs,
+) -> anyhow::Result<Exit> {
+    let (reader, identity) = context.read()?;
+    let snapshot = reader.view(&identity)?;
+    let view = snapshot.view();
+    if let Some(event_ref) = EventRef::parse(&args.what) {
+        let Some(seq) = view.find(&event_ref)? else {
+            writeln!(terminal.err, "no event {event_ref} in this log")?;
+            return Ok(Exit::Found);
+        };
+        return event(context, terminal, view, &identity, seq);
+    }
+    match named(view, &identity, &args.what)?.as_slice() {
+        [] => {
+            let what = clean(&args.what);
+            writeln!(
+                terminal.err,
+                "nothing here is called `{what}`\n\
+                 hint: a fact id (fa_…), an event ref (ev_…), or a fact key as `ipse facts` shows it"
+            )?;
+            Ok(Exit::Found)
+        }
+        [one] => Explanation::of(view, &identity, one, args)?.tell(context, terminal),
+        several => {
+            let listed = several.iter().map(|fact| {
+                let id = FactId::new(&identity, &fact.key);
+                format!("\n  {id} {}", fact.key.kind())
+            });
+            bail!(
+                "that key names several facts; say which by its id:{}",
+                listed.collect::<String>()
+            )
+        }
+    }
+}
+
+/// The facts of that id or key.
+fn named(view: View<'_>, identity: &Identity, what: &str) -> anyhow::Result<Vec<Fact>> {
+    if let Some(id) = FactId::parse(what) {
+        return Ok(view.fact(&id)?.into_iter().collect());
+    }
+    let ids = FactKind::ALL
+        .map(|kind| FactId::new(identity, &FactKey::from_text(kind, what.to_string())));
+    let mut facts = Vec::new();
+    for id in ids {
+        facts.extend(view.fact(&id)?);
+    }
+    Ok(facts)
+}
+
+/// A fact and everything that is told of it.
+struct Explanation<'a> {
+    identity: &'a Identity,
+    fact: Consulted,
+    evidence: Vec<Stored>,
+    passes: Vec<RawPass>,
+    words: Vec<String>,
+    charts: Vec<String>,
+    page: usize,
+    all: bool,
+}
+
+impl<'a> Explanation<'a> {
+    fn of(
+        view: View<'_>,
+        identity: &'a Identity,
+        fact: &Fact,
+        args: &ExplainArgs,
+    ) -> anyhow::Result<Self> {
+        let checkpoint = view.progress()?.checkpoint;
+        let page = usize::try_from(args.page).unwrap_or(usize::MAX);
+        let (skipped, wanted) =
+            if args.all { (0, usize::MAX) } else { ((page - 1).saturating_mul(PAGE), PAGE) };
+        let seqs = evidence(view, &V1, &fact.key, checkpoint, skipped, wanted)?;
+        let mut shown = Vec::with_capacity(seqs.len());
+        let mut passes: BTreeMap<Seq, RawPass> = BTreeMap::new();
+        for seq in seqs {
+            shown.extend(view.stored(seq)?);
+            let known = passes.values().any(|pass| (pass.first..=pass.last).contains(&seq));
+            if !known {
+                passes.extend(view.pass_over(seq)?.map(|pass| (pass.seq, pass)));
+            }
+        }
+        let tally = group(view, &V1, identity, &fact.key)?.tally;
+        let words = words::arithmetic(fact.key.kind(), &tally);
+        let numbers = tally.numbers.iter().filter(|(name, _)| !name.is_empty());
+        let charts = numbers.map(|(name, histogram)| words::strip(name, histogram)).collect();
+        Ok(Explanation {
+            identity,
+            fact: Consulted::new(fact.clone())?,
+            evidence: shown,
+            passes: passes.into_values().rev().collect(),
+            words,
+            charts,
+            page,
+            all: args.all,
+        })
+    }
+
+    fn tell(&self, context: &Context, terminal: &mut Terminal<'_>) -> anyhow::Result<Exit> {
+        if context.json {
+            terminal.json(&self.json())?;
+            return Ok(Exit::Fine);
+        }
+        let key = &self.fact.fact.key;
+        let id = FactId::new(self.identity, key);
+        writeln!(terminal.out, "{} {}", key.kind(), clean(key.text()))?;
+        writeln!(terminal.out, "{id}, last updated {}", self.fact.fact.last.time)?;
+        writeln!(terminal.out, "  {}", clean(&body(&self.fact)))?;
+        writeln!(terminal.out, "\nWhy")?;
+        for line in &self.words {
+            wrapped(terminal, line)?;
+        }
+        for chart in &self.charts {
+            write!(terminal.out, "\n{chart}")?;
+        }
+        self.tell_evidence(terminal)?;
+        if !self.passes.is_empty() {
+            writeln!(terminal.out, "\nPasses that folded them")?;
+            let row = |pass: &RawPass| {
+                vec![
+                    pass.seq.to_string(),
+                    format!("{}..{}", pass.first, pass.last),
+                    pass.rule_version.clone(),
+                ]
+            };
+            let rows: Vec<_> = self.passes.iter().map(row).collect();
+            terminal.table(&["SEQ", "RANGE", "RULES"], &rows)?;
+        }
+        Ok(Exit::Fine)
+    }
+
+    fn tell_evidence(&self, terminal: &mut Terminal<'_>) -> anyhow::Result<()> {
+        let total = self.fact.n_observations;
+        writeln!(terminal.out, "\nEvidence: {}, newest first", counted(total, "event"))?;
+        let row = |stored: &Stored| {
+            let (source, id) = source_and_id(stored);
+            vec![
+                stored.seq.to_string(),
+                to_seconds(stored.time),
+                stored.event_ref.to_string(),
+                clean(&format!("{source} {id}")),
+            ]
+        };
+        let rows: Vec<_> = self.evidence.iter().map(row).collect();
+        if !rows.is_empty() {
+            terminal.table(&["SEQ", "TIME", "EVENT", "SOURCE AND ID"], &rows)?;
+        }
+        let pages = total.div_ceil(PAGE as u64);
+        if !self.all && pages > 1 {
+            let page = self.page;
+            writeln!(terminal.err, "page {page} of {pages}: --page N for another, --all for all")?;
+        }
+        Ok(())
+    }
+
+    fn json(&self) -> String {
+        let fact = Members::new()
+            .text("fact_id", &FactId::new(self.identity, &self.fact.fact.key).to_string())
+            .text("fact_kind", self.fact.fact.key.kind().name())
+            .text("fact_key", self.fact.fact.key.text())
+            .text("last_updated", &self.fact.fact.last.time.to_string())
+            .raw("value", &self.fact.fact.value)
+            .finish();
+        let event = |stored: &Stored| {
+            let (source, id) = source_and_id(stored);
+            Members::new()
+                .text("event_ref", &stored.event_ref.to_string())
+                .raw("seq", stored.seq)
+                .text("time", &stored.time.to_string())
+                .text("type", &stored.event_type)
+                .text("source", &source)
+                .text("id", &id)
+                .finish()
+        };
+        let pass = |pass: &RawPass| {
+            Members::new()
+                .raw("seq", pass.seq)
+                .raw("first_seq", pass.first)
+                .raw("last_seq", pass.last)
+                .text("rule_version", &pass.rule_version)
+                .finish()
+        };
+        Members::new()
+            .raw("fact", fact)
+            .raw("evidence", list(self.evidence.iter().map(event)))
+            .raw("evidence_total", self.fact.n_observations)
+            .raw("passes", list(self.passes.iter().map(pass)))
+            .raw("words", list(self.words.iter().map(|line| quoted(line))))
+            .finish()
+    }
+}
+
+/// A JSON array of texts that are JSON already.
+pub(crate) fn list(items: impl Iterator<Item = String>) -> String {
+    format!("[{}]", items.collect::<Vec<_>>().join(","))
+}
+
+/// The names under which a producer knows an event.
+fn source_and_id(stored: &Stored) -> (String, String) {
+    let value = json_parse::parse(stored.canonical.as_bytes(), ipse_door::MAX_DEPTH).ok();
+    let text = |name: &str| {
+        let text = value.as_ref().and_then(|value| value.as_object()?.get(name)?.as_text());
+        text.unwrap_or_default().to_string()
+    };
+    (text("source"), text("id"))
+}
+
+fn event(
+    context: &Context,
+    terminal: &mut Terminal<'_>,
+    view: View<'_>,
+    identity: &Identity,
+    seq: Seq,
+) -> anyhow::Result<Exit> {
+    let Some(stored) = view.stored(seq)? else { bail!("the log has no event at seq {seq}") };
+    let fed = feeds(view, &V1, seq)?;
+    if context.json {
+        let fact = |(key, supports): &(FactKey, bool)| {
+            Members::new()
+                .text("fact_id", &FactId::new(identity, key).to_string())
+                .text("fact_kind", key.kind().name())
+                .text("fact_key", key.text())
+                .raw("supports", supports)
+                .finish()
+        };
+        let json = Members::new()
+            .raw("event", stored_json(&stored))
+            .raw("facts", list(fed.iter().map(fact)));
+        terminal.json(&json.finish())?;
+        return Ok(Exit::Fine);
+    }
+    writeln!(terminal.out, "{} at seq {seq}", stored.event_ref)?;
+    writeln!(terminal.out, "  type    {}", clean(&stored.event_type))?;
+    writeln!(terminal.out, "  time    {}", stored.time)?;
+    writeln!(terminal.out, "  digest  {}", stored.digest)?;
+    match view.pass_over(seq)? {
+        Some(pass) => {
+            let RawPass { first, last, seq, .. } = pass;
+            writeln!(terminal.out, "  folded  by the pass at seq {seq}, range {first}..{last}")?;
+        }
+        None => writeln!(terminal.out, "  folded  not yet: `ipse consolidate` does it")?,
+    }
+    writeln!(terminal.out, "\nContent")?;
+    let value = json_parse::parse(stored.canonical.as_bytes(), ipse_door::MAX_DEPTH).ok();
+    if let Some(value) = &value {
+        indented(terminal, value, 1)?;
+    }
+    writeln!(terminal.out, "\nFacts it feeds")?;
+    for (key, supports) in &fed {
+        let id = FactId::new(identity, key);
+        let role = if *supports { "" } else { " (counted apart, no observation)" };
+        writeln!(terminal.out, "  {id} {}{role}", key.kind())?;
+        writeln!(terminal.out, "    {}", clean(key.text()))?;
+    }
+    if fed.is_empty() {
+        writeln!(terminal.out, "  none; `ipse passes` says why events feed no fact")?;
+    }
+    Ok(Exit::Fine)
+}
+
+/// A value, one member a line.
+fn indented(terminal: &mut Terminal<'_>, value: &Value<'_>, depth: usize) -> anyhow::Result<()> {
+    let Some(object) = value.as_object() else { return Ok(()) };
+    for (name, value) in object.iter() {
+        let space = "  ".repeat(depth);
+        if value.as_object().is_some_and(|object| !object.is_empty()) {
+            writeln!(terminal.out, "{space}{}", clean(name))?;
+            indented(terminal, value, depth + 1)?;
+        } else {
+            let mut text = String::new();
+            value.write(&mut text);
+            writeln!(terminal.out, "{space}{}: {}", clean(name), clean(&text))?;
+        }
+    }
+    Ok(())
+}
+
+/// Prints a sentence at eighty columns.
+fn wrapped(terminal: &mut Terminal<'_>, sentence: &str) -> anyhow::Result<()> {
+    let mut line = String::new();
+    for word in sentence.split(' ') {
+        if !line.is_empty() && line.chars().count() + word.chars().count() > 76 {
+            writeln!(terminal.out, "  {line}")?;
+            line.clear();
+        }
+        if !line.is_empty() {
+            line.push(' ');
+        }
+        line.push_str(word);
+    }
+    Ok(writeln!(terminal.out, "  {line}")?)
+}

@@ -1,0 +1,204 @@
+//! A fact's arithmetic in words, and a parameter's attempts as a strip.
+//!
+//! **Invariant:** every figure comes from the sum behind the fact and from the functions that
+//! publish it; nothing is estimated.
+
+use super::reading::clean;
+use super::terminal::counted;
+use ipse_consolidate::confidence::{BASE, lg, wilson};
+use ipse_consolidate::histogram::{Cell, Histogram};
+use ipse_consolidate::recommend::Recommended;
+use ipse_consolidate::v1::Observed;
+use ipse_core::decimal::{quotient, write_micro};
+use ipse_core::{FactKind, Outcome};
+
+/// Columns of a strip.
+const STRIP: usize = 48;
+const HEIGHTS: [char; 9] = [' ', '▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
+
+/// Why a fact says what it says, sentence by sentence.
+pub(crate) fn arithmetic(kind: FactKind, tally: &Observed) -> Vec<String> {
+    match kind {
+        FactKind::SkillSuccessRate => skill(tally),
+        FactKind::InteractionPattern => {
+            let n = tally.failures;
+            vec![format!("{n} attempts failed for this reason."), agreement(n, n, BASE, "")]
+        }
+        FactKind::ZoneRisk => zone(tally),
+        FactKind::ObjectProperty => property(tally),
+    }
+}
+
+fn skill(tally: &Observed) -> Vec<String> {
+    let (s, f) = (tally.successes, tally.failures);
+    let n = s + f;
+    let mut words = vec![format!("{s} of {n} attempts worked: success_rate {}.", rate(s, n))];
+    if !tally.uncounted.is_empty() {
+        let each = |(outcome, n): (&Outcome, &i64)| format!("{n} {}", outcome.name());
+        let listed: Vec<String> = tally.uncounted.iter().map(each).collect();
+        words.push(format!(
+            "Not counted, since they neither worked nor failed: {}.",
+            listed.join(", ")
+        ));
+    }
+    let competitors = tally.numbers.values().filter(|h| h.n() >= 3).count();
+    let base = (wilson(s.max(f), n, BASE), s.max(f), BASE, "");
+    let mut best = base;
+    for (name, histogram) in &tally.numbers {
+        let Some(found) = Recommended::search(histogram, competitors) else {
+            let values = histogram.n();
+            words.push(format!("{}: {values} values, none of them clearly better.", clean(name)));
+            continue;
+        };
+        words.push(window(name, histogram, &found, competitors));
+        if histogram.n() == n {
+            let agreeing = found.inside().successes + f - found.inside().failures();
+            let k = BASE + 2 * lg(competitors);
+            let confidence = found.agreement(f, n, competitors);
+            if confidence > best.0 {
+                best = (confidence, agreeing, k, " (inside the window works, outside fails)");
+            }
+        }
+    }
+    words.push(agreement(best.1, n, best.2, best.3));
+    words
+}
+
+/// `12 of 12 at 25 worked, 3 of 3 below failed; window 25..25; confidence …`
+fn window(name: &str, histogram: &Histogram, found: &Recommended, competitors: usize) -> String {
+    let (low, high) = found.window();
+    let inside = found.inside();
+    let sum = |keep: &dyn Fn(i64) -> bool| {
+        let cells = histogram.fine().iter().filter(|(value, _)| keep(*value));
+        cells.fold(Cell::default(), |sum, (_, cell)| sum.plus(*cell))
+    };
+    let (below, above) = (sum(&|value| value < low), sum(&|value| value > high));
+    let place = if low == high { format!("at {}", micro(low)) } else { "inside".to_string() };
+    let mut parts = vec![format!("{} of {} {place} worked", inside.successes, inside.n)];
+    if below.n + above.n == histogram.n() - inside.n {
+        for (cell, word) in [(below, "below"), (above, "above")] {
+            if cell.n > 0 {
+                parts.push(format!("{} of {} {word} failed", cell.failures(), cell.n));
+            }
+        }
+    } else {
+        let n = histogram.n() - inside.n;
+        let all = sum(&|_| true);
+        parts.push(format!("{} of {n} outside failed", all.failures() - inside.failures()));
+    }
+    let cells = histogram.coarse().len();
+    let k = BASE + 2 * (lg(competitors) + lg(cells));
+    let confidence = fraction(inside.successes, inside.n, k);
+    format!(
+        "{}: {}; window {}..{}; recommended {}, confidence {confidence}, the price of choosing \
+         among {} and {} included.",
+        clean(name),
+        parts.join(", "),
+        micro(low),
+        micro(high),
+        micro(found.value()),
+        counted(competitors as u64, "parameter"),
+        counted(cells as u64, "cell"),
+    )
+}
+
+fn zone(tally: &Observed) -> Vec<String> {
+    let adverse = tally.failures + tally.incidents;
+    let n = tally.successes + adverse;
+    let (failures, incidents) = (tally.failures, tally.incidents);
+    vec![
+        format!(
+            "{adverse} of {n} observations were adverse ({failures} failed attempts, {incidents} \
+             incidents): risk {}.",
+            rate(adverse, n)
+        ),
+        agreement(adverse.max(n - adverse), n, BASE, ""),
+    ]
+}
+
+fn property(tally: &Observed) -> Vec<String> {
+    let mut words = Vec::new();
+    let texts: i64 = tally.texts.values().sum();
+    let numbers = tally.numbers.values().next();
+    let n = texts + numbers.map_or(0, Histogram::n);
+    let mut agreeing = 0;
+    if let Some(histogram) = numbers {
+        let near = histogram.near_median();
+        let median = micro(histogram.quartiles()[1]);
+        words.push(format!(
+            "{near} of {} numbers lie within 10 % of the median {median}.",
+            histogram.n()
+        ));
+        agreeing = near;
+    }
+    let most = tally
+        .texts
+        .iter()
+        .fold(("", 0), |best, (text, n)| if *n > best.1 { (text.as_str(), *n) } else { best });
+    if most.1 > 0 {
+        words.push(format!("{} of {texts} texts say `{}`.", most.1, clean(most.0)));
+    }
+    words.push(agreement(agreeing.max(most.1), n, BASE, ""));
+    words
+}
+
+fn agreement(agreeing: i64, n: i64, k: i128, how: &str) -> String {
+    format!("{agreeing} of {n} agree{how}: confidence {}.", fraction(agreeing, n, k))
+}
+
+/// A confidence with where it comes from: `15/(15+3) = 0.8333` where nothing contradicts.
+fn fraction(agreeing: i64, n: i64, k: i128) -> String {
+    let mut steps = String::new();
+    ipse_consolidate::confidence::write(wilson(agreeing, n, k), &mut steps);
+    if agreeing == n {
+        format!("{n}/({n}+{k}) = {steps}")
+    } else {
+        format!("{steps} (Wilson lower bound of {agreeing}/{n}, z² = {k})")
+    }
+}
+
+fn rate(part: i64, n: i64) -> String {
+    quotient(part.into(), i128::from(n.max(1)), 6)
+}
+
+fn micro(value: i64) -> String {
+    let mut text = String::new();
+    write_micro(value, &mut text);
+    text
+}
+
+/// Attempts by value: how many worked and how many failed, from the least to the greatest.
+pub(crate) fn strip(name: &str, histogram: &Histogram) -> String {
+    let fine = histogram.fine();
+    let (Some((least, _)), Some((greatest, _))) = (fine.first(), fine.last()) else {
+        return String::new();
+    };
+    let width = i128::from(greatest - least).max(1);
+    let columns = if least == greatest { 1 } else { STRIP };
+    let mut sums = vec![Cell::default(); columns];
+    for (value, cell) in fine {
+        let place = i128::from(value - least) * (columns as i128 - 1) / width;
+        let place = usize::try_from(place).unwrap_or(0);
+        sums[place] = sums[place].plus(*cell);
+    }
+    let most = sums.iter().map(|cell| cell.successes.max(cell.failures())).max().unwrap_or(1);
+    let row = |count: &dyn Fn(&Cell) -> i64| -> String {
+        let height = |cell: &Cell| {
+            let n = count(cell);
+            // What is there is seen, however little it is.
+            let height = (n * 8 + most - 1) / most.max(1);
+            HEIGHTS[usize::try_from(height).unwrap_or(0).min(8)]
+        };
+        sums.iter().map(height).collect()
+    };
+    let (from, to) = (micro(*least), micro(*greatest));
+    let gap = " ".repeat(columns.saturating_sub(from.chars().count() + to.chars().count()));
+    let axis = if least == greatest { from } else { format!("{from}{gap}{to}") };
+    format!(
+        "{}, {}, {most} in the tallest column\n  worked {}\n  failed {}\n         {axis}\n",
+        clean(name),
+        counted(histogram.n().unsigned_abs(), "attempt"),
+        row(&|cell| cell.successes).trim_end(),
+        row(&|cell| cell.failures()).trim_end(),
+    )
+}
