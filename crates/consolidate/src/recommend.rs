@@ -94,15 +94,27 @@ struct Window<'c> {
 /// failures; then with the lowest start.
 fn best_window(coarse: &[(i64, Cell)], k: i128) -> Option<Window<'_>> {
     let failing_from = latest_failing_starts(coarse);
+    let surplus = |cell: Cell| cell.successes - cell.failures();
+    // The greatest surplus of any window that begins at each cell.
+    let mut reach = alloc::vec![0; coarse.len() + 1];
+    for start in (0..coarse.len()).rev() {
+        reach[start] = surplus(coarse[start].1) + i64::max(reach[start + 1], 0);
+    }
     let mut best: Option<Window<'_>> = None;
     for start in 0..coarse.len() {
+        // A window whose first cell has no surplus is better without it: as much surplus or more,
+        // fewer failures, no less significant.
+        let no_gain = surplus(coarse[start].1) <= 0;
+        if no_gain || best.as_ref().is_some_and(|best| reach[start] < surplus(best.sum)) {
+            continue;
+        }
         let mut sum = Cell::default();
         for end in start..coarse.len() {
             if failing_from[end].is_some_and(|from| from >= start) {
                 break;
             }
             sum = sum.plus(coarse[end].1);
-            let rank = |sum: Cell| (sum.successes - sum.failures(), -sum.failures());
+            let rank = |sum: Cell| (surplus(sum), -sum.failures());
             let better = best.as_ref().is_none_or(|best| rank(sum) > rank(best.sum));
             if better && significant(sum.successes, sum.failures(), k) {
                 best = Some(Window { cells: &coarse[start..=end], sum });
@@ -114,7 +126,14 @@ fn best_window(coarse: &[(i64, Cell)], k: i128) -> Option<Window<'_>> {
 
 /// For each cell, the latest start of a confidently failing run that ends there.
 fn latest_failing_starts(coarse: &[(i64, Cell)]) -> Vec<Option<usize>> {
+    // The greatest surplus of failures of any run that ends here: without one, none can fail.
+    let mut greatest = 0;
     let latest = |end: usize| {
+        let cell = coarse[end].1;
+        greatest = i64::max(greatest, 0) + cell.failures() - cell.successes;
+        if !significant(greatest.max(0), 0, BASE) {
+            return None;
+        }
         let mut sum = Cell::default();
         (0..=end).rev().find(|start| {
             sum = sum.plus(coarse[*start].1);

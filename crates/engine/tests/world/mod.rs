@@ -6,6 +6,7 @@ use ipse_core::{
     Admitted, Columns, Event, EventKind, FactKey, FactKind, Identity, Seq, Support, Time, json,
 };
 use ipse_door::{Origin, Salt, admit};
+use ipse_engine::verify::verify;
 use ipse_engine::{Host, Log, rebuild};
 use ipse_store::sqlite::{Reader, Writer, create};
 use std::path::{Path, PathBuf};
@@ -69,6 +70,18 @@ impl World {
         let view = snapshot.view();
         let checkpoint = view.progress().unwrap().checkpoint;
         rebuild(view, &V1, checkpoint).unwrap().equals(&view.facts().unwrap())
+    }
+
+    /// Everything that is stored follows from the log.
+    pub fn assert_healthy(&self) {
+        assert!(self.rebuilds_equal());
+        let reader = self.reader();
+        let snapshot = reader.view(&self.identity).unwrap();
+        let manifests = self.manifest_bytes();
+        let ours = |(hash, _): &&(String, String)| *hash == self.identity.to_string();
+        let (_, manifest) = manifests.iter().find(ours).unwrap();
+        let report = verify(&snapshot, &V1, &self.identity, manifest, &mut |_, _| {}).unwrap();
+        assert_eq!(report.findings, []);
     }
 
     /// Observations and successes of the only skill fact.

@@ -143,7 +143,7 @@ pub(crate) enum Command {
     /// sha256sum
     Snapshot {
         /// What was known at that position of the log
-        #[arg(long, value_name = "SEQ")]
+        #[arg(long, value_name = "SEQ", allow_negative_numbers = true)]
         as_of: Option<u64>,
     },
 
@@ -155,10 +155,10 @@ pub(crate) enum Command {
     /// Example: ipse diff 0 15
     Diff {
         /// The position to begin from
-        #[arg(value_name = "SEQ")]
+        #[arg(value_name = "SEQ", allow_negative_numbers = true)]
         from: u64,
         /// The position to compare it with
-        #[arg(value_name = "SEQ")]
+        #[arg(value_name = "SEQ", allow_negative_numbers = true)]
         to: u64,
     },
 
@@ -289,7 +289,7 @@ pub(crate) struct FactsArgs {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     pub(crate) limit: Option<u64>,
     /// What was known at that position of the log
-    #[arg(long, value_name = "SEQ")]
+    #[arg(long, value_name = "SEQ", allow_negative_numbers = true)]
     pub(crate) as_of: Option<u64>,
     /// How to print them
     #[arg(long, value_enum, default_value_t = Format::Table)]

@@ -41,7 +41,7 @@ pub(crate) fn run(
             writeln!(
                 terminal.err,
                 "nothing here is called `{what}`\n\
-                 hint: a fact id (fa_…), an event ref (ev_…), or a fact key as `ipse facts` shows it"
+                 hint: a fact id (fa_…), an event ref (ev_…), or a key as `ipse facts` shows it"
             )?;
             Ok(Exit::Found)
         }

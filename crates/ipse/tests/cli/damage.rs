@@ -301,3 +301,22 @@ fn events_past_the_checkpoint_are_a_note() {
     let words = lagging.store.run(&["verify"]).fine().out;
     assert!(words.contains("note: 1 events are past the checkpoint"), "{words}");
 }
+
+/// The recipe of docs/guide/operate.md.
+#[test]
+fn derived_state_that_was_emptied_is_made_again() {
+    let damaged = Damaged::copy();
+    let want = damaged.store.snapshot();
+    let guide =
+        std::fs::read_to_string(super::store::root().join("docs/guide/operate.md")).unwrap();
+    let recipe = guide.split("sqlite3 ipse.db \"").nth(2).unwrap().split('"').next().unwrap();
+    let db = Connection::open(&damaged.store.path).unwrap();
+    db.execute_batch(recipe).unwrap();
+    drop(db);
+    damaged
+        .store
+        .run(&["record", "--type", "note", "--id", "remade", "--source", "operator"])
+        .fine();
+    assert_eq!(damaged.store.snapshot(), want);
+    damaged.store.run(&["verify"]).fine();
+}

@@ -79,7 +79,7 @@ fn killed_at_random_moments_it_always_comes_back_whole() {
         let delay = whole * (kill * 37 % KILLS) * 11 / (KILLS * 10);
         let durable = kill_after(&store, &file, delay);
         inside += u32::from(0 < durable && durable < EVENTS);
-        store.run(&["rebuild"]).fine();
+        store.run(&["verify"]).fine();
         let ids = ids(&store);
         for n in 0..durable {
             assert!(ids.contains(&format!("e{n}")), "kill {kill}: line {} is lost", n + 1);

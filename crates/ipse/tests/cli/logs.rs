@@ -41,7 +41,7 @@ fn imports_at_the_same_time_lose_nothing_and_double_nothing() {
     let identity = store.run(&["identity", "--json"]).fine().json();
     assert_eq!(identity["events"], 12_000);
     assert_eq!(store.snapshot(), alone.snapshot());
-    store.run(&["rebuild"]).fine();
+    store.run(&["verify"]).fine();
 }
 
 /// Logs that belong to others are read where they lie; without them, this says so.

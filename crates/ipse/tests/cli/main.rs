@@ -8,5 +8,6 @@ mod documents;
 mod identity;
 mod kill;
 mod logs;
+mod looking;
 mod shell;
 mod store;

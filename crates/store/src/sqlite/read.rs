@@ -194,8 +194,8 @@ impl<'c> View<'c> {
         Ok(())
     }
 
-    /// Hands the log up to `end` to `sink`, from the end towards the beginning, until it has enough:
-    /// chunk by chunk where they are sealed, elsewhere some events at a time, in their order.
+    /// Hands the log up to `end` to `sink`, from the end towards the beginning, until it has
+    /// enough: whole chunks where they are sealed, elsewhere some events at a time, in their order.
     pub fn scan_back<E: From<Error>>(
         &self,
         mut end: Seq,

@@ -41,7 +41,7 @@ pub(super) struct Refs {
     newest: Vec<Row>,
     /// The head that this describes; `None` before the first look and after a rollback.
     known: Option<Seq>,
-    /// Something was added that is not committed.
+    /// Something was added or made again that is not committed.
     unsure: bool,
 }
 
@@ -91,10 +91,12 @@ impl Refs {
         if self.known == Some(head) {
             return Ok(());
         }
-        seal::missing_chunks(connection, log, head)?;
+        // What is made again here is there only if this batch commits.
+        self.unsure |= seal::missing_chunks(connection, log, head)?;
         self.load_runs(connection, log)?;
         let sealed = Seq(head.0 / CHUNK_EVENTS as u64 * CHUNK_EVENTS as u64);
         if !self.covers(sealed) {
+            self.unsure = true;
             self.make_again(connection, log, sealed)?;
         }
         self.load_tail(connection, log, sealed, head)?;

@@ -114,8 +114,13 @@ fn rows(connection: &Connection, log: LogId, first: Seq, last: Seq) -> Result<Ve
     .collect()
 }
 
-/// Makes every full chunk that is missing, as in a store whose derived parts were deleted.
-pub(super) fn missing_chunks(connection: &Connection, log: LogId, head: Seq) -> Result<(), Error> {
+/// Makes every full chunk that is missing, as in a store whose derived parts were deleted; says
+/// whether there was one.
+pub(super) fn missing_chunks(
+    connection: &Connection,
+    log: LogId,
+    head: Seq,
+) -> Result<bool, Error> {
     let full = head.0 / CHUNK_EVENTS as u64;
     let attempt = Error::while_trying("count the chunks");
     let (low, high) = (log.at(Seq(0)), log.at(Seq(super::MAX_SEQ)));
@@ -126,7 +131,7 @@ pub(super) fn missing_chunks(connection: &Connection, log: LogId, head: Seq) -> 
         })
         .map_err(&attempt)?;
     if count.unsigned_abs() == full {
-        return Ok(());
+        return Ok(false);
     }
     for number in 1..=full {
         let last = Seq(number * CHUNK_EVENTS as u64);
@@ -135,5 +140,5 @@ pub(super) fn missing_chunks(connection: &Connection, log: LogId, head: Seq) -> 
             chunk(connection, log, last, &[])?;
         }
     }
-    Ok(())
+    Ok(true)
 }

@@ -15,7 +15,7 @@ use super::{LogId, MAX_SEQ, View, open_to_write, seal};
 use crate::{Appended, Error, PassRecord};
 use ipse_core::chunk::CHUNK_EVENTS;
 use ipse_core::{Admitted, Fact, FactId, Identity, Seq};
-use rusqlite::Connection;
+use rusqlite::{CachedStatement, Connection};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
@@ -75,7 +75,7 @@ impl Writer {
             .map_err(Error::while_trying("begin to write"))?;
         let head = View { connection: &self.connection, log }.head()?;
         refs.begin();
-        Ok(Batch { tx, log, refs, file, checkpointer, head })
+        Ok(Batch { tx, log, refs, file, checkpointer, head, insert: None })
     }
 
     /// SQLite's `synchronous` level of this connection, as it was when the guard closed.
@@ -99,12 +99,18 @@ pub struct Batch<'w> {
     file: &'w File,
     checkpointer: &'w mut Checkpointer,
     head: Seq,
+    /// Prepared for the first event, used for all of the batch.
+    insert: Option<CachedStatement<'w>>,
 }
 
 impl Batch<'_> {
     /// Puts an event at the end of the log, unless it is there already.
     pub fn append(&mut self, event: &Admitted) -> Result<Appended, Error> {
-        append(self.tx.connection, self.log, self.refs, &mut self.head, event)
+        let insert = match &mut self.insert {
+            Some(insert) => insert,
+            none => none.insert(insert(self.tx.connection)?),
+        };
+        append(self.tx.connection, insert, self.log, self.refs, &mut self.head, event)
     }
 
     /// What the log and the facts look like from inside this batch.
@@ -186,8 +192,9 @@ impl Pass<'_> {
     /// Finishes the pass: its record joins the log, its facts and checkpoint join the batch.
     pub fn commit(self, record: &PassRecord<'_>) -> Result<Seq, Error> {
         let mut head = *self.head;
-        let appended =
-            append(self.savepoint.connection, self.log, self.refs, &mut head, record.event);
+        let connection = self.savepoint.connection;
+        let insert = &mut insert(connection)?;
+        let appended = append(connection, insert, self.log, self.refs, &mut head, record.event);
         // If anything fails from here on, the savepoint is rolled back, and the refs with it.
         let known = self.refs.doubt();
         let Appended::New(seq) = appended? else {
@@ -220,6 +227,7 @@ impl Pass<'_> {
 /// Where appended events go: the right edge of the log, if nobody has their ref.
 fn append(
     connection: &Connection,
+    insert: &mut CachedStatement<'_>,
     log: LogId,
     refs: &mut Refs,
     head: &mut Seq,
@@ -233,7 +241,10 @@ fn append(
         return compare(connection, log, seq, event);
     }
     let seq = head.next();
-    insert(connection, log.at(seq), event).map_err(Error::while_trying("append an event"))?;
+    let (name, time, digest) = (event.event_ref.0, event.time.micros(), event.digest.0);
+    let at = log.at(seq);
+    let row = (at, name, time, &event.event_type, digest, &event.columns, &event.canonical);
+    insert.execute(row).map_err(Error::while_trying("append an event"))?;
     refs.add(event, seq);
     *head = seq;
     if seq.0.is_multiple_of(CHUNK_EVENTS as u64) {
@@ -242,13 +253,11 @@ fn append(
     Ok(Appended::New(seq))
 }
 
-fn insert(connection: &Connection, at: i64, event: &Admitted) -> rusqlite::Result<()> {
+fn insert(connection: &Connection) -> Result<CachedStatement<'_>, Error> {
     // FAIL, not ABORT: of one row there is nothing to go back on, so SQLite keeps no copy to do so.
     let sql = "INSERT OR FAIL INTO event (at, event_ref, time_us, type, digest, columns, payload) \
                VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)";
-    let (name, time, digest) = (event.event_ref.0, event.time.micros(), event.digest.0);
-    let row = (at, name, time, &event.event_type, digest, &event.columns, &event.canonical);
-    connection.prepare_cached(sql)?.execute(row).map(drop)
+    connection.prepare_cached(sql).map_err(Error::while_trying("append an event"))
 }
 
 /// Tells a duplicate from a conflict.
