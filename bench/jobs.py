@@ -1,0 +1,168 @@
+"""What is measured, on what, how often and in which order.
+
+Guarantees: implementations take turns, so that a busy hour slows all of them and not one; each
+measurement is a process of its own; a rival whose counts differ from the facts in the store ends
+the run; every figure that is kept says which round it is from and how busy the machine was.
+"""
+import os
+from dataclasses import dataclass
+
+import prepare
+from measure import Trouble, peak_memory, run, say
+from workload import named
+
+OURS = "ipse"
+# The same on a file system in memory, where a sync is nothing: the CPU time beside the disk.
+OURS_IN_MEMORY, MEMORY = "ipse_in_memory", "/dev/shm"
+STREAMS = (2, 1000)
+# The stream on which one more event, ingest, lookup and opening are measured.
+KEYS = 1000
+LARGE = 10_000_000
+REBUILD_RIVALS = ("python", "duckdb_json", "duckdb_typed", "duckdb_query", "polars")
+RECORD_RIVALS = ("python_reread", "python_delta")
+# Runs in one process, by the number of events: enough for a median where runs are short.
+OUR_RUNS = {1_000: 25, 10_000: 25, 100_000: 25, 1_000_000: 11}
+RIVAL_RUNS = {1_000: 15, 10_000: 11, 100_000: 7, 1_000_000: 3}
+PYTHON_RUNS = {1_000: 9, 10_000: 7, 100_000: 3, 1_000_000: 1}
+REREAD_RUNS = {10_000: 5, 100_000: 3, 1_000_000: 1}
+DELTA_RUNS = 100
+# The stand-in takes seconds a run here, and its figures spread least.
+PYTHON_SLOW, PYTHON_SLOW_ROUNDS = 1_000_000, 2
+LOOKUP_RUNS, APPEND_RUNS, OPEN_RUNS = 10, 3, 11
+
+
+@dataclass
+class Plan:
+    """The extent of a run."""
+
+    name: str
+    rounds: int
+    sizes: tuple
+    histories: tuple
+    record_runs: int
+
+    @property
+    def cells(self):
+        """Every stream that is rebuilt: size and keys."""
+        return [(n, k) for n in self.sizes for k in STREAMS]
+
+    @property
+    def memory_cells(self):
+        """Streams on which memory is measured."""
+        return [(n, k) for n, k in ((100_000, 2), (1_000_000, 1000)) if n in self.sizes]
+
+
+def plan(quick, large, rounds):
+    """The plan that the flags ask for."""
+    if quick:
+        return Plan("quick", rounds or 2, (1_000, 10_000, 100_000), (10_000, 100_000), 200)
+    histories = (10_000, 100_000, 1_000_000) + ((LARGE,) if large else ())
+    return Plan("full", rounds or 3, (1_000, 10_000, 100_000, 1_000_000), histories, 1000)
+
+
+class Bench:
+    """A run in progress: the plan, and the samples so far."""
+
+    def __init__(self, workshop, the_plan):
+        self.workshop, self.plan, self.samples = workshop, the_plan, []
+        self.round, self.expected = 0, {}
+
+    def prepare(self):
+        """Makes all streams, stores and inputs, so that rounds only measure."""
+        if LARGE in self.plan.histories:
+            prepare.check_space(self.workshop, LARGE, KEYS)
+        for n, k in self.plan.cells:
+            self.expected[n, k] = prepare.fact_counts(self.workshop.store(n, k))
+            self.workshop.inputs(n, k)
+        for n in self.plan.histories:
+            self.workshop.store(n, KEYS)
+
+    def loads(self):
+        """What making each store took."""
+        stores = sorted({*self.plan.cells, *((n, KEYS) for n in self.plan.histories)})
+        return [self.workshop.load(n, k) for n, k in stores]
+
+    def one_round(self, number):
+        """Every implementation once on every stream."""
+        self.round = number
+        for n, k in self.plan.cells:
+            self.rebuild(n, k)
+        for n in self.plan.histories:
+            self.record(n)
+        largest = self.plan.sizes[-1]
+        self.ours("append", largest, KEYS, APPEND_RUNS)
+        self.ours("lookup", largest, KEYS, LOOKUP_RUNS)
+        for n, k in self.plan.memory_cells:
+            self.memory(n, k)
+        if number == 0:
+            self.opening(self.plan.histories[-1])
+
+    def rebuild(self, n, k):
+        """All facts anew, by everyone; who begins changes from round to round."""
+        turns = [OURS, *REBUILD_RIVALS]
+        first = self.round % len(turns)
+        for name in turns[first:] + turns[:first]:
+            if name == OURS:
+                self.ours("rebuild", n, k, OUR_RUNS[n])
+            elif name != "python":
+                self.rival("rebuild", name, n, k, RIVAL_RUNS[n])
+            elif n < PYTHON_SLOW or self.round < PYTHON_SLOW_ROUNDS:
+                self.rival("rebuild", name, n, k, PYTHON_RUNS[n])
+
+    def record(self, n):
+        """One more event on a history of `n`."""
+        if n < LARGE or self.round == 0:
+            self.ours("record", n, KEYS, self.plan.record_runs)
+        if n < LARGE and os.path.isdir(MEMORY):
+            self.ours("record", n, KEYS, self.plan.record_runs, OURS_IN_MEMORY)
+        if n < PYTHON_SLOW:
+            self.rival("record", "python_delta", n, KEYS, DELTA_RUNS)
+        if n < PYTHON_SLOW or (n == PYTHON_SLOW and self.round == 0):
+            self.rival("record", "python_reread", n, KEYS, REREAD_RUNS[n])
+
+    def opening(self, n):
+        """Opening a store, if this binary can measure it."""
+        help_text = run([self.workshop.ipse, "bench", "--help"]).out
+        if "- open:" in help_text:
+            self.ours("open", n, KEYS, OPEN_RUNS)
+        else:
+            say("opening: not measured, this binary has no such job")
+
+    def ours(self, job, n, k, runs, impl=OURS):
+        """One job of `ipse bench`."""
+        command = [self.workshop.ipse, "bench", job, "--store", self.workshop.store(n, k),
+                   "--keys", str(k), "--runs", str(runs), "--json"]
+        place = {"TMPDIR": MEMORY} if impl == OURS_IN_MEMORY else {}
+        taken = run(command, {**self.workshop.env, **place})
+        answer = taken.json()
+        self.keep(job, impl, n, k, taken, runs=runs, cpu_ms=answer["cpu_ms"]["median"],
+                  wall_ms=answer["wall_ms"]["median"], cpu_p99_ms=answer["cpu_ms"]["p99"],
+                  wall_p99_ms=answer["wall_ms"]["p99"], per_second=answer["per_second"])
+
+    def rival(self, job, name, n, k, runs):
+        """One job of one rival."""
+        program = os.path.join(prepare.HERE, "rivals.py")
+        command = [self.workshop.python, program, job, name, self.workshop.inputs(n, k), str(runs)]
+        taken = run(command, self.workshop.env)
+        answer = taken.json()
+        if job == "rebuild" and answer["counts"] != self.expected[n, k]:
+            raise Trouble(f"{name} on {named(n, k)} counts {answer['counts']}, "
+                          f"the store has {self.expected[n, k]}")
+        self.keep(job, name, n, k, taken, runs=runs, cpu_ms=answer["cpu_ms"],
+                  wall_ms=answer["wall_ms"])
+
+    def memory(self, n, k):
+        """Peak memory of `ipse rebuild`, the command itself."""
+        command = [self.workshop.ipse, "rebuild", "--store", self.workshop.store(n, k)]
+        peak = peak_memory(command, self.workshop.env)
+        say(f"round {self.round + 1}/{self.plan.rounds}: memory {named(n, k)}: "
+            f"{peak / 1e6:.1f} MB")
+        self.samples.append({"job": "memory", "impl": OURS, "n": n, "k": k, "round": self.round,
+                             "peak_bytes": peak})
+
+    def keep(self, job, impl, n, k, taken, **figures):
+        """Adds a sample, and says so."""
+        say(f"round {self.round + 1}/{self.plan.rounds}: {job} {named(n, k)} {impl}: "
+            f"{figures['cpu_ms']:.4g} ms CPU")
+        self.samples.append({"job": job, "impl": impl, "n": n, "k": k, "round": self.round,
+                             "others": taken.others, **figures})
