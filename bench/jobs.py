@@ -28,7 +28,7 @@ REREAD_RUNS = {10_000: 5, 100_000: 3, 1_000_000: 1}
 DELTA_RUNS = 100
 # The stand-in takes seconds a run here, and its figures spread least.
 PYTHON_SLOW, PYTHON_SLOW_ROUNDS = 1_000_000, 2
-LOOKUP_RUNS, APPEND_RUNS, OPEN_RUNS = 10, 3, 11
+LOOKUP_RUNS, APPEND_RUNS, OPEN_RUNS, EXPLAIN_RUNS = 10, 3, 11, 500
 
 
 @dataclass
@@ -92,6 +92,7 @@ class Bench:
         largest = self.plan.sizes[-1]
         self.ours("append", largest, KEYS, APPEND_RUNS)
         self.ours("lookup", largest, KEYS, LOOKUP_RUNS)
+        self.ours("explain", largest, KEYS, EXPLAIN_RUNS)
         for n, k in self.plan.memory_cells:
             self.memory(n, k)
         if number == 0:

@@ -182,7 +182,7 @@ def target_table(results):
     rows = [(target.goal, f"{target.sign} {target.bound:,g} {target.unit}".replace(",", " "),
              with_unit(target.measured, target.unit), target.verdict)
             for target in targets(results)]
-    covered = ("Not covered by this program: HTTP, explanations, proofs of inclusion, signed "
+    covered = ("Not covered by this program: HTTP, proofs of inclusion, signed "
                "ingest.\n")
     return table(("goal", "target", "measured", "verdict"), rows, "llrl") + "\n" + covered
 
@@ -272,6 +272,8 @@ def other_table(results):
     kinds = (("append", "100 000 more events, durable, one pass", "per_second", 1, "events/s"),
              ("lookup", "one fact by its key, in process, median", "wall_ms", 1e6, "ns"),
              ("lookup", "one fact by its key, in process, p99", "wall_p99_ms", 1e6, "ns"),
+             ("explain", "first page of an explanation, median", "wall_ms", 1, "ms"),
+             ("explain", "first page of an explanation, p99", "wall_p99_ms", 1, "ms"),
              ("open", "opening, to facts read and an event durable", "wall_ms", 1, "ms"),
              ("memory", "peak memory of `ipse rebuild`", "peak_bytes", 1e-6, "MB"))
     rows = []

@@ -127,6 +127,8 @@ def event_targets(results):
         Target("durable ingest onto 1e6, batches of 1000", "≥", 100_000, "events/s",
                results.median("append", OURS, 1_000_000, KEYS, "per_second")),
         Target("lookup of a fact in process, p99", "≤", 1, "µs", lookup),
+        Target("first page of an explanation, 1e6, p99", "≤", 10, "ms",
+               results.median("explain", OURS, 1_000_000, KEYS, "wall_p99_ms")),
     ]
 
 

@@ -57,17 +57,24 @@ fn candidates(
     kind: FactKind,
     parts: &[String],
 ) -> Option<Vec<usize>> {
-    let mut possible = alloc::vec![true; chunk.count];
-    for (field, part) in fields_of(kind).iter().zip(parts) {
+    let mut columns: Vec<(usize, &String)> = fields_of(kind).iter().copied().zip(parts).collect();
+    // The column with the most distinct values leaves the fewest places for the others.
+    columns.sort_by_key(|(field, _)| core::cmp::Reverse(dictionary.fields[*field].len()));
+    let mut places: Option<Vec<usize>> = None;
+    for (field, part) in columns {
         let fits = |id: &usize| text(dictionary, *id).map(|text| text.unwrap_or(ANY) == part);
-        let fits: Vec<bool> = dictionary.fields[*field].iter().map(fits).collect::<Option<_>>()?;
-        let codes = &chunk.fields[*field];
+        let fits: Vec<bool> = dictionary.fields[field].iter().map(fits).collect::<Option<_>>()?;
+        let codes = &chunk.fields[field];
         if chunk.count > 0 && codes.greatest() >= fits.len() {
             return None;
         }
-        codes.zip(&mut possible, |possible, code| *possible &= fits[code as usize]);
+        let fit = |place: &usize| codes.get(*place).is_some_and(|code| fits[code]);
+        places = Some(match places {
+            None => (0..chunk.count).filter(fit).collect(),
+            Some(before) => before.into_iter().filter(fit).collect(),
+        });
     }
-    Some(possible.iter().enumerate().filter(|(_, fits)| **fits).map(|(place, _)| place).collect())
+    places
 }
 
 /// The text of an id, if it is one; `None` if there is no such id.

@@ -71,6 +71,11 @@ impl Histogram {
         self.n
     }
 
+    /// The exact sum of all observations, in micro-units.
+    pub fn sum(&self) -> i128 {
+        self.sum
+    }
+
     /// The fine cells in ascending order.
     pub fn fine(&self) -> &[(i64, Cell)] {
         &self.fine

@@ -142,3 +142,47 @@ fn latest_failing_starts(coarse: &[(i64, Cell)]) -> Vec<Option<usize>> {
     };
     (0..coarse.len()).map(latest).collect()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    /// The rules as they are written, run by run.
+    fn by_the_book(coarse: &[(i64, Cell)], k: i128) -> Option<(i64, Cell)> {
+        let sum = |start: usize, end: usize| {
+            coarse[start..=end].iter().fold(Cell::default(), |sum, (_, cell)| sum.plus(*cell))
+        };
+        let runs =
+            || (0..coarse.len()).flat_map(|start| (start..coarse.len()).map(move |e| (start, e)));
+        let fails = |run: Cell| significant(run.failures(), run.successes, BASE);
+        let failing: Vec<_> = runs().filter(|(start, end)| fails(sum(*start, *end))).collect();
+        let inside = |start, end| failing.iter().any(|(from, to)| start <= *from && *to <= end);
+        let mut best: Option<(usize, Cell)> = None;
+        for (start, end) in runs().filter(|(start, end)| !inside(*start, *end)) {
+            let window = sum(start, end);
+            let rank = |cell: Cell| (cell.successes - cell.failures(), -cell.failures());
+            let better = best.is_none_or(|(_, best)| rank(window) > rank(best));
+            if better && significant(window.successes, window.failures(), k) {
+                best = Some((start, window));
+            }
+        }
+        best.map(|(start, window)| (coarse[start].0, window))
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(4000))]
+        #[test]
+        fn the_window_is_the_one_by_the_book(
+            cells in proptest::collection::vec((0_i64..9, 0_i64..5), 0..14),
+            price in 0_i128..4
+        ) {
+            let cell = |(s, f): &(i64, i64)| Cell { n: s + f, successes: *s };
+            let occupied = cells.iter().filter(|(s, f)| s + f > 0).map(cell);
+            let coarse: Vec<(i64, Cell)> = (1..).zip(occupied).collect();
+            let found = best_window(&coarse, BASE + 2 * price);
+            let found = found.map(|window| (window.cells[0].0, window.sum));
+            prop_assert_eq!(found, by_the_book(&coarse, BASE + 2 * price));
+        }
+    }
+}

@@ -214,3 +214,40 @@ impl Cells {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// More than are kept, so that they are counted in between: nothing is lost or doubled.
+    #[test]
+    fn samples_that_leave_in_between_are_counted_once() {
+        let mut samples = Samples::default();
+        let homes = [samples.home(), samples.home(), samples.home()];
+        // Steps of a hundredth; of a millionth; and far apart.
+        let value = |home: usize, n: i64| match home {
+            0 => n % 100 * 10_000,
+            1 => -(n % 50),
+            _ => n % 7 * 100_000_000_000_000,
+        };
+        let each = MAX_KEPT as i64 / 2;
+        for n in 0..each {
+            for (number, home) in homes.into_iter().enumerate() {
+                samples.push(home, value(number, n), n % 2 == 0);
+            }
+            if n % 4096 == 0 {
+                samples.settle();
+                assert!(samples.blocks.len() < 2 * MAX_KEPT, "what is kept stays bounded");
+            }
+        }
+        for (number, home) in homes.into_iter().enumerate() {
+            let histogram = samples.take(home);
+            assert_eq!(histogram.n(), each);
+            let successes: i64 = histogram.fine().iter().map(|(_, cell)| cell.successes).sum();
+            assert_eq!(successes, (each + 1) / 2);
+            assert_eq!(histogram.fine().len(), [100, 50, 7][number]);
+            let sum: i128 = (0..each).map(|n| i128::from(value(number, n))).sum();
+            assert_eq!(histogram.sum(), sum);
+        }
+    }
+}

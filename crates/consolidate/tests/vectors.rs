@@ -269,3 +269,68 @@ fn many_samples_are_counted_as_few_are() {
         .collect();
     check_bulk(&log, 4096);
 }
+
+/// So many texts that codes take two bytes and combinations no longer fit a table; shapes, units
+/// and signs of parameters that change all the time; and evidence among them.
+#[test]
+fn many_texts_many_shapes_and_odd_numbers_are_the_same_sums() {
+    let numbers =
+        ["1e9", "-1e9", "0.000001", "-12.345678", "25", "25.01", "0", "123456.789", "1e-9"];
+    let line = |n: usize| {
+        let number = |k: usize| numbers[(n * 31 + k * 7) % numbers.len()];
+        let params: Vec<String> =
+            (0..n % 5).map(|k| format!("\"p{}\":{}", (n + k) % 9, number(k))).collect();
+        format!(
+            "{{\"id\":\"{n}\",\"type\":\"execution_result\",\"time\":\"2026-05-06T10:0{}:00Z\",\
+             \"data\":{{\"skill_id\":\"s{}\",\"target_class\":\"t{}\",\"environment\":\"e{}\",\
+             \"zone\":\"z{}\",\"success\":{},\"failure_reason\":\"r{}\",\"params\":{{{}}},\
+             \"object\":{{\"a{}\":{}}}}}}}",
+            n % 10,
+            n % 700,
+            n % 301,
+            n % 7,
+            n % 290,
+            n % 3 == 0,
+            n % 11,
+            params.join(","),
+            n % 13,
+            number(3),
+        )
+    };
+    let log: Vec<Admitted> = (0..3000)
+        .map(|n| admit(line(n).as_bytes(), Origin::Producer, || [0; 16]).unwrap())
+        .collect();
+    for size in [5, 1500, 4096] {
+        check_bulk(&log, size);
+    }
+    check_evidence(&log, 1500);
+}
+
+/// A chunk names the same supporters of every fact as the contributions of each event do.
+fn check_evidence(log: &[Admitted], size: usize) {
+    let bulk = V1.bulk().unwrap();
+    for part in log.chunks(size) {
+        let events: Vec<Event<'_>> = part.iter().map(typed).collect();
+        let bytes = chunk::encode(&events);
+        let chunk = Chunk::decode(&bytes).unwrap();
+        let mut want: BTreeMap<FactKey, Vec<usize>> = BTreeMap::new();
+        for (place, event) in events.iter().enumerate() {
+            for part in V1.contributions(event).unwrap_or_default() {
+                let places = want.entry(part.key).or_default();
+                places.extend(part.supports.then_some(place));
+            }
+        }
+        for (key, places) in want {
+            assert_eq!(bulk.supporters(&chunk, &key), Some(places), "{}", key.text());
+        }
+    }
+}
+
+#[test]
+fn chunks_know_the_evidence_of_every_vector() {
+    for case in cases() {
+        let log = read_log(&case);
+        check_evidence(&log, 4096);
+        check_evidence(&log, 3);
+    }
+}

@@ -345,6 +345,8 @@ pub(crate) enum BenchJob {
     Record,
     /// One fact by its key, in memory
     Lookup,
+    /// The first page of a fact's evidence, and its sum
+    Explain,
     /// Opening the store, until its facts are read and a first event is durable
     Open,
 }
@@ -356,13 +358,14 @@ impl BenchJob {
             BenchJob::Append => "append",
             BenchJob::Record => "record",
             BenchJob::Lookup => "lookup",
+            BenchJob::Explain => "explain",
             BenchJob::Open => "open",
         }
     }
 
     /// Whether it works on a copy of the store.
     pub(crate) fn writes(self) -> bool {
-        !matches!(self, BenchJob::Rebuild | BenchJob::Lookup)
+        !matches!(self, BenchJob::Rebuild | BenchJob::Lookup | BenchJob::Explain)
     }
 }
 

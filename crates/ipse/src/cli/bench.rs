@@ -3,8 +3,9 @@
 //! **Invariant:** a store that is given is only read; jobs that write work on a copy.
 
 use super::Exit;
-use super::args::{BenchArgs, BenchJob};
+use super::args::{BenchArgs, BenchJob, ExplainArgs};
 use super::context::Context;
+use super::explain::Explanation;
 use super::import;
 use super::reading::cpu_micros;
 use super::terminal::Terminal;
@@ -27,6 +28,8 @@ use tempfile::TempDir;
 const APPENDED: u64 = 100_000;
 /// Records for each key before `record` measures.
 const WARM_UP: u64 = 5;
+/// A prime: keys are asked for far from each other.
+const SPREAD: usize = 7919;
 /// Lookups of one run.
 const LOOKUPS: usize = 10_000;
 
@@ -41,6 +44,7 @@ pub(crate) fn run(
         BenchJob::Append => bench.append(args.runs),
         BenchJob::Record => bench.record(args.runs),
         BenchJob::Lookup => bench.lookup(args.runs),
+        BenchJob::Explain => bench.explain(args.runs),
         BenchJob::Open => bench.open(args.runs),
     }?;
     bench.report(context, terminal, args, &runs)?;
@@ -137,7 +141,7 @@ impl Bench {
         }
         let mut all = Vec::with_capacity(runs * LOOKUPS);
         for number in 0..runs * LOOKUPS {
-            let key = &keys[number * 7919 % keys.len()];
+            let key = &keys[number * SPREAD % keys.len()];
             let begun = Instant::now();
             let found = std::hint::black_box(known.get(std::hint::black_box(key)));
             let wall = i128::try_from(begun.elapsed().as_nanos()).unwrap_or(i128::MAX);
@@ -145,6 +149,22 @@ impl Bench {
             all.push(Run { cpu: wall, wall, count: 1 });
         }
         Ok(all)
+    }
+
+    /// One fact a run, spread over all of them: common ones, and rare ones whose evidence is old.
+    fn explain(&self, runs: usize) -> anyhow::Result<Vec<Run>> {
+        let reader = Reader::open(&self.context.store)?;
+        let snapshot = reader.view(&self.identity)?;
+        let facts = snapshot.view().facts()?;
+        if facts.is_empty() {
+            bail!("there are no facts to explain");
+        }
+        let args = ExplainArgs { what: String::new(), page: 1, all: false };
+        let one = |number: usize| {
+            let fact = &facts[number * SPREAD % facts.len()];
+            Run::of(1, || Explanation::of(snapshot.view(), &self.identity, fact, &args))
+        };
+        (0..runs).map(one).collect()
     }
 
     fn open(&self, runs: usize) -> anyhow::Result<Vec<Run>> {

@@ -74,7 +74,7 @@ fn named(view: View<'_>, identity: &Identity, what: &str) -> anyhow::Result<Vec<
 }
 
 /// A fact and everything that is told of it.
-struct Explanation<'a> {
+pub(crate) struct Explanation<'a> {
     identity: &'a Identity,
     fact: Consulted,
     evidence: Vec<Stored>,
@@ -86,7 +86,7 @@ struct Explanation<'a> {
 }
 
 impl<'a> Explanation<'a> {
-    fn of(
+    pub(crate) fn of(
         view: View<'_>,
         identity: &'a Identity,
         fact: &Fact,
