@@ -290,7 +290,7 @@ fn many_texts_many_shapes_and_odd_numbers_are_the_same_sums() {
             n % 301,
             n % 7,
             n % 290,
-            n % 3 == 0,
+            n.is_multiple_of(3),
             n % 11,
             params.join(","),
             n % 13,
