@@ -230,7 +230,7 @@ mod tests {
             1 => -(n % 50),
             _ => n % 7 * 100_000_000_000_000,
         };
-        let each = MAX_KEPT as i64 / 2;
+        let each = 1 << 20;
         for n in 0..each {
             for (number, home) in homes.into_iter().enumerate() {
                 samples.push(home, value(number, n), n % 2 == 0);
