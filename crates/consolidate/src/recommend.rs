@@ -13,6 +13,8 @@ use ipse_core::decimal::write_micro;
 /// A recommended window of one parameter.
 pub struct Recommended {
     inside: Cell,
+    /// The first and the last coarse cell of the window.
+    cells: (i64, i64),
     value: i64,
     low: i64,
     high: i64,
@@ -40,6 +42,7 @@ impl Recommended {
         let successes: i64 = kept.iter().map(|(_, successes)| successes).sum();
         Some(Recommended {
             inside: window.sum,
+            cells: (window.cells.first()?.0, window.cells.last()?.0),
             value: ranked(kept.iter().copied(), (successes + 1) / 2),
             low: kept.first()?.0,
             high: kept.last()?.0,
@@ -53,6 +56,11 @@ impl Recommended {
         wilson(self.inside.successes + outside, n, BASE + 2 * lg(competitors))
     }
 
+    /// Whether a fine cell lies in the window.
+    pub fn holds(&self, fine: i64) -> bool {
+        (self.cells.0..=self.cells.1).contains(&coarse_of(fine).0)
+    }
+
     /// The attempts inside the window.
     pub fn inside(&self) -> Cell {
         self.inside
@@ -63,7 +71,7 @@ impl Recommended {
         self.value
     }
 
-    /// The least and the greatest value inside that worked.
+    /// The least and the greatest value inside that mostly worked.
     pub fn window(&self) -> (i64, i64) {
         (self.low, self.high)
     }

@@ -23,7 +23,7 @@ pub fn evidence<R: RuleSet>(
 ) -> Result<Vec<Seq>, Error> {
     let enough = skipped.saturating_add(wanted);
     let mut search = Search { rules, bulk: rules.bulk(), key, enough, found: Vec::new() };
-    view.scan_back(up_to, &mut search)?;
+    view.scan_back(up_to.min(view.head()?), &mut search)?;
     search.found.sort_unstable_by(|a, b| b.cmp(a));
     Ok(search.found.into_iter().skip(skipped).take(wanted).collect())
 }
@@ -75,7 +75,7 @@ pub fn group<R: RuleSet>(
         let tally = wire.finish(tally).flatten();
         whole.tally = tally.ok_or_else(|| Error::Damaged(format!("tally of {id}")))?;
     }
-    let since = progress.tallied.next()..=progress.checkpoint;
+    let since = progress.tallied.next()..=progress.checkpoint.min(view.head()?);
     fold_range(view, rules, since, |other, part| {
         if other == *key {
             whole.merge(&part);

@@ -131,6 +131,9 @@ fn begin<T: ipse_consolidate::Tally>(
         progress = Progress::default();
         hot.cool();
     }
+    if progress.checkpoint > pass.head() || progress.tallied > progress.checkpoint {
+        return Err(Error::Damaged("checkpoint".into()));
+    }
     hot.follow(progress.tallied);
     Ok(progress.checkpoint)
 }

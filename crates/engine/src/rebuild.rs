@@ -37,6 +37,8 @@ impl Rebuilt {
 
 /// `f` over the log up to a position.
 pub fn rebuild<R: RuleSet>(view: View<'_>, rules: &R, up_to: Seq) -> Result<Rebuilt, Error> {
+    // A position beyond the end is as good as the end.
+    let up_to = up_to.min(view.head()?);
     let mut facts = Vec::new();
     let mut refused = None;
     let totals =

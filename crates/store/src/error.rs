@@ -90,6 +90,11 @@ pub enum Error {
 pub(crate) const BUSY_SECONDS: u64 = 10;
 
 impl Error {
+    /// Whether it says that the file itself cannot be read as a store.
+    pub fn is_damage(&self) -> bool {
+        matches!(self, Error::Corrupt(_) | Error::Sqlite { .. })
+    }
+
     /// Gives a database error its own variant where a person can do something about it.
     pub(crate) fn while_trying(attempt: &'static str) -> impl Fn(rusqlite::Error) -> Self {
         move |source| match source.sqlite_error_code() {

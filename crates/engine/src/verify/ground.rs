@@ -118,9 +118,9 @@ pub(super) fn walk<'r, R: RuleSet>(
     })?;
     // The facts have come further than the log: its end is gone.
     let head = walk.walked.head;
-    if head < reached.checkpoint {
-        let missing = format!("seq {}..{}", head.next(), reached.checkpoint);
-        report.critical(missing, "is missing from the log");
+    let expected = if reached.checkpoint.0 > 0 { reached.checkpoint.next() } else { Seq(0) };
+    if head < expected {
+        report.critical(range(head.next(), expected), "is missing from the log");
         walk.walked.missing = true;
     }
     for last in walk.chunk_ends.into_iter().filter(|last| *last <= head || !walk.walked.missing) {
@@ -129,6 +129,10 @@ pub(super) fn walk<'r, R: RuleSet>(
     report.events = walk.walked.names.len() as u64;
     twice(&walk.walked.names, report);
     Ok(walk.walked)
+}
+
+fn range(first: Seq, last: Seq) -> String {
+    if first == last { format!("seq {first}") } else { format!("seq {first}..{last}") }
 }
 
 /// Names that stand in the log twice.
@@ -156,9 +160,12 @@ struct Walk<'v, 'r, R: RuleSet> {
 impl<R: RuleSet> Walk<'_, '_, R> {
     fn event(&mut self, raw: RawEvent, report: &mut Report) -> Result<(), Error> {
         let (seq, expected) = (raw.seq, self.walked.head.next());
+        if seq.0 == 0 {
+            report.critical("seq 0", "stands before the first position");
+            return Ok(());
+        }
         if seq != expected {
-            let missing = format!("seq {expected}..{}", seq.0 - 1);
-            report.critical(missing, "is missing from the log");
+            report.critical(range(expected, Seq(seq.0 - 1)), "is missing from the log");
             (self.whole, self.walked.missing) = (false, true);
         }
         self.walked.head = seq;
@@ -201,8 +208,14 @@ impl<R: RuleSet> Walk<'_, '_, R> {
                 let events: Vec<Event<'_>> = rows.iter().filter_map(Row::event).collect();
                 let names = rows.iter().filter(|_| is_full).flat_map(|row| row.event_ref.0);
                 let expected = (chunk::encode(&events), names.collect::<Vec<u8>>());
-                if self.view.raw_chunk(seq)? != Some(expected) {
-                    report.error(place, "differs from the events it covers");
+                match self.view.raw_chunk(seq)? {
+                    Some((_, refs)) if reordered(&refs, &expected.1) => {
+                        report.critical(place, "was sealed with its events in another order");
+                    }
+                    stored if stored.as_ref() != Some(&expected) => {
+                        report.error(place, "differs from the events it covers");
+                    }
+                    _ => {}
                 }
             }
             (false, _) if is_full => report.error(place, "is missing"),
@@ -214,6 +227,16 @@ impl<R: RuleSet> Walk<'_, '_, R> {
         }
         Ok(())
     }
+}
+
+/// Whether the same names stand in another order.
+fn reordered(stored: &[u8], expected: &[u8]) -> bool {
+    let sorted = |refs: &[u8]| {
+        let mut refs: Vec<[u8; 16]> = refs.as_chunks().0.to_vec();
+        refs.sort_unstable();
+        refs
+    };
+    stored != expected && sorted(stored) == sorted(expected)
 }
 
 fn name_of(raw: &RawEvent) -> EventRef {
@@ -249,7 +272,7 @@ fn checked(raw: &RawEvent, report: &mut Report) -> Option<Row> {
         let message = format!("{what} and payload do not fit each other");
         match severity {
             Severity::Critical => report.critical(place.clone(), message),
-            Severity::Error => report.error(place.clone(), message),
+            Severity::Error => report.error_of_ground(place.clone(), message),
         }
     }
     let Admitted { event_ref, time, event_type, columns, .. } = event;

@@ -71,6 +71,12 @@ impl Report {
         self.findings.push(Finding { severity: Severity::Critical, place, message, hint: RESTORE });
     }
 
+    /// Not ground itself, but no command makes it again.
+    fn error_of_ground(&mut self, place: impl Into<String>, message: impl Into<String>) {
+        let (place, message) = (place.into(), message.into());
+        self.findings.push(Finding { severity: Severity::Error, place, message, hint: RESTORE });
+    }
+
     fn error(&mut self, place: impl Into<String>, message: impl Into<String>) {
         let (place, message) = (place.into(), message.into());
         self.findings.push(Finding { severity: Severity::Error, place, message, hint: REMAKE });
@@ -87,41 +93,80 @@ pub fn verify<R: RuleSet>(
     progress: &mut dyn FnMut(u64, u64),
 ) -> Result<Report, Error> {
     let mut report = Report::default();
-    whole_file(snapshot, &mut report)?;
+    match look(snapshot, rules, identity, manifest, progress, &mut report) {
+        // What cannot be read is damage, and there is nothing to compare it with.
+        Err(Error::Store(error)) if error.is_damage() => {
+            let why = std::error::Error::source(&error).map(|why| format!(": {why}"));
+            let why = why.unwrap_or_default();
+            report.critical("file", format!("cannot be read any further: {error}{why}"));
+        }
+        ended => ended?,
+    }
+    report.findings.sort_by_key(|finding| finding.severity);
+    Ok(report)
+}
+
+fn look<R: RuleSet>(
+    snapshot: &Snapshot<'_>,
+    rules: &R,
+    identity: &Identity,
+    manifest: &str,
+    progress: &mut dyn FnMut(u64, u64),
+    report: &mut Report,
+) -> Result<(), Error> {
+    if !whole_file(snapshot, report)? {
+        return Ok(());
+    }
     if sha256(&[manifest.as_bytes()]) != identity.0 {
         let now = hex::encode(&sha256(&[manifest.as_bytes()]));
         report.critical("manifest", format!("hashes to {now}, registered as {identity}"));
     }
     let view = snapshot.view();
     let checkpoint = view.progress()?.checkpoint;
-    let walked = ground::walk(view, rules, &mut report, progress)?;
+    report.facts = view.raw_facts()?.len() as u64;
+    let walked = ground::walk(view, rules, report, progress)?;
     if walked.missing {
         let note = "passes, facts, tallies and the index were not compared: events are missing";
         report.notes.push(note.to_string());
     } else {
-        passes::check(view, rules, &walked, &mut report)?;
+        let settled = passes::check(view, rules, &walked, report)?;
         for (place, message) in view.index_damage(&walked.names)? {
             report.error(place, message);
         }
-        let head = walked.head;
-        let skipped = derived::check(view, rules, identity, walked, &mut report)?;
-        notes(checkpoint, head, &skipped, &mut report);
-    }
-    report.findings.sort_by_key(|finding| finding.severity);
-    Ok(report)
-}
-
-fn whole_file(snapshot: &Snapshot<'_>, report: &mut Report) -> Result<(), Error> {
-    for line in snapshot.file_damage()? {
-        report.critical("file", line);
-    }
-    for (place, what) in snapshot.schema_damage()? {
-        report.error(format!("schema: {place}"), what);
-    }
-    for (table, count) in snapshot.rows_of_nobody()? {
-        report.error(format!("table {table}"), format!("{count} rows of no registered identity"));
+        if settled {
+            let head = walked.head;
+            let skipped = derived::check(view, rules, identity, manifest, walked, report)?;
+            notes(checkpoint, head, &skipped, report);
+        } else {
+            let note = "facts and tallies were not compared: the newest pass is in doubt";
+            report.notes.push(note.to_string());
+        }
     }
     Ok(())
+}
+
+/// Looks at the file and its schema; says whether the rest can be read.
+fn whole_file(snapshot: &Snapshot<'_>, report: &mut Report) -> Result<bool, Error> {
+    for line in snapshot.file_damage()? {
+        report.critical("file", line.lines().last().unwrap_or_default());
+    }
+    let schema = snapshot.schema_damage()?;
+    let lost = schema.iter().any(|(place, what)| place.starts_with("table") && *what == "missing");
+    for (place, what) in schema {
+        report.error_of_ground(format!("schema: {place}"), what);
+    }
+    if lost {
+        report.notes.push("nothing else was compared: a table is missing".to_string());
+        return Ok(false);
+    }
+    for (table, count) in snapshot.rows_of_nobody()? {
+        let message = format!("rows that belong to no registered identity: {count}");
+        match table {
+            "event" => report.critical("table event", message),
+            table => report.error(format!("table {table}"), message),
+        }
+    }
+    Ok(true)
 }
 
 /// Skipped events by type and reason.
@@ -131,7 +176,7 @@ fn notes(checkpoint: Seq, head: Seq, skipped: &SkippedCounts, report: &mut Repor
     let folded = checkpoint.0 + u64::from(checkpoint.0 > 0);
     if head.0 > folded {
         let lag = head.0 - folded;
-        report.notes.push(format!("{lag} events are past the checkpoint and not folded yet"));
+        report.notes.push(format!("events past the checkpoint, not folded yet: {lag}"));
     }
     let mut by_type: BTreeMap<&str, Vec<String>> = BTreeMap::new();
     for (name, skip, n) in skipped {

@@ -129,10 +129,10 @@ pub(crate) enum Command {
 
     /// Show why a fact says what it says, or what an event taught
     ///
-    /// A fact: the arithmetic in words, the attempts by value, the events it rests on (newest
-    /// first, a hundred at a time) and the passes that folded them. An event: its entry, its
-    /// content, and the facts it feeds. A key that names facts of several kinds lists them (exit
-    /// 2).
+    /// A fact: the arithmetic in words, the attempts by value, the events it rests on (latest in
+    /// the log first, a hundred at a time) and the passes that folded them. An event: its entry,
+    /// its content, and the facts it feeds. A key that names facts of several kinds lists them
+    /// (exit 2). Exit 1 if there is no such thing, or the stored fact is not what its sum gives.
     ///
     /// Example: ipse explain 'manipulation.grasp + glass_cup + ward3'
     Explain(ExplainArgs),
@@ -142,7 +142,7 @@ pub(crate) enum Command {
     /// The same events give the same bytes, in any order, on any machine. Example: ipse snapshot |
     /// sha256sum
     Snapshot {
-        /// What was known at that position of the log
+        /// What the log up to that position gives: what a pass there would have known
         #[arg(long, value_name = "SEQ", allow_negative_numbers = true)]
         as_of: Option<u64>,
     },
@@ -170,8 +170,8 @@ pub(crate) enum Command {
 
     /// Check everything that is stored: compute it anew and compare; never repairs
     ///
-    /// The identity from the manifest's bytes, every event's digest, entry and typed columns, the
-    /// positions, chunks, index, passes, facts and sums, and the file itself. Findings are breaches
+    /// The identity from the manifest's bytes, every event's digest, entry and typed columns, gaps,
+    /// chunks, index, passes, facts and sums, and the file itself. Findings are breaches
     /// (exit 1); notes are good to know. docs/guide/operate.md says what to do about each.
     Verify,
 
@@ -288,7 +288,7 @@ pub(crate) struct FactsArgs {
     /// At most so many, the most confident ones
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     pub(crate) limit: Option<u64>,
-    /// What was known at that position of the log
+    /// What the log up to that position gives: what a pass there would have known
     #[arg(long, value_name = "SEQ", allow_negative_numbers = true)]
     pub(crate) as_of: Option<u64>,
     /// How to print them
@@ -325,7 +325,7 @@ pub(crate) struct ExplainArgs {
     #[arg(value_name = "FACT_ID|FACT_KEY|EVENT_REF")]
     pub(crate) what: String,
 
-    /// Which hundred events of a fact's evidence, from the newest on
+    /// Which hundred events of a fact's evidence, from the end of the log on
     #[arg(long, value_name = "N", default_value_t = 1,
           value_parser = clap::value_parser!(u64).range(1..))]
     pub(crate) page: u64,

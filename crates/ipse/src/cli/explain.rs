@@ -3,14 +3,17 @@
 use super::Exit;
 use super::args::ExplainArgs;
 use super::context::Context;
-use super::reading::{clean, stored_json, to_seconds};
+use super::reading::{clean, stored_json};
 use super::terminal::{Terminal, counted};
 use super::words;
 use anyhow::bail;
 use ipse::Consulted;
 use ipse_consolidate::V1;
 use ipse_core::json::{Members, Value, quoted};
-use ipse_core::{EventRef, Fact, FactId, FactKey, FactKind, Identity, Seq, json_parse};
+use ipse_core::{
+    Columns, EventRef, Fact, FactId, FactKey, FactKind, Identity, Outcome, Seq, is_housekeeping,
+    json_parse,
+};
 use ipse_engine::explain::{evidence, feeds, group};
 use ipse_engine::grounding::body;
 use ipse_store::Stored;
@@ -19,6 +22,8 @@ use std::collections::BTreeMap;
 
 /// Events of a page.
 const PAGE: usize = 100;
+/// Parameters that are drawn at most.
+const CHARTS: usize = 8;
 
 pub(crate) fn run(
     context: &Context,
@@ -81,6 +86,8 @@ pub(crate) struct Explanation<'a> {
     passes: Vec<RawPass>,
     words: Vec<String>,
     charts: Vec<String>,
+    /// Whether the stored value is what the sum gives.
+    true_to_sum: bool,
     page: usize,
     all: bool,
 }
@@ -106,10 +113,14 @@ impl<'a> Explanation<'a> {
                 passes.extend(view.pass_over(seq)?.map(|pass| (pass.seq, pass)));
             }
         }
-        let tally = group(view, &V1, identity, &fact.key)?.tally;
+        let group = group(view, &V1, identity, &fact.key)?;
+        let published = group.publish(&V1, &fact.key).ok().flatten();
+        let true_to_sum = published.is_some_and(|published| published.value == fact.value);
+        let tally = group.tally;
         let words = words::arithmetic(fact.key.kind(), &tally);
         let numbers = tally.numbers.iter().filter(|(name, _)| !name.is_empty());
-        let charts = numbers.map(|(name, histogram)| words::strip(name, histogram)).collect();
+        let charts = numbers.map(|(name, histogram)| words::strip(name, histogram));
+        let charts = charts.take(CHARTS).collect();
         Ok(Explanation {
             identity,
             fact: Consulted::new(fact.clone())?,
@@ -117,21 +128,34 @@ impl<'a> Explanation<'a> {
             passes: passes.into_values().rev().collect(),
             words,
             charts,
+            true_to_sum,
             page,
             all: args.all,
         })
     }
 
     fn tell(&self, context: &Context, terminal: &mut Terminal<'_>) -> anyhow::Result<Exit> {
+        let pages = self.fact.n_observations.div_ceil(PAGE as u64);
+        if !self.all && self.page as u64 > pages {
+            writeln!(terminal.err, "there is no page {}: the last one is {pages}", self.page)?;
+            return Ok(Exit::Found);
+        }
+        if !self.true_to_sum {
+            writeln!(
+                terminal.err,
+                "WARNING: the stored fact is not what its sum gives: ipse verify"
+            )?;
+        }
         if context.json {
             terminal.json(&self.json())?;
-            return Ok(Exit::Fine);
+            return Ok(Exit::fine_if(self.true_to_sum));
         }
         let key = &self.fact.fact.key;
         let id = FactId::new(self.identity, key);
-        writeln!(terminal.out, "{} {}", key.kind(), clean(key.text()))?;
-        writeln!(terminal.out, "{id}, last updated {}", self.fact.fact.last.time)?;
-        writeln!(terminal.out, "  {}", clean(&body(&self.fact)))?;
+        writeln!(terminal.out, "{} {id}", key.kind())?;
+        wrapped(terminal, &clean(key.text()))?;
+        wrapped(terminal, &clean(&body(&self.fact)))?;
+        writeln!(terminal.out, "  last updated {}", self.fact.fact.last.time)?;
         writeln!(terminal.out, "\nWhy")?;
         for line in &self.words {
             wrapped(terminal, line)?;
@@ -152,24 +176,25 @@ impl<'a> Explanation<'a> {
             let rows: Vec<_> = self.passes.iter().map(row).collect();
             terminal.table(&["SEQ", "RANGE", "RULES"], &rows)?;
         }
-        Ok(Exit::Fine)
+        Ok(Exit::fine_if(self.true_to_sum))
     }
 
     fn tell_evidence(&self, terminal: &mut Terminal<'_>) -> anyhow::Result<()> {
         let total = self.fact.n_observations;
-        writeln!(terminal.out, "\nEvidence: {}, newest first", counted(total, "event"))?;
+        writeln!(terminal.out, "\nEvidence: {}, latest in the log first", counted(total, "event"))?;
         let row = |stored: &Stored| {
             let (source, id) = source_and_id(stored);
             vec![
                 stored.seq.to_string(),
-                to_seconds(stored.time),
+                to_minutes(stored),
                 stored.event_ref.to_string(),
+                ended(stored),
                 clean(&format!("{source} {id}")),
             ]
         };
         let rows: Vec<_> = self.evidence.iter().map(row).collect();
         if !rows.is_empty() {
-            terminal.table(&["SEQ", "TIME", "EVENT", "SOURCE AND ID"], &rows)?;
+            terminal.table(&["SEQ", "TIME", "EVENT", "ENDED", "SOURCE, ID"], &rows)?;
         }
         let pages = total.div_ceil(PAGE as u64);
         if !self.all && pages > 1 {
@@ -221,6 +246,19 @@ pub(crate) fn list(items: impl Iterator<Item = String>) -> String {
     format!("[{}]", items.collect::<Vec<_>>().join(","))
 }
 
+/// A time that leaves room for the rest of a line.
+fn to_minutes(stored: &Stored) -> String {
+    let text = stored.time.to_string();
+    format!("{}Z", text.get(..16).unwrap_or(&text))
+}
+
+/// How an attempt ended, in a word.
+fn ended(stored: &Stored) -> String {
+    let columns = ipse_door::columns_of(&stored.canonical).unwrap_or_default();
+    let outcome = Columns::decode(&columns).and_then(|columns| columns.outcome);
+    outcome.map_or("-", Outcome::name).to_string()
+}
+
 /// The names under which a producer knows an event.
 fn source_and_id(stored: &Stored) -> (String, String) {
     let value = json_parse::parse(stored.canonical.as_bytes(), ipse_door::MAX_DEPTH).ok();
@@ -260,6 +298,9 @@ fn event(
     writeln!(terminal.out, "  time    {}", stored.time)?;
     writeln!(terminal.out, "  digest  {}", stored.digest)?;
     match view.pass_over(seq)? {
+        _ if is_housekeeping(&stored.event_type) => {
+            writeln!(terminal.out, "  folded  never: ipse wrote it about itself")?;
+        }
         Some(pass) => {
             let RawPass { first, last, seq, .. } = pass;
             writeln!(terminal.out, "  folded  by the pass at seq {seq}, range {first}..{last}")?;
@@ -271,14 +312,25 @@ fn event(
     if let Some(value) = &value {
         indented(terminal, value, 1)?;
     }
+    tell_fed(terminal, identity, &stored, &fed)
+}
+
+fn tell_fed(
+    terminal: &mut Terminal<'_>,
+    identity: &Identity,
+    stored: &Stored,
+    fed: &[(FactKey, bool)],
+) -> anyhow::Result<Exit> {
     writeln!(terminal.out, "\nFacts it feeds")?;
-    for (key, supports) in &fed {
+    for (key, supports) in fed {
         let id = FactId::new(identity, key);
         let role = if *supports { "" } else { " (counted apart, no observation)" };
         writeln!(terminal.out, "  {id} {}{role}", key.kind())?;
-        writeln!(terminal.out, "    {}", clean(key.text()))?;
+        wrapped(terminal, &format!("  {}", clean(key.text())))?;
     }
-    if fed.is_empty() {
+    if fed.is_empty() && is_housekeeping(&stored.event_type) {
+        writeln!(terminal.out, "  none")?;
+    } else if fed.is_empty() {
         writeln!(terminal.out, "  none; `ipse passes` says why events feed no fact")?;
     }
     Ok(Exit::Fine)

@@ -49,7 +49,9 @@ pub(crate) fn diff(
     }
     for changed in &found.changed {
         writeln!(terminal.out, "~ {}", key(&changed.key))?;
-        for figure in &changed.figures {
+        // Which event was the last is for programs: it moves with every observation.
+        let told = changed.figures.iter().filter(|f| f.path != "last_supporting_event_id");
+        for figure in told {
             writeln!(terminal.out, "    {}", figure_words(figure))?;
         }
     }

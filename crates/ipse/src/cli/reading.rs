@@ -38,7 +38,9 @@ pub(crate) fn facts(
         Format::Table => facts_table(terminal, &facts)?,
     }
     if facts.is_empty() {
-        let why = if progress.checkpoint.0 == 0 {
+        let why = if as_of.is_some_and(|seq| seq == 0) {
+            "before the first event nothing is known"
+        } else if progress.checkpoint.0 == 0 {
             "no facts yet: import events, or run `ipse consolidate`"
         } else {
             "no fact matches"
@@ -62,6 +64,11 @@ fn known_at(
     progress.checkpoint = within(view, seq)?;
     progress.rule_version = V1.version().to_string();
     let facts = rebuild_facts(view, &V1, progress.checkpoint)?.facts;
+    let recorded = match view.pass_before(progress.checkpoint)? {
+        Some(pass) => format!("the last pass recorded by then ended at seq {}", pass.last),
+        None => "no pass was recorded by then".to_string(),
+    };
+    writeln!(terminal.err, "note: what the log up to seq {seq} gives; {recorded}")?;
     Ok((progress, facts))
 }
 
@@ -187,7 +194,7 @@ pub(crate) fn log(
 }
 
 /// A time for people, cut to the second; programs get the rest.
-pub(crate) fn to_seconds(time: Time) -> String {
+fn to_seconds(time: Time) -> String {
     let text = time.to_string();
     text.split_once('.').map_or(text.clone(), |(seconds, _)| format!("{seconds}Z"))
 }

@@ -12,6 +12,8 @@ use ipse_consolidate::v1::Observed;
 use ipse_core::decimal::{quotient, write_micro};
 use ipse_core::{FactKind, Outcome};
 
+/// Parameters that are named in one sentence.
+const NAMED: usize = 8;
 /// Columns of a strip.
 const STRIP: usize = 48;
 const HEIGHTS: [char; 9] = [' ', '▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
@@ -44,10 +46,10 @@ fn skill(tally: &Observed) -> Vec<String> {
     let competitors = tally.numbers.values().filter(|h| h.n() >= 3).count();
     let base = (wilson(s.max(f), n, BASE), s.max(f), BASE, "");
     let mut best = base;
+    let mut unclear = Vec::new();
     for (name, histogram) in &tally.numbers {
         let Some(found) = Recommended::search(histogram, competitors) else {
-            let values = histogram.n();
-            words.push(format!("{}: {values} values, none of them clearly better.", clean(name)));
+            unclear.push(clean(name));
             continue;
         };
         words.push(window(name, histogram, &found, competitors));
@@ -60,43 +62,47 @@ fn skill(tally: &Observed) -> Vec<String> {
             }
         }
     }
+    if !unclear.is_empty() {
+        let more = unclear.len().saturating_sub(NAMED);
+        unclear.truncate(NAMED);
+        let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+        words.push(format!("No value is clearly better of {}{more}.", unclear.join(", ")));
+    }
     words.push(agreement(best.1, n, best.2, best.3));
     words
 }
 
-/// `12 of 12 at 25 worked, 3 of 3 below failed; window 25..25; confidence …`
+/// `12 of 12 at 25 worked, 3 of 3 below failed; window 25..25; recommended 25, confidence …`
 fn window(name: &str, histogram: &Histogram, found: &Recommended, competitors: usize) -> String {
     let (low, high) = found.window();
     let inside = found.inside();
-    let sum = |keep: &dyn Fn(i64) -> bool| {
-        let cells = histogram.fine().iter().filter(|(value, _)| keep(*value));
-        cells.fold(Cell::default(), |sum, (_, cell)| sum.plus(*cell))
+    let held = || histogram.fine().iter().map(|(value, _)| *value).filter(|v| found.holds(*v));
+    let (from, to) = (held().min().unwrap_or(low), held().max().unwrap_or(high));
+    let place = match from == to {
+        true => format!("at {}", micro(from)),
+        false => format!("within {}..{}", micro(from), micro(to)),
     };
-    let (below, above) = (sum(&|value| value < low), sum(&|value| value > high));
-    let place = if low == high { format!("at {}", micro(low)) } else { "inside".to_string() };
     let mut parts = vec![format!("{} of {} {place} worked", inside.successes, inside.n)];
-    if below.n + above.n == histogram.n() - inside.n {
-        for (cell, word) in [(below, "below"), (above, "above")] {
-            if cell.n > 0 {
-                parts.push(format!("{} of {} {word} failed", cell.failures(), cell.n));
-            }
+    for (word, keep) in [("below", i64::MIN..from), ("above", to.saturating_add(1)..i64::MAX)] {
+        let cells = histogram.fine().iter().filter(|(value, _)| keep.contains(value));
+        let cell = cells.fold(Cell::default(), |sum, (_, cell)| sum.plus(*cell));
+        if cell.n > 0 {
+            parts.push(format!("{} of {} {word} failed", cell.failures(), cell.n));
         }
-    } else {
-        let n = histogram.n() - inside.n;
-        let all = sum(&|_| true);
-        parts.push(format!("{} of {n} outside failed", all.failures() - inside.failures()));
     }
+    // Values at its edges that mostly failed are counted, and not recommended.
+    let what = if (from, to) == (low, high) { "window" } else { "what mostly worked there" };
     let cells = histogram.coarse().len();
     let k = BASE + 2 * (lg(competitors) + lg(cells));
-    let confidence = fraction(inside.successes, inside.n, k);
     format!(
-        "{}: {}; window {}..{}; recommended {}, confidence {confidence}, the price of choosing \
-         among {} and {} included.",
+        "{}: {}; {what} {}..{}; recommended {}, confidence {}, the price of choosing among {} and \
+         {} included.",
         clean(name),
         parts.join(", "),
         micro(low),
         micro(high),
         micro(found.value()),
+        fraction(inside.successes, inside.n, k),
         counted(competitors as u64, "parameter"),
         counted(cells as u64, "cell"),
     )

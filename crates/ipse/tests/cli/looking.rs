@@ -19,7 +19,7 @@ fn a_fact_is_explained_to_its_last_event() {
         "12 of 15 attempts worked: success_rate 0.8.",
         "force_n: 12 of 12 at 25 worked, 3 of 3 below failed; window 25..25;",
         "confidence 15/(15+3)",
-        "Evidence: 15 events, newest first",
+        "Evidence: 15 events, latest in the log first",
         "16   1..15  v1",
     ] {
         assert!(out.contains(words), "{words}\n{out}");
@@ -38,6 +38,24 @@ fn a_fact_is_explained_to_its_last_event() {
     }
     assert_eq!(first["event_ref"], json["fact"]["value"]["last_supporting_event_id"]);
     assert_eq!(json["passes"][0]["last_seq"], 15);
+}
+
+#[test]
+fn the_words_count_what_they_say() {
+    let store = Store::new();
+    let attempt = |n: usize, force: &str, success: bool| {
+        attempt(&format!("e{n}"), success)
+            .replace("\"success\"", &format!("\"params\":{{\"f\":{force}}},\"success\""))
+    };
+    let mut log: String = (0..12).map(|n| attempt(n, "25", true)).collect();
+    log += &attempt(12, "25.3", false);
+    store.import(log).fine();
+    let out = store.run(&["explain", "grasp + cup + ward"]).fine().out;
+    assert!(out.contains("f: 12 of 13 within 25..25.3 worked; what mostly worked there 25..25;"));
+    // A fact that somebody edited is shown, with a warning.
+    let db = Connection::open(&store.path).unwrap();
+    db.execute_batch("UPDATE fact SET value = replace(value, '0.9230', '0.9999')").unwrap();
+    store.run(&["explain", "grasp + cup + ward"]).ended(1, &["not what its sum gives"]);
 }
 
 #[test]
@@ -62,7 +80,7 @@ fn an_event_is_explained_to_the_facts_it_feeds() {
     let passes = store.run(&["passes", "--json"]).fine().json();
     let record = passes["event_ref"].as_str().unwrap();
     let words = store.run(&["explain", record]).fine().out;
-    assert!(words.contains("  none; "), "{words}");
+    assert!(words.contains("  none\n") && words.contains("folded  never"), "{words}");
 }
 
 #[test]
@@ -112,7 +130,8 @@ fn evidence_comes_in_pages_through_chunks_and_rows() {
     assert_eq!(ids(&explain(&[])), want[..100]);
     assert_eq!(ids(&explain(&["--page", "3"])), want[200..300]);
     assert_eq!(ids(&explain(&["--page", "16"])), want[1500..]);
-    assert_eq!(ids(&explain(&["--page", "17"])), Vec::<usize>::new());
+    let args = ["explain", "skill1 + cup + ward", "--page", "17"];
+    store.run(&args).ended(1, &["there is no page 17: the last one is 16"]);
     // Without the chunks and the index the answers are the same.
     let db = Connection::open(&store.path).unwrap();
     db.execute_batch("DELETE FROM chunk; DELETE FROM run; DELETE FROM piece").unwrap();
@@ -159,7 +178,7 @@ fn as_of_is_what_was_known_there() {
     for args in [["snapshot", "--as-of", "25"], ["facts", "--as-of", "25"], ["diff", "0", "25"]] {
         store.run(&args).ended(2, &["beyond the end of the log, which is at 24"]);
     }
-    store.run(&["facts", "--as-of", "0"]).ended(1, &["no facts yet"]);
+    store.run(&["facts", "--as-of", "0"]).ended(1, &["nothing is known"]);
     store.run(&["snapshot", "--as-of", "-1"]).ended(2, &["--as-of"]);
 }
 

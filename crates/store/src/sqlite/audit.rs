@@ -230,6 +230,19 @@ impl View<'_> {
             .map_err(Error::while_trying("find the pass over an event"))
     }
 
+    /// The last pass whose record stands at or before a position.
+    pub fn pass_before(&self, seq: Seq) -> Result<Option<RawPass>, Error> {
+        self.connection
+            .prepare_cached(
+                "SELECT at, first_seq, last_seq, tallied, rule_version, rule_set_sha256 \
+                 FROM pass WHERE at BETWEEN ?1 AND ?2 ORDER BY at DESC LIMIT 1",
+            )
+            .and_then(|mut statement| {
+                statement.query_row((self.bounds().0, self.log.at(seq)), raw_pass).optional()
+            })
+            .map_err(Error::while_trying("find the pass before an event"))
+    }
+
     /// Where chunks end, ascending.
     pub fn chunk_ends(&self) -> Result<Vec<Seq>, Error> {
         let mut all = Vec::new();
