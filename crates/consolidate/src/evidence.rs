@@ -35,9 +35,8 @@ pub(crate) fn supporters(chunk: &Chunk<'_>, key: &FactKey) -> Option<Vec<usize>>
         let seen = seen(chunk, &dictionary, place)?;
         let own = chunk.properties.binary_search_by_key(&place, |(at, _)| *at);
         let own = own.map_or(&[][..], |at| &chunk.properties[at].1);
-        let named = |(name, property): &(usize, ChunkProperty)| {
-            // What was observed of a property does not matter here.
-            let _: &ChunkProperty = property;
+        // What was observed of a property does not matter here.
+        let named = |(name, _): &(usize, ChunkProperty)| {
             Some((text(&dictionary, *name)??, Trait::Number(0)))
         };
         let own = own.iter().map(named).collect::<Option<Vec<_>>>()?;

@@ -18,7 +18,8 @@ pub use refusal::{Refusal, Rule, printable};
 use alloc::borrow::Cow;
 use alloc::format;
 use alloc::string::{String, ToString};
-use ipse_core::json::{Object, Value};
+use core::ops::Range;
+use ipse_core::json::{Object, Value, write_text};
 use ipse_core::time::TimeError;
 use ipse_core::{Admitted, Digest, EventRef, HOUSE_SOURCE, Time, hex, is_housekeeping, json_parse};
 use ipse_core::{Columns, sha256};
@@ -82,7 +83,7 @@ pub fn admit(
     event.set("source", text(&names.source));
     event.set("type", text(&names.event_type));
     event.set("salt", text(&salt));
-    let canonical = written(&event);
+    let (canonical, salt_at) = written(&event);
     if canonical.len() > MAX_EVENT_BYTES {
         return Err(too_large("in canonical form", canonical.len()));
     }
@@ -90,7 +91,7 @@ pub fn admit(
         event_ref: EventRef::new(&names.source, &names.id),
         time,
         digest: Digest(sha256(&[canonical.as_bytes()])),
-        salt_at: find_salt(&event, &canonical),
+        salt_at,
         columns: typed_columns(&event, &names.event_type).encode(),
         canonical,
         event_type: names.event_type,
@@ -142,10 +143,22 @@ fn text<'a>(text: &str) -> Value<'a> {
     Value::Text(Cow::Owned(text.to_string()))
 }
 
-fn written(event: &Object<'_>) -> String {
+/// The canonical text of an event, and where the digits of its salt stand in it.
+fn written(event: &Object<'_>) -> (String, Range<usize>) {
     let mut canonical = String::with_capacity(512);
-    event.write(&mut canonical);
-    canonical
+    let mut salt_at = 0..0;
+    for (name, value) in event.iter() {
+        canonical.push(if canonical.is_empty() { '{' } else { ',' });
+        write_text(name, &mut canonical);
+        canonical.push(':');
+        if name == "salt" {
+            let digits = canonical.len() + 1;
+            salt_at = digits..digits + SALT_DIGITS;
+        }
+        value.write(&mut canonical);
+    }
+    canonical.push('}');
+    (canonical, salt_at)
 }
 
 /// The three names of an event; `source` may be absent, `type` may be written `kind`.
@@ -260,24 +273,4 @@ fn check_data(event: &Object<'_>) -> Result<(), Refusal> {
         }
         _ => Ok(()),
     }
-}
-
-/// Where the salt's digits stand: after the canonical text of every member before it.
-fn find_salt(event: &Object<'_>, canonical: &str) -> core::ops::Range<usize> {
-    let after: usize = event
-        .iter()
-        .skip_while(|(name, _)| *name != "salt")
-        .skip(1)
-        .map(|(name, value)| member_length(name, value))
-        .sum();
-    // `…"salt":"<digits>"`, then every later member, then `}`.
-    let end = canonical.len() - 1 - after - 1;
-    end - SALT_DIGITS..end
-}
-
-/// Bytes of `,"name":value` in canonical text.
-fn member_length(name: &str, value: &Value<'_>) -> usize {
-    let mut canonical = ipse_core::json::quoted(name);
-    value.write(&mut canonical);
-    canonical.len() + 2
 }

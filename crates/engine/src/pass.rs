@@ -4,7 +4,7 @@
 //! so that the ranges of one rule set's passes have neither gap nor overlap.
 
 use crate::hot::{Hot, MAX_HOT};
-use crate::scan::fold_range;
+use crate::scan::{fold_new, fold_range};
 use crate::{Error, Host};
 use ipse_consolidate::RuleSet;
 use ipse_core::json::{Members, quoted};
@@ -153,8 +153,7 @@ fn fold<R: RuleSet>(
         })?;
     }
     let new = checkpoint.next()..=pass.head();
-    let totals =
-        fold_range(pass.view(), rules, new, |key, group| hot.merge(identity, key, group, true))?;
+    let totals = fold_new(pass, rules, new, |key, group| hot.merge(identity, key, group, true))?;
     let mut skipped = Skipped::new();
     for (name, skip, n) in totals.skipped {
         skipped.entry(name).or_default().insert(skip.code(), n);
@@ -193,7 +192,7 @@ fn record_event(
 ) -> Result<Admitted, Error> {
     let committed = &report.committed;
     let (first, last) = (committed.first_seq, committed.last_seq);
-    let (first_ref, last_ref) = (pass.view().event_ref(first)?, pass.view().event_ref(last)?);
+    let (first_ref, last_ref) = (pass.event_ref(first)?, pass.event_ref(last)?);
     // In the order of RFC 8785; a word of ours needs no escape.
     let data = format!(
         "{{\"events_processed\":{},\"events_skipped\":{},\

@@ -4,7 +4,7 @@ use crate::Error;
 use ipse_consolidate::{BulkFold, Group, Groups, RuleSet, Skip, Tally, Totals};
 use ipse_core::chunk::{CHUNK_EVENTS, Chunk};
 use ipse_core::{Event, EventRef, FactKey, Seq};
-use ipse_store::sqlite::{Scan, View};
+use ipse_store::sqlite::{Pass, Scan, View};
 use std::collections::BTreeMap;
 use std::ops::{Range, RangeInclusive};
 
@@ -25,28 +25,62 @@ pub(crate) fn fold_range<R: RuleSet>(
     }
 }
 
+/// The same for new events that end at the head, which are mostly still at hand.
+pub(crate) fn fold_new<R: RuleSet>(
+    pass: &Pass<'_>,
+    rules: &R,
+    range: RangeInclusive<Seq>,
+    each: impl FnMut(FactKey, Group<R::Tally>),
+) -> Result<Totals, Error> {
+    let mut single = Single::default();
+    let few = range.end().0.saturating_sub(range.start().0) < FEW;
+    if few && pass.each_at_hand(range.clone(), |event| single.fold(rules, event)) {
+        return Ok(single.finish(each));
+    }
+    fold_range(pass.view(), rules, range, each)
+}
+
 fn one_by_one<R: RuleSet>(
     view: View<'_>,
     rules: &R,
     range: RangeInclusive<Seq>,
-    mut each: impl FnMut(FactKey, Group<R::Tally>),
+    each: impl FnMut(FactKey, Group<R::Tally>),
 ) -> Result<Totals, Error> {
-    let mut groups = Groups::default();
-    let mut events = 0;
-    let mut skipped: BTreeMap<(String, Skip), u64> = BTreeMap::new();
+    let mut single = Single::default();
     view.each_event(range, |_, event| {
-        let skip = groups.fold(rules, event);
-        if skip != Some(Skip::Housekeeping) {
-            events += 1;
-            if let Some(skip) = skip {
-                *skipped.entry((event.event_type.to_string(), skip)).or_default() += 1;
-            }
-        }
+        single.fold(rules, event);
         Ok::<_, Error>(())
     })?;
-    groups.into_groups().into_iter().for_each(|(key, group)| each(key, group));
-    let skipped = skipped.into_iter().map(|((name, skip), n)| (name, skip, n)).collect();
-    Ok(Totals { events, skipped })
+    Ok(single.finish(each))
+}
+
+/// Events summed one by one.
+struct Single<T> {
+    groups: Groups<T>,
+    events: u64,
+    skipped: BTreeMap<(String, Skip), u64>,
+}
+
+impl<T> Default for Single<T> {
+    fn default() -> Self {
+        Single { groups: Groups::default(), events: 0, skipped: BTreeMap::new() }
+    }
+}
+
+impl<T: Tally> Single<T> {
+    fn fold<R: RuleSet<Tally = T>>(&mut self, rules: &R, event: &Event<'_>) {
+        let skip = self.groups.fold(rules, event);
+        self.events += u64::from(skip != Some(Skip::Housekeeping));
+        if let Some(skip) = skip.filter(|skip| *skip != Skip::Housekeeping) {
+            *self.skipped.entry((event.event_type.to_string(), skip)).or_default() += 1;
+        }
+    }
+
+    fn finish(self, mut each: impl FnMut(FactKey, Group<T>)) -> Totals {
+        self.groups.into_groups().into_iter().for_each(|(key, group)| each(key, group));
+        let skipped = self.skipped.into_iter().map(|((name, skip), n)| (name, skip, n)).collect();
+        Totals { events: self.events, skipped }
+    }
 }
 
 fn in_bulk<T: Tally>(

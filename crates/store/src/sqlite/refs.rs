@@ -15,6 +15,7 @@ use ipse_core::chunk::CHUNK_EVENTS;
 use ipse_core::{Admitted, EventRef, Seq};
 use rusqlite::{Connection, OptionalExtension};
 use std::collections::BTreeMap;
+use std::ops::RangeInclusive;
 
 /// Runs of one size that are merged into one.
 const MERGED: usize = 16;
@@ -174,6 +175,14 @@ impl Refs {
         self.newest.push(Row::of(event));
         self.known = Some(seq);
         self.unsure = true;
+    }
+
+    /// The events of a range that ends at the head, if this process appended all of them lately.
+    pub(super) fn at_hand(&self, range: RangeInclusive<Seq>, head: Seq) -> Option<&[Row]> {
+        let wanted = usize::try_from((head.0 + 1).checked_sub(range.start().0)?).ok()?;
+        let ends_at_head = *range.end() == head && self.known == Some(head);
+        let first = self.newest.len().checked_sub(wanted).filter(|_| ends_at_head)?;
+        Some(&self.newest[first..])
     }
 
     /// The newest events, which end at `last`, become a chunk and a run.

@@ -28,6 +28,20 @@ impl Row {
             columns: event.columns.clone(),
         }
     }
+
+    pub(super) fn name(&self) -> EventRef {
+        self.event_ref
+    }
+
+    /// The event as rules see it; `None` if its columns are damaged.
+    pub(super) fn event(&self) -> Option<Event<'_>> {
+        Some(Event {
+            event_ref: self.event_ref,
+            time: self.time,
+            event_type: &self.event_type,
+            columns: Columns::decode(&self.columns)?,
+        })
+    }
 }
 
 /// Makes the full chunk that ends at `last`, in place of the small ones. The newest rows, if they
@@ -73,18 +87,7 @@ pub(super) fn small_chunks(
 
 fn put(connection: &Connection, log: LogId, last: Seq, rows: &[Row]) -> Result<(), Error> {
     let damaged = || Error::Corrupt(format!("typed columns before seq {last} cannot be read"));
-    let events = rows
-        .iter()
-        .map(|row| {
-            Some(Event {
-                event_ref: row.event_ref,
-                time: row.time,
-                event_type: &row.event_type,
-                columns: Columns::decode(&row.columns)?,
-            })
-        })
-        .collect::<Option<Vec<_>>>()
-        .ok_or_else(damaged)?;
+    let events = rows.iter().map(Row::event).collect::<Option<Vec<_>>>().ok_or_else(damaged)?;
     let body = chunk::encode(&events);
     // Only full chunks are asked for their refs.
     let names = rows.iter().filter(|_| rows.len() == CHUNK_EVENTS);

@@ -10,12 +10,14 @@ use super::checkpoint::Checkpointer;
 use super::guard::confine_to_append_and_pass;
 use super::refs::Refs;
 use super::register::find_log;
+use super::seal::{self, Row};
 use super::transaction::{Level, Open};
-use super::{LogId, MAX_SEQ, View, open_to_write, seal};
+use super::{LogId, MAX_SEQ, View, open_to_write};
 use crate::{Appended, Error, PassRecord};
 use ipse_core::chunk::CHUNK_EVENTS;
-use ipse_core::{Admitted, Fact, FactId, Identity, Seq};
+use ipse_core::{Admitted, Event, EventRef, Fact, FactId, Identity, Seq};
 use rusqlite::{CachedStatement, Connection};
+use std::ops::RangeInclusive;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
@@ -106,11 +108,8 @@ pub struct Batch<'w> {
 impl Batch<'_> {
     /// Puts an event at the end of the log, unless it is there already.
     pub fn append(&mut self, event: &Admitted) -> Result<Appended, Error> {
-        let insert = match &mut self.insert {
-            Some(insert) => insert,
-            none => none.insert(insert(self.tx.connection)?),
-        };
-        append(self.tx.connection, insert, self.log, self.refs, &mut self.head, event)
+        let (connection, insert) = (self.tx.connection, &mut self.insert);
+        append(connection, insert, self.log, self.refs, &mut self.head, event)
     }
 
     /// What the log and the facts look like from inside this batch.
@@ -122,6 +121,8 @@ impl Batch<'_> {
     pub fn pass(&mut self) -> Result<Pass<'_>, Error> {
         let savepoint = Open::begin(self.tx.connection, Level::Pass)
             .map_err(Error::while_trying("begin a pass"))?;
+        // Back to where the pass finds it: prepared twice it would cost more than all the rest.
+        self.insert = None;
         Ok(Pass { savepoint, log: self.log, refs: self.refs, head: &mut self.head })
     }
 
@@ -153,6 +154,27 @@ impl Pass<'_> {
     /// The position of the last event.
     pub fn head(&self) -> Seq {
         *self.head
+    }
+
+    /// Hands over the events of a range without a look at the store, if this process appended all
+    /// of them lately; says whether it did.
+    pub fn each_at_hand(
+        &self,
+        range: RangeInclusive<Seq>,
+        mut each: impl FnMut(&Event<'_>),
+    ) -> bool {
+        let rows = self.refs.at_hand(range, *self.head).unwrap_or_default();
+        let events = rows.iter().map(Row::event).collect::<Option<Vec<_>>>().unwrap_or_default();
+        events.iter().for_each(&mut each);
+        !events.is_empty()
+    }
+
+    /// The name of the event at a position.
+    pub fn event_ref(&self, seq: Seq) -> Result<EventRef, Error> {
+        match self.refs.at_hand(seq..=*self.head, *self.head) {
+            Some([row, ..]) => Ok(row.name()),
+            _ => self.view().event_ref(seq),
+        }
     }
 
     /// Removes all facts and tallies of this log: another rule set starts from nothing.
@@ -193,8 +215,7 @@ impl Pass<'_> {
     pub fn commit(self, record: &PassRecord<'_>) -> Result<Seq, Error> {
         let mut head = *self.head;
         let connection = self.savepoint.connection;
-        let insert = &mut insert(connection)?;
-        let appended = append(connection, insert, self.log, self.refs, &mut head, record.event);
+        let appended = append(connection, &mut None, self.log, self.refs, &mut head, record.event);
         // If anything fails from here on, the savepoint is rolled back, and the refs with it.
         let known = self.refs.doubt();
         let Appended::New(seq) = appended? else {
@@ -225,9 +246,9 @@ impl Pass<'_> {
 }
 
 /// Where appended events go: the right edge of the log, if nobody has their ref.
-fn append(
-    connection: &Connection,
-    insert: &mut CachedStatement<'_>,
+fn append<'c>(
+    connection: &'c Connection,
+    insert: &mut Option<CachedStatement<'c>>,
     log: LogId,
     refs: &mut Refs,
     head: &mut Seq,
@@ -244,6 +265,10 @@ fn append(
     let (name, time, digest) = (event.event_ref.0, event.time.micros(), event.digest.0);
     let at = log.at(seq);
     let row = (at, name, time, &event.event_type, digest, &event.columns, &event.canonical);
+    let insert = match insert {
+        Some(insert) => insert,
+        none => none.insert(prepare_insert(connection)?),
+    };
     insert.execute(row).map_err(Error::while_trying("append an event"))?;
     refs.add(event, seq);
     *head = seq;
@@ -253,7 +278,7 @@ fn append(
     Ok(Appended::New(seq))
 }
 
-fn insert(connection: &Connection) -> Result<CachedStatement<'_>, Error> {
+fn prepare_insert(connection: &Connection) -> Result<CachedStatement<'_>, Error> {
     // FAIL, not ABORT: of one row there is nothing to go back on, so SQLite keeps no copy to do so.
     let sql = "INSERT OR FAIL INTO event (at, event_ref, time_us, type, digest, columns, payload) \
                VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)";
