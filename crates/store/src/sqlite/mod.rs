@@ -32,7 +32,7 @@ use std::time::Duration;
 const APPLICATION_ID: i64 = 0x6970_7365;
 
 /// Each step brings the schema one version further; `user_version` counts the steps taken.
-const STEPS: [&str; 1] = [include_str!("schema_v1.sql")];
+const STEPS: [&str; 2] = [include_str!("schema_v1.sql"), include_str!("schema_v2.sql")];
 
 /// The first SQLite without the bug that can corrupt a write-ahead log after a reset.
 const MIN_SQLITE: i32 = 3_051_003;
@@ -274,6 +274,30 @@ mod tests {
         assert_eq!(version(&db), 2);
         let sum: i64 = db.query_row("SELECT sum(x) FROM a", [], |row| row.get(0)).unwrap();
         assert_eq!(sum, 3, "the broken step left nothing, the good ones ran once");
+    }
+
+    /// Ground is kept, derived state makes way.
+    #[test]
+    fn a_store_of_schema_1_becomes_one_of_schema_2() {
+        let mut db = Connection::open_in_memory().unwrap();
+        migrate(&mut db, &STEPS[..1]).unwrap();
+        db.execute_batch(
+            "INSERT INTO manifest VALUES (1, 'h', 'c');
+             INSERT INTO event VALUES ((1 << 40) + 1, zeroblob(16), 0, 't', x'00', x'00', 'p');
+             INSERT INTO chunk VALUES (4096, x'00', x'00');
+             INSERT INTO pass VALUES (2, 1, 1);
+             INSERT INTO progress VALUES (1, 1, 1, 'v1', x'00');",
+        )
+        .unwrap();
+        migrate(&mut db, &STEPS).unwrap();
+        assert_eq!(version(&db), 2);
+        let count = |sql: &str| db.query_row(sql, [], |row| row.get::<_, i64>(0)).unwrap();
+        assert_eq!(count("SELECT count(*) FROM event"), 1);
+        assert_eq!(count("SELECT count(*) FROM manifest"), 1);
+        assert_eq!(
+            count("SELECT (SELECT count(*) FROM chunk) + (SELECT count(tallied) FROM pass)"),
+            0
+        );
     }
 
     #[test]

@@ -22,7 +22,6 @@ CREATE TABLE event (
 ) STRICT;
 
 -- Derived: the typed columns of 4096 events side by side, and their refs; `at` is the last one's.
--- The newest events stand in chunks of 256 without refs, until there are 4096 of them.
 CREATE TABLE chunk (
     at   INTEGER PRIMARY KEY,
     body BLOB NOT NULL,
@@ -43,12 +42,17 @@ CREATE TABLE piece (
     refs   BLOB NOT NULL
 ) STRICT;
 
--- Derived: which events are pass records, and what they cover; how far the sums behind the facts
--- were stored then, and under which rules. The newest row says how far the facts have come.
+-- Derived: which events are pass records, and what they cover.
 CREATE TABLE pass (
-    at              INTEGER PRIMARY KEY,
-    first_seq       INTEGER NOT NULL,
-    last_seq        INTEGER NOT NULL,
+    at        INTEGER PRIMARY KEY,
+    first_seq INTEGER NOT NULL,
+    last_seq  INTEGER NOT NULL
+) STRICT;
+
+-- Derived: how far the facts and the tallies of a log have come, and under which rules.
+CREATE TABLE progress (
+    log             INTEGER PRIMARY KEY,
+    checkpoint      INTEGER NOT NULL,
     tallied         INTEGER NOT NULL,
     rule_version    TEXT NOT NULL,
     rule_set_sha256 BLOB NOT NULL
@@ -67,7 +71,7 @@ CREATE TABLE fact (
 ) STRICT;
 CREATE UNIQUE INDEX fact_by_id ON fact (fact_id);
 
--- Derived: the sums behind the facts, as they stood at the newest pass.tallied.
+-- Derived: the sums behind the facts, as they stood at progress.tallied.
 CREATE TABLE tally (
     number  INTEGER PRIMARY KEY,
     log     INTEGER NOT NULL,
@@ -89,8 +93,7 @@ SELECT m.identity_hash, e.at & ((1 << 40) - 1) AS seq, 'ev_' || lower(hex(e.even
        e.type, e.time_us, lower(hex(e.digest)) AS digest, e.payload AS payload_json
 FROM event e JOIN manifest m ON m.log = e.at >> 40;
 
--- Guards. The one on appending fails before anything was written: FAIL, unlike ABORT, then needs no
--- copy of the page to go back to. A BEFORE INSERT trigger also stops INSERT OR REPLACE, whose implicit delete fires no
+-- Guards. A BEFORE INSERT trigger also stops INSERT OR REPLACE, whose implicit delete fires no
 -- delete trigger on a connection without recursive_triggers.
 CREATE TRIGGER manifest_is_frozen BEFORE UPDATE ON manifest
 BEGIN SELECT RAISE(ABORT, 'a manifest never changes'); END;
@@ -107,4 +110,4 @@ BEGIN SELECT RAISE(ABORT, 'the log is append-only'); END;
 CREATE TRIGGER event_is_dense BEFORE INSERT ON event
 WHEN EXISTS (SELECT 1 FROM event WHERE at = NEW.at)
   OR (NEW.at & ((1 << 40) - 1) <> 1 AND NOT EXISTS (SELECT 1 FROM event WHERE at = NEW.at - 1))
-BEGIN SELECT RAISE(FAIL, 'the log is append-only and dense'); END;
+BEGIN SELECT RAISE(ABORT, 'the log is append-only and dense'); END;
