@@ -51,8 +51,8 @@ All of them give, for each skill, target class and environment: attempts, succes
 mean and quartiles of the force, the commonest reason of failure, the last supporting event; and for
 each skill, target class and reason: failures, and the last of them. Beyond that they differ.
 
-**ipse** (`ipse bench rebuild`) reads the typed column chunks of the store, 4096 events each, and
-the typed columns of the events that are in no chunk yet, inside one read transaction; sums in exact
+**ipse** (`ipse bench rebuild`) reads the typed column chunks of the store, 4096 events each and 256
+each at the end, and the typed columns of the events that are in no chunk yet, inside one read transaction; sums in exact
 integers; and makes every fact of rule set v1 with all fields as canonical JSON: exact decimals,
 confidence, the recommended window of a parameter, and the distribution of parameters for each
 pattern of failure. Its quartiles are nearest ranks of values with four significant digits. It

@@ -1,14 +1,12 @@
 //! How the facts moved between two positions of a log.
 
+use crate::facts::VALUE_DEPTH;
 use crate::{Error, rebuild};
 use ipse_consolidate::RuleSet;
 use ipse_core::json::Value;
 use ipse_core::{Fact, FactKey, Micro, Seq, json_parse};
 use ipse_store::sqlite::View;
 use std::collections::BTreeMap;
-
-/// Nesting of a fact's value at most.
-const VALUE_DEPTH: usize = 8;
 
 /// What is different at the second position.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]

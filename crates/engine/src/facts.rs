@@ -9,7 +9,7 @@ use ipse_core::{Fact, FactKind, Micro, json_parse};
 use std::sync::Arc;
 
 /// Nesting of a fact's value: the value, `params`, a parameter, its recommendation.
-const VALUE_DEPTH: usize = 8;
+pub(crate) const VALUE_DEPTH: usize = 8;
 
 /// Which facts are asked for. Every part that is given must match.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]

@@ -55,7 +55,7 @@ fn one_by_one<R: RuleSet>(
 }
 
 /// Events summed one by one.
-struct Single<T> {
+pub(crate) struct Single<T> {
     groups: Groups<T>,
     events: u64,
     skipped: BTreeMap<(String, Skip), u64>,
@@ -68,7 +68,7 @@ impl<T> Default for Single<T> {
 }
 
 impl<T: Tally> Single<T> {
-    fn fold<R: RuleSet<Tally = T>>(&mut self, rules: &R, event: &Event<'_>) {
+    pub(crate) fn fold<R: RuleSet<Tally = T>>(&mut self, rules: &R, event: &Event<'_>) {
         let skip = self.groups.fold(rules, event);
         self.events += u64::from(skip != Some(Skip::Housekeeping));
         if let Some(skip) = skip.filter(|skip| *skip != Skip::Housekeeping) {
@@ -76,7 +76,7 @@ impl<T: Tally> Single<T> {
         }
     }
 
-    fn finish(self, mut each: impl FnMut(FactKey, Group<T>)) -> Totals {
+    pub(crate) fn finish(self, mut each: impl FnMut(FactKey, Group<T>)) -> Totals {
         self.groups.into_groups().into_iter().for_each(|(key, group)| each(key, group));
         let skipped = self.skipped.into_iter().map(|((name, skip), n)| (name, skip, n)).collect();
         Totals { events: self.events, skipped }

@@ -2,7 +2,8 @@
 
 use super::{Report, Severity};
 use crate::Error;
-use ipse_consolidate::{BulkFold, Group, Groups, RuleSet, Totals};
+use crate::scan::Single;
+use ipse_consolidate::{BulkFold, Group, RuleSet, Totals};
 use ipse_core::chunk::{self, CHUNK_EVENTS, SMALL_EVENTS};
 use ipse_core::{Admitted, Columns, Event, EventRef, FactKey, Seq, Time, is_housekeeping, sha256};
 use ipse_door::{Origin, admit};
@@ -36,14 +37,14 @@ pub(super) struct Record {
 /// A fold by whichever way the rule set has.
 pub(super) enum Folding<'r, R: RuleSet> {
     Bulk(Box<dyn BulkFold<R::Tally>>),
-    Single(&'r R, Groups<R::Tally>),
+    Single(&'r R, Single<R::Tally>),
 }
 
 impl<'r, R: RuleSet> Folding<'r, R> {
     fn new(rules: &'r R) -> Self {
         match rules.bulk() {
             Some(bulk) => Folding::Bulk(bulk),
-            None => Folding::Single(rules, Groups::default()),
+            None => Folding::Single(rules, Single::default()),
         }
     }
 
@@ -51,19 +52,14 @@ impl<'r, R: RuleSet> Folding<'r, R> {
         match self {
             // A name is never asked for: every event brings its own.
             Folding::Bulk(bulk) => bulk.fold_event(seq, event, &mut |_| None),
-            Folding::Single(rules, groups) => {
-                groups.fold(*rules, event);
-            }
+            Folding::Single(rules, single) => single.fold(*rules, event),
         }
     }
 
     pub(super) fn finish(self, mut each: impl FnMut(FactKey, Group<R::Tally>)) -> Totals {
         match self {
             Folding::Bulk(bulk) => bulk.finish(&mut |_| None, &mut each).unwrap_or_default(),
-            Folding::Single(_, groups) => {
-                groups.into_groups().into_iter().for_each(|(key, group)| each(key, group));
-                Totals::default()
-            }
+            Folding::Single(_, single) => single.finish(each),
         }
     }
 }

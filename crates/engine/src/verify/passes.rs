@@ -31,8 +31,8 @@ pub(super) fn check<R: RuleSet>(
         for wrong in covered.contradictions(before.as_ref(), &walked.names) {
             report.error(place.clone(), wrong);
         }
-        if let Some(row) = rows.iter().find(|row| row.seq == record.seq) {
-            covered.compare(row, report);
+        if let Ok(place) = rows.binary_search_by_key(&record.seq, |row| row.seq) {
+            covered.compare(&rows[place], report);
         }
         before = Some(covered);
     }
@@ -68,13 +68,16 @@ pub(super) fn check<R: RuleSet>(
 }
 
 fn rows_and_records(rows: &[RawPass], records: &[Record], report: &mut Report) {
-    for row in rows.iter().filter(|row| records.iter().all(|record| record.seq != row.seq)) {
+    // Both are in the order of the log.
+    let recorded = |seq: Seq| records.binary_search_by_key(&seq, |record| record.seq).is_ok();
+    let listed = |seq: Seq| rows.binary_search_by_key(&seq, |row| row.seq).is_ok();
+    for row in rows.iter().filter(|row| !recorded(row.seq)) {
         report.error(format!("pass at seq {}", row.seq), "there is no such record in the log");
     }
     // Rows were deleted and the log was folded anew, if the oldest row covers it from the start.
     let since = rows.first().filter(|row| row.first == Seq(1)).map_or(Seq(0), |row| row.seq);
     for record in records.iter().filter(|record| record.seq >= since) {
-        if rows.iter().all(|row| row.seq != record.seq) {
+        if !listed(record.seq) {
             report.error(format!("pass record at seq {}", record.seq), "is not listed as a pass");
         }
     }

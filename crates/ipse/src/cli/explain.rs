@@ -18,7 +18,6 @@ use ipse_engine::explain::{evidence, feeds, group};
 use ipse_engine::grounding::body;
 use ipse_store::Stored;
 use ipse_store::sqlite::{RawPass, View};
-use std::collections::BTreeMap;
 
 /// Events of a page.
 const PAGE: usize = 100;
@@ -105,12 +104,12 @@ impl<'a> Explanation<'a> {
             if args.all { (0, usize::MAX) } else { ((page - 1).saturating_mul(PAGE), PAGE) };
         let seqs = evidence(view, &V1, &fact.key, checkpoint, skipped, wanted)?;
         let mut shown = Vec::with_capacity(seqs.len());
-        let mut passes: BTreeMap<Seq, RawPass> = BTreeMap::new();
+        // Positions descend, so a pass that no longer holds one holds none of those that follow.
+        let mut passes: Vec<RawPass> = Vec::new();
         for seq in seqs {
             shown.extend(view.stored(seq)?);
-            let known = passes.values().any(|pass| (pass.first..=pass.last).contains(&seq));
-            if !known {
-                passes.extend(view.pass_over(seq)?.map(|pass| (pass.seq, pass)));
+            if passes.last().is_none_or(|pass| !(pass.first..=pass.last).contains(&seq)) {
+                passes.extend(view.pass_over(seq)?);
             }
         }
         let group = group(view, &V1, identity, &fact.key)?;
@@ -125,7 +124,7 @@ impl<'a> Explanation<'a> {
             identity,
             fact: Consulted::new(fact.clone())?,
             evidence: shown,
-            passes: passes.into_values().rev().collect(),
+            passes,
             words,
             charts,
             true_to_sum,

@@ -9,7 +9,7 @@
 //! - What is in memory is trusted only after a commit: a rolled-back batch makes it start over.
 
 use super::seal::{self, Row};
-use super::{LogId, MAX_SEQ, seq_of};
+use super::{LogId, MAX_SEQ, View, seq_of};
 use crate::Error;
 use ipse_core::chunk::CHUNK_EVENTS;
 use ipse_core::{Admitted, EventRef, Seq};
@@ -214,7 +214,7 @@ impl Refs {
             }
             let (first, last) = (newest[0].first, newest[MERGED - 1].last);
             let mut entries = Vec::with_capacity(newest[0].len() * MERGED);
-            let mut names = Vec::with_capacity(newest[0].len() * MERGED * 16);
+            let mut names = Vec::with_capacity(newest[0].len() * MERGED);
             for run in newest {
                 entries.extend(read_run(connection, log, run)?);
                 let mut chunk = run.first.0 - 1 + CHUNK_EVENTS as u64;
@@ -238,7 +238,7 @@ impl Refs {
         log: LogId,
         (first, last): (Seq, Seq),
         entries: Vec<(u64, Seq)>,
-        names: &[u8],
+        names: &[EventRef],
     ) -> Result<(), Error> {
         let attempt = Error::while_trying("write a run of refs");
         let first_piece = next_piece(connection, log).map_err(&attempt)?;
@@ -278,13 +278,8 @@ impl Refs {
         for last in (1..=sealed.0 / size).map(|number| Seq(number * size)) {
             let names = sealed_refs(connection, log, last)?;
             let positions = (last.0 - size + 1..).map(Seq);
-            self.tail = names
-                .as_chunks::<16>()
-                .0
-                .iter()
-                .map(|name| u128::from_be_bytes(*name))
-                .zip(positions)
-                .collect();
+            let names = names.iter().map(|name| u128::from_be_bytes(name.0));
+            self.tail = names.zip(positions).collect();
             self.seal_run(connection, log, last)?;
         }
         Ok(())
@@ -375,7 +370,7 @@ pub(super) fn damage(
         // A piece that is missing or cannot be read is an error of the reading.
         if !read_run(connection, log, &run).is_ok_and(|stored| stored.into_iter().eq(entries)) {
             tell(place, "has other entries than the events it covers");
-        } else if stored_filter(connection, log, &run)? != filter_of(covered) {
+        } else if stored_filter(connection, log, &run)? != make_filter(covered) {
             tell(place, "has a filter that does not fit its entries");
         }
     }
@@ -400,11 +395,8 @@ fn prefix(event_ref: &EventRef) -> u64 {
     u64::from_be_bytes(*event_ref.0.first_chunk().expect("BUG: a ref has sixteen bytes"))
 }
 
-fn sealed_refs(connection: &Connection, log: LogId, last: Seq) -> Result<Vec<u8>, Error> {
-    connection
-        .prepare_cached("SELECT refs FROM chunk WHERE at = ?1")
-        .and_then(|mut statement| statement.query_row([log.at(last)], |row| row.get(0)))
-        .map_err(Error::while_trying("read the refs of a chunk"))
+fn sealed_refs(connection: &Connection, log: LogId, last: Seq) -> Result<Vec<EventRef>, Error> {
+    View { connection, log }.sealed_refs(last)
 }
 
 /// Pieces of a log are numbered upwards within the log's own range of numbers.
@@ -531,12 +523,7 @@ fn block_and_bits(length: usize, event_ref: &EventRef) -> (usize, [(usize, u8); 
     (block, std::array::from_fn(probe))
 }
 
-fn make_filter(names: &[u8]) -> Vec<u8> {
-    let names: Vec<EventRef> = names.as_chunks().0.iter().map(|name| EventRef(*name)).collect();
-    filter_of(&names)
-}
-
-fn filter_of(names: &[EventRef]) -> Vec<u8> {
+fn make_filter(names: &[EventRef]) -> Vec<u8> {
     let mut filter = vec![0; filter_length(names.len())];
     for name in names {
         let (block, bits) = block_and_bits(filter.len(), name);
@@ -560,7 +547,7 @@ mod tests {
 
     #[test]
     fn filters_hold_what_was_put_in_and_little_else() {
-        let names: Vec<u8> = (0..4096).flat_map(|n| name(n).0).collect();
+        let names: Vec<EventRef> = (0..4096).map(name).collect();
         let filter = make_filter(&names);
         assert!((0..4096).all(|n| may_hold(&filter, &name(n))));
         let in_vain = (10_000..110_000).filter(|n| may_hold(&filter, &name(*n))).count();
