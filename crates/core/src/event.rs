@@ -125,6 +125,26 @@ pub struct Event<'a> {
     pub columns: Columns<'a>,
 }
 
+/// The type under which rules see an event that was forgotten: housekeeping, which feeds nothing.
+pub const FORGOTTEN: &str = "ipse.forgotten";
+
+impl<'a> Event<'a> {
+    /// The event of a stored row; `None` if its columns are damaged. A forgotten one has none left:
+    /// it keeps its place, and to rules it is as if it had never been.
+    pub fn of_row(
+        event_ref: EventRef,
+        time: Time,
+        event_type: &'a str,
+        columns: &'a [u8],
+    ) -> Option<Self> {
+        let (event_type, columns) = match columns {
+            [] => (FORGOTTEN, Columns::default()),
+            columns => (event_type, Columns::decode(columns)?),
+        };
+        Some(Event { event_ref, time, event_type, columns })
+    }
+}
+
 const TAG_NUMBER: u8 = 0;
 const TAG_TEXT: u8 = 1;
 const TAG_FALSE: u8 = 2;
@@ -259,6 +279,18 @@ mod tests {
         assert_eq!(Columns::decode(&bytes), Some(columns));
         assert_eq!(Columns::decode(&bytes[..bytes.len() - 1]), None);
         assert_eq!(Columns::decode(&[&bytes[..], &[0]].concat()), None);
+    }
+
+    #[test]
+    fn a_row_without_columns_is_forgotten_and_no_event_has_none() {
+        let time = Time::from_micros(0).unwrap();
+        let kind = |columns: &[u8]| {
+            let event = Event::of_row(EventRef([0; 16]), time, "incident", columns);
+            event.map(|event| EventKind::of(event.event_type))
+        };
+        assert_eq!(kind(&[]), Some(EventKind::Housekeeping));
+        assert_eq!(kind(&Columns::default().encode()), Some(EventKind::Incident));
+        assert_eq!(kind(&[9]), None);
     }
 
     proptest! {

@@ -79,6 +79,8 @@ rules! {
     ReservedType = "reserved_type",
     /// The source under which only ipse writes.
     ReservedSource = "reserved_source",
+    /// The event was in the log and was forgotten; only the log can tell.
+    Forgotten = "forgotten",
     /// The same source and id with other content is in the log.
     Conflict = "conflict",
     /// The input ended inside this line.

@@ -43,23 +43,30 @@ pub struct Figure {
 
 /// The facts at one position against those at another.
 pub fn diff<R: RuleSet>(view: View<'_>, rules: &R, from: Seq, to: Seq) -> Result<Diff, Error> {
-    let by_key = |seq| -> Result<BTreeMap<FactKey, Fact>, Error> {
-        let facts = rebuild(view, rules, seq)?.facts;
-        Ok(facts.into_iter().map(|fact| (fact.key.clone(), fact)).collect())
-    };
-    let (mut before, after) = (by_key(from)?, by_key(to)?);
-    let mut found = Diff::default();
-    for (key, now) in after {
-        match before.remove(&key) {
-            None => found.added.push(now),
-            Some(then) if then.value != now.value => {
-                found.changed.push(Changed { key, figures: figures(&then.value, &now.value) });
+    let before = rebuild(view, rules, from)?.facts;
+    Ok(Diff::between(before, rebuild(view, rules, to)?.facts))
+}
+
+impl Diff {
+    /// Some facts against others.
+    pub fn between(before: Vec<Fact>, after: Vec<Fact>) -> Self {
+        let by_key = |facts: Vec<Fact>| -> BTreeMap<FactKey, Fact> {
+            facts.into_iter().map(|fact| (fact.key.clone(), fact)).collect()
+        };
+        let (mut before, after) = (by_key(before), by_key(after));
+        let mut found = Diff::default();
+        for (key, now) in after {
+            match before.remove(&key) {
+                None => found.added.push(now),
+                Some(then) if then.value != now.value => {
+                    found.changed.push(Changed { key, figures: figures(&then.value, &now.value) });
+                }
+                Some(_) => {}
             }
-            Some(_) => {}
         }
+        found.gone = before.into_values().collect();
+        found
     }
-    found.gone = before.into_values().collect();
-    Ok(found)
 }
 
 fn figures(then: &str, now: &str) -> Vec<Figure> {

@@ -1,6 +1,7 @@
 //! Errors of the engine.
 
 use ipse_consolidate::LimitError;
+use ipse_core::EventRef;
 
 /// Why the engine could not do what was asked.
 #[derive(thiserror::Error, Debug)]
@@ -15,6 +16,12 @@ pub enum Error {
     /// Derived state cannot be read; it can be rebuilt from the log.
     #[error("the stored {0} cannot be read")]
     Damaged(String),
+    /// There is no such event to be forgotten.
+    #[error("no event {0} in this log")]
+    UnknownEvent(EventRef),
+    /// What ipse wrote about passes and forgetting stays.
+    #[error("{0} is a {1} event, and those are never forgotten")]
+    NeverForgotten(EventRef, String),
     /// A commit failed earlier: whether it is durable is unknown, so nothing more is written.
     #[error("an earlier write failed on its way to the disk; open the store anew")]
     Broken,

@@ -4,10 +4,10 @@
 //! and stops when there is enough of it; a fact's sum is the stored one and what came after it.
 
 use crate::Error;
+use crate::hot::stored_group;
 use crate::scan::fold_range;
-use ipse_consolidate::{BulkFold, Group, RuleSet, Tally};
+use ipse_consolidate::{BulkFold, Group, RuleSet};
 use ipse_core::chunk::Chunk;
-use ipse_core::wire::Wire;
 use ipse_core::{Event, FactId, FactKey, Identity, Seq};
 use ipse_store::sqlite::{Scan, View};
 use std::ops::Range;
@@ -68,21 +68,15 @@ pub fn group<R: RuleSet>(
 ) -> Result<Group<R::Tally>, Error> {
     let progress = view.progress()?;
     let id = FactId::new(identity, key);
-    let mut whole = Group::default();
-    if let Some(state) = view.tally(&id)? {
-        let mut wire = Wire(&state);
-        let tally = R::Tally::decode(&mut wire);
-        let tally = wire.finish(tally).flatten();
-        whole.tally = tally.ok_or_else(|| Error::Damaged(format!("tally of {id}")))?;
-    }
+    let mut whole: Group<R::Tally> = stored_group(view, &id)?;
+    let last = whole.last;
     let since = progress.tallied.next()..=progress.checkpoint.min(view.head()?);
     fold_range(view, rules, since, |other, part| {
         if other == *key {
             whole.merge(&part);
         }
     })?;
-    whole.last = view.fact(&id)?.map(|fact| fact.last);
-    Ok(whole)
+    Ok(Group { last, ..whole })
 }
 
 /// The facts that the event at a position feeds, and whether it supports each.

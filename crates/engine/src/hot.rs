@@ -71,12 +71,21 @@ impl<T: Tally> Hot<T> {
         self.folded
     }
 
-    /// Lets everything go if another process has saved sums meanwhile: ours no longer fit.
-    pub(crate) fn follow(&mut self, saved: Seq) {
-        if self.saved != saved {
+    /// Lets everything go if another process has made a pass meanwhile: it may have saved sums, or
+    /// forgotten events that are in ours.
+    pub(crate) fn follow(&mut self, checkpoint: Seq, saved: Seq) {
+        if (self.folded, self.saved) != (checkpoint, saved) {
             self.cool();
             (self.saved, self.folded) = (saved, saved);
         }
+    }
+
+    /// Puts a sum that is whole up to where sums are saved; its fact is to be published.
+    pub(crate) fn put_whole(&mut self, id: FactId, key: FactKey, group: Group<T>) {
+        let used = self.folded;
+        let sum = Sum { id, group, whole: true, unsaved: false, touched: true, used };
+        self.touched.push(key.clone());
+        self.sums.insert(key, sum);
     }
 
     /// Adds a sum over more events; that of new events is to be published.
@@ -104,26 +113,27 @@ impl<T: Tally> Hot<T> {
         }
     }
 
-    /// Puts the facts of all sums that new events touched; hands back those that changed.
+    /// Puts the facts of all sums that were touched; hands back those that changed, and the keys of
+    /// those that nothing supports any more.
     pub(crate) fn publish<R: RuleSet<Tally = T>>(
         &mut self,
         rules: &R,
         checkpoint: Seq,
         pass: &Pass<'_>,
-    ) -> Result<Vec<Fact>, Error> {
-        let mut changed = Vec::new();
+    ) -> Result<(Vec<Fact>, Vec<FactKey>), Error> {
+        let (mut changed, mut gone) = (Vec::new(), Vec::new());
         for key in std::mem::take(&mut self.touched) {
             let Some(sum) = self.sums.get_mut(&key) else { continue };
             complete(sum, pass.view())?;
-            if let Some(fact) = sum.group.publish(rules, &key)?
-                && pass.put_fact(&sum.id, &fact)?
-            {
-                changed.push(fact);
-            }
             sum.touched = false;
             sum.used = checkpoint;
+            match sum.group.publish(rules, &key)? {
+                Some(fact) if pass.put_fact(&sum.id, &fact)? => changed.push(fact),
+                None if pass.remove_fact(&sum.id)? => gone.push(key),
+                _ => {}
+            }
         }
-        Ok(changed)
+        Ok((changed, gone))
     }
 
     /// Saves changed sums if enough events came since; says how far the saved ones reach.
@@ -135,9 +145,7 @@ impl<T: Tally> Hot<T> {
         let mut state = Vec::new();
         for sum in self.sums.values_mut().filter(|sum| sum.unsaved) {
             complete(sum, pass.view())?;
-            state.clear();
-            sum.group.tally.encode(&mut state);
-            pass.put_tally(&sum.id, &state)?;
+            put_tally(pass, &sum.id, &sum.group.tally, &mut state)?;
             sum.unsaved = false;
         }
         self.saved = checkpoint;
@@ -164,10 +172,15 @@ impl<T: Tally> Hot<T> {
 
 /// Makes a partial sum whole by adding the stored one, and the stored fact's last support.
 fn complete<T: Tally>(sum: &mut Sum<T>, view: View<'_>) -> Result<(), Error> {
-    if sum.whole {
-        return Ok(());
+    if !sum.whole {
+        sum.group.merge(&stored_group(view, &sum.id)?);
+        sum.whole = true;
     }
-    let id = &sum.id;
+    Ok(())
+}
+
+/// The stored sum behind a fact, and the fact's last support.
+pub(crate) fn stored_group<T: Tally>(view: View<'_>, id: &FactId) -> Result<Group<T>, Error> {
     let mut stored = Group::default();
     if let Some(state) = view.tally(id)? {
         let mut wire = Wire(&state);
@@ -176,9 +189,22 @@ fn complete<T: Tally>(sum: &mut Sum<T>, view: View<'_>) -> Result<(), Error> {
         stored.tally = tally.ok_or_else(|| Error::Damaged(format!("tally of {id}")))?;
     }
     stored.last = view.fact(id)?.map(|fact| fact.last);
-    sum.group.merge(&stored);
-    sum.whole = true;
-    Ok(())
+    Ok(stored)
+}
+
+/// Stores a sum; one that is zero is not there. `state` is a buffer.
+pub(crate) fn put_tally<T: Tally>(
+    pass: &Pass<'_>,
+    id: &FactId,
+    tally: &T,
+    state: &mut Vec<u8>,
+) -> Result<(), Error> {
+    if tally.is_zero() {
+        return Ok(pass.remove_tally(id)?);
+    }
+    state.clear();
+    tally.encode(state);
+    Ok(pass.put_tally(id, state)?)
 }
 
 #[cfg(test)]

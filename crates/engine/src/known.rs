@@ -37,13 +37,30 @@ impl Known {
         Ok(Known { checkpoint: progress.checkpoint, rule_version: progress.rule_version, pages })
     }
 
-    /// The table after a pass that put these facts.
-    pub fn after(&self, checkpoint: Seq, changed: Vec<Fact>) -> Result<Self, Error> {
+    /// The table after a pass that put these facts and removed those.
+    pub fn after(
+        &self,
+        checkpoint: Seq,
+        changed: Vec<Fact>,
+        gone: &[FactKey],
+    ) -> Result<Self, Error> {
         let mut next = Known { checkpoint, ..self.clone() };
         for fact in changed {
             next.put(Arc::new(Consulted::new(fact)?));
         }
+        gone.iter().for_each(|key| next.remove(key));
         Ok(next)
+    }
+
+    fn remove(&mut self, key: &FactKey) {
+        let place = self.page_of(key);
+        let Some(page) = self.pages.get_mut(place) else { return };
+        if let Ok(at) = page.binary_search_by(|other| other.fact.key.cmp(key)) {
+            Arc::make_mut(page).remove(at);
+        }
+        if page.is_empty() {
+            self.pages.remove(place);
+        }
     }
 
     fn put(&mut self, fact: Arc<Consulted>) {
@@ -128,16 +145,19 @@ mod tests {
         #[test]
         fn pages_hold_what_a_map_holds(
             passes in proptest::collection::vec(
-                proptest::collection::vec((0_u16..600, any::<u8>()), 0..200), 1..6)
+                (proptest::collection::vec((0_u16..600, any::<u8>()), 0..200),
+                 proptest::collection::vec(0_u16..600, 0..300)), 1..6)
         ) {
             let mut known = Known::default();
             let mut map = BTreeMap::new();
-            for (pass, changes) in passes.into_iter().enumerate() {
+            for (pass, (changes, gone)) in passes.into_iter().enumerate() {
                 let before: Vec<_> = known.iter().cloned().collect();
                 let held = known.clone();
                 let facts: Vec<Fact> = changes.iter().map(|(name, n)| fact(*name, *n)).collect();
                 map.extend(facts.iter().map(|fact| (fact.key.clone(), fact.value.clone())));
-                known = known.after(Seq(pass as u64), facts).unwrap();
+                let gone: Vec<FactKey> = gone.iter().map(|name| fact(*name, 0).key).collect();
+                gone.iter().for_each(|key| drop(map.remove(key)));
+                known = known.after(Seq(pass as u64), facts, &gone).unwrap();
                 prop_assert_eq!(held.iter().cloned().collect::<Vec<_>>(), before, "immutable");
             }
             let ours: Vec<_> =

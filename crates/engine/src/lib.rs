@@ -1,4 +1,4 @@
-//! Append, passes, reading and rebuilding over a store.
+//! Append, passes, reading, forgetting and rebuilding over a store.
 //!
 //! **Invariants**
 //! - Facts, checkpoint and pass record commit together; a pass over nothing new writes nothing.
@@ -12,13 +12,16 @@
 //! ```
 #![forbid(unsafe_code)]
 
+mod census;
 mod diff;
 mod error;
 pub mod explain;
 pub mod facts;
+mod forget;
 pub mod grounding;
 mod hot;
 mod known;
+mod latest;
 mod log;
 mod memory;
 mod pass;
@@ -26,8 +29,10 @@ mod rebuild;
 mod scan;
 pub mod verify;
 
+pub use census::{Census, census};
 pub use diff::{Changed, Diff, Figure, diff};
 pub use error::Error;
+pub use forget::{Forgotten, Preview, Which};
 pub use hot::SAVE_EVERY;
 pub use known::Known;
 pub use log::{Acknowledged, Host, Log, Then};

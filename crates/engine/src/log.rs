@@ -1,4 +1,4 @@
-//! The writing half of an identity's log: append, and consolidate.
+//! The writing half of an identity's log: append, consolidate, forget.
 //!
 //! **Invariants**
 //! - An append that was acknowledged is durable, whatever becomes of the pass that follows it.
@@ -6,6 +6,7 @@
 //!   later with the data gone, so it is never retried.
 
 use crate::Error;
+use crate::forget::{Forgetting, Forgotten, Preview, Which};
 use crate::hot::{Hot, SAVE_EVERY};
 use crate::pass::{self, PassCommitted, PassReport, Trigger};
 use ipse_consolidate::{RuleSet, V1};
@@ -111,6 +112,7 @@ impl<R: RuleSet> Log<R> {
                 &self.identity,
                 &mut *self.host,
                 trigger,
+                None,
             ),
         };
         // A failed pass has rolled back to its savepoint; its hot sums are no longer to be trusted.
@@ -128,10 +130,43 @@ impl<R: RuleSet> Log<R> {
             Ok(pass) => (pass, None),
             Err(error) => (None, Some(error)),
         };
-        if let Some(report) = &pass {
-            self.subscribers.iter_mut().for_each(|tell| tell(&report.committed));
-        }
+        tell(&mut self.subscribers, pass.as_ref());
         Ok(Acknowledged { appended, pass, pass_error })
+    }
+
+    /// Forgets events for good: facts become what they would be had the events never been there.
+    pub fn forget(&mut self, which: &Which) -> Result<Forgotten, Error> {
+        let done = self.forgetting()?.run(which);
+        // Whatever came of it, nothing of them stays in memory.
+        self.hot.cool();
+        let done = done.map_err(|(error, in_commit)| {
+            self.broken |= in_commit;
+            error
+        })?;
+        tell(&mut self.subscribers, done.pass.as_ref());
+        Ok(done)
+    }
+
+    /// What forgetting would do; changes nothing.
+    pub fn preview(&mut self, which: &Which) -> Result<Preview, Error> {
+        let seen = self.forgetting()?.preview(which);
+        self.hot.cool();
+        seen
+    }
+
+    fn forgetting(&mut self) -> Result<Forgetting<'_, R>, Error> {
+        if self.broken {
+            return Err(Error::Broken);
+        }
+        self.hot.cool();
+        let Log { writer, identity, rules, hot, host, .. } = self;
+        Ok(Forgetting { path: writer.path(), identity, rules, hot, host: &mut **host })
+    }
+}
+
+fn tell(subscribers: &mut [Subscriber], pass: Option<&PassReport>) {
+    if let Some(report) = pass {
+        subscribers.iter_mut().for_each(|tell| tell(&report.committed));
     }
 }
 

@@ -7,7 +7,7 @@
 
 use crate::log::{Acknowledged, Host, Log, Then};
 use crate::pass::{PassCommitted, PassReport, Trigger};
-use crate::{Error, Known};
+use crate::{Error, Forgotten, Known, Which};
 use ipse_consolidate::V1;
 use ipse_core::{Admitted, Identity};
 use ipse_door::{Origin, Refusal, admit};
@@ -127,6 +127,17 @@ impl Memory {
         Ok(self.shared.lock()?.pass_error.take())
     }
 
+    /// Forgets events for good: facts become what they would be had the events never been there.
+    pub fn forget(&self, which: &Which) -> Result<Forgotten, Error> {
+        let mut state = self.shared.lock()?;
+        let done = state.log.forget(which)?;
+        if done.pass.is_some() {
+            state.pending = 0;
+        }
+        self.shared.learn(&mut state, done.pass.as_ref());
+        Ok(done)
+    }
+
     /// One pass now; `None` if there is nothing new.
     pub fn consolidate(&self) -> Result<Option<PassReport>, Error> {
         let mut state = self.shared.lock()?;
@@ -182,7 +193,7 @@ impl Shared {
         let before = self.known.read().unwrap_or_else(PoisonError::into_inner).clone();
         // If another process made a pass in between, its facts are in the store only.
         if before.checkpoint().next() == first && before.checkpoint().0 > 0 {
-            before.after(last, pass.changed.clone())
+            before.after(last, pass.changed.clone(), &pass.gone)
         } else {
             read_known(&self.path, &self.identity)
         }

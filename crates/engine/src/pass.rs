@@ -3,12 +3,13 @@
 //! **Invariant:** the range of a pass holds all positions past the old checkpoint up to the head,
 //! so that the ranges of one rule set's passes have neither gap nor overlap.
 
+use crate::forget::Taught;
 use crate::hot::{Hot, MAX_HOT};
 use crate::scan::{fold_new, fold_range};
 use crate::{Error, Host};
 use ipse_consolidate::RuleSet;
 use ipse_core::json::{Members, quoted};
-use ipse_core::{Admitted, Fact, Identity, Seq, hex};
+use ipse_core::{Admitted, Fact, FactKey, Identity, Seq, hex};
 use ipse_door::house_event;
 use ipse_store::sqlite::{Batch, Pass};
 use ipse_store::{PassRecord, Progress};
@@ -29,6 +30,8 @@ pub enum Trigger {
     Threshold,
     /// Somebody asked.
     Manual,
+    /// Events were forgotten.
+    Forget,
 }
 
 impl Trigger {
@@ -38,6 +41,7 @@ impl Trigger {
             Trigger::Startup => "startup",
             Trigger::Threshold => "threshold",
             Trigger::Manual => "manual",
+            Trigger::Forget => "forget",
         }
     }
 }
@@ -53,7 +57,7 @@ pub struct PassCommitted {
     pub first_seq: Seq,
     /// The last position it covered: the new checkpoint.
     pub last_seq: Seq,
-    /// Facts that changed.
+    /// Facts that changed or are gone.
     pub rows_touched: u64,
 }
 
@@ -75,9 +79,12 @@ pub struct PassReport {
     pub record_seq: Seq,
     /// The facts that changed, as they are now.
     pub changed: Vec<Fact>,
+    /// The facts that nothing supports any more.
+    pub gone: Vec<FactKey>,
 }
 
-/// Runs a pass inside a batch; `None` if there is nothing new, and then nothing is written.
+/// Runs a pass inside a batch; `None` if there is nothing new, and then nothing is written. What
+/// forgotten events `taught` is taken back first, and that alone makes a pass.
 pub(crate) fn run<R: RuleSet>(
     batch: &mut Batch<'_>,
     rules: &R,
@@ -85,16 +92,20 @@ pub(crate) fn run<R: RuleSet>(
     identity: &Identity,
     host: &mut dyn Host,
     trigger: Trigger,
+    taught: Option<&Taught<R::Tally>>,
 ) -> Result<Option<PassReport>, Error> {
     let pass = batch.pass()?;
     let rule_set = hot.rule_set();
     let checkpoint = begin(&pass, hot, rule_set)?;
     let head = pass.head();
+    if let Some(taught) = taught {
+        taught.retract(&pass, rules, hot, identity, checkpoint)?;
+    }
     let counts = fold(&pass, rules, hot, identity, checkpoint)?;
-    if counts.processed == 0 {
+    if counts.processed == 0 && taught.is_none() {
         return Ok(None);
     }
-    let changed = hot.publish(rules, head, &pass)?;
+    let (changed, gone) = hot.publish(rules, head, &pass)?;
     let tallied = hot.save(head, &pass)?;
     hot.evict(MAX_HOT);
     let mut report = PassReport {
@@ -103,13 +114,14 @@ pub(crate) fn run<R: RuleSet>(
             rule_version: rules.version(),
             first_seq: checkpoint.next(),
             last_seq: head,
-            rows_touched: changed.len() as u64,
+            rows_touched: (changed.len() + gone.len()) as u64,
         },
         events_processed: counts.processed,
         events_skipped: counts.skipped.values().flat_map(BTreeMap::values).sum(),
         skipped: shortened(counts.skipped),
         record_seq: head.next(),
         changed,
+        gone,
     };
     let event = record_event(&pass, &report, rule_set, host)?;
     let rule_version = rules.version().to_string();
@@ -134,7 +146,7 @@ fn begin<T: ipse_consolidate::Tally>(
     if progress.checkpoint > pass.head() || progress.tallied > progress.checkpoint {
         return Err(Error::Damaged("checkpoint".into()));
     }
-    hot.follow(progress.tallied);
+    hot.follow(progress.checkpoint, progress.tallied);
     Ok(progress.checkpoint)
 }
 

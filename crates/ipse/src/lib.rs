@@ -41,7 +41,9 @@ pub use ipse_core::{EventRef, Fact, FactId, FactKey, FactKind, Identity, Seq, Ti
 pub use ipse_door::{Refusal, Rule};
 pub use ipse_engine::facts::{Consulted, Filter};
 pub use ipse_engine::grounding::grounding;
-pub use ipse_engine::{Error, Known, Memory, PassCommitted, PassReport, Policy, Trigger};
+pub use ipse_engine::{
+    Error, Forgotten, Known, Memory, PassCommitted, PassReport, Policy, Trigger, Which,
+};
 pub use ipse_manifest::{Manifest, ManifestError};
 pub use ipse_store::Appended;
 

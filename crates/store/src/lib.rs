@@ -1,8 +1,10 @@
 //! The log and the facts on disk, behind narrow handles.
 //!
 //! **Invariants**
-//! - Reading, writing and registering are three types: a [`sqlite::Reader`] cannot write, a
-//!   [`sqlite::Writer`] cannot reach a manifest, a [`sqlite::Registrar`] cannot append.
+//! - Reading, writing, forgetting and registering are types of their own: a [`sqlite::Reader`]
+//!   cannot write, a [`sqlite::Writer`] cannot reach a manifest or an event that is there, a
+//!   [`sqlite::Eraser`] can take content out of events and put none in, a [`sqlite::Registrar`]
+//!   cannot append.
 //! - Acknowledged means durable: [`sqlite::Batch::commit`] returns after the write-ahead log is
 //!   synced, and an error there is final.
 //! - Facts become durable only together with the record that explains them.
@@ -29,6 +31,8 @@ pub enum Appended {
     Duplicate(Seq),
     /// Another event of that source and id stands here.
     Conflict(Seq),
+    /// An event of that source and id stood here and was forgotten.
+    Forgotten(Seq),
 }
 
 /// One event as it stands in the log.
@@ -44,8 +48,15 @@ pub struct Stored {
     pub time: Time,
     /// SHA-256 of its canonical bytes.
     pub digest: Digest,
-    /// Its canonical bytes.
+    /// Its canonical bytes; empty once it is forgotten.
     pub canonical: String,
+}
+
+impl Stored {
+    /// Whether its content was forgotten.
+    pub fn is_forgotten(&self) -> bool {
+        self.canonical.is_empty()
+    }
 }
 
 /// How far the facts of a log have come.

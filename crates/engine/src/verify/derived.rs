@@ -17,6 +17,7 @@ pub(super) fn check<R: RuleSet>(
     report: &mut Report,
 ) -> Result<SkippedCounts, Error> {
     let [at_checkpoint, at_tallied] = walked.sums;
+    let forgotten = walked.forgets.len();
     let stored = view.raw_facts()?;
     // If manifest and identity disagree, which has been told, facts may stand under either.
     let hashed = Identity(sha256(&[manifest.as_bytes()]));
@@ -46,6 +47,10 @@ pub(super) fn check<R: RuleSet>(
             Some(fact) => {
                 let id = FactId::new(identity, &fact.key);
                 compare(row, &id, &fact, &place, report);
+                if !(0..=forgotten.cast_signed()).contains(&row.forgotten) {
+                    let message = "counts more forgotten observations than events were forgotten";
+                    report.error(place, message);
+                }
             }
         }
     }

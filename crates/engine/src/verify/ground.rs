@@ -1,11 +1,13 @@
 //! The log, event by event: position, digest, entry, typed columns, and the chunks made of them.
 
+use super::forgotten::Forgets;
 use super::{Report, Severity};
 use crate::Error;
+use crate::forget::can_be_forgotten;
 use crate::scan::Single;
 use ipse_consolidate::{BulkFold, Group, RuleSet, Totals};
 use ipse_core::chunk::{self, CHUNK_EVENTS, SMALL_EVENTS};
-use ipse_core::{Admitted, Columns, Event, EventRef, FactKey, Seq, Time, is_housekeeping, sha256};
+use ipse_core::{Admitted, Event, EventRef, FactKey, Seq, Time, is_housekeeping, sha256};
 use ipse_door::{Origin, admit};
 use ipse_store::sqlite::{RawEvent, View};
 
@@ -22,6 +24,8 @@ pub(super) struct Walked<'r, R: RuleSet> {
     pub(super) missing: bool,
     /// Pass records, as far as they could be read.
     pub(super) records: Vec<Record>,
+    /// What was forgotten, and what says so.
+    pub(super) forgets: Forgets,
     /// The sums at the checkpoint, and where the stored tallies stand.
     pub(super) sums: [Folding<'r, R>; 2],
 }
@@ -74,12 +78,7 @@ struct Row {
 
 impl Row {
     fn event(&self) -> Option<Event<'_>> {
-        Some(Event {
-            event_ref: self.event_ref,
-            time: self.time,
-            event_type: &self.event_type,
-            columns: Columns::decode(&self.columns)?,
-        })
+        Event::of_row(self.event_ref, self.time, &self.event_type, &self.columns)
     }
 }
 
@@ -103,6 +102,7 @@ pub(super) fn walk<'r, R: RuleSet>(
             head: Seq(0),
             missing: false,
             records: Vec::new(),
+            forgets: Forgets::default(),
             sums: [Folding::new(rules), Folding::new(rules)],
         },
     };
@@ -124,6 +124,7 @@ pub(super) fn walk<'r, R: RuleSet>(
     }
     report.events = walk.walked.names.len() as u64;
     twice(&walk.walked.names, report);
+    walk.walked.forgets.check(report);
     Ok(walk.walked)
 }
 
@@ -165,8 +166,18 @@ impl<R: RuleSet> Walk<'_, '_, R> {
             (self.whole, self.walked.missing) = (false, true);
         }
         self.walked.head = seq;
-        let row = checked(&raw, report);
-        let housekeeping = std::str::from_utf8(&raw.event_type).is_ok_and(is_housekeeping);
+        let event_type = std::str::from_utf8(&raw.event_type).unwrap_or_default();
+        let forgotten = raw.payload.is_empty() && raw.columns.is_empty();
+        let row = if forgotten && can_be_forgotten(event_type) {
+            self.walked.forgets.gone(name_of(&raw), seq, event_type);
+            stored_row(&raw)
+        } else {
+            checked(&raw, report)
+        };
+        let housekeeping = is_housekeeping(event_type);
+        if event_type == "forget" && !self.walked.forgets.said(seq, &raw.payload) {
+            report.critical(format!("forget event at seq {seq}"), "cannot be read");
+        }
         if raw.event_type == b"consolidation_run" {
             let canonical = String::from_utf8_lossy(&raw.payload).into_owned();
             self.walked.records.push(Record { seq, canonical, counted: self.counted });
@@ -239,24 +250,26 @@ fn name_of(raw: &RawEvent) -> EventRef {
     EventRef(raw.event_ref.as_slice().try_into().unwrap_or_default())
 }
 
+/// What rests on a row as it stands.
+fn stored_row(raw: &RawEvent) -> Option<Row> {
+    Some(Row {
+        event_ref: name_of(raw),
+        time: Time::from_micros(raw.time)?,
+        event_type: String::from_utf8(raw.event_type.clone()).ok()?,
+        columns: raw.columns.clone(),
+    })
+}
+
 /// Compares a row with what its payload says; hands back what rests on it.
 fn checked(raw: &RawEvent, report: &mut Report) -> Option<Row> {
     let place = format!("seq {}", raw.seq);
-    let stored = || {
-        Some(Row {
-            event_ref: name_of(raw),
-            time: Time::from_micros(raw.time)?,
-            event_type: String::from_utf8(raw.event_type.clone()).ok()?,
-            columns: raw.columns.clone(),
-        })
-    };
     if sha256(&[&raw.payload]) != raw.digest.as_slice() {
         report.critical(place, "payload and digest do not fit each other");
-        return stored();
+        return stored_row(raw);
     }
     let Some(event) = read_again(&raw.payload) else {
         report.critical(place, "the payload is no event in canonical form");
-        return stored();
+        return stored_row(raw);
     };
     let pairs = [
         ("event_ref", event.event_ref.0.as_slice() == raw.event_ref, Severity::Critical),

@@ -6,6 +6,7 @@
 //!   ground said when it was whole, as far as that can be known.
 
 mod derived;
+mod forgotten;
 mod ground;
 mod passes;
 
@@ -125,6 +126,13 @@ fn look<R: RuleSet>(
     let checkpoint = view.progress()?.checkpoint;
     report.facts = view.raw_facts()?.len() as u64;
     let walked = ground::walk(view, rules, report, progress)?;
+    if walked.forgets.len() > 0 {
+        report.notes.push(format!("events forgotten: {}", walked.forgets.len()));
+    }
+    if snapshot.erase_pending()? {
+        let note = "what was forgotten may still be in the file: opening it for writing erases it";
+        report.notes.push(note.to_string());
+    }
     if walked.missing {
         let note = "passes, facts, tallies and the index were not compared: events are missing";
         report.notes.push(note.to_string());

@@ -28,7 +28,7 @@ pub(super) fn check<R: RuleSet>(
             before = None;
             continue;
         };
-        for wrong in covered.contradictions(before.as_ref(), &walked.names) {
+        for wrong in covered.contradictions(before.as_ref(), walked) {
             report.error(place.clone(), wrong);
         }
         if let Ok(place) = rows.binary_search_by_key(&record.seq, |row| row.seq) {
@@ -120,18 +120,27 @@ impl Covered {
     }
 
     /// What does not fit the pass before it, or the log.
-    fn contradictions(&self, before: Option<&Covered>, names: &[EventRef]) -> Vec<&'static str> {
+    fn contradictions<R: RuleSet>(
+        &self,
+        before: Option<&Covered>,
+        walked: &Walked<'_, R>,
+    ) -> Vec<&'static str> {
+        // What was forgotten by then it did not count.
+        let missed = walked.forgets.missed(self.first..=self.last, self.seq);
         let (joined, counted) = match before {
             // A new rule set, or derived state that was made again, begins from the start.
             _ if self.first == Seq(1) => (true, self.counted),
             Some(before) => (self.first == before.last.next(), self.counted - before.counted),
-            None => (false, self.processed),
+            None => (false, self.processed + missed),
         };
-        let name_at = |seq: Seq| names.get((seq.0 as usize).wrapping_sub(1)).copied();
+        let name_at = |seq: Seq| walked.names.get((seq.0 as usize).wrapping_sub(1)).copied();
         let rules = [
             (!joined, "its range leaves a gap or overlaps the one before it"),
             (self.last.next() != self.seq, "its range does not end right before it"),
-            (self.processed != counted, "counts another number of events than its range holds"),
+            (
+                self.processed + missed != counted,
+                "counts another number of events than its range holds",
+            ),
             (self.skipped > self.processed, "counts more events as skipped than there were"),
             (
                 self.first_name != name_at(self.first) || self.last_name != name_at(self.last),

@@ -151,7 +151,7 @@ impl World {
     pub fn spoil_typed_columns(&self, up_to: Seq) {
         let sql = format!(
             "DROP TRIGGER event_is_frozen; \
-             UPDATE event SET columns = x'' WHERE at <= (1 << 40) + {up_to}"
+             UPDATE event SET columns = x'ff' WHERE at <= (1 << 40) + {up_to}"
         );
         self.raw().execute_batch(&sql).unwrap();
     }

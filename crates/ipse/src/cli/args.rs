@@ -2,7 +2,7 @@
 
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args as ClapArgs, Parser, Subcommand, ValueEnum};
-use ipse_core::{FactKind, Outcome};
+use ipse_core::{FactKind, Outcome, Time};
 use std::path::PathBuf;
 
 /// Memory for long-running agents that learn without becoming someone else
@@ -168,6 +168,40 @@ pub(crate) enum Command {
     /// List the passes: what each covered and touched, and what fed no fact
     Passes(ListArgs),
 
+    /// Forget events for good: facts become as if they had never been there
+    ///
+    /// Content, salt, typed columns and what they added to facts leave the store, the write-ahead
+    /// log and free pages; ref, type, time and salted digest stay, and sending such an event again
+    /// is refused. It is on the record, with a pass of its own. On a terminal it asks first.
+    ///
+    /// A ref that the log does not have changes nothing (exit 1); one that is forgotten already is
+    /// fine. `erase pending` (exit 1): it is forgotten, but somebody who reads the store keeps old
+    /// bytes in its files; the next command that writes erases them.
+    ///
+    /// Example: ipse forget ev_0b1e5a6f2d3c4b5a69788796a5b4c3d2
+    Forget(ForgetArgs),
+
+    /// Forget old events: all before a time, or all but the newest
+    ///
+    /// Works as `ipse forget` on every event in the range, housekeeping aside. What happened
+    /// counts, not when it was imported.
+    ///
+    /// Example: ipse prune --before 2026-05-01 --dry-run
+    Prune(PruneArgs),
+
+    /// Show or change what is set for this store
+    ///
+    /// The only setting is `retention`: how long events are kept, in hours, days or weeks. It is
+    /// applied by `ipse prune --retention`, never by itself.
+    ///
+    /// Example: ipse config retention 180d
+    Config {
+        /// The setting
+        name: Option<String>,
+        /// What it is to be; `off` takes it away
+        value: Option<String>,
+    },
+
     /// Check everything that is stored: compute it anew and compare; never repairs
     ///
     /// The identity from the manifest's bytes, every event's digest, entry and typed columns, gaps,
@@ -304,6 +338,54 @@ pub(crate) enum Format {
 }
 
 #[derive(ClapArgs, Debug)]
+pub(crate) struct ForgetArgs {
+    /// Which events
+    #[arg(value_name = "EVENT_REF", required_unless_present = "from_file")]
+    pub(crate) refs: Vec<String>,
+    /// More of them from a file, one a line; - for standard input
+    #[arg(long, value_name = "FILE")]
+    pub(crate) from_file: Option<PathBuf>,
+    /// Show which facts would change or go, and change nothing
+    #[arg(long)]
+    pub(crate) dry_run: bool,
+    /// Do not ask
+    #[arg(long)]
+    pub(crate) yes: bool,
+}
+
+#[derive(ClapArgs, Debug)]
+pub(crate) struct PruneArgs {
+    #[command(flatten)]
+    pub(crate) range: PruneRange,
+    /// Show which facts would change or go, and change nothing
+    #[arg(long)]
+    pub(crate) dry_run: bool,
+    /// Do not ask
+    #[arg(long)]
+    pub(crate) yes: bool,
+}
+
+#[derive(ClapArgs, Debug)]
+#[group(required = true, multiple = false)]
+pub(crate) struct PruneRange {
+    /// All that happened before: RFC 3339, or a date, which begins at midnight UTC
+    #[arg(long, value_name = "TIME", value_parser = time_or_date)]
+    pub(crate) before: Option<Time>,
+    /// All but the newest so many in the log, housekeeping not counted
+    #[arg(long, value_name = "N")]
+    pub(crate) keep: Option<u64>,
+    /// All that is older than the store's retention: `ipse config retention`
+    #[arg(long)]
+    pub(crate) retention: bool,
+}
+
+fn time_or_date(text: &str) -> Result<Time, &'static str> {
+    Time::parse(text)
+        .or_else(|_| Time::parse(&format!("{text}T00:00:00Z")))
+        .map_err(|_| "expected RFC 3339, such as 2026-05-06T10:00:00Z, or a date")
+}
+
+#[derive(ClapArgs, Debug)]
 pub(crate) struct BenchArgs {
     /// What to measure
     #[arg(value_enum)]
@@ -349,6 +431,10 @@ pub(crate) enum BenchJob {
     Explain,
     /// Opening the store, until its facts are read and a first event is durable
     Open,
+    /// One event forgotten, until its bytes are gone
+    Forget,
+    /// Every tenth event forgotten at once, until their bytes are gone
+    ForgetTenth,
 }
 
 impl BenchJob {
@@ -360,6 +446,8 @@ impl BenchJob {
             BenchJob::Lookup => "lookup",
             BenchJob::Explain => "explain",
             BenchJob::Open => "open",
+            BenchJob::Forget => "forget",
+            BenchJob::ForgetTenth => "forget-tenth",
         }
     }
 

@@ -15,9 +15,9 @@ use ipse::{Manifest, Policy};
 use ipse_consolidate::V1;
 use ipse_core::decimal::quotient;
 use ipse_core::json::Members;
-use ipse_core::{FactKey, Identity};
+use ipse_core::{EventRef, FactKey, Identity, Seq, is_housekeeping};
 use ipse_door::{Origin, admit};
-use ipse_engine::{Known, Then, Trigger, rebuild};
+use ipse_engine::{Known, Then, Trigger, Which, rebuild};
 use ipse_store::sqlite::{Reader, create};
 use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
@@ -46,6 +46,8 @@ pub(crate) fn run(
         BenchJob::Lookup => bench.lookup(args.runs),
         BenchJob::Explain => bench.explain(args.runs),
         BenchJob::Open => bench.open(args.runs),
+        BenchJob::Forget => bench.forget(args.runs, 1),
+        BenchJob::ForgetTenth => bench.forget(args.runs, bench.events / 10),
     }?;
     bench.report(context, terminal, args, &runs)?;
     Ok(Exit::Fine)
@@ -176,6 +178,29 @@ impl Bench {
             })
         };
         Workload::new(self.keys, self.events).take(runs).map(one).collect()
+    }
+
+    /// So many events a run, spread over the log; the same ones are never met twice.
+    fn forget(&self, runs: usize, count: u64) -> anyhow::Result<Vec<Run>> {
+        let mut names: Vec<Vec<EventRef>> = vec![Vec::new(); runs];
+        let wanted = (count * runs as u64).max(1);
+        let step = (self.events / wanted).max(1);
+        let reader = Reader::open(&self.context.store)?;
+        reader.view(&self.identity)?.view().each_entry(Seq(1)..=Seq(self.events), |entry| {
+            let number = entry.seq.0 / step;
+            if entry.seq.0.is_multiple_of(step) && !is_housekeeping(&entry.event_type) {
+                names[number as usize % runs].push(entry.event_ref);
+            }
+            Ok::<_, ipse_store::Error>(())
+        })?;
+        drop(reader);
+        let mut log = self.context.write()?;
+        let mut one = |mut names: Vec<EventRef>| {
+            names.truncate(usize::try_from(count).unwrap_or(usize::MAX));
+            let done = names.len() as u64;
+            Run::of(done, || Ok(log.forget(&Which::Refs(names))?))
+        };
+        names.into_iter().filter(|names| !names.is_empty()).map(&mut one).collect()
     }
 
     fn report(

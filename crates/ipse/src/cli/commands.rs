@@ -4,8 +4,8 @@ use super::args::{Command, Format, ManifestAction};
 use super::context::Context;
 use super::terminal::Terminal;
 use super::{
-    Exit, bench, demo, explain, import, init, looking, manifest_file, reading, record, reference,
-    writing,
+    Exit, bench, config, demo, explain, forgetting, import, init, looking, manifest_file, reading,
+    record, reference, writing,
 };
 
 pub(crate) fn run(
@@ -48,6 +48,11 @@ pub(crate) fn run(
         Command::Explain(args) => explain::run(context, terminal, &args),
         Command::Snapshot { as_of } => reading::snapshot(context, terminal, as_of),
         Command::Diff { from, to } => looking::diff(context, terminal, from, to),
+        Command::Forget(args) => forgetting::forget(context, terminal, &args),
+        Command::Prune(args) => forgetting::prune(context, terminal, &args),
+        Command::Config { name, value } => {
+            config::run(context, terminal, name.as_deref(), value.as_deref())
+        }
         Command::Verify => looking::verify(context, terminal),
         Command::Log(args) => reading::log(context, terminal, args.limit),
         Command::Passes(args) => reading::passes(context, terminal, args.limit),

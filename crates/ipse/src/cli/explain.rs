@@ -85,6 +85,8 @@ pub(crate) struct Explanation<'a> {
     passes: Vec<RawPass>,
     words: Vec<String>,
     charts: Vec<String>,
+    /// Past observations that were forgotten since.
+    forgotten: u64,
     /// Whether the stored value is what the sum gives.
     true_to_sum: bool,
     page: usize,
@@ -127,6 +129,7 @@ impl<'a> Explanation<'a> {
             passes,
             words,
             charts,
+            forgotten: view.forgotten_of(&FactId::new(identity, &fact.key))?,
             true_to_sum,
             page,
             all: args.all,
@@ -181,6 +184,10 @@ impl<'a> Explanation<'a> {
     fn tell_evidence(&self, terminal: &mut Terminal<'_>) -> anyhow::Result<()> {
         let total = self.fact.n_observations;
         writeln!(terminal.out, "\nEvidence: {}, latest in the log first", counted(total, "event"))?;
+        if self.forgotten > 0 {
+            let past = counted(self.forgotten, "past observation");
+            writeln!(terminal.out, "Forgotten since: {past}, counted in nothing above")?;
+        }
         let row = |stored: &Stored| {
             let (source, id) = source_and_id(stored);
             vec![
@@ -234,6 +241,7 @@ impl<'a> Explanation<'a> {
             .raw("fact", fact)
             .raw("evidence", list(self.evidence.iter().map(event)))
             .raw("evidence_total", self.fact.n_observations)
+            .raw("forgotten", self.forgotten)
             .raw("passes", list(self.passes.iter().map(pass)))
             .raw("words", list(self.words.iter().map(|line| quoted(line))))
             .finish()
@@ -296,6 +304,9 @@ fn event(
     writeln!(terminal.out, "  type    {}", clean(&stored.event_type))?;
     writeln!(terminal.out, "  time    {}", stored.time)?;
     writeln!(terminal.out, "  digest  {}", stored.digest)?;
+    if stored.is_forgotten() {
+        return forgotten(terminal, view, &stored);
+    }
     match view.pass_over(seq)? {
         _ if is_housekeeping(&stored.event_type) => {
             writeln!(terminal.out, "  folded  never: ipse wrote it about itself")?;
@@ -312,6 +323,23 @@ fn event(
         indented(terminal, value, 1)?;
     }
     tell_fed(terminal, identity, &stored, &fed)
+}
+
+/// What is left to say of an event without content.
+fn forgotten(terminal: &mut Terminal<'_>, view: View<'_>, stored: &Stored) -> anyhow::Result<Exit> {
+    let by = view.forgotten_by(&stored.event_ref, stored.seq)?;
+    let said = by.map(|seq| view.stored(seq)).transpose()?.flatten();
+    match said {
+        Some(said) => {
+            writeln!(terminal.out, "  forgotten at seq {}, {}", said.seq, said.time)?;
+        }
+        None => writeln!(terminal.out, "  forgotten, and nothing says so: ipse verify")?,
+    }
+    writeln!(
+        terminal.out,
+        "\nIts content is gone and feeds no fact; what is above stays, so that the log has no gap."
+    )?;
+    Ok(Exit::fine_if(by.is_some()))
 }
 
 fn tell_fed(

@@ -6,7 +6,7 @@
 use super::Exit;
 use super::context::Context;
 use super::lines::{Line, Lines};
-use super::record::conflict;
+use super::record::{conflict, forgotten};
 use super::terminal::{Terminal, counted};
 use super::writing::pass_words;
 use anyhow::{Context as _, bail};
@@ -212,6 +212,10 @@ impl Report {
                 Appended::Conflict(seq) => {
                     self.conflicts += 1;
                     refusals.push((line, conflict(*seq)));
+                }
+                Appended::Forgotten(seq) => {
+                    self.refused += 1;
+                    refusals.push((line, forgotten(*seq)));
                 }
             }
         }

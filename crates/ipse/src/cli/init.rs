@@ -6,6 +6,7 @@ use super::manifest_file;
 use super::terminal::{Terminal, counted};
 use ipse_core::json::Members;
 use ipse_core::{Identity, sha256};
+use ipse_engine::{Census, census};
 use ipse_manifest::{FIELDS, Manifest};
 use ipse_store::sqlite::{Reader, create};
 use std::path::Path;
@@ -75,6 +76,7 @@ fn stored_manifest(reader: &Reader, identity: &Identity) -> anyhow::Result<Strin
 
 struct Standing {
     events: u64,
+    forgotten: u64,
     passes: u64,
     unchanged: bool,
 }
@@ -86,7 +88,8 @@ impl Standing {
         let passes = view.pass_count()?;
         let manifest = Manifest::from_canonical(stored.as_bytes());
         let unchanged = manifest.is_ok_and(|manifest| manifest.identity() == *identity);
-        Ok(Standing { events: view.head()?.0 - passes, passes, unchanged })
+        let Census { events, forgotten } = census(view)?;
+        Ok(Standing { events, forgotten, passes, unchanged })
     }
 
     fn json(&self, identity: &Identity, stored: &str, same_as_file: Option<bool>) -> String {
@@ -118,7 +121,11 @@ impl Standing {
             writeln!(terminal.out, "{field:<width$}{gap}{text}")?;
         }
         let (events, passes) = (counted(self.events, "event"), counted(self.passes, "pass"));
-        writeln!(terminal.out, "since then      {events}, {passes}")?;
+        let forgotten = match self.forgotten {
+            0 => String::new(),
+            n => format!(", {n} forgotten"),
+        };
+        writeln!(terminal.out, "since then      {events}, {passes}{forgotten}")?;
         if self.unchanged {
             writeln!(terminal.out, "the identity is unchanged")?;
         } else {

@@ -38,9 +38,21 @@ pub(crate) fn diff(
     let (from, to) = (within(view, from)?, within(view, to)?);
     let found = compare(view, &V1, from, to)?;
     if context.json {
-        terminal.json(&diff_json(&identity, from, to, &found))?;
+        let json = Members::new().raw("from", from).raw("to", to);
+        terminal.json(&diff_members(json, &identity, &found).finish())?;
         return Ok(Exit::Fine);
     }
+    tell_diff(terminal, &found)?;
+    let (added, gone, changed) = (found.added.len(), found.gone.len(), found.changed.len());
+    writeln!(
+        terminal.err,
+        "from seq {from} to seq {to}: {added} added, {gone} gone, {changed} changed"
+    )?;
+    Ok(Exit::Fine)
+}
+
+/// Facts that came, went and changed, with every figure that moved.
+pub(crate) fn tell_diff(terminal: &mut Terminal<'_>, found: &Diff) -> anyhow::Result<()> {
     let key = |key: &FactKey| format!("{} {}", key.kind(), clean(key.text()));
     for (mark, facts) in [("+", &found.added), ("-", &found.gone)] {
         for fact in facts {
@@ -55,12 +67,7 @@ pub(crate) fn diff(
             writeln!(terminal.out, "    {}", figure_words(figure))?;
         }
     }
-    let (added, gone, changed) = (found.added.len(), found.gone.len(), found.changed.len());
-    writeln!(
-        terminal.err,
-        "from seq {from} to seq {to}: {added} added, {gone} gone, {changed} changed"
-    )?;
-    Ok(Exit::Fine)
+    Ok(())
 }
 
 fn figure_words(figure: &Figure) -> String {
@@ -74,7 +81,8 @@ fn figure_words(figure: &Figure) -> String {
     }
 }
 
-fn diff_json(identity: &Identity, from: Seq, to: Seq, found: &Diff) -> String {
+/// The same for programs, behind what is in `json` already.
+pub(crate) fn diff_members(json: Members, identity: &Identity, found: &Diff) -> Members {
     let named = |key: &FactKey| {
         Members::new()
             .text("fact_id", &FactId::new(identity, key).to_string())
@@ -96,13 +104,9 @@ fn diff_json(identity: &Identity, from: Seq, to: Seq, found: &Diff) -> String {
     let changed = |changed: &Changed| {
         named(&changed.key).raw("figures", list(changed.figures.iter().map(figure))).finish()
     };
-    Members::new()
-        .raw("from", from)
-        .raw("to", to)
-        .raw("added", list(found.added.iter().map(fact)))
+    json.raw("added", list(found.added.iter().map(fact)))
         .raw("gone", list(found.gone.iter().map(fact)))
         .raw("changed", list(found.changed.iter().map(changed)))
-        .finish()
 }
 
 pub(crate) fn verify(context: &Context, terminal: &mut Terminal<'_>) -> anyhow::Result<Exit> {

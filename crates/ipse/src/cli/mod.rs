@@ -8,9 +8,11 @@
 mod args;
 mod bench;
 mod commands;
+mod config;
 mod context;
 mod demo;
 mod explain;
+mod forgetting;
 mod import;
 mod init;
 mod lines;

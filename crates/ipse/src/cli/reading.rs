@@ -184,9 +184,10 @@ pub(crate) fn log(
         if context.json {
             terminal.json(&stored_json(&stored))?;
         } else {
+            let gone = if stored.is_forgotten() { " (forgotten)" } else { "" };
             let Stored { seq, time, event_type, event_ref, .. } = stored;
             let (seq, time) = (seq.to_string(), to_seconds(time));
-            writeln!(terminal.out, "{seq:>width$} {event_ref} {time:<20} {event_type}")?;
+            writeln!(terminal.out, "{seq:>width$} {event_ref} {time:<20} {event_type}{gone}")?;
         }
         Ok(if terminal.unread.get() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) })
     })?;
@@ -199,14 +200,16 @@ fn to_seconds(time: Time) -> String {
     text.split_once('.').map_or(text.clone(), |(seconds, _)| format!("{seconds}Z"))
 }
 
+/// An event for programs; the content of a forgotten one is null.
 pub(crate) fn stored_json(stored: &Stored) -> String {
+    let content = if stored.is_forgotten() { "null" } else { &stored.canonical };
     Members::new()
         .raw("seq", stored.seq)
         .text("event_ref", &stored.event_ref.to_string())
         .text("type", &stored.event_type)
         .text("time", &stored.time.to_string())
         .text("digest", &stored.digest.to_string())
-        .raw("event", &stored.canonical)
+        .raw("event", content)
         .finish()
 }
 

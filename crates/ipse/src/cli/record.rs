@@ -43,6 +43,7 @@ pub(crate) fn run(
             }
             return refused(context, terminal, &conflict(seq));
         }
+        Appended::Forgotten(seq) => return refused(context, terminal, &forgotten(seq)),
     };
     told(context, terminal, (event_ref, seq, status), done.pass.as_ref(), args.no_consolidate)?;
     match done.pass_error {
@@ -75,6 +76,12 @@ fn note_unusable(
 pub(crate) fn conflict(seq: Seq) -> Refusal {
     let message = format!("seq {seq} has this source and id with other content");
     Refusal::new("id", Rule::Conflict, &message)
+}
+
+/// The refusal of an event that was forgotten.
+pub(crate) fn forgotten(seq: Seq) -> Refusal {
+    let message = format!("seq {seq} had this source and id and was forgotten");
+    Refusal::new("id", Rule::Forgotten, &message)
 }
 
 fn told(

@@ -1,12 +1,21 @@
-//! Documents that must be true: the README's transcript and the reference of the command line.
+//! Documents that must be true: the transcripts, and the reference of the command line.
 
 use super::store::{binary, ran, root};
 use std::fs;
 
-/// Runs every `$ ` line of the README's console blocks and compares what it prints.
 #[test]
 fn the_transcript_in_the_readme_is_real() {
-    let readme = fs::read_to_string(root().join("README.md")).unwrap();
+    assert!(transcript("README.md") >= 5, "the transcript is there");
+}
+
+#[test]
+fn the_transcript_of_forgetting_is_real() {
+    assert!(transcript("docs/guide/forgetting.md") >= 5, "the transcript is there");
+}
+
+/// Runs every `$ ` line of a page's console blocks and compares what it prints; says how many.
+fn transcript(page: &str) -> usize {
+    let readme = fs::read_to_string(root().join(page)).unwrap();
     let directory = tempfile::tempdir().unwrap();
     std::os::unix::fs::symlink(root().join("vectors"), directory.path().join("vectors")).unwrap();
     let bin = std::path::Path::new(env!("CARGO_BIN_EXE_ipse")).parent().unwrap().to_owned();
@@ -23,7 +32,7 @@ fn the_transcript_in_the_readme_is_real() {
             commands += 1;
         }
     }
-    assert!(commands >= 5, "the transcript is there");
+    commands
 }
 
 /// `docs/reference/cli.md` is the help, word for word.

@@ -5,6 +5,7 @@ mod bad_input;
 mod commands;
 mod damage;
 mod documents;
+mod forget;
 mod identity;
 mod kill;
 mod logs;

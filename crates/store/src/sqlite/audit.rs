@@ -3,6 +3,7 @@
 //! **Invariants:** nothing here writes; a row that cannot be read as what it should be is handed
 //! out as bytes, or told as a difference, never skipped.
 
+use super::erase::pending;
 use super::read::{Snapshot, View};
 use super::{MAX_SEQ, STEPS, refs, seq_of};
 use crate::Error;
@@ -39,6 +40,8 @@ pub struct RawFact {
     pub key: String,
     /// What should be its value.
     pub value: String,
+    /// How many of its past observations should have been forgotten.
+    pub forgotten: i64,
     /// The time of its last supporting event, in microseconds.
     pub last_us: i64,
     /// The name of that event.
@@ -99,6 +102,11 @@ impl Snapshot<'_> {
             lost.map(|one| (name(one), if has(&theirs, one) { "changed" } else { "missing" }));
         let more = theirs.iter().filter(|one| !has(&ours, one)).map(|one| (name(one), "not ours"));
         Ok(lost.chain(more).collect())
+    }
+
+    /// Whether what was forgotten may still be in the file or its write-ahead log.
+    pub fn erase_pending(&self) -> Result<bool, Error> {
+        Ok(pending(self.view().connection)?.is_some())
     }
 
     /// Rows that belong to no registered identity: a table, and how many.
@@ -174,8 +182,8 @@ impl View<'_> {
 
     /// Every fact row, in no particular order.
     pub fn raw_facts(&self) -> Result<Vec<RawFact>, Error> {
-        let sql = "SELECT fact_id, fact_kind, fact_key, value, last_us, last_ref FROM fact \
-                   WHERE log BETWEEN ?1 AND ?2";
+        let sql = "SELECT fact_id, fact_kind, fact_key, value, last_us, last_ref, forgotten \
+                   FROM fact WHERE log BETWEEN ?1 AND ?2";
         let mut all = Vec::new();
         let text = |row: &Row<'_>, column| -> rusqlite::Result<String> {
             Ok(String::from_utf8_lossy(&bytes(row, column)?).into_owned())
@@ -188,6 +196,7 @@ impl View<'_> {
                 value: text(row, 3)?,
                 last_us: row.get(4)?,
                 last_ref: bytes(row, 5)?,
+                forgotten: row.get(6)?,
             });
             Ok(Ok::<_, Error>(()))
         })?;

@@ -3,22 +3,28 @@
 //! **Invariants**
 //! - Only [`create`] makes a file. Everything else opens what is there, and refuses a file that is
 //!   not ours or that a newer ipse wrote, before it has changed a byte.
-//! - Every connection that writes syncs at each commit (`synchronous=FULL`).
+//! - Every connection that writes syncs at each commit (`synchronous=FULL`) and clears what it
+//!   frees (`secure_delete`).
 //! - Schema changes are steps that run whole or not at all.
 
 mod audit;
 mod checkpoint;
+mod erase;
 mod guard;
 mod read;
 mod refs;
 mod register;
 mod seal;
+mod setting;
+mod slack;
 mod transaction;
 mod write;
 
 pub use audit::{Pair, RawEvent, RawFact, RawPass};
-pub use read::{Reader, Scan, Snapshot, View};
+pub use erase::{Eraser, Erasing};
+pub use read::{Entry, Reader, Scan, Snapshot, View};
 pub use register::{Registered, Registrar};
+pub use setting::Settings;
 pub use write::{Batch, Pass, Writer};
 
 use crate::Error;
@@ -32,7 +38,8 @@ use std::time::Duration;
 const APPLICATION_ID: i64 = 0x6970_7365;
 
 /// Each step brings the schema one version further; `user_version` counts the steps taken.
-const STEPS: [&str; 2] = [include_str!("schema_v1.sql"), include_str!("schema_v2.sql")];
+const STEPS: [&str; 3] =
+    [include_str!("schema_v1.sql"), include_str!("schema_v2.sql"), include_str!("schema_v3.sql")];
 
 /// The first SQLite without the bug that can corrupt a write-ahead log after a reset.
 const MIN_SQLITE: i32 = 3_051_003;
@@ -186,6 +193,10 @@ fn configure(connection: &Connection) -> rusqlite::Result<()> {
     connection.busy_timeout(Duration::from_secs(BUSY_SECONDS))?;
     connection.set_prepared_statement_cache_capacity(STATEMENTS);
     connection.pragma_update(None, "synchronous", "FULL")?;
+    // What is freed is cleared, so that what is forgotten later has no copies left behind; what
+    // does not fit into memory meanwhile goes into no other file.
+    connection.pragma_update(None, "secure_delete", true)?;
+    connection.pragma_update(None, "temp_store", "MEMORY")?;
     connection.pragma_update(None, "recursive_triggers", true)?;
     connection.pragma_update(None, "trusted_schema", false)?;
     connection.pragma_update(None, "cell_size_check", true)
@@ -278,7 +289,7 @@ mod tests {
 
     /// Ground is kept, derived state makes way.
     #[test]
-    fn a_store_of_schema_1_becomes_one_of_schema_2() {
+    fn a_store_of_schema_1_is_brought_up_to_date() {
         let mut db = Connection::open_in_memory().unwrap();
         migrate(&mut db, &STEPS[..1]).unwrap();
         db.execute_batch(
@@ -290,7 +301,8 @@ mod tests {
         )
         .unwrap();
         migrate(&mut db, &STEPS).unwrap();
-        assert_eq!(version(&db), 2);
+        assert_eq!(version(&db), 3);
+        assert_eq!(erase::pending(&db).unwrap(), Some(true), "pages were freed uncleared");
         let count = |sql: &str| db.query_row(sql, [], |row| row.get::<_, i64>(0)).unwrap();
         assert_eq!(count("SELECT count(*) FROM event"), 1);
         assert_eq!(count("SELECT count(*) FROM manifest"), 1);

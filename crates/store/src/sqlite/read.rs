@@ -8,7 +8,7 @@ use super::{LogId, MAX_SEQ, open_to_read, seq_of};
 use crate::{Error, Progress, Stored};
 use ipse_core::chunk::{CHUNK_EVENTS, Chunk, SMALL_EVENTS};
 use ipse_core::{
-    Columns, Digest, Event, EventRef, Fact, FactId, FactKey, FactKind, Identity, Seq, Support, Time,
+    Digest, Event, EventRef, Fact, FactId, FactKey, FactKind, Identity, Seq, Support, Time,
 };
 use rusqlite::{CachedStatement, Connection, OptionalExtension, Row, Transaction};
 use std::ops::{ControlFlow, Range, RangeInclusive};
@@ -16,7 +16,7 @@ use std::path::Path;
 
 /// A read-only handle on a store.
 pub struct Reader {
-    connection: Connection,
+    pub(super) connection: Connection,
 }
 
 impl Reader {
@@ -68,6 +68,21 @@ impl Snapshot<'_> {
     pub fn view(&self) -> View<'_> {
         View { connection: &self.transaction, log: self.log }
     }
+}
+
+/// What stays of an event whatever happens, and whether its content is still there.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Entry {
+    /// Its position.
+    pub seq: Seq,
+    /// Its name.
+    pub event_ref: EventRef,
+    /// When it happened.
+    pub time: Time,
+    /// Its type.
+    pub event_type: String,
+    /// Whether it was forgotten.
+    pub forgotten: bool,
 }
 
 /// Takes a log in, as much of it at once as there is.
@@ -163,6 +178,24 @@ impl<'c> View<'c> {
             let seq = seq_of(row.get(0).map_err(&attempt)?);
             let event = typed_event(row).map_err(&attempt)?;
             each(seq, &event.ok_or_else(|| damaged("typed columns", seq))?)?;
+        }
+        Ok(())
+    }
+
+    /// Hands the entries of a range to `each`, in order.
+    pub fn each_entry<E: From<Error>>(
+        &self,
+        range: RangeInclusive<Seq>,
+        mut each: impl FnMut(Entry) -> Result<(), E>,
+    ) -> Result<(), E> {
+        let sql = "SELECT at, event_ref, time_us, type, columns = x'' FROM event \
+                   WHERE at BETWEEN ?1 AND ?2 ORDER BY at";
+        let mut statement = self.prepare(sql)?;
+        let bounds = (self.log.at(*range.start()), self.log.at(*range.end()));
+        let attempt = Error::while_trying("read the entries of the log");
+        let mut rows = statement.query(bounds).map_err(&attempt)?;
+        while let Some(row) = rows.next().map_err(&attempt)? {
+            each(entry(row).map_err(&attempt)??)?;
         }
         Ok(())
     }
@@ -328,6 +361,27 @@ impl<'c> View<'c> {
             .transpose()
     }
 
+    /// How many of a fact's past observations were forgotten since.
+    pub fn forgotten_of(&self, id: &FactId) -> Result<u64, Error> {
+        let count: Option<i64> = self
+            .prepare("SELECT forgotten FROM fact WHERE fact_id = ?1")?
+            .query_row([id.0], |row| row.get(0))
+            .optional()
+            .map_err(Error::while_trying("read a fact"))?;
+        Ok(count.unwrap_or(0).unsigned_abs())
+    }
+
+    /// The position of the event that says that this one is forgotten, if it is there.
+    pub fn forgotten_by(&self, entry: &EventRef, seq: Seq) -> Result<Option<Seq>, Error> {
+        let sql = "SELECT at FROM event WHERE at > ?1 AND at <= ?2 AND type = 'forget' \
+                   AND instr(payload, ?3) ORDER BY at LIMIT 1";
+        let bounds = (self.log.at(seq), self.log.at(Seq(MAX_SEQ)), entry.to_string());
+        self.prepare(sql)?
+            .query_row(bounds, |row| row.get(0).map(seq_of))
+            .optional()
+            .map_err(Error::while_trying("look for what forgot an event"))
+    }
+
     /// The stored sum behind one fact.
     pub fn tally(&self, id: &FactId) -> Result<Option<Vec<u8>>, Error> {
         self.prepare("SELECT state FROM tally WHERE fact_id = ?1")?
@@ -342,17 +396,16 @@ fn damaged(what: &str, seq: Seq) -> Error {
 }
 
 fn typed_event<'r>(row: &'r Row<'_>) -> rusqlite::Result<Option<Event<'r>>> {
-    let (Some(time), Some(columns)) =
-        (Time::from_micros(row.get(2)?), Columns::decode(row.get_ref(4)?.as_blob()?))
-    else {
-        return Ok(None);
-    };
-    Ok(Some(Event {
-        event_ref: EventRef(row.get(1)?),
-        time,
-        event_type: row.get_ref(3)?.as_str()?,
-        columns,
-    }))
+    let Some(time) = Time::from_micros(row.get(2)?) else { return Ok(None) };
+    let (name, columns) = (EventRef(row.get(1)?), row.get_ref(4)?.as_blob()?);
+    Ok(Event::of_row(name, time, row.get_ref(3)?.as_str()?, columns))
+}
+
+fn entry(row: &Row<'_>) -> rusqlite::Result<Result<Entry, Error>> {
+    let seq = seq_of(row.get(0)?);
+    let Some(time) = Time::from_micros(row.get(2)?) else { return Ok(Err(damaged("time", seq))) };
+    let (event_ref, event_type) = (EventRef(row.get(1)?), row.get(3)?);
+    Ok(Ok(Entry { seq, event_ref, time, event_type, forgotten: row.get(4)? }))
 }
 
 fn stored(row: &Row<'_>) -> rusqlite::Result<Result<Stored, Error>> {

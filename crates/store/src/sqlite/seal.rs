@@ -8,7 +8,7 @@ use super::read::chunk_around;
 use super::{LogId, View};
 use crate::Error;
 use ipse_core::chunk::{self, CHUNK_EVENTS, SMALL_EVENTS};
-use ipse_core::{Admitted, Columns, Event, EventRef, Seq, Time};
+use ipse_core::{Admitted, Event, EventRef, Seq, Time};
 use rusqlite::Connection;
 
 /// What a chunk needs of an event.
@@ -35,12 +35,7 @@ impl Row {
 
     /// The event as rules see it; `None` if its columns are damaged.
     pub(super) fn event(&self) -> Option<Event<'_>> {
-        Some(Event {
-            event_ref: self.event_ref,
-            time: self.time,
-            event_type: &self.event_type,
-            columns: Columns::decode(&self.columns)?,
-        })
+        Event::of_row(self.event_ref, self.time, &self.event_type, &self.columns)
     }
 }
 
@@ -62,6 +57,29 @@ pub(super) fn chunk(
     } else {
         put(connection, log, last, &rows(connection, log, first, last)?)
     }
+}
+
+/// Makes the chunk around a position anew from its rows, if there is one; says how far it reaches.
+pub(super) fn again(
+    connection: &Connection,
+    log: LogId,
+    seq: Seq,
+    head: Seq,
+) -> Result<Seq, Error> {
+    let (_, full) = chunk_around(seq, CHUNK_EVENTS);
+    if full <= head {
+        chunk(connection, log, full, &[])?;
+        return Ok(full);
+    }
+    let (first, last) = chunk_around(seq, SMALL_EVENTS);
+    if (View { connection, log }).has_chunk(last)? {
+        connection
+            .prepare_cached("DELETE FROM chunk WHERE at = ?1")
+            .and_then(|mut statement| statement.execute([log.at(last)]))
+            .map_err(Error::while_trying("remove a chunk"))?;
+        put(connection, log, last, &rows(connection, log, first, last)?)?;
+    }
+    Ok(last)
 }
 
 /// Makes the small chunks of events up to `head` that are missing, if one ends at `from` or later.

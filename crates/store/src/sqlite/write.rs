@@ -7,7 +7,8 @@
 //! - Positions are dense: the next one is the head plus one, read inside the transaction.
 
 use super::checkpoint::Checkpointer;
-use super::guard::confine_to_append_and_pass;
+use super::erase::finish_at_opening;
+use super::guard::{Duty, confine};
 use super::refs::Refs;
 use super::register::find_log;
 use super::seal::{self, Row};
@@ -54,16 +55,22 @@ impl File {
 impl Writer {
     /// Opens a store for appending and for passes, and for nothing else.
     pub fn open(path: &Path, identity: &Identity) -> Result<Self, Error> {
+        Self::open_for(path, identity, Duty::Write)
+    }
+
+    /// Opens a store for a duty. What was forgotten before and is not erased yet is, first.
+    pub(super) fn open_for(path: &Path, identity: &Identity, duty: Duty) -> Result<Self, Error> {
         // A process may change its directory; the file stays where it is.
         let path = &std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
         let mut connection = open_to_write(path)?;
         let log = find_log(&connection, identity)?
             .ok_or_else(|| Error::UnknownIdentity(identity.to_string()))?;
+        finish_at_opening(path, &connection)?;
         let synchronous = connection
             .pragma_query_value(None, "synchronous", |row| row.get(0))
             .map_err(Error::while_trying("configure the connection"))?;
         let checkpointer = Checkpointer::attach(&mut connection, path)?;
-        confine_to_append_and_pass(&mut connection)?;
+        confine(&mut connection, duty)?;
         let (refs, file) = (Refs::default(), File::at(path));
         Ok(Writer { checkpointer, connection, log, refs, synchronous, file })
     }
@@ -78,6 +85,11 @@ impl Writer {
         let head = View { connection: &self.connection, log }.head()?;
         refs.begin();
         Ok(Batch { tx, log, refs, file, checkpointer, head, insert: None })
+    }
+
+    /// Where the store is.
+    pub fn path(&self) -> &Path {
+        &self.file.path
     }
 
     /// SQLite's `synchronous` level of this connection, as it was when the guard closed.
@@ -110,6 +122,17 @@ impl Batch<'_> {
     pub fn append(&mut self, event: &Admitted) -> Result<Appended, Error> {
         let (connection, insert) = (self.tx.connection, &mut self.insert);
         append(connection, insert, self.log, self.refs, &mut self.head, event)
+    }
+
+    /// The position of the event of that name, if it is in the log.
+    pub fn find(&mut self, event_ref: &EventRef) -> Result<Option<Seq>, Error> {
+        self.refs.follow(self.tx.connection, self.log, self.head)?;
+        self.refs.find(self.tx.connection, self.log, event_ref)
+    }
+
+    /// The position of the last event.
+    pub fn head(&self) -> Seq {
+        self.head
     }
 
     /// What the log and the facts look like from inside this batch.
@@ -202,6 +225,30 @@ impl Pass<'_> {
         put().map(|rows| rows > 0).map_err(Error::while_trying("put a fact"))
     }
 
+    /// Removes a fact; says whether there was one.
+    pub fn remove_fact(&self, id: &FactId) -> Result<bool, Error> {
+        self.change("DELETE FROM fact WHERE fact_id = ?1", [id.0]).map(|rows| rows > 0)
+    }
+
+    /// Removes the sum behind a fact.
+    pub fn remove_tally(&self, id: &FactId) -> Result<(), Error> {
+        self.change("DELETE FROM tally WHERE fact_id = ?1", [id.0]).map(drop)
+    }
+
+    /// Takes down that so many more of a fact's past observations were forgotten.
+    pub fn count_forgotten(&self, id: &FactId, observations: u64) -> Result<(), Error> {
+        let sql = "UPDATE fact SET forgotten = forgotten + ?2 WHERE fact_id = ?1";
+        self.change(sql, (id.0, observations.cast_signed())).map(drop)
+    }
+
+    fn change(&self, sql: &str, values: impl rusqlite::Params) -> Result<usize, Error> {
+        self.savepoint
+            .connection
+            .prepare_cached(sql)
+            .and_then(|mut statement| statement.execute(values))
+            .map_err(Error::while_trying("change a fact or its sum"))
+    }
+
     /// Puts the sum behind a fact.
     pub fn put_tally(&self, id: &FactId, state: &[u8]) -> Result<(), Error> {
         let sql = "INSERT INTO tally (log, fact_id, state) VALUES (?1, ?2, ?3) \
@@ -285,20 +332,23 @@ fn prepare_insert(connection: &Connection) -> Result<CachedStatement<'_>, Error>
     connection.prepare_cached(sql).map_err(Error::while_trying("append an event"))
 }
 
-/// Tells a duplicate from a conflict.
+/// Tells a duplicate from a conflict, and both from an event that was forgotten.
 fn compare(
     connection: &Connection,
     log: LogId,
     seq: Seq,
     event: &Admitted,
 ) -> Result<Appended, Error> {
-    let same = connection
+    connection
         .prepare_cached("SELECT payload FROM event WHERE at = ?1")
         .and_then(|mut statement| {
             statement.query_row([log.at(seq)], |row| {
-                Ok(row.get_ref(0)?.as_str().is_ok_and(|stored| event.says_the_same_as(stored)))
+                Ok(match row.get_ref(0)?.as_str() {
+                    Ok("") => Appended::Forgotten(seq),
+                    Ok(stored) if event.says_the_same_as(stored) => Appended::Duplicate(seq),
+                    _ => Appended::Conflict(seq),
+                })
             })
         })
-        .map_err(Error::while_trying("compare an event with the one in the log"))?;
-    Ok(if same { Appended::Duplicate(seq) } else { Appended::Conflict(seq) })
+        .map_err(Error::while_trying("compare an event with the one in the log"))
 }

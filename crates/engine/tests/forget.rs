@@ -1,0 +1,389 @@
+//! Forgetting through a real store: whatever came before and after, facts are those of a log that
+//! never had the events.
+#![allow(missing_docs, clippy::unwrap_used)]
+
+mod world;
+
+use ipse_consolidate::{V1, snapshot};
+use ipse_core::{Admitted, EventRef, Seq, Time};
+use ipse_engine::{Error, Log, Memory, Policy, Then, Trigger, Which, rebuild};
+use ipse_store::Appended;
+use proptest::prelude::*;
+use std::collections::BTreeSet;
+use std::fs;
+use std::time::Duration;
+use world::{CountTypes, TestHost, World, admitted, case_names, fold, random_event, vectors};
+
+fn refs(events: &[Admitted]) -> Which {
+    Which::Refs(events.iter().map(|event| event.event_ref).collect())
+}
+
+/// The events that are not among the forgotten.
+fn without(all: &[Admitted], gone: &BTreeSet<EventRef>) -> Vec<Admitted> {
+    all.iter().filter(|event| !gone.contains(&event.event_ref)).cloned().collect()
+}
+
+const PASS: Then = Then::Consolidate(Trigger::Manual);
+
+#[test]
+fn the_vectors_give_their_bytes_however_the_log_is_cut() {
+    let mut seen = 0;
+    for name in case_names() {
+        let path = |end: &str| vectors().join(format!("facts/{name}.{end}"));
+        let Ok(list) = fs::read_to_string(path("forget.json")) else { continue };
+        seen += 1;
+        let list: Vec<String> = serde_json::from_str(&list).unwrap();
+        let names: Vec<_> = list.iter().map(|name| EventRef::parse(name).unwrap()).collect();
+        let want = fs::read_to_string(path("forgotten.snapshot.jsonl")).unwrap();
+        let log = world::read_log(&path("events.jsonl"));
+        for pieces in 1..6 {
+            let world = World::new();
+            let mut handle = world.log(V1);
+            for piece in log.chunks(log.len().div_ceil(pieces)) {
+                handle.append(piece, PASS).unwrap();
+            }
+            let done = handle.forget(&Which::Refs(names.clone())).unwrap();
+            assert_eq!((done.events, done.erase_pending), (names.len() as u64, false));
+            assert_eq!(world.snapshot(), want, "{name} in {pieces}");
+            world.assert_healthy();
+        }
+    }
+    assert!(seen >= 3, "the vectors are there");
+}
+
+#[test]
+fn a_forget_is_one_record_and_what_stays_is_the_entry() {
+    let world = World::new();
+    let mut log = world.log(V1);
+    let events: Vec<_> = (0..5).map(|n| admitted(n, "s", n > 1)).collect();
+    log.append(&events[..3], PASS).unwrap();
+    log.append(&events[3..], Then::Nothing).unwrap();
+    let done = log.forget(&refs(&events[1..2])).unwrap();
+    let pass = done.pass.unwrap();
+    // Three events, a pass, two pending events, the forget event; then the record.
+    assert_eq!((pass.committed.first_seq, pass.committed.last_seq), (Seq(4), Seq(7)));
+    assert_eq!((pass.events_processed, pass.record_seq), (2, Seq(8)), "pending ones are folded");
+    let records = world.pass_records();
+    assert_eq!(records[1]["trigger"], "forget");
+    assert_eq!(records[1]["rows_touched"], 1);
+    assert_eq!(world.counts(), (4, 3));
+    let types = world.types();
+    assert_eq!(types[6], "forget");
+    let reader = world.reader();
+    let view = reader.view(&world.identity).unwrap();
+    let gone = view.view().stored(Seq(2)).unwrap().unwrap();
+    assert!(gone.is_forgotten());
+    assert_eq!(gone.event_ref, events[1].event_ref);
+    assert_eq!(gone.event_type, "execution_result");
+    assert_eq!((gone.time, gone.digest), (events[1].time, events[1].digest));
+    let said = view.view().stored(Seq(7)).unwrap().unwrap();
+    let said: serde_json::Value = serde_json::from_str(&said.canonical).unwrap();
+    assert_eq!(said["data"]["event_refs"][0], events[1].event_ref.to_string());
+    // Sent again, it is refused, and so is anything else under its name.
+    let again = log.append(&events[1..2], PASS).unwrap();
+    assert_eq!(again.appended, [Appended::Forgotten(Seq(2))]);
+    assert_eq!(again.pass, None);
+    world.assert_healthy();
+}
+
+#[test]
+fn what_cannot_be_forgotten_changes_nothing() {
+    let world = World::new();
+    let mut log = world.log(V1);
+    let events: Vec<_> = (0..4).map(|n| admitted(n, "s", true)).collect();
+    log.append(&events, PASS).unwrap();
+    log.forget(&refs(&events[..1])).unwrap();
+    let name = |seq| {
+        let reader = world.reader();
+        let view = reader.view(&world.identity).unwrap();
+        view.view().event_ref(Seq(seq)).unwrap()
+    };
+    let before = world.bytes();
+    let unknown = EventRef::new("nobody", "0");
+    for (which, wrong) in [
+        (Which::Refs(vec![events[1].event_ref, unknown]), unknown),
+        (Which::Refs(vec![events[1].event_ref, name(5)]), name(5)),
+        (Which::Refs(vec![name(6), events[1].event_ref]), name(6)),
+    ] {
+        let error = log.forget(&which).unwrap_err();
+        let named = match &error {
+            Error::UnknownEvent(named) | Error::NeverForgotten(named, _) => *named,
+            other => panic!("{other}"),
+        };
+        assert_eq!(named, wrong);
+        assert!(log.preview(&which).is_err());
+    }
+    let done = log.forget(&refs(&events[..1])).unwrap();
+    assert_eq!((done.events, done.already, done.pass.is_some()), (0, 1, false));
+    assert_eq!(log.forget(&Which::AllBut(3)).unwrap().events, 0);
+    assert_eq!(world.bytes(), before);
+    // One name given twice is one event.
+    let twice = Which::Refs(vec![events[1].event_ref; 2]);
+    assert_eq!(log.forget(&twice).unwrap().events, 1);
+    assert_eq!(world.counts(), (2, 2));
+}
+
+#[test]
+fn a_fact_goes_with_its_last_support_and_comes_back_with_new() {
+    let world = World::new();
+    let mut log = world.log(V1);
+    let events: Vec<_> = (0..3).map(|n| admitted(n, "rare", true)).collect();
+    log.append(&events, PASS).unwrap();
+    let done = log.forget(&refs(&events)).unwrap();
+    let pass = done.pass.unwrap();
+    assert_eq!((pass.gone.len(), pass.changed.len()), (1, 0));
+    assert_eq!(pass.committed.rows_touched, 1);
+    assert_eq!(world.snapshot(), "");
+    let count = |sql: &str| world.raw().query_row(sql, [], |row| row.get::<_, i64>(0)).unwrap();
+    assert_eq!(count("SELECT (SELECT count(*) FROM fact) + (SELECT count(*) FROM tally)"), 0);
+    world.assert_healthy();
+    log.append(&[admitted(9, "rare", false)], PASS).unwrap();
+    assert_eq!(world.counts(), (1, 0));
+    world.assert_healthy();
+}
+
+/// Another process has the sums in memory, the events at hand, and does not know.
+#[test]
+fn a_handle_that_was_open_meanwhile_notices() {
+    for save_every in [1, 3, 1000] {
+        let world = World::new();
+        let (mut one, mut other) = (world.log(V1), world.log(V1));
+        one.save_every(save_every);
+        other.save_every(save_every);
+        let events: Vec<_> = (0..300).map(|n| random_event(0, n, n as u32)).collect();
+        for piece in events[..290].chunks(37) {
+            one.append(piece, PASS).unwrap();
+        }
+        other.forget(&refs(&events[200..250])).unwrap();
+        one.append(&events[290..], PASS).unwrap();
+        let gone = events[200..250].iter().map(|event| event.event_ref).collect();
+        assert_eq!(world.snapshot(), fold(&without(&events, &gone)));
+        world.assert_healthy();
+    }
+}
+
+#[test]
+fn forgetting_under_other_rules_starts_over() {
+    let world = World::new();
+    let events: Vec<_> = (0..10).map(|n| admitted(n, "s", n % 2 == 0)).collect();
+    world.log(CountTypes).append(&events, PASS).unwrap();
+    world.log(V1).forget(&refs(&events[..4])).unwrap();
+    assert_eq!(world.counts(), (6, 3));
+    world.assert_healthy();
+}
+
+/// Sealed chunks, small ones and the open end; few events and many; facts that lose their last
+/// event by the dozen.
+#[test]
+fn a_long_log_forgets_anywhere() {
+    let events: Vec<_> = (0..9000).map(|n| random_event(n, 0, n as u32)).collect();
+    let world = World::new();
+    let mut log = world.log(V1);
+    for piece in events.chunks(777) {
+        log.append(piece, PASS).unwrap();
+    }
+    let mut gone = BTreeSet::new();
+    let newest: Vec<_> = {
+        let mut by_time = events.clone();
+        by_time.sort_by_key(|event| std::cmp::Reverse((event.time, event.event_ref)));
+        by_time[..600].to_vec()
+    };
+    for (round, part) in
+        [&events[..1], &events[4000..4200], &events[8300..8310], &events[8990..], &newest[..]]
+            .into_iter()
+            .enumerate()
+    {
+        let fresh = part.iter().filter(|event| gone.insert(event.event_ref)).count();
+        let done = log.forget(&refs(part)).unwrap();
+        assert_eq!(done.events, fresh as u64);
+        assert_eq!(world.snapshot(), fold(&without(&events, &gone)), "round {round}");
+        world.assert_healthy();
+    }
+    // The same from a store that never had them, and from derived state made anew.
+    let never = World::new();
+    never.log(V1).append(&without(&events, &gone), PASS).unwrap();
+    assert_eq!(never.snapshot(), world.snapshot());
+    world.delete_derived(&["chunk", "run", "piece", "tally", "pass", "fact"]);
+    let again = world.log(V1).append(&events, PASS).unwrap();
+    let refused = again.appended.iter().filter(|a| matches!(a, Appended::Forgotten(_))).count();
+    assert_eq!(refused, gone.len());
+    world.log(V1).consolidate(Trigger::Manual).unwrap();
+    assert_eq!(never.snapshot(), world.snapshot());
+    world.assert_healthy();
+}
+
+#[test]
+fn pruning_is_by_time_or_by_number() {
+    let time = |n: u64| format!("2026-05-06T10:00:{:02}Z", n % 60);
+    let fresh = || {
+        let world = World::new();
+        let mut log = world.log(V1);
+        for n in 0..30 {
+            // Later in the log is earlier in time.
+            log.append(&[admitted(29 - n, "s", true)], PASS).unwrap();
+        }
+        (world, log)
+    };
+    let left = |world: &World| {
+        let reader = world.reader();
+        let view = reader.view(&world.identity).unwrap();
+        let mut left = Vec::new();
+        let all = Seq(1)..=world.head();
+        view.view()
+            .each_entry(all, |entry| {
+                if !entry.forgotten && !ipse_core::is_housekeeping(&entry.event_type) {
+                    left.push(entry.time.to_string());
+                }
+                Ok::<_, ipse_store::Error>(())
+            })
+            .unwrap();
+        left
+    };
+    let (world, mut log) = fresh();
+    let before = Which::Before(Time::parse(&time(20)).unwrap());
+    assert_eq!(log.preview(&before).unwrap().events, 20);
+    assert_eq!(log.forget(&before).unwrap().events, 20);
+    assert_eq!(left(&world), (20..30).rev().map(time).collect::<Vec<_>>());
+    world.assert_healthy();
+    let (world, mut log) = fresh();
+    assert_eq!(log.forget(&Which::AllBut(7)).unwrap().events, 23);
+    assert_eq!(left(&world), (0..7).rev().map(time).collect::<Vec<_>>());
+    assert_eq!(log.forget(&Which::AllBut(7)).unwrap().events, 0, "housekeeping is not counted");
+    assert_eq!(log.forget(&Which::AllBut(u64::MAX)).unwrap().events, 0);
+    assert_eq!(log.forget(&Which::AllBut(0)).unwrap().events, 7);
+    assert_eq!(world.snapshot(), "");
+    world.assert_healthy();
+}
+
+#[test]
+fn a_preview_says_what_forgetting_does_and_does_nothing() {
+    let world = World::new();
+    let mut log = world.log(V1);
+    let events: Vec<_> = (0..40).map(|n| random_event(0, n, n as u32)).collect();
+    log.append(&events[..30], PASS).unwrap();
+    log.append(&events[30..], Then::Nothing).unwrap();
+    let (before, files) = (world.snapshot(), world.bytes());
+    let seen = log.preview(&refs(&events[..35])).unwrap();
+    assert_eq!(seen.events, 35);
+    assert_eq!((world.snapshot(), world.bytes()), (before, files));
+    let done = log.forget(&refs(&events[..35])).unwrap().pass.unwrap();
+    let keys = |facts: &[ipse_core::Fact]| -> BTreeSet<_> {
+        facts.iter().map(|fact| fact.key.clone()).collect()
+    };
+    let pending_only: BTreeSet<_> =
+        keys(&seen.facts.gone).difference(&done_gone(&done)).cloned().collect();
+    // A fact that only pending events would have made was never stored, so it cannot go.
+    assert!(pending_only.iter().all(|key| !world.snapshot().contains(key.text())));
+    assert!(done_gone(&done).is_subset(&keys(&seen.facts.gone)));
+    assert!(seen.facts.added.is_empty());
+}
+
+fn done_gone(pass: &ipse_engine::PassReport) -> BTreeSet<ipse_core::FactKey> {
+    pass.gone.iter().cloned().collect()
+}
+
+#[test]
+fn what_a_memory_knows_forgets_too() {
+    let world = World::new();
+    let policy = Policy { every: 1, quiet: Duration::from_secs(3600) };
+    let memory = Memory::open(&world.path, world.identity, policy, Box::new(TestHost(0))).unwrap();
+    let events = [admitted(1, "a", true), admitted(2, "b", true), admitted(3, "b", false)];
+    memory.append_all(&events).unwrap();
+    assert_eq!(memory.known().len(), 2);
+    let held = memory.known();
+    memory.forget(&refs(&[events[0].clone(), events[2].clone()])).unwrap();
+    let known: Vec<_> = memory.known().iter().map(|fact| fact.n_observations).collect();
+    assert_eq!(known, [1]);
+    assert_eq!(held.len(), 2, "who holds a table keeps it");
+    memory.append_all(&[admitted(4, "a", true)]).unwrap();
+    assert_eq!(memory.known().len(), 2);
+    world.assert_healthy();
+}
+
+#[derive(Clone, Debug)]
+enum Step {
+    Append(u64, u32, bool),
+    Forget(Vec<prop::sample::Index>),
+    Prune(u64),
+    Pass,
+    Restart,
+    OtherHandle,
+}
+
+fn step() -> impl Strategy<Value = Step> {
+    prop_oneof![
+        4 => (1_u64..9, any::<u32>(), any::<bool>())
+            .prop_map(|(count, seed, pass)| Step::Append(count, seed, pass)),
+        3 => proptest::collection::vec(any::<prop::sample::Index>(), 1..6).prop_map(Step::Forget),
+        1 => (0_u64..60).prop_map(Step::Prune),
+        1 => Just(Step::Pass),
+        1 => Just(Step::Restart),
+        1 => Just(Step::OtherHandle),
+    ]
+}
+
+fn open(world: &World, save_every: u64) -> Log {
+    let mut log = world.log(V1);
+    log.save_every(save_every);
+    log
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 60, ..ProptestConfig::default() })]
+
+    /// Forget = never had, for random logs and random orders of everything.
+    #[test]
+    fn forgetting_is_never_having_had(
+        steps in proptest::collection::vec(step(), 1..30),
+        save_every in 1_u64..20,
+    ) {
+        let world = World::new();
+        let mut handles = [open(&world, save_every), open(&world, save_every)];
+        let mut all: Vec<Admitted> = Vec::new();
+        let mut gone = BTreeSet::new();
+        for (index, step) in steps.into_iter().enumerate() {
+            match step {
+                Step::Append(count, seed, pass) => {
+                    let batch: Vec<_> =
+                        (0..count).map(|n| random_event(index, n, seed)).collect();
+                    handles[0].append(&batch, if pass { PASS } else { Then::Nothing }).unwrap();
+                    all.extend(batch);
+                }
+                Step::Forget(chosen) if !all.is_empty() => {
+                    let chosen: Vec<_> = chosen.iter().map(|i| i.get(&all).clone()).collect();
+                    handles[0].forget(&refs(&chosen)).unwrap();
+                    gone.extend(chosen.iter().map(|event| event.event_ref));
+                }
+                Step::Prune(kept) => {
+                    handles[0].forget(&Which::AllBut(kept)).unwrap();
+                    let there = without(&all, &gone);
+                    let first = there.len().saturating_sub(kept as usize);
+                    gone.extend(there[..first].iter().map(|event| event.event_ref));
+                }
+                Step::Pass => drop(handles[0].consolidate(Trigger::Manual).unwrap()),
+                Step::Restart => handles[0] = open(&world, save_every),
+                Step::OtherHandle => handles.swap(0, 1),
+                Step::Forget(_) => {}
+            }
+        }
+        handles[0].consolidate(Trigger::Manual).unwrap();
+        let there = without(&all, &gone);
+        prop_assert_eq!(world.snapshot(), fold(&there));
+        world.assert_healthy();
+        // As of any position: what still exists of the events up to there.
+        let reader = world.reader();
+        let view = reader.view(&world.identity).unwrap();
+        let types = world.types();
+        for position in (0..=types.len()).step_by(5) {
+            let house = types[..position].iter().filter(|t| ipse_core::is_housekeeping(t)).count();
+            let prefix = without(&all[..position - house], &gone);
+            let rebuilt = rebuild(view.view(), &V1, Seq(position as u64)).unwrap();
+            prop_assert_eq!(snapshot(&rebuilt.facts), fold(&prefix), "as of {}", position);
+        }
+        let resent = handles[0].append(&all, Then::Nothing).unwrap();
+        for (event, became) in all.iter().zip(resent.appended) {
+            let refused = matches!(became, Appended::Forgotten(_));
+            prop_assert_eq!(refused, gone.contains(&event.event_ref));
+        }
+    }
+}

@@ -1,0 +1,100 @@
+//! `config`: what an operator sets for a store.
+
+use super::Exit;
+use super::context::Context;
+use super::terminal::Terminal;
+use anyhow::{Context as _, bail};
+use ipse_core::json::{Members, quoted};
+use ipse_store::sqlite::{Reader, Settings};
+
+/// The name of the only setting there is.
+pub(crate) const RETENTION: &str = "retention";
+/// The word that takes a setting away.
+const OFF: &str = "off";
+/// The longest retention: a hundred years.
+const MAX_HOURS: u64 = 36_500 * 24;
+
+/// How long events are kept.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Retention {
+    hours: u64,
+}
+
+impl Retention {
+    fn parse(text: &str) -> Option<Self> {
+        let (number, unit) = text.split_at_checked(text.len().checked_sub(1)?)?;
+        let hours_each = match unit {
+            "h" => 1,
+            "d" => 24,
+            "w" => 24 * 7,
+            _ => return None,
+        };
+        let digits = !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit());
+        let hours = number.parse::<u64>().ok().filter(|_| digits)?.checked_mul(hours_each)?;
+        (1..=MAX_HOURS).contains(&hours).then_some(Retention { hours })
+    }
+
+    pub(crate) fn micros(self) -> i64 {
+        self.hours.cast_signed() * 3_600_000_000
+    }
+}
+
+/// What a store's retention is set to.
+pub(crate) fn retention(reader: &Reader) -> anyhow::Result<Option<Retention>> {
+    let Some(text) = reader.setting(RETENTION)? else { return Ok(None) };
+    let damaged = || format!("the store's {RETENTION}, `{text}`, cannot be read");
+    Retention::parse(&text).map(Some).with_context(damaged)
+}
+
+pub(crate) fn run(
+    context: &Context,
+    terminal: &mut Terminal<'_>,
+    name: Option<&str>,
+    value: Option<&str>,
+) -> anyhow::Result<Exit> {
+    if let Some(name) = name.filter(|name| *name != RETENTION) {
+        let name = ipse_door::printable(name);
+        bail!("there is no setting `{name}`; there is: {RETENTION}");
+    }
+    if let Some(value) = value {
+        if value != OFF && Retention::parse(value).is_none() {
+            let value = ipse_door::printable(value);
+            bail!(
+                "`{value}` is no retention: say hours, days or weeks, such as 48h, 180d or 52w \
+                 (a hundred years at most), or {OFF}"
+            );
+        }
+        let value = Some(value).filter(|value| *value != OFF);
+        Settings::open(&context.store)?.set(RETENTION, value)?;
+    }
+    let now = Reader::open(&context.store)?.setting(RETENTION)?;
+    if context.json {
+        let text = now.as_deref().map_or("null".to_string(), quoted);
+        terminal.json(&Members::new().raw(RETENTION, text).finish())?;
+    } else {
+        let shown = now.as_deref().map_or(OFF.to_string(), ipse_door::printable);
+        writeln!(terminal.out, "{RETENTION}  {shown}")?;
+    }
+    if value.is_some() && now.is_some() {
+        writeln!(terminal.err, "hint: `ipse prune --retention` applies it")?;
+    }
+    Ok(Exit::Fine)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Retention;
+
+    #[test]
+    fn retentions_are_hours_days_or_weeks() {
+        let hours = |text: &str| Retention::parse(text).map(|retention| retention.hours);
+        assert_eq!(hours("48h"), Some(48));
+        assert_eq!(hours("180d"), Some(180 * 24));
+        assert_eq!(hours("52w"), Some(52 * 7 * 24));
+        assert_eq!(hours("36500d"), Some(876_000));
+        for bad in ["", "d", "180", "0d", "-1d", "+1d", "1.5d", "1y", "36501d", "1 d", "18é"] {
+            assert_eq!(hours(bad), None, "{bad}");
+        }
+        assert_eq!(hours("99999999999999999999d"), None);
+    }
+}

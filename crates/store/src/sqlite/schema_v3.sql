@@ -1,0 +1,33 @@
+-- Schema 3. An event can be forgotten: its row loses payload and columns and keeps the rest.
+
+-- The one change that an event may undergo, and only whole.
+DROP TRIGGER event_is_frozen;
+CREATE TRIGGER event_is_frozen BEFORE UPDATE ON event
+WHEN NEW.payload <> '' OR NEW.columns <> x'' OR OLD.type IN ('consolidation_run', 'forget')
+  OR (NEW.at, NEW.event_ref, NEW.time_us, NEW.type, NEW.digest)
+     IS NOT (OLD.at, OLD.event_ref, OLD.time_us, OLD.type, OLD.digest)
+BEGIN SELECT RAISE(ABORT, 'the log is append-only; an event can only be forgotten whole'); END;
+
+-- How many of a fact's past observations were forgotten since. It goes when the fact goes.
+ALTER TABLE fact ADD COLUMN forgotten INTEGER NOT NULL DEFAULT 0;
+
+-- A row here: what was forgotten may still be in the file or in the write-ahead log. 1: getting rid
+-- of it takes writing the whole file anew.
+CREATE TABLE erase_pending (
+    rewrite INTEGER PRIMARY KEY
+) STRICT;
+
+-- Until now pages were freed without being cleared.
+INSERT INTO erase_pending SELECT 1 WHERE EXISTS (SELECT 1 FROM event);
+
+-- What an operator has set, for the whole store.
+CREATE TABLE setting (
+    name  TEXT PRIMARY KEY,
+    value TEXT NOT NULL
+) STRICT;
+
+DROP VIEW episodic_events;
+CREATE VIEW episodic_events AS
+SELECT m.identity_hash, e.at & ((1 << 40) - 1) AS seq, 'ev_' || lower(hex(e.event_ref)) AS event_ref,
+       e.type, e.time_us, lower(hex(e.digest)) AS digest, nullif(e.payload, '') AS payload_json
+FROM event e JOIN manifest m ON m.log = e.at >> 40;
