@@ -255,7 +255,9 @@ impl<T: Tally> Taught<T> {
             let mut group: Group<T> = stored_group(pass.view(), &id)?;
             group.tally.add(&lesson.back);
             put_tally(pass, &id, &group.tally, &mut state)?;
-            pass.count_forgotten(&id, lesson.observations)?;
+            if lesson.observations > 0 {
+                pass.count_forgotten(&id, lesson.observations)?;
+            }
             if group.last.is_some_and(|last| self.names.contains(&last.event_ref)) {
                 orphans.insert(key.clone());
             }

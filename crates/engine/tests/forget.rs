@@ -212,6 +212,25 @@ fn a_long_log_forgets_anywhere() {
     world.assert_healthy();
 }
 
+/// Whatever a fact rests on last is forgotten, again and again; times are mostly equal.
+#[test]
+fn the_last_supporting_event_is_looked_up() {
+    let events: Vec<_> = (0..5000).map(|n| random_event(n, 0, n as u32)).collect();
+    let world = World::new();
+    let mut log = world.log(V1);
+    log.append(&events, PASS).unwrap();
+    let mut gone = BTreeSet::new();
+    for round in 0..30 {
+        let reader = world.reader();
+        let facts = reader.view(&world.identity).unwrap().view().facts().unwrap();
+        let last = facts[round * 7 % facts.len()].last.event_ref;
+        gone.insert(last);
+        log.forget(&Which::Refs(vec![last])).unwrap();
+        assert_eq!(world.snapshot(), fold(&without(&events, &gone)), "round {round}");
+    }
+    world.assert_healthy();
+}
+
 #[test]
 fn pruning_is_by_time_or_by_number() {
     let time = |n: u64| format!("2026-05-06T10:00:{:02}Z", n % 60);

@@ -17,7 +17,7 @@ pub(super) fn check<R: RuleSet>(
     report: &mut Report,
 ) -> Result<SkippedCounts, Error> {
     let [at_checkpoint, at_tallied] = walked.sums;
-    let forgotten = walked.forgets.len();
+    let forgotten = walked.forgets.most();
     let stored = view.raw_facts()?;
     // If manifest and identity disagree, which has been told, facts may stand under either.
     let hashed = Identity(sha256(&[manifest.as_bytes()]));

@@ -46,30 +46,39 @@ impl Forgets {
         self.gone.len() as u64
     }
 
+    /// How many events may have been forgotten, if either side is believed.
+    pub(super) fn most(&self) -> u64 {
+        self.gone.len().max(self.said.len()) as u64
+    }
+
     /// How many events of a range a pass at a position no longer found.
     pub(super) fn missed(&self, range: RangeInclusive<Seq>, pass: Seq) -> u64 {
         let missed = |(_, (name, counts)): &(&Seq, &(EventRef, bool))| {
             *counts && self.said.get(name).is_some_and(|said| *said < pass)
         };
-        match range.start() <= range.end() {
-            true => self.gone.range(range).filter(missed).count() as u64,
-            false => 0,
-        }
+        self.among(range).filter(missed).count() as u64
+    }
+
+    /// Whether content in a range is gone without a word.
+    pub(super) fn lost(&self, range: RangeInclusive<Seq>) -> bool {
+        self.among(range).any(|(seq, (name, _))| !self.is_said(*seq, name))
+    }
+
+    fn among(&self, range: RangeInclusive<Seq>) -> impl Iterator<Item = (&Seq, &(EventRef, bool))> {
+        // A range that a damaged record gives may be none.
+        let range = Some(range).filter(|range| range.start() <= range.end());
+        range.into_iter().flat_map(|range| self.gone.range(range))
+    }
+
+    fn is_said(&self, seq: Seq, name: &EventRef) -> bool {
+        self.said.get(name).is_some_and(|said| *said > seq)
     }
 
     /// Compares what is gone with what is said to be.
     pub(super) fn check(&self, report: &mut Report) {
-        for (seq, (name, _)) in &self.gone {
-            match self.said.get(name) {
-                Some(said) if said > seq => {}
-                Some(_) => {
-                    report.critical(format!("seq {seq}"), "was forgotten before it was there");
-                }
-                None => {
-                    let message = "its content is gone, and no forget event names it";
-                    report.critical(format!("seq {seq}"), message);
-                }
-            }
+        for (seq, _) in self.gone.iter().filter(|(seq, (name, _))| !self.is_said(**seq, name)) {
+            let message = "its content is gone, and no later forget event names it";
+            report.critical(format!("seq {seq}"), message);
         }
         let gone: BTreeSet<&EventRef> = self.gone.values().map(|(name, _)| name).collect();
         for (name, said) in self.said.iter().filter(|(name, _)| !gone.contains(name)) {

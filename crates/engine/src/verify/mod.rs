@@ -141,7 +141,10 @@ fn look<R: RuleSet>(
         for (place, message) in view.index_damage(&walked.names)? {
             report.error(place, message);
         }
-        if settled {
+        if walked.forgets.lost(Seq(1)..=walked.head) {
+            let note = "facts and tallies were not compared: content they rest on is gone";
+            report.notes.push(note.to_string());
+        } else if settled {
             let head = walked.head;
             let skipped = derived::check(view, rules, identity, manifest, walked, report)?;
             notes(checkpoint, head, &skipped, report);

@@ -20,21 +20,21 @@ pub(super) fn check<R: RuleSet>(
     let before_passes = report.findings.len();
     let rows = view.raw_passes()?;
     rows_and_records(&rows, &walked.records, report);
-    let mut before: Option<Covered> = None;
+    let mut before = Before::Nothing;
     for record in &walked.records {
         let place = format!("pass record at seq {}", record.seq);
         let Some(covered) = Covered::read(record) else {
             report.critical(place, "cannot be read");
-            before = None;
+            before = Before::Unreadable;
             continue;
         };
-        for wrong in covered.contradictions(before.as_ref(), walked) {
+        for wrong in covered.contradictions(&before, walked) {
             report.error(place.clone(), wrong);
         }
         if let Ok(place) = rows.binary_search_by_key(&record.seq, |row| row.seq) {
             covered.compare(&rows[place], report);
         }
-        before = Some(covered);
+        before = Before::Pass(covered);
     }
     for (row, next) in rows.iter().zip(rows.iter().skip(1)) {
         if next.tallied < row.tallied && next.rule_set == row.rule_set && next.first != Seq(1) {
@@ -83,6 +83,13 @@ fn rows_and_records(rows: &[RawPass], records: &[Record], report: &mut Report) {
     }
 }
 
+/// What stands before a pass record.
+enum Before {
+    Nothing,
+    Pass(Covered),
+    Unreadable,
+}
+
 /// What a pass record says that it covered.
 struct Covered {
     seq: Seq,
@@ -122,7 +129,7 @@ impl Covered {
     /// What does not fit the pass before it, or the log.
     fn contradictions<R: RuleSet>(
         &self,
-        before: Option<&Covered>,
+        before: &Before,
         walked: &Walked<'_, R>,
     ) -> Vec<&'static str> {
         // What was forgotten by then it did not count.
@@ -130,8 +137,11 @@ impl Covered {
         let (joined, counted) = match before {
             // A new rule set, or derived state that was made again, begins from the start.
             _ if self.first == Seq(1) => (true, self.counted),
-            Some(before) => (self.first == before.last.next(), self.counted - before.counted),
-            None => (false, self.processed + missed),
+            Before::Pass(before) => {
+                (self.first == before.last.next(), self.counted - before.counted)
+            }
+            Before::Unreadable => (true, self.processed + missed),
+            Before::Nothing => (false, self.processed + missed),
         };
         let name_at = |seq: Seq| walked.names.get((seq.0 as usize).wrapping_sub(1)).copied();
         let rules = [

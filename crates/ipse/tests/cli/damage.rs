@@ -54,8 +54,11 @@ struct Damaged {
 impl Damaged {
     /// A copy of the store, changed behind its guards; the guards are put back.
     fn by(sql: &str) -> Self {
-        let damaged = Self::copy();
-        let db = Connection::open(&damaged.store.path).unwrap();
+        Self::copy().then(sql)
+    }
+
+    fn then(self, sql: &str) -> Self {
+        let db = Connection::open(&self.store.path).unwrap();
         let mut triggers =
             db.prepare("SELECT name, sql FROM sqlite_schema WHERE type = 'trigger'").unwrap();
         let triggers: Vec<(String, String)> = triggers
@@ -72,6 +75,19 @@ impl Damaged {
         for (_, sql) in &triggers {
             db.execute_batch(sql).unwrap();
         }
+        self
+    }
+
+    /// A copy in which seq 9 and 4650 were forgotten, at seq 4715.
+    fn forgotten() -> Self {
+        let damaged = Self::copy();
+        let db = Connection::open(&damaged.store.path).unwrap();
+        let name = |seq: i64| -> String {
+            let sql = "SELECT 'ev_' || lower(hex(event_ref)) FROM event WHERE at = (1 << 40) + ?1";
+            db.query_row(sql, [seq], |row| row.get(0)).unwrap()
+        };
+        damaged.store.run(&["forget", &name(9), &name(4650)]).fine();
+        damaged.store.run(&["verify"]).fine();
         damaged
     }
 
@@ -254,6 +270,40 @@ damages! {
         => [("critical", "manifest", "hashes to")];
     a_table_more: "CREATE TABLE more (x); INSERT INTO more VALUES (1)"
         => [("error", "schema: table more", "not ours")];
+}
+
+#[test]
+fn content_that_is_gone_without_a_word() {
+    for seq in [8, 4651, 4712] {
+        let sql =
+            format!("UPDATE event SET payload = '', columns = x'' WHERE at = (1 << 40) + {seq}");
+        let place = format!("seq {seq}");
+        Damaged::by(&sql).finds(&[("critical", &place, "no later forget event names it")]);
+    }
+    // A pass record cannot be forgotten: without content it is damaged.
+    let sql = at!("event", "payload = ''", 4302);
+    Damaged::by(sql).finds(&[
+        ("critical", "seq 4302", "payload and digest"),
+        ("critical", "pass record at seq 4302", "cannot be read"),
+    ]);
+}
+
+#[test]
+fn forgetting_that_was_undone_or_rewritten() {
+    let sql = at!("event", "payload = '{}', columns = x'00'", 4650);
+    Damaged::forgotten().then(sql).finds(&[
+        ("critical", "seq 4650", "payload and digest"),
+        ("critical", "forget event at seq 4715", "and it is not"),
+    ]);
+    let sql = at!("event", "payload = replace(payload, 'event_refs', 'event_reff')", 4715);
+    Damaged::forgotten().then(sql).finds(&[
+        ("critical", "seq 4715", "payload and digest"),
+        ("critical", "forget event at seq 4715", "cannot be read"),
+        ("critical", "seq 9", "no later forget event"),
+        ("critical", "seq 4650", "no later forget event"),
+    ]);
+    let sql = "UPDATE fact SET forgotten = 3 WHERE fact_kind = 'zone_risk'";
+    Damaged::forgotten().then(sql).finds(&[("error", "zone_risk fact `dock`", "more forgotten")]);
 }
 
 #[test]

@@ -106,7 +106,7 @@ impl Snapshot<'_> {
 
     /// Whether what was forgotten may still be in the file or its write-ahead log.
     pub fn erase_pending(&self) -> Result<bool, Error> {
-        Ok(pending(self.view().connection)?.is_some())
+        Ok(!pending(self.view().connection)?.is_empty())
     }
 
     /// Rows that belong to no registered identity: a table, and how many.

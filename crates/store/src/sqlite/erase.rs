@@ -97,10 +97,12 @@ impl<'w> Erasing<'w> {
 
     /// Makes everything durable, in pages that hold no copy of what was taken out.
     pub fn commit(self) -> Result<(), Error> {
-        let View { connection, .. } = self.batch.view();
+        let View { connection, log } = self.batch.view();
         let rewrite = !self.clear_pages()?;
+        // No two forgettings end at one position: whoever takes this mark away has seen it before.
+        let mark = (log.at(self.batch.head()), rewrite);
         connection
-            .execute("INSERT OR IGNORE INTO erase_pending VALUES (?1)", [rewrite])
+            .execute("INSERT INTO erase_pending (at, rewrite) VALUES (?1, ?2)", mark)
             .map_err(Error::while_trying("note what is to be erased"))?;
         self.batch.commit()
     }
@@ -133,18 +135,22 @@ fn has_company(connection: &Connection, first: i64) -> Result<bool, Error> {
 
 /// Finishes what a forgetting before left behind, if that takes no waiting.
 pub(super) fn finish_at_opening(path: &Path, connection: &Connection) -> Result<(), Error> {
-    if pending(connection)?.is_some() {
+    if !pending(connection)?.is_empty() {
         // Somebody is in the way, or the disk is full: the mark stays.
         let _ = finish(path, 1);
     }
     Ok(())
 }
 
-/// What is still to be done: cut the log, or write the whole file anew first.
-pub(super) fn pending(connection: &Connection) -> Result<Option<bool>, Error> {
-    connection
-        .query_row("SELECT max(rewrite) FROM erase_pending", [], |row| row.get(0))
-        .map_err(Error::while_trying("look for what is to be erased"))
+/// Marks of what is still to be done, each with whether that takes writing the whole file anew.
+pub(super) fn pending(connection: &Connection) -> Result<Vec<(i64, bool)>, Error> {
+    let read = || {
+        connection
+            .prepare("SELECT at, rewrite FROM erase_pending")?
+            .query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?
+            .collect::<rusqlite::Result<_>>()
+    };
+    read().map_err(Error::while_trying("look for what is to be erased"))
 }
 
 /// Says whether everything is gone.
@@ -156,14 +162,21 @@ fn finish(path: &Path, tries: u32) -> Result<bool, Error> {
         .and_then(|()| connection.pragma_update(None, "temp_store", "DEFAULT"))
         .map_err(Error::while_trying("configure the connection"))?;
     let attempt = Error::while_trying("erase what was forgotten");
-    let Some(rewrite) = pending(&connection)? else { return Ok(true) };
+    // Marks are read first: what others forget meanwhile is theirs to finish.
+    let marks = pending(&connection)?;
+    if marks.is_empty() {
+        return Ok(true);
+    }
+    let rewrite = marks.iter().any(|(_, rewrite)| *rewrite);
     if rewrite && !patiently(tries, || connection.execute_batch("VACUUM"))? {
         return Ok(false);
     }
     if !cut_log(&connection, tries)? {
         return Ok(false);
     }
-    connection.execute("DELETE FROM erase_pending", []).map_err(&attempt)?;
+    for (at, _) in marks {
+        connection.execute("DELETE FROM erase_pending WHERE at = ?1", [at]).map_err(&attempt)?;
+    }
     if !rewrite {
         give_back_space(&connection);
     }

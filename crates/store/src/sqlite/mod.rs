@@ -302,7 +302,7 @@ mod tests {
         .unwrap();
         migrate(&mut db, &STEPS).unwrap();
         assert_eq!(version(&db), 3);
-        assert_eq!(erase::pending(&db).unwrap(), Some(true), "pages were freed uncleared");
+        assert_eq!(erase::pending(&db).unwrap(), [(0, true)], "pages were freed uncleared");
         let count = |sql: &str| db.query_row(sql, [], |row| row.get::<_, i64>(0)).unwrap();
         assert_eq!(count("SELECT count(*) FROM event"), 1);
         assert_eq!(count("SELECT count(*) FROM manifest"), 1);

@@ -11,14 +11,15 @@ BEGIN SELECT RAISE(ABORT, 'the log is append-only; an event can only be forgotte
 -- How many of a fact's past observations were forgotten since. It goes when the fact goes.
 ALTER TABLE fact ADD COLUMN forgotten INTEGER NOT NULL DEFAULT 0;
 
--- A row here: what was forgotten may still be in the file or in the write-ahead log. 1: getting rid
--- of it takes writing the whole file anew.
+-- A row here: what the forget event at that position named may still be in the file or in the
+-- write-ahead log. If `rewrite` is 1, getting rid of it takes writing the whole file anew.
 CREATE TABLE erase_pending (
-    rewrite INTEGER PRIMARY KEY
+    at      INTEGER PRIMARY KEY,
+    rewrite INTEGER NOT NULL
 ) STRICT;
 
 -- Until now pages were freed without being cleared.
-INSERT INTO erase_pending SELECT 1 WHERE EXISTS (SELECT 1 FROM event);
+INSERT INTO erase_pending SELECT 0, 1 WHERE EXISTS (SELECT 1 FROM event);
 
 -- What an operator has set, for the whole store.
 CREATE TABLE setting (

@@ -16,6 +16,12 @@ use std::ops::Range;
 /// Bytes of the file's own header before the first page's.
 const FILE_HEADER: usize = 100;
 
+/// Leaves to either side of a key that one change may have moved cells to, and one more.
+const REACH: usize = 4;
+
+/// Pages in the order of their keys, each with the greatest key it may hold; the last has none.
+type Level = Vec<(usize, Option<i64>)>;
+
 /// One page of a b-tree.
 struct Page {
     bytes: Vec<u8>,
@@ -48,7 +54,7 @@ impl Page {
     }
 
     /// The pages below, each with the greatest key it may hold; the last has none.
-    fn children(&self) -> Option<Vec<(usize, Option<i64>)>> {
+    fn children(&self) -> Option<Level> {
         if self.is_leaf() {
             return Some(Vec::new());
         }
@@ -100,42 +106,48 @@ impl<'c> Pages<'c> {
         Ok(())
     }
 
-    /// Clears the pages of a table around these keys. SQLite moves cells between neighbours of one
-    /// parent, and parents between neighbours of theirs: so all children of the parents that the
-    /// keys are under, and of the parents beside those, are looked at.
+    /// Clears the leaves of a table around these keys. When a cell shrinks, SQLite moves others
+    /// between three neighbours at most, so nothing lies further off than that for each key.
     pub(super) fn clear_around(&mut self, name: &str, keys: &[i64]) -> Result<(), Error> {
+        let reach = REACH * keys.len();
         let parents = self.parents(self.root(name)?)?;
-        let mut chosen = BTreeSet::new();
+        let mut leaves = BTreeSet::new();
         for key in keys {
-            let place = parents.partition_point(|(_, greatest)| greatest.is_some_and(|g| g < *key));
-            chosen.extend(place.saturating_sub(1)..=(place + 1).min(parents.len() - 1));
+            let place = position(&parents, *key);
+            let family = &parents[place.saturating_sub(1)..(place + 2).min(parents.len())];
+            let family = self.below(family)?;
+            let place = position(&family, *key);
+            let near = &family[place.saturating_sub(reach)..(place + reach + 1).min(family.len())];
+            leaves.extend(near.iter().map(|(leaf, _)| *leaf));
         }
-        for place in chosen {
-            let (number, _) = parents[place];
-            let page = self.clear(number)?;
-            for (child, _) in children(number, &page)? {
-                self.clear(child)?;
-            }
-        }
-        Ok(())
+        leaves.into_iter().try_for_each(|leaf| self.clear(leaf).map(drop))
     }
 
     /// The pages right above the leaves, in order, each with the greatest key it may hold.
-    fn parents(&mut self, root: usize) -> Result<Vec<(usize, Option<i64>)>, Error> {
+    fn parents(&mut self, root: usize) -> Result<Level, Error> {
         let mut level = vec![(root, None)];
         loop {
-            let mut below = Vec::new();
-            for (number, greatest) in &level {
-                let page = self.page(*number)?;
-                for (child, key) in children(*number, &page)? {
-                    below.push((child, key.or(*greatest)));
-                }
-            }
+            let below = self.below(&level)?;
             match below.first() {
                 Some((first, _)) if !self.page(*first)?.is_leaf() => level = below,
                 _ => return Ok(level),
             }
         }
+    }
+
+    /// The children of some pages, in order. A leaf stands for itself.
+    fn below(&mut self, level: &[(usize, Option<i64>)]) -> Result<Level, Error> {
+        let mut below = Level::new();
+        for (number, greatest) in level {
+            let page = self.page(*number)?;
+            if page.is_leaf() {
+                below.push((*number, *greatest));
+            }
+            for (child, key) in children(*number, &page)? {
+                below.push((child, key.or(*greatest)));
+            }
+        }
+        Ok(below)
     }
 
     fn root(&self, name: &str) -> Result<usize, Error> {
@@ -170,7 +182,13 @@ impl<'c> Pages<'c> {
     }
 }
 
-fn children(number: usize, page: &Page) -> Result<Vec<(usize, Option<i64>)>, Error> {
+/// Which page of a level a key belongs to.
+fn position(level: &[(usize, Option<i64>)], key: i64) -> usize {
+    let place = level.partition_point(|(_, greatest)| greatest.is_some_and(|most| most < key));
+    place.min(level.len().saturating_sub(1))
+}
+
+fn children(number: usize, page: &Page) -> Result<Level, Error> {
     page.children().ok_or_else(|| damaged(number))
 }
 
