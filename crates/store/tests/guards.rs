@@ -3,7 +3,7 @@
 
 use ipse_core::{Fact, FactId, FactKey, FactKind, Identity, Support};
 use ipse_door::{Origin, admit};
-use ipse_store::sqlite::{Reader, Writer, create};
+use ipse_store::sqlite::{Eraser, Reader, Settings, Writer, create};
 use ipse_store::{Appended, Error};
 use rusqlite::Connection;
 use std::path::{Path, PathBuf};
@@ -134,6 +134,93 @@ fn without_the_triggers_the_authorizer_still_denies() {
         assert_eq!(error.sqlite_error_code(), denied, "{sql}: {error}");
     }
     assert_eq!(ground(&store.path), before);
+}
+
+/// What forgetting may do beyond a writer is to empty an event whole, and nothing else.
+#[test]
+fn an_erasers_connection_can_empty_events_and_put_nothing_in() {
+    let store = store();
+    let before = ground(&store.path);
+    let eraser = Eraser::open(&store.path, &store.identity).unwrap();
+    for sql in [
+        "INSERT INTO manifest VALUES (9, 'x', 'y')",
+        "UPDATE manifest SET canonical = 'y'",
+        "DELETE FROM manifest",
+        "DELETE FROM event",
+        "DELETE FROM erase_pending",
+        "UPDATE erase_pending SET rewrite = 0",
+        "INSERT INTO setting VALUES ('retention', '1h')",
+        "UPDATE event SET type = ''",
+        "UPDATE event SET digest = x''",
+        "UPDATE event SET at = at + 9",
+        "UPDATE event SET payload = 'x'",
+        "UPDATE event SET payload = ''",
+        "UPDATE event SET columns = x''",
+        "UPDATE event SET payload = '', columns = x'00'",
+        "UPDATE event SET payload = '', columns = x'', time_us = 0",
+        "UPDATE sqlite_dbpage SET pgno = 2",
+        "DELETE FROM sqlite_dbpage",
+        "INSERT INTO sqlite_dbpage (pgno, data) VALUES (1, NULL)",
+        "UPDATE pass SET last_seq = 0",
+        "DROP TRIGGER event_is_frozen",
+        "ATTACH ':memory:' AS other",
+        "PRAGMA secure_delete = OFF",
+        "PRAGMA writable_schema = 1",
+        "VACUUM",
+        "CREATE TABLE other (x)",
+    ] {
+        assert!(eraser.try_statement(sql).is_err(), "allowed: {sql}");
+    }
+    assert_eq!(ground(&store.path), before);
+    eraser.try_statement("UPDATE event SET payload = '', columns = x'' WHERE at % 8 = 1").unwrap();
+    assert_ne!(ground(&store.path), before);
+    // A writer's connection cannot even that.
+    let writer = Writer::open(&store.path, &store.identity).unwrap();
+    let sql = "UPDATE event SET payload = '', columns = x''";
+    let denied = Some(rusqlite::ErrorCode::AuthorizationForStatementDenied);
+    assert_eq!(writer.try_statement(sql).unwrap_err().sqlite_error_code(), denied);
+    for sql in ["UPDATE sqlite_dbpage SET data = data", "INSERT INTO erase_pending VALUES (1, 0)"] {
+        assert_eq!(writer.try_statement(sql).unwrap_err().sqlite_error_code(), denied, "{sql}");
+    }
+}
+
+#[test]
+fn what_records_passes_and_forgetting_cannot_be_emptied() {
+    let store = store();
+    let db = Connection::open(&store.path).unwrap();
+    for kind in ["consolidation_run", "forget"] {
+        let sql = format!(
+            "INSERT INTO event SELECT max(at) + 1, zeroblob(16), 0, '{kind}', x'00', x'00', 'p' \
+             FROM event"
+        );
+        db.execute_batch(&sql).unwrap();
+        let sql = format!("UPDATE event SET payload = '', columns = x'' WHERE type = '{kind}'");
+        let error = db.execute_batch(&sql).unwrap_err();
+        assert!(error.to_string().contains("append-only"), "{error}");
+    }
+}
+
+#[test]
+fn a_connection_for_settings_reaches_settings_alone() {
+    let store = store();
+    let mut settings = Settings::open(&store.path).unwrap();
+    for sql in [
+        "INSERT INTO manifest VALUES (9, 'x', 'y')",
+        "UPDATE event SET payload = '', columns = x''",
+        "INSERT INTO fact (log, fact_id) VALUES (1, x'00')",
+        "DELETE FROM fact",
+        "DELETE FROM erase_pending",
+        "DROP TABLE setting",
+        "PRAGMA user_version = 9",
+    ] {
+        assert!(settings.try_statement(sql).is_err(), "allowed: {sql}");
+    }
+    let read = || Reader::open(&store.path).unwrap().setting("retention").unwrap();
+    settings.set("retention", Some("1h")).unwrap();
+    settings.set("retention", Some("2h")).unwrap();
+    assert_eq!(read().as_deref(), Some("2h"));
+    settings.set("retention", None).unwrap();
+    assert_eq!(read(), None);
 }
 
 fn fact() -> Fact {
