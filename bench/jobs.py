@@ -15,7 +15,7 @@ OURS = "ipse"
 # The same on a file system in memory, where a sync is nothing: the CPU time beside the disk.
 OURS_IN_MEMORY, MEMORY = "ipse_in_memory", "/dev/shm"
 STREAMS = (2, 1000)
-# The stream on which one more event, ingest, lookup and opening are measured.
+# The stream on which one more event, ingest, lookup, forgetting and opening are measured.
 KEYS = 1000
 LARGE = 10_000_000
 REBUILD_RIVALS = ("python", "duckdb_json", "duckdb_typed", "duckdb_query", "polars")
@@ -28,7 +28,7 @@ REREAD_RUNS = {10_000: 5, 100_000: 3, 1_000_000: 1}
 DELTA_RUNS = 100
 # The stand-in takes seconds a run here, and its figures spread least.
 PYTHON_SLOW, PYTHON_SLOW_ROUNDS = 1_000_000, 2
-LOOKUP_RUNS, APPEND_RUNS, OPEN_RUNS, EXPLAIN_RUNS = 10, 3, 11, 500
+LOOKUP_RUNS, APPEND_RUNS, OPEN_RUNS, EXPLAIN_RUNS, FORGET_RUNS = 10, 3, 11, 500, 40
 
 
 @dataclass
@@ -93,6 +93,9 @@ class Bench:
         self.ours("append", largest, KEYS, APPEND_RUNS)
         self.ours("lookup", largest, KEYS, LOOKUP_RUNS)
         self.ours("explain", largest, KEYS, EXPLAIN_RUNS)
+        for n in (self.plan.sizes[1], largest):
+            self.ours("forget", n, KEYS, FORGET_RUNS)
+        self.ours("forget-tenth", largest, KEYS, 1)
         for n, k in self.plan.memory_cells:
             self.memory(n, k)
         if number == 0:

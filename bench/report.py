@@ -136,7 +136,7 @@ def compose(results, pictures):
         HEADER, machine_words(results), "## Targets\n", target_table(results),
         *(rebuild_section(results, k, pictures[f"rebuild-k{k}"]) for k in STREAMS),
         *one_event, pictures["record"] + "\n",
-        "## Import, lookup, opening, memory, disk\n", import_table(results),
+        "## Import, lookup, forgetting, opening, memory, disk\n", import_table(results),
         other_table(results), DIFFERENCES, METHOD, REPEAT])
 
 
@@ -274,6 +274,9 @@ def other_table(results):
              ("lookup", "one fact by its key, in process, p99", "wall_p99_ms", 1e6, "ns"),
              ("explain", "first page of an explanation, median", "wall_ms", 1, "ms"),
              ("explain", "first page of an explanation, p99", "wall_p99_ms", 1, "ms"),
+             ("forget", "one event forgotten, its bytes gone, CPU", "cpu_ms", 1, "ms"),
+             ("forget", "one event forgotten, its bytes gone, wall", "wall_ms", 1, "ms"),
+             ("forget-tenth", "every tenth event forgotten at once, CPU", "cpu_ms", 1e-3, "s"),
              ("open", "opening, to facts read and an event durable", "wall_ms", 1, "ms"),
              ("memory", "peak memory of `ipse rebuild`", "peak_bytes", 1e-6, "MB"))
     rows = []

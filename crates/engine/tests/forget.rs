@@ -142,6 +142,31 @@ fn a_fact_goes_with_its_last_support_and_comes_back_with_new() {
     world.assert_healthy();
 }
 
+#[test]
+fn a_fact_knows_how_many_of_its_observations_were_forgotten() {
+    let world = World::new();
+    let mut log = world.log(V1);
+    let events: Vec<_> = (0..6).map(|n| admitted(n, "s", true)).collect();
+    log.append(&events[..4], PASS).unwrap();
+    log.append(&events[4..], Then::Nothing).unwrap();
+    let count = || {
+        let reader = world.reader();
+        let view = reader.view(&world.identity).unwrap();
+        let facts = view.view().facts().unwrap();
+        let id = ipse_core::FactId::new(&world.identity, &facts[0].key);
+        view.view().forgotten_of(&id).unwrap()
+    };
+    log.forget(&refs(&events[4..5])).unwrap();
+    assert_eq!(count(), 0, "no pass had seen it");
+    log.forget(&refs(&events[..2])).unwrap();
+    log.forget(&refs(&events[5..])).unwrap();
+    assert_eq!(count(), 3);
+    // A fact that goes takes it along.
+    log.forget(&refs(&events)).unwrap();
+    log.append(&[admitted(9, "s", true)], PASS).unwrap();
+    assert_eq!(count(), 0);
+}
+
 /// Another process has the sums in memory, the events at hand, and does not know.
 #[test]
 fn a_handle_that_was_open_meanwhile_notices() {

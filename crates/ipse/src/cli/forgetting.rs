@@ -10,10 +10,9 @@ use super::context::Context;
 use super::looking::{diff_members, tell_diff};
 use super::terminal::{Terminal, counted};
 use anyhow::{Context as _, bail};
-use ipse_consolidate::V1;
 use ipse_core::json::Members;
 use ipse_core::{EventRef, Time};
-use ipse_engine::{Diff, Error, Forgotten, Log, Preview, Which};
+use ipse_engine::{Error, Forgotten, Preview, Which};
 use ipse_store::sqlite::Reader;
 use std::io::{BufRead, BufReader, IsTerminal, Read};
 use std::path::Path;
@@ -45,11 +44,7 @@ pub(crate) fn forget(
         writeln!(terminal.err, "note: there was no event ref in the input")?;
         return Ok(Exit::Fine);
     }
-    let events = counted(refs.len() as u64, "event");
-    let mut log = context.write()?;
-    run(context, terminal, &mut log, &Which::Refs(refs), args.dry_run, || {
-        (!args.yes).then(|| format!("Forget {events} for good?"))
-    })
+    run(context, terminal, &Which::Refs(refs), args.dry_run, args.yes)
 }
 
 /// The refs of a file, one a line, each with the place it stands at.
@@ -83,16 +78,7 @@ pub(crate) fn prune(
     if let Which::Before(time) = which {
         writeln!(terminal.err, "note: what happened before {time}")?;
     }
-    let mut log = context.write()?;
-    if args.dry_run || args.yes || !can_ask() {
-        return run(context, terminal, &mut log, &which, args.dry_run, || None);
-    }
-    let Preview { events, facts: Diff { gone, changed, .. } } = log.preview(&which)?;
-    let (events, gone) = (counted(events, "event"), counted(gone.len() as u64, "fact"));
-    let changed = counted(changed.len() as u64, "fact");
-    run(context, terminal, &mut log, &which, false, || {
-        Some(format!("Forget {events} for good? {changed} would change, {gone} would go."))
-    })
+    run(context, terminal, &which, args.dry_run, args.yes)
 }
 
 /// The time before which events are too old to keep.
@@ -104,33 +90,28 @@ fn end_of_retention(context: &Context) -> anyhow::Result<Time> {
     end.context("the retention reaches beyond 1970")
 }
 
-fn can_ask() -> bool {
-    std::io::stdin().is_terminal() && std::io::stderr().is_terminal()
-}
-
-/// Forgets, or shows what that would do; asks first, if a person is there and there is a question.
+/// Forgets, or shows what that would do; asks first, if a person is there.
 fn run(
     context: &Context,
     terminal: &mut Terminal<'_>,
-    log: &mut Log<V1>,
     which: &Which,
     dry_run: bool,
-    question: impl FnOnce() -> Option<String>,
+    yes: bool,
 ) -> anyhow::Result<Exit> {
-    let done = if dry_run {
-        log.preview(which).map(Err)
-    } else {
-        if let Some(question) = question().filter(|_| can_ask())
-            && !says_yes(terminal, &question)?
-        {
+    let mut log = context.write()?;
+    let asks = !yes && std::io::stdin().is_terminal() && std::io::stderr().is_terminal();
+    let preview = if dry_run || asks { log.preview(which).map(Some) } else { Ok(None) };
+    let done = match preview {
+        Ok(Some(preview)) if dry_run => return tell_preview(context, terminal, &preview),
+        Ok(Some(preview)) if preview.events > 0 && !says_yes(terminal, &preview)? => {
             writeln!(terminal.err, "nothing was changed")?;
             return Ok(Exit::Found);
         }
-        log.forget(which).map(Ok)
+        Ok(_) => log.forget(which),
+        Err(error) => Err(error),
     };
     match done {
-        Ok(Ok(done)) => tell(context, terminal, &done),
-        Ok(Err(preview)) => tell_preview(context, terminal, &preview),
+        Ok(done) => tell(context, terminal, &done),
         Err(error @ (Error::UnknownEvent(_) | Error::NeverForgotten(..))) => {
             writeln!(terminal.err, "{error}; nothing was changed")?;
             Ok(Exit::Found)
@@ -139,11 +120,20 @@ fn run(
     }
 }
 
-fn says_yes(terminal: &mut Terminal<'_>, question: &str) -> anyhow::Result<bool> {
-    write!(terminal.err, "{question} Nothing brings them back. [y/N] ")?;
+fn says_yes(terminal: &mut Terminal<'_>, preview: &Preview) -> anyhow::Result<bool> {
+    let Preview { events, facts } = preview;
+    let (events, gone) = (counted(*events, "event"), counted(facts.gone.len() as u64, "fact"));
+    let changed = counted(facts.changed.len() as u64, "fact");
+    write!(
+        terminal.err,
+        "Forget {events} for good? {changed} will change, {gone} will go, and nothing brings them \
+         back. [y/N] "
+    )?;
     terminal.err.flush()?;
     let mut answer = String::new();
-    std::io::stdin().read_line(&mut answer)?;
+    if std::io::stdin().read_line(&mut answer)? == 0 {
+        writeln!(terminal.err)?;
+    }
     Ok(matches!(answer.trim(), "y" | "Y" | "yes"))
 }
 

@@ -1,6 +1,6 @@
 //! `forget`, `prune` and `config`: what they say, what they leave, and what a kill cannot do.
 
-use super::store::{Store, attempt, vector};
+use super::store::{Store, attempt, ran, vector};
 use rusqlite::Connection;
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -80,6 +80,41 @@ fn the_answers_and_their_exit_codes() {
     assert_eq!(store.run(&["identity", "--json"]).fine().json()["events"], 12);
     let verified = store.run(&["verify"]).fine();
     assert!(verified.out.contains("note: events forgotten: 3"), "{}", verified.out);
+}
+
+/// Runs a command on a terminal, with somebody who types an answer.
+fn on_a_terminal(store: &Store, args: &str, answer: &str) -> super::store::Ran {
+    let (binary, path) = (env!("CARGO_BIN_EXE_ipse"), store.path.display());
+    let line = format!("{binary} --store {path} {args}");
+    let mut script = assert_cmd::Command::new("script");
+    ran(script.args(["-qec", &line, "/dev/null"]).write_stdin(answer))
+}
+
+#[test]
+fn on_a_terminal_it_asks_first() {
+    let store = Store::with("facts/glass_cup.events.jsonl");
+    let name = &refs(&store)[0];
+    let question = "Forget 1 event for good? 2 facts will change, 0 facts will go";
+    for answer in ["n\n", "\n", "", "what\n"] {
+        let ran = on_a_terminal(&store, &format!("forget {name}"), answer);
+        assert_eq!(ran.code, 1, "{}", ran.out);
+        assert!(ran.out.contains(question) && ran.out.contains("nothing was changed"));
+        assert_eq!(refs(&store).len(), 16);
+    }
+    let unknown = "forget ev_00000000000000000000000000000000";
+    let ran = on_a_terminal(&store, unknown, "y\n");
+    assert_eq!(ran.code, 1);
+    assert!(!ran.out.contains("[y/N]"), "what cannot be is not asked: {}", ran.out);
+    let ran = on_a_terminal(&store, &format!("forget {name}"), "y\n");
+    assert_eq!(ran.code, 0, "{}", ran.out);
+    assert_eq!(refs(&store).len(), 18);
+    let ran = on_a_terminal(&store, &format!("forget {name}"), "");
+    assert!(ran.code == 0 && !ran.out.contains("[y/N]"), "nothing to ask: {}", ran.out);
+    assert_eq!(on_a_terminal(&store, "prune --keep 9", "yes\n").code, 0);
+    assert_eq!(on_a_terminal(&store, "prune --keep 8 --yes", "").code, 0);
+    let ran = on_a_terminal(&store, "prune --keep 7 --dry-run", "");
+    assert!(ran.code == 0 && !ran.out.contains("[y/N]"), "{}", ran.out);
+    assert_eq!(store.run(&["identity", "--json"]).fine().json()["events"], 8);
 }
 
 #[test]
@@ -307,6 +342,20 @@ fn a_thousand_canaries_leave_no_feather() {
         assert_eq!(found(store.directory.path(), &rest), [""; 0], "{identities} identities");
         run(&["verify"]);
     }
+}
+
+/// However little is forgotten at a time, the file gets smaller in the end.
+#[test]
+fn space_is_given_back() {
+    let store = aviary(1);
+    let size = || std::fs::metadata(&store.path).unwrap().len();
+    let before = size();
+    for kept in (0..5000).rev().step_by(500) {
+        store.run(&["prune", "--keep", &kept.to_string()]).fine();
+        assert!(size() <= before + 500_000, "{} of {before}", size());
+    }
+    assert!(size() < before / 4, "{} of {before}", size());
+    store.run(&["verify"]).fine();
 }
 
 /// What a page holds between its list of cells and its first cell, for every leaf of some trees.

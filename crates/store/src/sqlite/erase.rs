@@ -20,15 +20,12 @@ use std::time::Duration;
 
 /// Trees whose pages hold what was derived from events: texts, sums, ids of facts.
 const DERIVED: [&str; 5] = ["chunk", "fact", "fact_by_id", "tally", "tally_by_id"];
-/// From so many forgotten events on, the whole log's pages are looked at: so much is taken from
-/// them that whole families of pages may have moved.
-const MANY: usize = 64;
 /// How often to try while readers keep the write-ahead log from being cut, and how long to wait for
 /// them each time and after it: two seconds together.
 const TRIES: u32 = 100;
 const WAIT: Duration = Duration::from_millis(10);
-/// Of a file with so many free pages, and a quarter of all, the space is given back.
-const MUCH_FREE: i64 = 256;
+/// Of a file with so many free bytes, a quarter of all, the space is given back.
+const MUCH_FREE: i64 = 1 << 20;
 
 /// The handle of `forget`, on one identity's log: a connection of its own.
 pub struct Eraser {
@@ -45,7 +42,7 @@ impl Eraser {
 
     /// Begins; waits for another process that is writing.
     pub fn begin(&mut self) -> Result<Erasing<'_>, Error> {
-        Ok(Erasing { batch: self.writer.begin()?, erased: Vec::new() })
+        Ok(Erasing { batch: self.writer.begin()?, freed: 0 })
     }
 
     /// Gets rid of what is still in the file or the write-ahead log; says whether it could.
@@ -67,7 +64,8 @@ impl Eraser {
 #[must_use = "forgetting that is not committed is rolled back"]
 pub struct Erasing<'w> {
     batch: Batch<'w>,
-    erased: Vec<Seq>,
+    /// Bytes that were taken out of rows; no later row fits in there.
+    freed: i64,
 }
 
 impl<'w> Erasing<'w> {
@@ -79,11 +77,15 @@ impl<'w> Erasing<'w> {
     /// Takes the content out of events, given in ascending order, and out of their chunks.
     pub fn erase(&mut self, seqs: &[Seq]) -> Result<(), Error> {
         let View { connection, log } = self.batch.view();
-        let sql = "UPDATE event SET payload = '', columns = x'' WHERE at = ?1";
         let attempt = Error::while_trying("forget an event");
+        let sql = "SELECT octet_length(payload) + octet_length(columns) FROM event WHERE at = ?1";
+        let mut measure = connection.prepare_cached(sql).map_err(&attempt)?;
+        let sql = "UPDATE event SET payload = '', columns = x'' WHERE at = ?1";
         let mut update = connection.prepare_cached(sql).map_err(&attempt)?;
-        for seq in seqs {
-            update.execute([log.at(*seq)]).map_err(&attempt)?;
+        let mut freed = 0;
+        for at in seqs.iter().map(|seq| log.at(*seq)) {
+            freed += measure.query_row([at], |row| row.get::<_, i64>(0)).map_err(&attempt)?;
+            update.execute([at]).map_err(&attempt)?;
         }
         let mut reached = Seq(0);
         for seq in seqs {
@@ -91,7 +93,7 @@ impl<'w> Erasing<'w> {
                 reached = seal::again(connection, log, *seq, self.batch.head())?;
             }
         }
-        self.erased.extend(seqs);
+        self.freed += freed;
         Ok(())
     }
 
@@ -103,6 +105,7 @@ impl<'w> Erasing<'w> {
         let mark = (log.at(self.batch.head()), rewrite);
         connection
             .execute("INSERT INTO erase_pending (at, rewrite) VALUES (?1, ?2)", mark)
+            .and_then(|_| connection.execute("UPDATE space SET freed = freed + ?1", [self.freed]))
             .map_err(Error::while_trying("note what is to be erased"))?;
         self.batch.commit()
     }
@@ -112,13 +115,11 @@ impl<'w> Erasing<'w> {
         let View { connection, log } = self.batch.view();
         let Some(mut pages) = Pages::of(connection) else { return Ok(false) };
         DERIVED.iter().try_for_each(|tree| pages.clear_all(tree))?;
-        // In a log that stands alone in its table events are only ever added at the end, and no
-        // page is split. With others behind it pages were, at any time before.
-        if self.erased.len() >= MANY || has_company(connection, log.at(Seq(0)))? {
+        // In a log that stands alone in its table events are only ever added at the end, where no
+        // cell moves, and a row that gets smaller moves none. Logs that grow side by side split
+        // each other's pages, at any time before.
+        if has_company(connection, log.at(Seq(0)))? {
             pages.clear_all("event")?;
-        } else {
-            let keys: Vec<i64> = self.erased.iter().map(|seq| log.at(*seq)).collect();
-            pages.clear_around("event", &keys)?;
         }
         Ok(true)
     }
@@ -177,9 +178,7 @@ fn finish(path: &Path, tries: u32) -> Result<bool, Error> {
     for (at, _) in marks {
         connection.execute("DELETE FROM erase_pending WHERE at = ?1", [at]).map_err(&attempt)?;
     }
-    if !rewrite {
-        give_back_space(&connection);
-    }
+    give_back_space(&connection, rewrite);
     Ok(true)
 }
 
@@ -202,11 +201,19 @@ fn patiently(tries: u32, job: impl Fn() -> rusqlite::Result<()>) -> Result<bool,
     Ok(false)
 }
 
-/// Much was forgotten: the file gets smaller. If it cannot, free pages are used for what comes.
-fn give_back_space(connection: &Connection) {
-    let pragma = |name| connection.pragma_query_value(None, name, |row| row.get::<_, i64>(0));
-    let (Ok(free), Ok(all)) = (pragma("freelist_count"), pragma("page_count")) else { return };
-    if free >= MUCH_FREE && free * 4 >= all && connection.execute_batch("VACUUM").is_ok() {
+/// Much was forgotten: the file gets smaller. If it cannot, the next forgetting tries again.
+fn give_back_space(connection: &Connection, rewritten: bool) {
+    let number = |sql| connection.query_row(sql, [], |row| row.get::<_, i64>(0));
+    let (Ok(freed), Ok(unused), Ok(all)) = (
+        number("SELECT sum(freed) FROM space"),
+        number("SELECT freelist_count * page_size FROM pragma_freelist_count, pragma_page_size"),
+        number("SELECT page_count * page_size FROM pragma_page_count, pragma_page_size"),
+    ) else {
+        return;
+    };
+    let much = freed + unused >= MUCH_FREE.max(all / 4);
+    if rewritten || much && connection.execute_batch("VACUUM").is_ok() {
+        let _ = connection.execute("UPDATE space SET freed = 0", []);
         let _ = cut_log(connection, TRIES);
     }
 }

@@ -24,10 +24,11 @@ const MAY_UPDATE: [&str; 2] = ["fact", "tally"];
 /// Facts and tallies leave when another rule set starts over or their events are forgotten, runs
 /// and small chunks when they are merged.
 const MAY_DELETE: [&str; 5] = ["fact", "tally", "run", "piece", "chunk"];
-const MAY_CALL: [&str; 3] = ["coalesce", "count", "max"];
-/// What forgetting changes besides: an event's content, and the unused part of a page.
-const MAY_EMPTY: [(&str, &str); 3] =
-    [("event", "payload"), ("event", "columns"), ("sqlite_dbpage", "data")];
+const MAY_CALL: [&str; 4] = ["coalesce", "count", "max", "octet_length"];
+/// What forgetting changes besides: an event's content, the unused part of a page, and how much
+/// space that left.
+const MAY_EMPTY: [(&str, &str); 4] =
+    [("event", "payload"), ("event", "columns"), ("sqlite_dbpage", "data"), ("space", "freed")];
 
 /// Sets the authorizer, once, for the life of the connection.
 pub(super) fn confine(connection: &mut Connection, duty: Duty) -> Result<(), Error> {

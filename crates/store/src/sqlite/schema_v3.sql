@@ -21,6 +21,13 @@ CREATE TABLE erase_pending (
 -- Until now pages were freed without being cleared.
 INSERT INTO erase_pending SELECT 0, 1 WHERE EXISTS (SELECT 1 FROM event);
 
+-- How many bytes were taken out of events since the file was last written anew: rows are only ever
+-- added at the end, so nothing uses them again.
+CREATE TABLE space (
+    freed INTEGER NOT NULL
+) STRICT;
+INSERT INTO space VALUES (0);
+
 -- What an operator has set, for the whole store.
 CREATE TABLE setting (
     name  TEXT PRIMARY KEY,

@@ -10,17 +10,10 @@
 
 use crate::Error;
 use rusqlite::{CachedStatement, Connection};
-use std::collections::BTreeSet;
 use std::ops::Range;
 
 /// Bytes of the file's own header before the first page's.
 const FILE_HEADER: usize = 100;
-
-/// Leaves to either side of a key that one change may have moved cells to, and one more.
-const REACH: usize = 4;
-
-/// Pages in the order of their keys, each with the greatest key it may hold; the last has none.
-type Level = Vec<(usize, Option<i64>)>;
 
 /// One page of a b-tree.
 struct Page {
@@ -53,33 +46,15 @@ impl Page {
         (gap.start <= gap.end && gap.end <= self.bytes.len()).then_some(gap)
     }
 
-    /// The pages below, each with the greatest key it may hold; the last has none.
-    fn children(&self) -> Option<Level> {
+    /// The pages below.
+    fn children(&self) -> Option<Vec<usize>> {
         if self.is_leaf() {
             return Some(Vec::new());
         }
-        let mut children = Vec::new();
-        for place in self.cells()?.step_by(2) {
-            let cell = self.number(place, 2)?;
-            children.push((self.number(cell, 4)?, Some(self.key(cell + 4)?)));
-        }
-        children.push((self.number(self.header + 8, 4)?, None));
+        let below = |place| self.number(self.number(place, 2)?, 4);
+        let mut children = self.cells()?.step_by(2).map(below).collect::<Option<Vec<_>>>()?;
+        children.push(self.number(self.header + 8, 4)?);
         Some(children)
-    }
-
-    /// A key in SQLite's variable length: seven bits a byte, but eight in the ninth.
-    fn key(&self, at: usize) -> Option<i64> {
-        let mut key = 0_i64;
-        for (place, byte) in self.bytes.get(at..)?.iter().take(9).enumerate() {
-            if place == 8 {
-                return Some(key << 8 | i64::from(*byte));
-            }
-            key = key << 7 | i64::from(byte & 0x7f);
-            if byte & 0x80 == 0 {
-                return Some(key);
-            }
-        }
-        None
     }
 }
 
@@ -101,53 +76,9 @@ impl<'c> Pages<'c> {
         let mut next = vec![self.root(name)?];
         while let Some(number) = next.pop() {
             let page = self.clear(number)?;
-            next.extend(children(number, &page)?.into_iter().map(|(child, _)| child));
+            next.extend(page.children().ok_or_else(|| damaged(number))?);
         }
         Ok(())
-    }
-
-    /// Clears the leaves of a table around these keys. When a cell shrinks, SQLite moves others
-    /// between three neighbours at most, so nothing lies further off than that for each key.
-    pub(super) fn clear_around(&mut self, name: &str, keys: &[i64]) -> Result<(), Error> {
-        let reach = REACH * keys.len();
-        let parents = self.parents(self.root(name)?)?;
-        let mut leaves = BTreeSet::new();
-        for key in keys {
-            let place = position(&parents, *key);
-            let family = &parents[place.saturating_sub(1)..(place + 2).min(parents.len())];
-            let family = self.below(family)?;
-            let place = position(&family, *key);
-            let near = &family[place.saturating_sub(reach)..(place + reach + 1).min(family.len())];
-            leaves.extend(near.iter().map(|(leaf, _)| *leaf));
-        }
-        leaves.into_iter().try_for_each(|leaf| self.clear(leaf).map(drop))
-    }
-
-    /// The pages right above the leaves, in order, each with the greatest key it may hold.
-    fn parents(&mut self, root: usize) -> Result<Level, Error> {
-        let mut level = vec![(root, None)];
-        loop {
-            let below = self.below(&level)?;
-            match below.first() {
-                Some((first, _)) if !self.page(*first)?.is_leaf() => level = below,
-                _ => return Ok(level),
-            }
-        }
-    }
-
-    /// The children of some pages, in order. A leaf stands for itself.
-    fn below(&mut self, level: &[(usize, Option<i64>)]) -> Result<Level, Error> {
-        let mut below = Level::new();
-        for (number, greatest) in level {
-            let page = self.page(*number)?;
-            if page.is_leaf() {
-                below.push((*number, *greatest));
-            }
-            for (child, key) in children(*number, &page)? {
-                below.push((child, key.or(*greatest)));
-            }
-        }
-        Ok(below)
     }
 
     fn root(&self, name: &str) -> Result<usize, Error> {
@@ -180,16 +111,6 @@ impl<'c> Pages<'c> {
         }
         Ok(page)
     }
-}
-
-/// Which page of a level a key belongs to.
-fn position(level: &[(usize, Option<i64>)], key: i64) -> usize {
-    let place = level.partition_point(|(_, greatest)| greatest.is_some_and(|most| most < key));
-    place.min(level.len().saturating_sub(1))
-}
-
-fn children(number: usize, page: &Page) -> Result<Level, Error> {
-    page.children().ok_or_else(|| damaged(number))
 }
 
 fn damaged(page: usize) -> Error {
