@@ -9,7 +9,8 @@
 use crate::hot::{Hot, put_tally, stored_group};
 use crate::latest::latest;
 use crate::pass::{self, PassReport, Trigger};
-use crate::{Diff, Error, Host, rebuild};
+use crate::rebuild::rebuild_without;
+use crate::{Diff, Error, Host, census};
 use ipse_consolidate::{Group, RuleSet, Tally};
 use ipse_core::{Admitted, EventRef, FactId, FactKey, Identity, Seq, Time, is_housekeeping};
 use ipse_door::house_event;
@@ -48,10 +49,22 @@ pub struct Forgotten {
 /// What forgetting would do.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Preview {
-    /// Events that would be forgotten.
-    pub events: u64,
-    /// How the facts would move, all events being folded.
+    /// The events that would be forgotten, in the order of the log.
+    pub events: Vec<EventRef>,
+    /// How the stored facts would move, events that no pass has folded yet included.
     pub facts: Diff,
+}
+
+/// Looks what forgetting would do; writes nothing.
+pub fn preview<R: RuleSet>(view: View<'_>, rules: &R, which: &Which) -> Result<Preview, Error> {
+    let chosen = Chosen::by(which, view, &mut |name| view.find(name))?;
+    let mut facts = Diff::default();
+    if !chosen.events.is_empty() {
+        let without = chosen.events.keys().copied().collect();
+        let after = rebuild_without(view, rules, view.head()?, &without)?.facts;
+        facts = Diff::between(view.facts()?, after);
+    }
+    Ok(Preview { events: chosen.events.into_values().collect(), facts })
 }
 
 /// Everything that forgetting works with.
@@ -68,7 +81,7 @@ impl<R: RuleSet> Forgetting<'_, R> {
     pub(crate) fn run(mut self, which: &Which) -> Result<Forgotten, (Error, bool)> {
         let mut eraser = Eraser::open(self.path, self.identity).map_err(before_commit)?;
         let mut erasing = eraser.begin().map_err(before_commit)?;
-        let chosen = Chosen::by(which, &mut erasing).map_err(before_commit)?;
+        let chosen = Chosen::inside(&mut erasing, which).map_err(before_commit)?;
         let mut pass = None;
         if !chosen.events.is_empty() {
             pass = self.take_out(&chosen, &mut erasing).map_err(before_commit)?;
@@ -80,21 +93,6 @@ impl<R: RuleSet> Forgetting<'_, R> {
         let erase_pending = !eraser.finish().unwrap_or(false);
         let (events, already) = (chosen.events.len() as u64, chosen.already);
         Ok(Forgotten { events, already, pass, erase_pending })
-    }
-
-    /// Does all of it but the commit, and looks.
-    pub(crate) fn preview(mut self, which: &Which) -> Result<Preview, Error> {
-        let mut eraser = Eraser::open(self.path, self.identity)?;
-        let mut erasing = eraser.begin()?;
-        let chosen = Chosen::by(which, &mut erasing)?;
-        let mut facts = Diff::default();
-        if !chosen.events.is_empty() {
-            let head = erasing.batch().head();
-            let before = rebuild(erasing.batch().view(), self.rules, head)?.facts;
-            self.take_out(&chosen, &mut erasing)?;
-            facts = Diff::between(before, erasing.batch().view().facts()?);
-        }
-        Ok(Preview { events: chosen.events.len() as u64, facts })
     }
 
     fn take_out(
@@ -131,22 +129,41 @@ struct Chosen {
 }
 
 impl Chosen {
-    fn by(which: &Which, erasing: &mut Erasing<'_>) -> Result<Self, Error> {
+    fn inside(erasing: &mut Erasing<'_>, which: &Which) -> Result<Self, Error> {
+        // Names are looked up in memory, where that is faster for many.
+        let mut found = BTreeMap::new();
+        if let Which::Refs(refs) = which {
+            for name in refs {
+                found.extend(erasing.batch().find(name)?.map(|seq| (*name, seq)));
+            }
+        }
+        Self::by(which, erasing.batch().view(), &mut |name| Ok(found.get(name).copied()))
+    }
+
+    fn by(
+        which: &Which,
+        view: View<'_>,
+        find: &mut dyn FnMut(&EventRef) -> Result<Option<Seq>, ipse_store::Error>,
+    ) -> Result<Self, Error> {
         match which {
-            Which::Refs(refs) => Self::by_name(refs, erasing),
-            Which::Before(time) => Self::first(erasing, |_, happened| happened < *time),
+            Which::Refs(refs) => Self::by_name(refs, view, find),
+            Which::Before(time) => Self::first(view, |_, happened| happened < *time),
             Which::AllBut(kept) => {
-                let all = Self::first(erasing, |_, _| true)?.events.len() as u64;
-                Self::first(erasing, |before, _| before < all.saturating_sub(*kept))
+                let all = census(view)?.events;
+                Self::first(view, |before, _| before < all.saturating_sub(*kept))
             }
         }
     }
 
-    fn by_name(refs: &[EventRef], erasing: &mut Erasing<'_>) -> Result<Self, Error> {
+    fn by_name(
+        refs: &[EventRef],
+        view: View<'_>,
+        find: &mut dyn FnMut(&EventRef) -> Result<Option<Seq>, ipse_store::Error>,
+    ) -> Result<Self, Error> {
         let mut chosen = Chosen { events: BTreeMap::new(), already: 0 };
         for name in refs.iter().collect::<BTreeSet<_>>() {
-            let seq = erasing.batch().find(name)?.ok_or(Error::UnknownEvent(*name))?;
-            erasing.batch().view().each_entry(seq..=seq, |entry| {
+            let seq = find(name)?.ok_or(Error::UnknownEvent(*name))?;
+            view.each_entry(seq..=seq, |entry| {
                 if !can_be_forgotten(&entry.event_type) {
                     return Err(Error::NeverForgotten(*name, entry.event_type));
                 }
@@ -162,14 +179,10 @@ impl Chosen {
 
     /// Events that are there, as far as `take` wants them; it sees how many came before, and when
     /// it happened.
-    fn first(
-        erasing: &mut Erasing<'_>,
-        mut take: impl FnMut(u64, Time) -> bool,
-    ) -> Result<Self, Error> {
+    fn first(view: View<'_>, mut take: impl FnMut(u64, Time) -> bool) -> Result<Self, Error> {
         let mut events = BTreeMap::new();
         let mut before = 0;
-        let all = Seq(1)..=erasing.batch().head();
-        erasing.batch().view().each_entry(all, |entry| {
+        view.each_entry(Seq(1)..=view.head()?, |entry| {
             if !entry.forgotten && !is_housekeeping(&entry.event_type) {
                 if take(before, entry.time) {
                     events.insert(entry.seq, entry.event_ref);

@@ -32,7 +32,7 @@ pub mod verify;
 pub use census::{Census, census};
 pub use diff::{Changed, Diff, Figure, diff};
 pub use error::Error;
-pub use forget::{Forgotten, Preview, Which};
+pub use forget::{Forgotten, Preview, Which, preview};
 pub use hot::SAVE_EVERY;
 pub use known::Known;
 pub use log::{Acknowledged, Host, Log, Then};

@@ -6,7 +6,7 @@
 //!   later with the data gone, so it is never retried.
 
 use crate::Error;
-use crate::forget::{Forgetting, Forgotten, Preview, Which};
+use crate::forget::{Forgetting, Forgotten, Which};
 use crate::hot::{Hot, SAVE_EVERY};
 use crate::pass::{self, PassCommitted, PassReport, Trigger};
 use ipse_consolidate::{RuleSet, V1};
@@ -147,11 +147,9 @@ impl<R: RuleSet> Log<R> {
         Ok(done)
     }
 
-    /// What forgetting would do; changes nothing.
-    pub fn preview(&mut self, which: &Which) -> Result<Preview, Error> {
-        let seen = self.forgetting()?.preview(which);
-        self.hot.cool();
-        seen
+    /// Whether forgotten bytes were still in the store's files when it was opened, and had to stay.
+    pub fn erase_pending(&self) -> bool {
+        self.writer.erase_pending()
     }
 
     fn forgetting(&mut self) -> Result<Forgetting<'_, R>, Error> {

@@ -1,7 +1,7 @@
 //! Rebuilding: all facts anew from the log, compared with the stored ones. It never repairs.
 
 use crate::Error;
-use crate::scan::fold_range;
+use crate::scan::fold_without;
 use ipse_consolidate::{RuleSet, snapshot};
 use ipse_core::{Fact, FactKey, Seq};
 use ipse_store::sqlite::View;
@@ -37,15 +37,26 @@ impl Rebuilt {
 
 /// `f` over the log up to a position.
 pub fn rebuild<R: RuleSet>(view: View<'_>, rules: &R, up_to: Seq) -> Result<Rebuilt, Error> {
+    rebuild_without(view, rules, up_to, &BTreeSet::new())
+}
+
+/// The same as if some events were not there.
+pub(crate) fn rebuild_without<R: RuleSet>(
+    view: View<'_>,
+    rules: &R,
+    up_to: Seq,
+    without: &BTreeSet<Seq>,
+) -> Result<Rebuilt, Error> {
     // A position beyond the end is as good as the end.
     let up_to = up_to.min(view.head()?);
     let mut facts = Vec::new();
     let mut refused = None;
-    let totals =
-        fold_range(view, rules, Seq(1)..=up_to, |key, group| match group.publish(rules, &key) {
+    let totals = fold_without(view, rules, Seq(1)..=up_to, without, |key, group| {
+        match group.publish(rules, &key) {
             Ok(fact) => facts.extend(fact),
             Err(limit) => refused = Some(limit),
-        })?;
+        }
+    })?;
     match refused {
         Some(limit) => Err(limit.into()),
         None => Ok(Rebuilt { events: totals.events, facts }),

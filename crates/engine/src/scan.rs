@@ -5,7 +5,7 @@ use ipse_consolidate::{BulkFold, Group, Groups, RuleSet, Skip, Tally, Totals};
 use ipse_core::chunk::{CHUNK_EVENTS, Chunk};
 use ipse_core::{Event, EventRef, FactKey, Seq};
 use ipse_store::sqlite::{Pass, Scan, View};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::{Range, RangeInclusive};
 
 /// So few events are summed one by one: the tables of a bulk fold would cost more than they save.
@@ -16,12 +16,23 @@ pub(crate) fn fold_range<R: RuleSet>(
     view: View<'_>,
     rules: &R,
     range: RangeInclusive<Seq>,
+    each: impl FnMut(FactKey, Group<R::Tally>),
+) -> Result<Totals, Error> {
+    fold_without(view, rules, range, &BTreeSet::new(), each)
+}
+
+/// The same as if some events were not there.
+pub(crate) fn fold_without<R: RuleSet>(
+    view: View<'_>,
+    rules: &R,
+    range: RangeInclusive<Seq>,
+    without: &BTreeSet<Seq>,
     mut each: impl FnMut(FactKey, Group<R::Tally>),
 ) -> Result<Totals, Error> {
     let few = range.end().0.saturating_sub(range.start().0) < FEW;
     match rules.bulk().filter(|_| !few) {
-        Some(bulk) => in_bulk(view, bulk, range, &mut each),
-        None => one_by_one(view, rules, range, each),
+        Some(bulk) => in_bulk(view, bulk, range, without, &mut each),
+        None => one_by_one(view, rules, range, without, each),
     }
 }
 
@@ -44,11 +55,14 @@ fn one_by_one<R: RuleSet>(
     view: View<'_>,
     rules: &R,
     range: RangeInclusive<Seq>,
+    without: &BTreeSet<Seq>,
     each: impl FnMut(FactKey, Group<R::Tally>),
 ) -> Result<Totals, Error> {
     let mut single = Single::default();
-    view.each_event(range, |_, event| {
-        single.fold(rules, event);
+    view.each_event(range, |seq, event| {
+        if !without.contains(&seq) {
+            single.fold(rules, event);
+        }
         Ok::<_, Error>(())
     })?;
     Ok(single.finish(each))
@@ -87,11 +101,12 @@ fn in_bulk<T: Tally>(
     view: View<'_>,
     bulk: Box<dyn BulkFold<T>>,
     range: RangeInclusive<Seq>,
+    without: &BTreeSet<Seq>,
     each: &mut dyn FnMut(FactKey, Group<T>),
 ) -> Result<Totals, Error> {
-    let mut sums = Bulk { bulk, names: Names { view, asked: BTreeMap::new() } };
+    let mut sums = Bulk { bulk, names: Names { view, asked: BTreeMap::new() }, without };
     view.scan(range, &mut sums)?;
-    let Bulk { bulk, mut names } = sums;
+    let Bulk { bulk, mut names, .. } = sums;
     let totals = bulk.finish(&mut |seq| names.of(seq), each);
     totals.ok_or_else(|| Error::Damaged("log".into()))
 }
@@ -99,6 +114,7 @@ fn in_bulk<T: Tally>(
 struct Bulk<'v, T> {
     bulk: Box<dyn BulkFold<T>>,
     names: Names<'v>,
+    without: &'v BTreeSet<Seq>,
 }
 
 /// Names that are looked up one by one in a chunk before all of its names are read.
@@ -141,13 +157,27 @@ impl<T> Scan<Error> for Bulk<'_, T> {
     fn chunk(&mut self, first: Seq, chunk: &Chunk<'_>, places: Range<usize>) -> Result<(), Error> {
         // What was read for an earlier chunk is hardly asked again; memory stays bounded.
         self.names.asked.clear();
-        self.bulk
-            .fold(chunk, first, places, &mut |seq| self.names.of(seq))
-            .ok_or_else(|| Error::Damaged(format!("chunk from seq {first} on")))
+        let Bulk { bulk, names, without } = self;
+        let mut fold = |places: Range<usize>| {
+            bulk.fold(chunk, first, places, &mut |seq| names.of(seq))
+                .ok_or_else(|| Error::Damaged(format!("chunk from seq {first} on")))
+        };
+        let mut next = places.start;
+        let covered = Seq(first.0 + places.start as u64)..Seq(first.0 + places.end as u64);
+        for left_out in without.range(covered) {
+            let place = (left_out.0 - first.0) as usize;
+            if next < place {
+                fold(next..place)?;
+            }
+            next = place + 1;
+        }
+        if next < places.end { fold(next..places.end) } else { Ok(()) }
     }
 
     fn event(&mut self, seq: Seq, event: &Event<'_>) -> Result<(), Error> {
-        self.bulk.fold_event(seq, event, &mut |seq| self.names.of(seq));
+        if !self.without.contains(&seq) {
+            self.bulk.fold_event(seq, event, &mut |seq| self.names.of(seq));
+        }
         Ok(())
     }
 }

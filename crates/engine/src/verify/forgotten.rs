@@ -70,6 +70,11 @@ impl Forgets {
         range.into_iter().flat_map(|range| self.gone.range(range))
     }
 
+    /// Whether a range has forgotten events.
+    pub(super) fn any(&self, range: RangeInclusive<Seq>) -> bool {
+        self.among(range).next().is_some()
+    }
+
     fn is_said(&self, seq: Seq, name: &EventRef) -> bool {
         self.said.get(name).is_some_and(|said| *said > seq)
     }

@@ -127,10 +127,16 @@ pub(super) fn walk<'r, R: RuleSet>(
     report.events = walk.walked.names.len() as u64;
     twice(&walk.walked.names, report);
     walk.walked.forgets.check(report);
-    // What a chunk says of content that is gone without a word cannot be compared.
+    let forgets = &walk.walked.forgets;
     for (range, message) in walk.odd_chunks {
-        if !walk.walked.forgets.lost(range.clone()) {
-            report.error(format!("chunk of seq {}..{}", range.start(), range.end()), message);
+        let place = format!("chunk of seq {}..{}", range.start(), range.end());
+        if forgets.lost(range.clone()) {
+            // What it says of content that is gone without a word cannot be compared.
+        } else if forgets.any(range) {
+            // It may be the only witness of what is left of a forgotten event.
+            report.error_of_ground(place, message);
+        } else {
+            report.error(place, message);
         }
     }
     Ok(walk.walked)

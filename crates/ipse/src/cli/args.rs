@@ -199,6 +199,7 @@ pub(crate) enum Command {
         /// The setting
         name: Option<String>,
         /// What it is to be; `off` takes it away
+        #[arg(allow_hyphen_values = true)]
         value: Option<String>,
     },
 
@@ -340,7 +341,7 @@ pub(crate) enum Format {
 #[derive(ClapArgs, Debug)]
 pub(crate) struct ForgetArgs {
     /// Which events
-    #[arg(value_name = "EVENT_REF", required_unless_present = "from_file")]
+    #[arg(value_name = "EVENT_REF")]
     pub(crate) refs: Vec<String>,
     /// More of them from a file, one a line; - for standard input
     #[arg(long, value_name = "FILE")]
@@ -374,15 +375,16 @@ pub(crate) struct PruneRange {
     /// All but the newest so many in the log, housekeeping not counted
     #[arg(long, value_name = "N")]
     pub(crate) keep: Option<u64>,
-    /// All that is older than the store's retention: `ipse config retention`
+    /// All that is older than the store's retention (`ipse config retention`), for all of its
+    /// identities unless --identity names one
     #[arg(long)]
     pub(crate) retention: bool,
 }
 
 fn time_or_date(text: &str) -> Result<Time, &'static str> {
-    Time::parse(text)
-        .or_else(|_| Time::parse(&format!("{text}T00:00:00Z")))
-        .map_err(|_| "expected RFC 3339, such as 2026-05-06T10:00:00Z, or a date")
+    Time::parse(text).or_else(|_| Time::parse(&format!("{text}T00:00:00Z"))).map_err(
+        |_| "expected RFC 3339, such as 2026-05-06T10:00:00Z, or a date, in the years 1970 to 9999",
+    )
 }
 
 #[derive(ClapArgs, Debug)]

@@ -17,7 +17,7 @@ use ipse_core::decimal::quotient;
 use ipse_core::json::Members;
 use ipse_core::{EventRef, FactKey, Identity, Seq, is_housekeeping};
 use ipse_door::{Origin, admit};
-use ipse_engine::{Known, Then, Trigger, Which, rebuild};
+use ipse_engine::{Known, Log, Then, Trigger, Which, rebuild};
 use ipse_store::sqlite::{Reader, create};
 use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
@@ -96,6 +96,11 @@ impl Bench {
         Ok(Bench { context, identity, keys: args.keys, events, directory })
     }
 
+    fn log(&self) -> anyhow::Result<Log<V1>> {
+        let (mut out, mut err) = (std::io::sink(), std::io::sink());
+        self.context.write(&mut Terminal::plain(&mut out, &mut err))
+    }
+
     fn rebuild(&self, runs: usize) -> anyhow::Result<Vec<Run>> {
         let reader = Reader::open(&self.context.store)?;
         let snapshot = reader.view(&self.identity)?;
@@ -120,7 +125,7 @@ impl Bench {
     }
 
     fn record(&self, runs: usize) -> anyhow::Result<Vec<Run>> {
-        let mut log = self.context.write()?;
+        let mut log = self.log()?;
         let mut one = |line: String| {
             Run::of(1, || {
                 let event = admit(line.as_bytes(), Origin::Producer, || log.host().salt())?;
@@ -194,7 +199,7 @@ impl Bench {
             Ok::<_, ipse_store::Error>(())
         })?;
         drop(reader);
-        let mut log = self.context.write()?;
+        let mut log = self.log()?;
         let mut one = |mut names: Vec<EventRef>| {
             names.truncate(usize::try_from(count).unwrap_or(usize::MAX));
             let done = names.len() as u64;

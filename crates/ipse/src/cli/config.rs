@@ -42,7 +42,9 @@ impl Retention {
 /// What a store's retention is set to.
 pub(crate) fn retention(reader: &Reader) -> anyhow::Result<Option<Retention>> {
     let Some(text) = reader.setting(RETENTION)? else { return Ok(None) };
-    let damaged = || format!("the store's {RETENTION}, `{text}`, cannot be read");
+    let text = ipse_door::printable(&text);
+    let hint = format!("set it: ipse config {RETENTION} 180d");
+    let damaged = || format!("the store's {RETENTION} is `{text}`, which is none; {hint}");
     Retention::parse(&text).map(Some).with_context(damaged)
 }
 

@@ -1,6 +1,7 @@
 //! What every command shares: the store, the identity, and hints that go with errors.
 
 use super::args::Args;
+use super::terminal::Terminal;
 use anyhow::{Context as _, bail};
 use ipse::SystemHost;
 use ipse_consolidate::V1;
@@ -12,6 +13,9 @@ use std::path::PathBuf;
 
 /// Fewer digits of an identity than these are too easily somebody else's.
 const MIN_PREFIX: usize = 4;
+
+/// Why forgotten bytes may have to stay for a while.
+pub(crate) const STILL_THERE: &str = "somebody reads it, or the disk is full";
 
 pub(crate) struct Context {
     pub(crate) store: PathBuf,
@@ -53,18 +57,47 @@ impl Context {
     }
 
     /// The log for writing.
-    pub(crate) fn write(&self) -> anyhow::Result<Log<V1>> {
-        let identity = match Reader::open(&self.store) {
-            Ok(reader) => self.choose(&reader)?,
+    pub(crate) fn write(&self, terminal: &mut Terminal<'_>) -> anyhow::Result<Log<V1>> {
+        let (_, identity) = self.read_or_migrate()?;
+        let log = self.write_as(identity)?;
+        if log.erase_pending() {
+            writeln!(terminal.err, "note: forgotten bytes are still in the store: {STILL_THERE}")?;
+        }
+        Ok(log)
+    }
+
+    /// The log of an identity for writing.
+    pub(crate) fn write_as(&self, identity: Identity) -> anyhow::Result<Log<V1>> {
+        Ok(Log::open(&self.store, identity, V1, Box::new(SystemHost::new()))?)
+    }
+
+    /// Whose log is meant, in a store that is brought up to date if it is older.
+    pub(crate) fn read_or_migrate(&self) -> anyhow::Result<(Reader, Identity)> {
+        let reader = self.reader_of_newest_schema()?;
+        let identity = self.choose(&reader)?;
+        Ok((reader, identity))
+    }
+
+    /// The identities that are meant, where all of a store's may be.
+    pub(crate) fn identities(&self) -> anyhow::Result<Vec<Identity>> {
+        let reader = self.reader_of_newest_schema()?;
+        if self.prefix.is_some() {
+            return Ok(vec![self.choose(&reader)?]);
+        }
+        let damaged = "the store is damaged: an identity is no hash";
+        let all = reader.manifests()?;
+        all.iter().map(|(hash, _)| Identity::parse(hash).context(damaged)).collect()
+    }
+
+    fn reader_of_newest_schema(&self) -> anyhow::Result<Reader> {
+        match Reader::open(&self.store) {
             // An older schema is brought up to date by opening it for writing.
             Err(StoreError::Older { .. }) => {
                 ipse_store::sqlite::create(&self.store)?;
-                self.choose(&Reader::open(&self.store)?)?
+                Ok(Reader::open(&self.store)?)
             }
-            Err(error) => return Err(error.into()),
-        };
-        let host = Box::new(SystemHost::new());
-        Ok(Log::open(&self.store, identity, V1, host)?)
+            opened => Ok(opened?),
+        }
     }
 
     fn choose(&self, reader: &Reader) -> anyhow::Result<Identity> {

@@ -43,7 +43,7 @@ fn show(terminal: &mut Terminal<'_>) -> anyhow::Result<Identity> {
     writeln!(terminal.out, "One week with a glass cup, in a temporary store.\n")?;
     writeln!(terminal.out, "identity  {before}")?;
 
-    let mut log = context.write()?;
+    let mut log = context.write(terminal)?;
     let done = log.append(&week()?, Then::Nothing)?;
     writeln!(
         terminal.out,

@@ -294,9 +294,16 @@ fn event(
                 .raw("supports", supports)
                 .finish()
         };
+        let forgotten = match said_by(view, &stored)? {
+            Some(said) => {
+                Members::new().raw("seq", said.seq).text("time", &said.time.to_string()).finish()
+            }
+            None => "null".to_string(),
+        };
         let json = Members::new()
             .raw("event", stored_json(&stored))
-            .raw("facts", list(fed.iter().map(fact)));
+            .raw("facts", list(fed.iter().map(fact)))
+            .raw("forgotten", forgotten);
         terminal.json(&json.finish())?;
         return Ok(Exit::Fine);
     }
@@ -325,11 +332,19 @@ fn event(
     tell_fed(terminal, identity, &stored, &fed)
 }
 
+/// The event that says that this one is forgotten, if it is.
+fn said_by(view: View<'_>, stored: &Stored) -> anyhow::Result<Option<Stored>> {
+    if !stored.is_forgotten() {
+        return Ok(None);
+    }
+    let by = view.forgotten_by(&stored.event_ref, stored.seq)?;
+    Ok(by.map(|seq| view.stored(seq)).transpose()?.flatten())
+}
+
 /// What is left to say of an event without content.
 fn forgotten(terminal: &mut Terminal<'_>, view: View<'_>, stored: &Stored) -> anyhow::Result<Exit> {
-    let by = view.forgotten_by(&stored.event_ref, stored.seq)?;
-    let said = by.map(|seq| view.stored(seq)).transpose()?.flatten();
-    match said {
+    let said = said_by(view, stored)?;
+    match &said {
         Some(said) => {
             writeln!(terminal.out, "  forgotten at seq {}, {}", said.seq, said.time)?;
         }
@@ -339,7 +354,7 @@ fn forgotten(terminal: &mut Terminal<'_>, view: View<'_>, stored: &Stored) -> an
         terminal.out,
         "\nIts content is gone and feeds no fact; what is above stays, so that the log has no gap."
     )?;
-    Ok(Exit::fine_if(by.is_some()))
+    Ok(Exit::fine_if(said.is_some()))
 }
 
 fn tell_fed(

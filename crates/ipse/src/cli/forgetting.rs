@@ -1,68 +1,127 @@
 //! `forget` and `prune`: events leave for good, by name or by age.
 //!
-//! **Invariants:** a ref that is no ref, or that the log does not have, changes nothing; on a
-//! terminal nothing is forgotten before a person has said yes.
+//! **Invariants:** a ref that is no ref, or that the log does not have, changes nothing; whoever is
+//! asked on a terminal agrees to certain events, and those and no others are forgotten.
 
 use super::Exit;
 use super::args::{ForgetArgs, PruneArgs};
 use super::config::{RETENTION, retention};
-use super::context::Context;
+use super::context::{Context, STILL_THERE};
 use super::looking::{diff_members, tell_diff};
 use super::terminal::{Terminal, counted};
 use anyhow::{Context as _, bail};
+use ipse_consolidate::V1;
 use ipse_core::json::Members;
-use ipse_core::{EventRef, Time};
-use ipse_engine::{Error, Forgotten, Preview, Which};
+use ipse_core::{EventRef, Identity, Time};
+use ipse_engine::{Error, Preview, Which, preview};
 use ipse_store::sqlite::Reader;
+use std::collections::BTreeSet;
 use std::io::{BufRead, BufReader, IsTerminal, Read};
 use std::path::Path;
+
+/// The longest line that is looked at for a ref, which has 35 bytes.
+const MAX_LINE: u64 = 256;
+
+/// Why nothing was forgotten.
+struct Refused {
+    name: String,
+    reason: &'static str,
+    message: String,
+}
+
+impl Refused {
+    fn no_ref(place: &str, text: &[u8]) -> Self {
+        let name = ipse_door::printable(&String::from_utf8_lossy(text));
+        let message = format!(
+            "{place}`{name}` is no event ref; nothing was changed\n\
+             hint: ev_ and 32 lower-case hex digits, as `ipse log` shows them"
+        );
+        Refused { name, reason: "not_a_ref", message }
+    }
+
+    fn by_log(error: &Error) -> Option<Self> {
+        let (name, reason) = match error {
+            Error::UnknownEvent(name) => (name, "unknown"),
+            Error::NeverForgotten(name, _) => (name, "never_forgotten"),
+            _ => return None,
+        };
+        let message = format!("{error}; nothing was changed");
+        Some(Refused { name: name.to_string(), reason, message })
+    }
+
+    fn tell(&self, context: &Context, terminal: &mut Terminal<'_>) -> anyhow::Result<Exit> {
+        if context.json {
+            let refused =
+                Members::new().text("event_ref", &self.name).text("reason", self.reason).finish();
+            let json = Members::new().raw("forgotten", 0).raw("refused", refused);
+            terminal.json(&json.raw("rows_touched", 0).finish())?;
+        }
+        writeln!(terminal.err, "{}", self.message)?;
+        Ok(Exit::Found)
+    }
+}
 
 pub(crate) fn forget(
     context: &Context,
     terminal: &mut Terminal<'_>,
     args: &ForgetArgs,
 ) -> anyhow::Result<Exit> {
-    let mut given: Vec<(String, String)> =
-        args.refs.iter().map(|text| (String::new(), text.clone())).collect();
-    if let Some(file) = &args.from_file {
-        given.extend(lines(file)?);
+    if args.refs.is_empty() && args.from_file.is_none() {
+        bail!("which events? give EVENT_REF…, or --from-file FILE");
     }
-    let mut refs = Vec::with_capacity(given.len());
-    for (place, text) in given {
-        let Some(name) = EventRef::parse(&text) else {
-            let text = ipse_door::printable(&text);
-            writeln!(
-                terminal.err,
-                "{place}`{text}` is no event ref; nothing was changed\n\
-                 hint: ev_ and 32 digits, as `ipse log` and `ipse explain` show them"
-            )?;
-            return Ok(Exit::Found);
+    let mut refs = BTreeSet::new();
+    for text in &args.refs {
+        match EventRef::parse(text) {
+            Some(name) => refs.insert(name),
+            None => return Refused::no_ref("", text.as_bytes()).tell(context, terminal),
         };
-        refs.push(name);
+    }
+    if let Some(file) = &args.from_file
+        && let Err(refused) = read_refs(file, &mut refs)?
+    {
+        return refused.tell(context, terminal);
     }
     if refs.is_empty() {
         writeln!(terminal.err, "note: there was no event ref in the input")?;
-        return Ok(Exit::Fine);
     }
-    run(context, terminal, &Which::Refs(refs), args.dry_run, args.yes)
+    let identity = whose(context, args.dry_run)?;
+    let which = Which::Refs(refs.into_iter().collect());
+    run(context, terminal, &[identity], &which, args.dry_run, args.yes)
 }
 
-/// The refs of a file, one a line, each with the place it stands at.
-fn lines(file: &Path) -> anyhow::Result<Vec<(String, String)>> {
+/// Whose log is meant. To look, a store is not even brought up to date.
+fn whose(context: &Context, dry_run: bool) -> anyhow::Result<Identity> {
+    let (_, identity) = if dry_run { context.read()? } else { context.read_or_migrate()? };
+    Ok(identity)
+}
+
+/// Adds the refs of a file, one a line.
+fn read_refs(file: &Path, refs: &mut BTreeSet<EventRef>) -> anyhow::Result<Result<(), Refused>> {
     let name = file.display();
     let input: Box<dyn Read> = if file == Path::new("-") {
         Box::new(std::io::stdin())
     } else {
         Box::new(std::fs::File::open(file).with_context(|| format!("could not open {name}"))?)
     };
-    let mut refs = Vec::new();
-    for (number, line) in (1..).zip(BufReader::new(input).lines()) {
-        let line = line.with_context(|| format!("could not read {name}"))?;
-        if !line.trim().is_empty() {
-            refs.push((format!("line {number}: "), line.trim().to_string()));
+    let mut input = BufReader::new(input);
+    let mut line = Vec::new();
+    for number in 1_u64.. {
+        line.clear();
+        let read = (&mut input).take(MAX_LINE).read_until(b'\n', &mut line);
+        if read.with_context(|| format!("could not read {name}"))? == 0 {
+            break;
         }
+        let mark = if number == 1 { "\u{feff}".as_bytes() } else { b"" };
+        let text = line.strip_prefix(mark).unwrap_or(&line).trim_ascii();
+        if text.is_empty() && line.len() < MAX_LINE as usize {
+            continue;
+        }
+        match std::str::from_utf8(text).ok().and_then(EventRef::parse) {
+            Some(name) => refs.insert(name),
+            None => return Ok(Err(Refused::no_ref(&format!("line {number}: "), text))),
+        };
     }
-    Ok(refs)
+    Ok(Ok(()))
 }
 
 pub(crate) fn prune(
@@ -78,7 +137,12 @@ pub(crate) fn prune(
     if let Which::Before(time) = which {
         writeln!(terminal.err, "note: what happened before {time}")?;
     }
-    run(context, terminal, &which, args.dry_run, args.yes)
+    // The retention is the store's, so it goes for all of its identities.
+    let identities = match args.range.retention {
+        true => context.identities()?,
+        false => vec![whose(context, args.dry_run)?],
+    };
+    run(context, terminal, &identities, &which, args.dry_run, args.yes)
 }
 
 /// The time before which events are too old to keep.
@@ -94,41 +158,81 @@ fn end_of_retention(context: &Context) -> anyhow::Result<Time> {
 fn run(
     context: &Context,
     terminal: &mut Terminal<'_>,
+    identities: &[Identity],
     which: &Which,
     dry_run: bool,
     yes: bool,
 ) -> anyhow::Result<Exit> {
-    let mut log = context.write()?;
-    let asks = !yes && std::io::stdin().is_terminal() && std::io::stderr().is_terminal();
-    let preview = if dry_run || asks { log.preview(which).map(Some) } else { Ok(None) };
-    let done = match preview {
-        Ok(Some(preview)) if dry_run => return tell_preview(context, terminal, &preview),
-        Ok(Some(preview)) if preview.events > 0 && !says_yes(terminal, &preview)? => {
-            writeln!(terminal.err, "nothing was changed")?;
-            return Ok(Exit::Found);
+    let asks = !yes && std::io::stdin().is_terminal();
+    let mut agreed = Vec::new();
+    if dry_run || asks {
+        match previews(context, identities, which) {
+            Ok(seen) if dry_run => return tell_previews(context, terminal, &seen),
+            Ok(seen) if !says_yes(terminal, &seen)? => {
+                writeln!(terminal.err, "nothing was changed")?;
+                return Ok(Exit::Found);
+            }
+            // What comes in meanwhile was not agreed to.
+            Ok(seen) => agreed.extend(seen.into_iter().map(|(_, seen)| Which::Refs(seen.events))),
+            Err(error) => return told_as_refused(context, terminal, error),
         }
-        Ok(_) => log.forget(which),
-        Err(error) => Err(error),
-    };
-    match done {
-        Ok(done) => tell(context, terminal, &done),
-        Err(error @ (Error::UnknownEvent(_) | Error::NeverForgotten(..))) => {
-            writeln!(terminal.err, "{error}; nothing was changed")?;
-            Ok(Exit::Found)
+    }
+    let mut sum = Done::default();
+    for (place, identity) in identities.iter().enumerate() {
+        let mut log = context.write_as(*identity)?;
+        match log.forget(agreed.get(place).unwrap_or(which)) {
+            Ok(done) => sum.add(&done),
+            Err(error) => return told_as_refused(context, terminal, error.into()),
         }
-        Err(error) => Err(error.into()),
+    }
+    sum.tell(context, terminal)
+}
+
+fn told_as_refused(
+    context: &Context,
+    terminal: &mut Terminal<'_>,
+    error: anyhow::Error,
+) -> anyhow::Result<Exit> {
+    match error.downcast_ref::<Error>().and_then(Refused::by_log) {
+        Some(refused) => refused.tell(context, terminal),
+        None => Err(error),
     }
 }
 
-fn says_yes(terminal: &mut Terminal<'_>, preview: &Preview) -> anyhow::Result<bool> {
-    let Preview { events, facts } = preview;
-    let (events, gone) = (counted(*events, "event"), counted(facts.gone.len() as u64, "fact"));
-    let changed = counted(facts.changed.len() as u64, "fact");
-    write!(
-        terminal.err,
-        "Forget {events} for good? {changed} will change, {gone} will go, and nothing brings them \
-         back. [y/N] "
-    )?;
+/// What forgetting would do, for each identity; reads only.
+fn previews(
+    context: &Context,
+    identities: &[Identity],
+    which: &Which,
+) -> anyhow::Result<Vec<(Identity, Preview)>> {
+    let reader = Reader::open(&context.store)?;
+    let seen = |identity: &Identity| {
+        let snapshot = reader.view(identity)?;
+        Ok((*identity, preview(snapshot.view(), &V1, which)?))
+    };
+    identities.iter().map(seen).collect()
+}
+
+/// `forget 2 events, change 3 facts and remove 1`.
+fn in_words(seen: &[(Identity, Preview)]) -> String {
+    let sum = |count: fn(&Preview) -> usize| {
+        seen.iter().map(|(_, preview)| count(preview) as u64).sum::<u64>()
+    };
+    let events = counted(sum(|preview| preview.events.len()), "event");
+    let changed = sum(|preview| preview.facts.changed.len() + preview.facts.added.len());
+    let gone = sum(|preview| preview.facts.gone.len());
+    format!("forget {events}, change {} and remove {gone}", counted(changed, "fact"))
+}
+
+/// Asks, if there is anything to ask about.
+fn says_yes(terminal: &mut Terminal<'_>, seen: &[(Identity, Preview)]) -> anyhow::Result<bool> {
+    if seen.iter().all(|(_, preview)| preview.events.is_empty()) {
+        return Ok(true);
+    }
+    if !std::io::stderr().is_terminal() {
+        bail!("there is no terminal to ask on; --yes says yes, --dry-run shows what would happen");
+    }
+    write!(terminal.err, "This will {} for good. Go on? [y/N] ", in_words(seen))?;
     terminal.err.flush()?;
     let mut answer = String::new();
     if std::io::stdin().read_line(&mut answer)? == 0 {
@@ -137,53 +241,71 @@ fn says_yes(terminal: &mut Terminal<'_>, preview: &Preview) -> anyhow::Result<bo
     Ok(matches!(answer.trim(), "y" | "Y" | "yes"))
 }
 
-fn tell(context: &Context, terminal: &mut Terminal<'_>, done: &Forgotten) -> anyhow::Result<Exit> {
-    let rows_touched = done.pass.as_ref().map_or(0, |pass| pass.committed.rows_touched);
-    if context.json {
-        let json = Members::new()
-            .raw("forgotten", done.events)
-            .raw("rows_touched", rows_touched)
-            .raw("erase_pending", done.erase_pending);
-        terminal.json(&json.finish())?;
-    } else if let Some(pass) = &done.pass {
-        let (events, gone) = (counted(done.events, "event"), pass.gone.len() as u64);
-        let changed = counted(rows_touched - gone, "fact");
-        let gone = counted(gone, "fact");
-        writeln!(terminal.out, "forgot {events}; {changed} changed, {gone} gone")?;
-    } else {
-        writeln!(terminal.out, "nothing to forget")?;
-    }
-    if done.already > 0 {
-        let already = counted(done.already, "event");
-        writeln!(terminal.err, "note: {already} had been forgotten before")?;
-    }
-    if done.erase_pending {
-        writeln!(
-            terminal.err,
-            "erase pending: somebody is reading the store, or the disk is full, so old bytes may \
-             still be in its files\nhint: the next command that writes erases them; or run this \
-             one again once the reader has gone"
-        )?;
-    }
-    Ok(Exit::fine_if(!done.erase_pending))
-}
-
-fn tell_preview(
+fn tell_previews(
     context: &Context,
     terminal: &mut Terminal<'_>,
-    preview: &Preview,
+    seen: &[(Identity, Preview)],
 ) -> anyhow::Result<Exit> {
-    let Preview { events, facts } = preview;
-    if context.json {
-        let (_, identity) = context.read()?;
-        let json = Members::new().raw("would_forget", events);
-        terminal.json(&diff_members(json, &identity, facts).finish())?;
-        return Ok(Exit::Fine);
+    for (identity, preview) in seen {
+        if context.json {
+            let json = Members::new().raw("would_forget", preview.events.len());
+            let json = match seen {
+                [_] => json,
+                _ => json.text("identity_hash", &identity.to_string()),
+            };
+            terminal.json(&diff_members(json, identity, &preview.facts).finish())?;
+        } else {
+            tell_diff(terminal, &preview.facts)?;
+        }
     }
-    tell_diff(terminal, facts)?;
-    let (events, gone) = (counted(*events, "event"), counted(facts.gone.len() as u64, "fact"));
-    let changed = counted(facts.changed.len() as u64, "fact");
-    let words = "nothing was changed";
-    writeln!(terminal.err, "would forget {events}: {changed} change, {gone} gone; {words}")?;
+    writeln!(terminal.err, "would {}; nothing was changed", in_words(seen))?;
     Ok(Exit::Fine)
+}
+
+/// What was done, over all identities.
+#[derive(Default)]
+struct Done {
+    events: u64,
+    already: u64,
+    rows_touched: u64,
+    gone: u64,
+    erase_pending: bool,
+}
+
+impl Done {
+    fn add(&mut self, done: &ipse_engine::Forgotten) {
+        self.events += done.events;
+        self.already += done.already;
+        self.rows_touched += done.pass.as_ref().map_or(0, |pass| pass.committed.rows_touched);
+        self.gone += done.pass.as_ref().map_or(0, |pass| pass.gone.len() as u64);
+        self.erase_pending |= done.erase_pending;
+    }
+
+    fn tell(&self, context: &Context, terminal: &mut Terminal<'_>) -> anyhow::Result<Exit> {
+        if context.json {
+            let json = Members::new()
+                .raw("forgotten", self.events)
+                .raw("rows_touched", self.rows_touched)
+                .raw("erase_pending", self.erase_pending);
+            terminal.json(&json.finish())?;
+        } else if self.events > 0 {
+            let (events, gone) = (counted(self.events, "event"), counted(self.gone, "fact"));
+            let changed = counted(self.rows_touched - self.gone, "fact");
+            writeln!(terminal.out, "forgot {events}; {changed} changed, {gone} gone")?;
+        } else {
+            writeln!(terminal.out, "nothing to forget")?;
+        }
+        if self.already > 0 {
+            let already = counted(self.already, "event");
+            writeln!(terminal.err, "note: {already} had been forgotten before")?;
+        }
+        if self.erase_pending {
+            writeln!(
+                terminal.err,
+                "erase pending: forgotten bytes are still in the store's files: {STILL_THERE}\n\
+                 hint: the next command that writes erases them, once nobody is in the way"
+            )?;
+        }
+        Ok(Exit::fine_if(!self.erase_pending))
+    }
 }

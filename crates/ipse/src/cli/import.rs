@@ -77,7 +77,7 @@ pub(crate) fn run(
 ) -> anyhow::Result<Exit> {
     // The input is opened first: a mistyped name must not touch the store.
     let (input, size) = open(file)?;
-    let mut log = context.write()?;
+    let mut log = context.write(terminal)?;
     let bar = Bar::new(size, terminal.watched);
     let mut report = Report::default();
     std::thread::scope(|scope| {

@@ -98,6 +98,7 @@ impl Standing {
             .text("identity_hash", &identity.to_string())
             .raw("manifest", if parsed { stored } else { "null" })
             .raw("events", self.events)
+            .raw("forgotten", self.forgotten)
             .raw("passes", self.passes)
             .raw("unchanged", self.unchanged)
             .optional("same_as_file", same_as_file)

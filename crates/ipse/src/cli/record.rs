@@ -21,7 +21,7 @@ pub(crate) fn run(
     if args.event_type == "execution_result" && outcome(&args.outcome).is_none() {
         bail!("how did it end? give one of --success, --failed, --outcome WORD");
     }
-    let mut log = context.write()?;
+    let mut log = context.write(terminal)?;
     let event = event_json(&args, log.host())?;
     let admitted = match admit(event.as_bytes(), Origin::Producer, || log.host().salt()) {
         Ok(admitted) => admitted,

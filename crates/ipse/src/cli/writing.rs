@@ -7,7 +7,7 @@ use ipse_core::json::Members;
 use ipse_engine::{PassReport, Trigger};
 
 pub(crate) fn consolidate(context: &Context, terminal: &mut Terminal<'_>) -> anyhow::Result<Exit> {
-    let report = context.write()?.consolidate(Trigger::Manual)?;
+    let report = context.write(terminal)?.consolidate(Trigger::Manual)?;
     if context.json {
         let checkpoint = match &report {
             Some(report) => report.committed.last_seq,

@@ -71,13 +71,19 @@ fn the_answers_and_their_exit_codes() {
     let pass = &names[15];
     store.run(&["forget", pass]).ended(1, &["consolidation_run", "never forgotten"]);
     assert_eq!(store.run(&["log", "--json"]).fine().out, before);
-    store.run(&["forget"]).ended(2, &["EVENT_REF"]);
+    store.run(&["forget"]).ended(2, &["EVENT_REF", "--from-file"]);
+    let refused = store.run(&["forget", unknown, "--json"]).ended(1, &["no event"]).json();
+    assert_eq!(refused["refused"]["reason"], "unknown");
+    assert_eq!((&refused["forgotten"], &refused["rows_touched"]), (&0.into(), &0.into()));
+    let refused = store.run(&["forget", "x", "--json"]).ended(1, &[]).json();
+    assert_eq!(refused["refused"]["reason"], "not_a_ref");
     let ran = store.run(&["log"]).fine();
     assert_eq!(ran.out.matches("(forgotten)").count(), 3);
     assert_eq!(before.matches("\"event\":null").count(), 3);
     let identity = store.run(&["identity"]).fine();
     assert!(identity.out.contains("12 events, 3 passes, 3 forgotten"), "{}", identity.out);
-    assert_eq!(store.run(&["identity", "--json"]).fine().json()["events"], 12);
+    let identity = store.run(&["identity", "--json"]).fine().json();
+    assert_eq!((&identity["events"], &identity["forgotten"]), (&12.into(), &3.into()));
     let verified = store.run(&["verify"]).fine();
     assert!(verified.out.contains("note: events forgotten: 3"), "{}", verified.out);
 }
@@ -94,7 +100,7 @@ fn on_a_terminal(store: &Store, args: &str, answer: &str) -> super::store::Ran {
 fn on_a_terminal_it_asks_first() {
     let store = Store::with("facts/glass_cup.events.jsonl");
     let name = &refs(&store)[0];
-    let question = "Forget 1 event for good? 2 facts will change, 0 facts will go";
+    let question = "This will forget 1 event, change 2 facts and remove 0 for good. Go on?";
     for answer in ["n\n", "\n", "", "what\n"] {
         let ran = on_a_terminal(&store, &format!("forget {name}"), answer);
         assert_eq!(ran.code, 1, "{}", ran.out);
@@ -115,6 +121,27 @@ fn on_a_terminal_it_asks_first() {
     let ran = on_a_terminal(&store, "prune --keep 7 --dry-run", "");
     assert!(ran.code == 0 && !ran.out.contains("[y/N]"), "{}", ran.out);
     assert_eq!(store.run(&["identity", "--json"]).fine().json()["events"], 8);
+    // Where a question would not be seen, nothing is done without a yes.
+    let ran = on_a_terminal(&store, "prune --keep 7 2>/dev/null", "y\n");
+    assert_eq!(ran.code, 2);
+    assert_eq!(store.run(&["identity", "--json"]).fine().json()["events"], 8);
+}
+
+/// Between the question and the answer more events come in: what was agreed to goes, no more.
+#[test]
+fn the_answer_is_about_what_was_asked() {
+    let store = Store::with("facts/glass_cup.events.jsonl");
+    let lines: String = (0..20).map(|n| attempt(&n.to_string(), true)).collect();
+    let later = store.write("later.jsonl", lines);
+    let ipse = format!("{} --store {}", env!("CARGO_BIN_EXE_ipse"), store.path.display());
+    // Whoever answers takes the time for an import.
+    let answer = format!("(sleep 1; {ipse} import {later} >{later}.out 2>&1; echo y)");
+    let line = format!("{answer} | script -qec '{ipse} prune --keep 10' /dev/null");
+    let asked = ran(assert_cmd::Command::new("sh").args(["-c", &line]));
+    let number = |before: &str| asked.out.split(before).nth(1).unwrap().split(' ').next().unwrap();
+    assert_eq!(number("This will forget "), number("forgot "), "{}", asked.out);
+    let left = store.run(&["identity", "--json"]).fine().json();
+    assert_eq!(left["events"].as_u64().unwrap() + left["forgotten"].as_u64().unwrap(), 35);
 }
 
 #[test]
@@ -129,6 +156,16 @@ fn refs_come_from_a_file_too() {
     let ran = store.fed(&["forget", "--from-file", "-", "--json"], names[4].as_bytes()).fine();
     assert_eq!(ran.json()["forgotten"], 1);
     store.fed(&["forget", "--from-file", "-"], "\n").ended(0, &["no event ref"]);
+    let ran = store.fed(&["forget", "--from-file", "-", "--json"], "").fine();
+    assert_eq!(ran.json()["forgotten"], 0);
+    let marked = format!("\u{feff}{}\n", names[5]);
+    let ran = store.fed(&["forget", "--from-file", "-", "--json"], marked).fine();
+    assert_eq!(ran.json()["forgotten"], 1);
+    for bad in [&b"\xff\xfe\n"[..], &[b'x'; 100_000], &[b' '; 100_000], &[0; 70_000]] {
+        let ran = store.fed(&["forget", "--from-file", "-"], bad);
+        let ran = ran.ended(1, &["line 1", "is no event ref", "nothing was changed"]);
+        assert!(ran.err.len() < 1000, "{}", ran.err);
+    }
     store.run(&["forget", "--from-file", "nowhere.txt"]).ended(2, &["nowhere.txt"]);
 }
 
@@ -149,6 +186,7 @@ fn a_forgotten_event_is_refused_and_explained() {
     assert!(ran.out.contains("forgotten at seq 17"), "{}", ran.out);
     let json = store.run(&["explain", &names[0], "--json"]).fine().json();
     assert!(json["event"]["event"].is_null());
+    assert_eq!(json["forgotten"]["seq"], 17);
     assert_eq!(json["facts"].as_array().unwrap().len(), 0);
     let key = "manipulation.grasp + glass_cup + sim_relaxed";
     let json = store.run(&["explain", key, "--json"]).fine().json();
@@ -168,7 +206,9 @@ fn pruning_shows_first_and_then_does() {
     assert_eq!(ran["would_forget"], 5);
     assert_eq!(ran["gone"][0]["fact_kind"], "interaction_pattern");
     assert_eq!(ran["changed"][0]["fact_kind"], "skill_success_rate");
-    let ran = store.run(&["prune", "--keep", "10", "--dry-run"]).ended(0, &["would forget 5"]);
+    let ran = store
+        .run(&["prune", "--keep", "10", "--dry-run"])
+        .ended(0, &["would forget 5 events, change 1 fact and remove 1"]);
     assert!(ran.out.contains("- interaction_pattern") && ran.out.contains("n_observations"));
     assert_eq!(store.snapshot(), before);
     assert_eq!(store.run(&["prune", "--keep", "10", "--json"]).fine().json()["forgotten"], 5);
@@ -429,14 +469,17 @@ fn a_reader_that_stays_makes_it_pending_and_the_next_writer_finishes() {
     assert_ne!(found(store.directory.path(), &words), [""; 0], "the reader still sees them");
     let ran = store.run(&["verify"]).fine();
     assert!(ran.out.contains("may still be in the file"), "{}", ran.out);
-    // A command that writes does not wait for the reader, and leaves it at that.
+    // A command that writes does not wait for the reader, and says so.
     let begun = Instant::now();
-    store.run(&["record", "--skill", "s", "--success"]).fine();
+    let record = ["record", "--skill", "s", "--success"];
+    store.run(&record).ended(0, &["forgotten bytes are still in the store"]);
     assert!(begun.elapsed() < Duration::from_secs(2));
     store.run(&["forget", &names[0], "--json"]).ended(1, &["erase pending"]);
-    drop(reader);
-    store.run(&["record", "--skill", "s", "--success"]).fine();
+    reader.execute_batch("COMMIT").unwrap();
+    // Any command that opens the store for writing finishes, this one too.
+    store.run(&["config", "retention", "2d"]).fine();
     assert_eq!(found(store.directory.path(), &words), [""; 0]);
+    assert!(!store.run(&record).fine().err.contains("still in the store"));
     let ran = store.run(&["verify"]).fine();
     assert!(!ran.out.contains("may still be in the file"), "{}", ran.out);
 }

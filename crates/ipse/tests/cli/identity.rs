@@ -142,7 +142,10 @@ fn the_identity_is_byte_equal_across_everything() {
         assert_eq!(store.run(&["identity", "--canonical"]).fine().out, before);
     }
     let ran = store.run(&["identity", "--json"]).fine();
-    assert_eq!(ran.members(), ["events", "identity_hash", "manifest", "passes", "unchanged"]);
+    assert_eq!(
+        ran.members(),
+        ["events", "forgotten", "identity_hash", "manifest", "passes", "unchanged"]
+    );
     let json = ran.json();
     assert_eq!((&json["unchanged"], &json["passes"]), (&true.into(), &4.into()));
     assert_eq!(json["manifest"]["agent_id"], "ward-robot-01");

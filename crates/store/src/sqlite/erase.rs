@@ -134,13 +134,11 @@ fn has_company(connection: &Connection, first: i64) -> Result<bool, Error> {
         .map_err(Error::while_trying("look for other logs"))
 }
 
-/// Finishes what a forgetting before left behind, if that takes no waiting.
-pub(super) fn finish_at_opening(path: &Path, connection: &Connection) -> Result<(), Error> {
-    if !pending(connection)?.is_empty() {
-        // Somebody is in the way, or the disk is full: the mark stays.
-        let _ = finish(path, 1);
-    }
-    Ok(())
+/// Finishes what a forgetting before left behind, if that takes no waiting; says whether nothing is
+/// left.
+pub(super) fn finish_at_opening(path: &Path, connection: &Connection) -> Result<bool, Error> {
+    // If somebody is in the way, or the disk is full, the mark stays.
+    Ok(pending(connection)?.is_empty() || finish(path, 1).unwrap_or(false))
 }
 
 /// Marks of what is still to be done, each with whether that takes writing the whole file anew.

@@ -78,6 +78,7 @@ pub fn create(path: &Path) -> Result<Registrar, Error> {
         check_ours(path, &connection)?;
     }
     migrate(&mut connection, &STEPS)?;
+    erase::finish_at_opening(path, &connection)?;
     Ok(Registrar::new(connection))
 }
 
@@ -93,8 +94,9 @@ fn switch_to_wal(connection: &Connection) -> Result<(), Error> {
     Err(Error::Busy(BUSY_SECONDS))
 }
 
-/// Opens a store for writing, bringing an older schema up to date.
-pub(crate) fn open_to_write(path: &Path) -> Result<Connection, Error> {
+/// Opens a store for writing, bringing an older schema up to date. What was forgotten before and is
+/// not erased yet is, unless somebody is in the way; says whether it had to stay.
+pub(crate) fn open_to_write(path: &Path) -> Result<(Connection, bool), Error> {
     let mut connection = connect(path, OpenFlags::SQLITE_OPEN_READ_WRITE)?;
     if check_ours(path, &connection)? < STEPS.len() {
         migrate(&mut connection, &STEPS)?;
@@ -106,7 +108,8 @@ pub(crate) fn open_to_write(path: &Path) -> Result<Connection, Error> {
     if mode != "wal" {
         switch_to_wal(&connection)?;
     }
-    Ok(connection)
+    let erase_pending = !erase::finish_at_opening(path, &connection)?;
+    Ok((connection, erase_pending))
 }
 
 /// Opens a store for reading only.

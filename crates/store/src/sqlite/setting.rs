@@ -14,7 +14,7 @@ pub struct Settings {
 impl Settings {
     /// Opens a store for setting things, and for nothing else.
     pub fn open(path: &Path) -> Result<Self, Error> {
-        let mut connection = open_to_write(path)?;
+        let (mut connection, _) = open_to_write(path)?;
         confine(&mut connection, Duty::Configure)?;
         Ok(Settings { connection })
     }

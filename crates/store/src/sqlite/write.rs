@@ -7,7 +7,6 @@
 //! - Positions are dense: the next one is the head plus one, read inside the transaction.
 
 use super::checkpoint::Checkpointer;
-use super::erase::finish_at_opening;
 use super::guard::{Duty, confine};
 use super::refs::Refs;
 use super::register::find_log;
@@ -29,6 +28,7 @@ pub struct Writer {
     log: LogId,
     refs: Refs,
     synchronous: i64,
+    erase_pending: bool,
     file: File,
 }
 
@@ -58,21 +58,20 @@ impl Writer {
         Self::open_for(path, identity, Duty::Write)
     }
 
-    /// Opens a store for a duty. What was forgotten before and is not erased yet is, first.
+    /// Opens a store for a duty.
     pub(super) fn open_for(path: &Path, identity: &Identity, duty: Duty) -> Result<Self, Error> {
         // A process may change its directory; the file stays where it is.
         let path = &std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
-        let mut connection = open_to_write(path)?;
+        let (mut connection, erase_pending) = open_to_write(path)?;
         let log = find_log(&connection, identity)?
             .ok_or_else(|| Error::UnknownIdentity(identity.to_string()))?;
-        finish_at_opening(path, &connection)?;
         let synchronous = connection
             .pragma_query_value(None, "synchronous", |row| row.get(0))
             .map_err(Error::while_trying("configure the connection"))?;
         let checkpointer = Checkpointer::attach(&mut connection, path)?;
         confine(&mut connection, duty)?;
         let (refs, file) = (Refs::default(), File::at(path));
-        Ok(Writer { checkpointer, connection, log, refs, synchronous, file })
+        Ok(Writer { checkpointer, connection, log, refs, synchronous, erase_pending, file })
     }
 
     /// Begins a batch; waits for another process that is writing.
@@ -90,6 +89,11 @@ impl Writer {
     /// Where the store is.
     pub fn path(&self) -> &Path {
         &self.file.path
+    }
+
+    /// Whether forgotten bytes were still in the files when this was opened, and had to stay.
+    pub fn erase_pending(&self) -> bool {
+        self.erase_pending
     }
 
     /// SQLite's `synchronous` level of this connection, as it was when the guard closed.
