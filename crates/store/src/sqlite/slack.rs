@@ -10,40 +10,35 @@
 
 use crate::Error;
 use rusqlite::{CachedStatement, Connection};
+use std::collections::BTreeSet;
 use std::ops::Range;
 
-/// Bytes of the file's own header before the first page's.
-const FILE_HEADER: usize = 100;
-
-/// One page of a b-tree.
-struct Page {
-    bytes: Vec<u8>,
-    header: usize,
-}
+/// One page of a b-tree. None of ours is the file's first, which has a header before its own.
+struct Page(Vec<u8>);
 
 impl Page {
     fn number(&self, at: usize, length: usize) -> Option<usize> {
-        let bytes = self.bytes.get(at..at + length)?;
+        let bytes = self.0.get(at..at + length)?;
         Some(bytes.iter().fold(0, |sum, byte| sum << 8 | usize::from(*byte)))
     }
 
     fn is_leaf(&self) -> bool {
-        self.bytes.get(self.header).is_some_and(|kind| kind & 8 != 0)
+        self.0.first().is_some_and(|kind| kind & 8 != 0)
     }
 
     /// Where the list of cells stands.
     fn cells(&self) -> Option<Range<usize>> {
-        let first = self.header + if self.is_leaf() { 8 } else { 12 };
-        Some(first..first + 2 * self.number(self.header + 3, 2)?)
+        let first = if self.is_leaf() { 8 } else { 12 };
+        Some(first..first + 2 * self.number(3, 2)?)
     }
 
     fn gap(&self) -> Option<Range<usize>> {
-        let content = match self.number(self.header + 5, 2)? {
+        let content = match self.number(5, 2)? {
             0 => 65_536,
             content => content,
         };
         let gap = self.cells()?.end..content;
-        (gap.start <= gap.end && gap.end <= self.bytes.len()).then_some(gap)
+        (gap.start <= gap.end && gap.end <= self.0.len()).then_some(gap)
     }
 
     /// The pages below.
@@ -53,7 +48,7 @@ impl Page {
         }
         let below = |place| self.number(self.number(place, 2)?, 4);
         let mut children = self.cells()?.step_by(2).map(below).collect::<Option<Vec<_>>>()?;
-        children.push(self.number(self.header + 8, 4)?);
+        children.push(self.number(8, 4)?);
         Some(children)
     }
 }
@@ -74,7 +69,11 @@ impl<'c> Pages<'c> {
     /// Clears every page of a table or an index.
     pub(super) fn clear_all(&mut self, name: &str) -> Result<(), Error> {
         let mut next = vec![self.root(name)?];
+        let mut seen = BTreeSet::new();
         while let Some(number) = next.pop() {
+            if !seen.insert(number) {
+                return Err(damaged(number));
+            }
             let page = self.clear(number)?;
             next.extend(page.children().ok_or_else(|| damaged(number))?);
         }
@@ -91,22 +90,20 @@ impl<'c> Pages<'c> {
     }
 
     fn page(&mut self, number: usize) -> Result<Page, Error> {
-        let bytes = self
-            .read
-            .query_row([number.cast_signed()], |row| row.get(0))
-            .map_err(Error::while_trying("read a page"))?;
-        Ok(Page { bytes, header: if number == 1 { FILE_HEADER } else { 0 } })
+        self.read
+            .query_row([number.cast_signed()], |row| row.get(0).map(Page))
+            .map_err(Error::while_trying("read a page"))
     }
 
     /// Clears a page's gap, if there is anything in it.
     fn clear(&mut self, number: usize) -> Result<Page, Error> {
         let mut page = self.page(number)?;
         let gap = page.gap().ok_or_else(|| damaged(number))?;
-        if page.bytes[gap.clone()].iter().any(|byte| *byte != 0) {
-            page.bytes[gap].fill(0);
+        if page.0[gap.clone()].iter().any(|byte| *byte != 0) {
+            page.0[gap].fill(0);
             self.connection
                 .prepare_cached("UPDATE sqlite_dbpage SET data = ?2 WHERE pgno = ?1")
-                .and_then(|mut update| update.execute((number.cast_signed(), &page.bytes)))
+                .and_then(|mut update| update.execute((number.cast_signed(), &page.0)))
                 .map_err(Error::while_trying("clear a page"))?;
         }
         Ok(page)
