@@ -9,7 +9,7 @@ use std::fs;
 use workspace::{files, read, report, root};
 
 /// What a reader is promised.
-const PAGES: [&str; 10] = [
+const PAGES: [&str; 13] = [
     "README.md",
     "ARCHITECTURE.md",
     "CHANGELOG.md",
@@ -20,6 +20,9 @@ const PAGES: [&str; 10] = [
     "docs/formats/event.md",
     "docs/formats/fact.md",
     "docs/formats/snapshot.md",
+    "docs/formats/ledger.md",
+    "docs/guide/forgetting.md",
+    "docs/guide/operate.md",
 ];
 
 /// The first thing to try, and the one command that checks everything.

@@ -11,11 +11,12 @@ use toml::{Table, Value};
 use workspace::{crates, read_toml, report};
 
 /// Each crate with the crates of the workspace that it depends on.
-const DEPENDS_ON: [(&str, &[&str]); 8] = [
+const DEPENDS_ON: [(&str, &[&str]); 9] = [
     ("core", &[]),
     ("manifest", &["core"]),
     ("consolidate", &["core"]),
     ("door", &["core"]),
+    ("ledger", &["core"]),
     ("store", &["core"]),
     ("engine", &["core", "consolidate", "door", "store"]),
     ("ipse", &["core", "manifest", "consolidate", "door", "store", "engine"]),

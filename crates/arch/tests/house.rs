@@ -17,7 +17,7 @@ const MAX_FILE_LINES: usize = 600;
 const MAX_FUNCTION_LINES: usize = 60;
 
 /// Crates in which no file, clock, environment or random map can be named.
-const NO_STD: [&str; 4] = ["core", "manifest", "consolidate", "door"];
+const NO_STD: [&str; 5] = ["core", "manifest", "consolidate", "door", "ledger"];
 /// Crates whose results are exact.
 const NO_FLOATS: [&str; 2] = ["core", "consolidate"];
 

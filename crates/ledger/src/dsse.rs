@@ -1,0 +1,199 @@
+//! Signed statements: in-toto Statement v1 in a DSSE 1.0 envelope.
+//!
+//! **Invariants:** what is signed binds the type of the payload, and the type is compared; a
+//! statement is canonical JSON, so that equal statements are equal bytes.
+
+use crate::base64;
+use crate::note::{NoteKey, NoteSigner};
+use alloc::format;
+use alloc::string::{String, ToString};
+use alloc::vec::Vec;
+use core::fmt;
+use ipse_core::json::{Members, Object, Value};
+use ipse_core::{hex, json_parse};
+
+/// The type of every payload here.
+pub const PAYLOAD_TYPE: &str = "application/vnd.in-toto+json";
+const STATEMENT_TYPE: &str = "https://in-toto.io/Statement/v1";
+/// Signatures of an envelope at most.
+pub const MAX_SIGNATURES: usize = 16;
+/// Nesting of an envelope and of a statement at most.
+const MAX_DEPTH: usize = 16;
+
+/// Why an envelope is refused.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum EnvelopeError {
+    /// It has not the form of an envelope.
+    Malformed,
+    /// Its payload is of another type.
+    PayloadType,
+    /// It has more signatures than [`MAX_SIGNATURES`].
+    TooManySignatures,
+    /// No trusted key signed it.
+    Untrusted,
+    /// A trusted key is named, and the signature is not its own.
+    WrongSignature,
+    /// The payload is no statement in canonical form.
+    NoStatement,
+    /// It is a statement about something else.
+    PredicateType,
+}
+
+impl fmt::Display for EnvelopeError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            EnvelopeError::Malformed => "this is no signed envelope",
+            EnvelopeError::PayloadType => "the payload is of another type",
+            EnvelopeError::TooManySignatures => "the envelope has more than 16 signatures",
+            EnvelopeError::Untrusted => "no trusted key signed the envelope",
+            EnvelopeError::WrongSignature => "the signature of the envelope is not its key's",
+            EnvelopeError::NoStatement => "the payload is no statement in canonical form",
+            EnvelopeError::PredicateType => "the statement is about something else",
+        })
+    }
+}
+
+impl core::error::Error for EnvelopeError {}
+
+/// What is signed: type and payload, each with its length.
+pub fn pre_authentication(payload_type: &str, payload: &[u8]) -> Vec<u8> {
+    let head = format!("DSSEv1 {} {payload_type} {} ", payload_type.len(), payload.len());
+    [head.as_bytes(), payload].concat()
+}
+
+/// The id under which an envelope names a key: name and id, as in a verifier key.
+pub fn key_id(key: &NoteKey) -> String {
+    format!("{}+{}", key.name(), hex::encode(&key.id()))
+}
+
+/// A statement about things that are named by their SHA-256.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Statement {
+    /// Names and digests, in hex.
+    pub subjects: Vec<(String, String)>,
+    /// What kind of statement it is.
+    pub predicate_type: String,
+    /// What it says, as canonical JSON of an object.
+    pub predicate: String,
+}
+
+impl Statement {
+    /// Canonical bytes.
+    pub fn canonical(&self) -> String {
+        let subject = |(name, digest): &(String, String)| {
+            let digest = Members::new().text("sha256", digest).finish();
+            Members::new().raw("digest", digest).text("name", name).finish()
+        };
+        let subjects: Vec<String> = self.subjects.iter().map(subject).collect();
+        Members::new()
+            .text("_type", STATEMENT_TYPE)
+            .raw("predicate", &self.predicate)
+            .text("predicateType", &self.predicate_type)
+            .raw("subject", format!("[{}]", subjects.join(",")))
+            .finish()
+    }
+
+    /// Reads canonical bytes, and nothing else.
+    pub fn parse(bytes: &[u8]) -> Option<Self> {
+        let value = json_parse::parse(bytes, MAX_DEPTH).ok()?;
+        let object = value.as_object()?;
+        if object.get("_type")?.as_text()? != STATEMENT_TYPE {
+            return None;
+        }
+        let predicate = object.get("predicate")?;
+        predicate.as_object()?;
+        let mut text = String::new();
+        predicate.write(&mut text);
+        let Value::Array(subjects) = object.get("subject")? else { return None };
+        let statement = Statement {
+            subjects: subjects.iter().map(subject).collect::<Option<_>>()?,
+            predicate_type: object.get("predicateType")?.as_text()?.to_string(),
+            predicate: text,
+        };
+        (statement.canonical().as_bytes() == bytes).then_some(statement)
+    }
+}
+
+fn subject(value: &Value<'_>) -> Option<(String, String)> {
+    let subject = value.as_object()?;
+    let digest = subject.get("digest")?.as_object()?.get("sha256")?.as_text()?;
+    let lower = |byte: u8| byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte);
+    let fits = digest.len() == 64 && digest.bytes().all(lower);
+    fits.then_some((subject.get("name")?.as_text()?.to_string(), digest.to_string()))
+}
+
+/// Signs a statement; the envelope is one line of canonical JSON.
+pub fn sign(statement: &Statement, signer: &NoteSigner) -> String {
+    let payload = statement.canonical();
+    let signature = signer.sign_bytes(&pre_authentication(PAYLOAD_TYPE, payload.as_bytes()));
+    let signature = Members::new()
+        .text("keyid", &key_id(&signer.public()))
+        .text("sig", &base64::encode(&signature))
+        .finish();
+    Members::new()
+        .text("payload", &base64::encode(payload.as_bytes()))
+        .text("payloadType", PAYLOAD_TYPE)
+        .raw("signatures", format!("[{signature}]"))
+        .finish()
+}
+
+/// Reads an envelope that a trusted key signed, and the statement of that type in it.
+pub fn open<'k>(
+    envelope: &[u8],
+    predicate_type: &str,
+    trusted: &'k [NoteKey],
+) -> Result<(Statement, Vec<&'k NoteKey>), EnvelopeError> {
+    let value = json_parse::parse(envelope, MAX_DEPTH).map_err(|_| EnvelopeError::Malformed)?;
+    let parts = value.as_object().and_then(Parts::read).ok_or(EnvelopeError::Malformed)?;
+    if parts.payload_type != PAYLOAD_TYPE {
+        return Err(EnvelopeError::PayloadType);
+    }
+    if parts.signatures.len() > MAX_SIGNATURES {
+        return Err(EnvelopeError::TooManySignatures);
+    }
+    let signers = parts.signers(trusted)?;
+    let statement = Statement::parse(&parts.payload).ok_or(EnvelopeError::NoStatement)?;
+    if statement.predicate_type != predicate_type {
+        return Err(EnvelopeError::PredicateType);
+    }
+    Ok((statement, signers))
+}
+
+/// An envelope, taken apart.
+struct Parts {
+    payload_type: String,
+    payload: Vec<u8>,
+    signatures: Vec<(String, Vec<u8>)>,
+}
+
+impl Parts {
+    fn read(object: &Object<'_>) -> Option<Self> {
+        let text = |object: &Object<'_>, name: &str| Some(object.get(name)?.as_text()?.to_string());
+        let Value::Array(signatures) = object.get("signatures")? else { return None };
+        let signature = |value: &Value<'_>| {
+            let object = value.as_object()?;
+            Some((text(object, "keyid")?, base64::decode(object.get("sig")?.as_text()?)?))
+        };
+        Some(Parts {
+            payload_type: text(object, "payloadType")?,
+            payload: base64::decode(object.get("payload")?.as_text()?)?,
+            signatures: signatures.iter().map(signature).collect::<Option<_>>()?,
+        })
+    }
+
+    fn signers<'k>(&self, trusted: &'k [NoteKey]) -> Result<Vec<&'k NoteKey>, EnvelopeError> {
+        let message = pre_authentication(&self.payload_type, &self.payload);
+        let mut found = Vec::new();
+        for (id, signature) in &self.signatures {
+            for key in trusted.iter().filter(|key| key_id(key) == *id) {
+                if !key.key().verifies(&message, signature) {
+                    return Err(EnvelopeError::WrongSignature);
+                }
+                if !found.contains(&key) {
+                    found.push(key);
+                }
+            }
+        }
+        if found.is_empty() { Err(EnvelopeError::Untrusted) } else { Ok(found) }
+    }
+}

@@ -1,0 +1,191 @@
+//! Signed notes, as C2SP `signed-note` writes them, with Ed25519 keys.
+//!
+//! **Invariants:** the text of a note is worth nothing until `verify` has found a trusted key under
+//! it; a trusted key whose signature is wrong spoils the note; unknown keys are passed over.
+
+use crate::base64;
+use crate::key::{PublicKey, SecretKey};
+use alloc::format;
+use alloc::string::{String, ToString};
+use alloc::vec::Vec;
+use core::fmt;
+use ipse_core::{hex, sha256};
+
+/// The signature type of Ed25519.
+const ED25519: u8 = 1;
+/// Signatures of a note at most: as many as every verifier must accept.
+pub const MAX_SIGNATURES: usize = 16;
+const DASH: &str = "\u{2014} ";
+
+/// Why a note is refused.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum NoteError {
+    /// It has not the form of a note.
+    Malformed,
+    /// It has more signatures than [`MAX_SIGNATURES`].
+    TooManySignatures,
+    /// No trusted key signed it.
+    Untrusted,
+    /// A trusted key is named, and the signature is not its own.
+    WrongSignature,
+}
+
+impl fmt::Display for NoteError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            NoteError::Malformed => "this is no signed note",
+            NoteError::TooManySignatures => "the note has more than 16 signatures",
+            NoteError::Untrusted => "no trusted key signed the note",
+            NoteError::WrongSignature => "the signature under the note is not its key's",
+        })
+    }
+}
+
+impl core::error::Error for NoteError {}
+
+/// A named public key: what a verifier is configured with.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct NoteKey {
+    name: String,
+    key: PublicKey,
+}
+
+/// Whether a text can be the name of a key.
+fn is_name(name: &str) -> bool {
+    let fits = |c: char| !c.is_whitespace() && c != '+' && !c.is_control();
+    !name.is_empty() && name.chars().all(fits)
+}
+
+impl NoteKey {
+    /// A key under a name; `None` if it cannot be one.
+    pub fn new(name: &str, key: PublicKey) -> Option<Self> {
+        is_name(name).then(|| NoteKey { name: name.to_string(), key })
+    }
+
+    /// Its name.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// The key itself.
+    pub fn key(&self) -> &PublicKey {
+        &self.key
+    }
+
+    /// Four bytes that, with the name, tell it from others.
+    pub fn id(&self) -> [u8; 4] {
+        let hash = sha256(&[self.name.as_bytes(), b"\n", &[ED25519], &self.key.bytes()]);
+        [hash[0], hash[1], hash[2], hash[3]]
+    }
+
+    /// Reads a verifier key: name, id and key, joined by `+`. The id must be the key's own.
+    pub fn parse(text: &str) -> Option<Self> {
+        let mut parts = text.splitn(3, '+');
+        let (name, id, key) = (parts.next()?, parts.next()?, parts.next()?);
+        let key = base64::decode(key)?;
+        let (kind, key) = key.split_first()?;
+        let key = PublicKey::new(key.try_into().ok().filter(|_| *kind == ED25519)?)?;
+        NoteKey::new(name, key).filter(|key| hex::encode(&key.id()) == id)
+    }
+}
+
+impl fmt::Display for NoteKey {
+    /// The verifier key.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut key = Vec::from([ED25519]);
+        key.extend(self.key.bytes());
+        write!(f, "{}+{}+{}", self.name, hex::encode(&self.id()), base64::encode(&key))
+    }
+}
+
+/// A named secret key: what signs notes.
+#[derive(Clone, Debug)]
+pub struct NoteSigner {
+    name: String,
+    key: SecretKey,
+}
+
+impl NoteSigner {
+    /// A key under a name; `None` if it cannot be one.
+    pub fn new(name: &str, key: SecretKey) -> Option<Self> {
+        is_name(name).then(|| NoteSigner { name: name.to_string(), key })
+    }
+
+    /// The other half.
+    pub fn public(&self) -> NoteKey {
+        NoteKey { name: self.name.clone(), key: self.key.public() }
+    }
+
+    /// A bare signature, as envelopes hold it.
+    pub fn sign_bytes(&self, message: &[u8]) -> [u8; 64] {
+        self.key.sign(message)
+    }
+
+    /// A note with this key's signature; `None` if the text cannot be one.
+    pub fn sign(&self, text: &str) -> Option<String> {
+        if !is_text(text) {
+            return None;
+        }
+        let mut signature = Vec::from(self.public().id());
+        signature.extend(self.key.sign(text.as_bytes()));
+        Some(format!("{text}\n{DASH}{} {}\n", self.name, base64::encode(&signature)))
+    }
+}
+
+fn is_text(text: &str) -> bool {
+    text.ends_with('\n') && !text.chars().any(|c| c < ' ' && c != '\n')
+}
+
+/// A note that was read and not yet believed.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Note<'a> {
+    /// What was signed.
+    pub text: &'a str,
+    /// Names, ids and signatures.
+    signatures: Vec<(&'a str, [u8; 4], Vec<u8>)>,
+}
+
+impl<'a> Note<'a> {
+    /// Takes a note apart.
+    pub fn parse(note: &'a str) -> Result<Self, NoteError> {
+        // The last empty line separates; it belongs to neither part.
+        let at = note.rfind("\n\n").ok_or(NoteError::Malformed)?;
+        let (text, rest) = (&note[..=at], &note[at + 2..]);
+        let lines = rest.strip_suffix('\n').ok_or(NoteError::Malformed)?;
+        if !is_text(text) {
+            return Err(NoteError::Malformed);
+        }
+        let mut signatures = Vec::new();
+        for line in lines.split('\n') {
+            if signatures.len() == MAX_SIGNATURES {
+                return Err(NoteError::TooManySignatures);
+            }
+            signatures.push(signature(line).ok_or(NoteError::Malformed)?);
+        }
+        Ok(Note { text, signatures })
+    }
+
+    /// The trusted keys that signed it.
+    pub fn verify<'k>(&self, trusted: &'k [NoteKey]) -> Result<Vec<&'k NoteKey>, NoteError> {
+        let mut found = Vec::new();
+        for (name, id, signature) in &self.signatures {
+            let known = trusted.iter().filter(|key| key.name == *name && key.id() == *id);
+            for key in known {
+                if !key.key.verifies(self.text.as_bytes(), signature) {
+                    return Err(NoteError::WrongSignature);
+                }
+                if !found.contains(&key) {
+                    found.push(key);
+                }
+            }
+        }
+        if found.is_empty() { Err(NoteError::Untrusted) } else { Ok(found) }
+    }
+}
+
+fn signature(line: &str) -> Option<(&str, [u8; 4], Vec<u8>)> {
+    let (name, signature) = line.strip_prefix(DASH)?.split_once(' ')?;
+    let bytes = base64::decode(signature).filter(|_| is_name(name))?;
+    let (id, signature) = bytes.split_first_chunk()?;
+    (!signature.is_empty()).then(|| (name, *id, signature.to_vec()))
+}
