@@ -254,6 +254,29 @@ fn a_retention_is_set_kept_and_applied() {
     store.run(&["prune", "--retention"]).ended(2, &["no retention is set"]);
 }
 
+/// The retention is the store's: it goes for every identity, unless one is named.
+#[test]
+fn a_retention_goes_for_every_identity() {
+    let store = Store::with("facts/glass_cup.events.jsonl");
+    let other = store.write("other.json", OTHER);
+    store.run(&["init", "--manifest", &other]).fine();
+    let events = vector("facts/glass_cup.events.jsonl");
+    store.run(&["--identity", SECOND, "import", events.to_str().unwrap()]).fine();
+    store.run(&["config", "retention", "1h"]).fine();
+    let seen = store.run(&["prune", "--retention", "--dry-run", "--json"]).fine().out;
+    assert_eq!(seen.matches("\"would_forget\":15").count(), 2, "{seen}");
+    assert!(seen.contains(FIRST) && seen.contains(SECOND), "{seen}");
+    let done = store.run(&["--identity", SECOND, "prune", "--retention", "--json"]).fine().json();
+    assert_eq!(done["forgotten"], 15);
+    let done = store.run(&["prune", "--retention", "--json"]).fine().json();
+    assert_eq!((&done["forgotten"], &done["rows_touched"]), (&15.into(), &2.into()));
+    for identity in [FIRST, SECOND] {
+        assert_eq!(store.run(&["--identity", identity, "snapshot"]).fine().out, "");
+        store.run(&["--identity", identity, "verify"]).fine();
+    }
+    store.run(&["prune", "--keep", "1"]).ended(2, &["--identity"]);
+}
+
 /// Canaries that an event has room for, and the one that is shared: the skill's.
 const WORDS: usize = 16;
 const SHARED: usize = 2;
