@@ -14,6 +14,7 @@ use crate::{Diff, Error, Host, census};
 use ipse_consolidate::{Group, RuleSet, Tally};
 use ipse_core::{Admitted, EventRef, FactId, FactKey, Identity, Seq, Time, is_housekeeping};
 use ipse_door::house_event;
+use ipse_store::Appended;
 use ipse_store::sqlite::{Eraser, Erasing, Pass, View};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -103,7 +104,10 @@ impl<R: RuleSet> Forgetting<'_, R> {
         let rule_set = self.hot.rule_set();
         let taught = Taught::read(erasing.batch().view(), self.rules, rule_set, chosen)?;
         for event in chosen.forget_events(erasing.batch().head(), self.host) {
-            erasing.batch().append(&event)?;
+            // Its name holds its position, so nothing else can have it.
+            let Appended::New(_) = erasing.batch().append(&event)? else {
+                return Err(Error::Damaged(format!("name of {}", event.event_ref)));
+            };
         }
         erasing.erase(&chosen.events.keys().copied().collect::<Vec<_>>())?;
         pass::run(
