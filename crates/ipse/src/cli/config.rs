@@ -1,7 +1,7 @@
 //! `config`: what an operator sets for a store.
 
 use super::Exit;
-use super::context::Context;
+use super::context::{Context, note_pending_erase};
 use super::terminal::Terminal;
 use anyhow::{Context as _, bail};
 use ipse_core::json::{Members, quoted};
@@ -69,7 +69,8 @@ pub(crate) fn run(
         let value = Some(value).filter(|value| *value != OFF);
         Settings::open(&context.store)?.set(RETENTION, value)?;
     }
-    let now = Reader::open(&context.store)?.setting(RETENTION)?;
+    let reader = Reader::open(&context.store)?;
+    let now = reader.setting(RETENTION)?;
     if context.json {
         let text = now.as_deref().map_or("null".to_string(), quoted);
         terminal.json(&Members::new().raw(RETENTION, text).finish())?;
@@ -80,6 +81,7 @@ pub(crate) fn run(
     if value.is_some() && now.is_some() {
         writeln!(terminal.err, "hint: `ipse prune --retention` applies it")?;
     }
+    note_pending_erase(terminal, value.is_some() && reader.erase_pending()?)?;
     Ok(Exit::Fine)
 }
 

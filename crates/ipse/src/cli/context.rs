@@ -60,9 +60,7 @@ impl Context {
     pub(crate) fn write(&self, terminal: &mut Terminal<'_>) -> anyhow::Result<Log<V1>> {
         let (_, identity) = self.read_or_migrate()?;
         let log = self.write_as(identity)?;
-        if log.erase_pending() {
-            writeln!(terminal.err, "note: forgotten bytes are still in the store: {STILL_THERE}")?;
-        }
+        note_pending_erase(terminal, log.erase_pending())?;
         Ok(log)
     }
 
@@ -185,6 +183,14 @@ impl Context {
             _ => return None,
         })
     }
+}
+
+/// Says so if forgotten bytes had to stay.
+pub(crate) fn note_pending_erase(terminal: &mut Terminal<'_>, pending: bool) -> anyhow::Result<()> {
+    if pending {
+        writeln!(terminal.err, "note: forgotten bytes are still in the store: {STILL_THERE}")?;
+    }
+    Ok(())
 }
 
 /// A path as it can be pasted into a shell.

@@ -163,7 +163,8 @@ fn run(
     dry_run: bool,
     yes: bool,
 ) -> anyhow::Result<Exit> {
-    let asks = !yes && std::io::stdin().is_terminal();
+    // Who does not see the question is no person: a program that reads the words, or a clock.
+    let asks = !yes && std::io::stderr().is_terminal();
     let mut agreed = Vec::new();
     if dry_run || asks {
         match previews(context, identities, which) {
@@ -229,16 +230,23 @@ fn says_yes(terminal: &mut Terminal<'_>, seen: &[(Identity, Preview)]) -> anyhow
     if seen.iter().all(|(_, preview)| preview.events.is_empty()) {
         return Ok(true);
     }
-    if !std::io::stderr().is_terminal() {
-        bail!("there is no terminal to ask on; --yes says yes, --dry-run shows what would happen");
-    }
     write!(terminal.err, "This will {} for good. Go on? [y/N] ", in_words(seen))?;
     terminal.err.flush()?;
-    let mut answer = String::new();
-    if std::io::stdin().read_line(&mut answer)? == 0 {
+    let mut answer = Vec::new();
+    answers()?.read_until(b'\n', &mut answer)?;
+    if !answer.ends_with(b"\n") {
         writeln!(terminal.err)?;
     }
-    Ok(matches!(answer.trim(), "y" | "Y" | "yes"))
+    Ok(matches!(answer.trim_ascii(), b"y" | b"Y" | b"yes"))
+}
+
+/// Where a person answers: standard input may be the list of refs.
+fn answers() -> anyhow::Result<Box<dyn BufRead>> {
+    if std::io::stdin().is_terminal() {
+        return Ok(Box::new(std::io::stdin().lock()));
+    }
+    let terminal = std::fs::File::open("/dev/tty").context("there is nobody to ask; say --yes")?;
+    Ok(Box::new(BufReader::new(terminal)))
 }
 
 fn tell_previews(
@@ -255,6 +263,9 @@ fn tell_previews(
             };
             terminal.json(&diff_members(json, identity, &preview.facts).finish())?;
         } else {
+            if seen.len() > 1 {
+                writeln!(terminal.out, "identity {identity}")?;
+            }
             tell_diff(terminal, &preview.facts)?;
         }
     }

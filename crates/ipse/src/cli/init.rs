@@ -1,7 +1,7 @@
 //! `init` and `identity`: who the agent is.
 
 use super::Exit;
-use super::context::Context;
+use super::context::{Context, note_pending_erase};
 use super::manifest_file;
 use super::terminal::{Terminal, counted};
 use ipse_core::json::Members;
@@ -31,7 +31,9 @@ pub(crate) fn init(
     let store = context.store.display();
     let words = if registered.created { "registered" } else { "already registered" };
     writeln!(terminal.err, "{words} in {store}")?;
-    let others = Reader::open(&context.store)?.manifests()?.len() - 1;
+    let reader = Reader::open(&context.store)?;
+    note_pending_erase(terminal, reader.erase_pending()?)?;
+    let others = reader.manifests()?.len() - 1;
     if registered.created && others > 0 {
         writeln!(
             terminal.err,

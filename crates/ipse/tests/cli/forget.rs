@@ -121,10 +121,23 @@ fn on_a_terminal_it_asks_first() {
     let ran = on_a_terminal(&store, "prune --keep 7 --dry-run", "");
     assert!(ran.code == 0 && !ran.out.contains("[y/N]"), "{}", ran.out);
     assert_eq!(store.run(&["identity", "--json"]).fine().json()["events"], 8);
-    // Where a question would not be seen, nothing is done without a yes.
-    let ran = on_a_terminal(&store, "prune --keep 7 2>/dev/null", "y\n");
-    assert_eq!(ran.code, 2);
-    assert_eq!(store.run(&["identity", "--json"]).fine().json()["events"], 8);
+    // A program that reads the words is asked nothing.
+    assert_eq!(on_a_terminal(&store, "prune --keep 7 2>/dev/null", "").code, 0);
+    assert_eq!(store.run(&["identity", "--json"]).fine().json()["events"], 7);
+}
+
+/// Standard input may be the list of refs: the answer still comes from the terminal.
+#[test]
+fn it_asks_beside_a_pipe() {
+    let store = Store::with("facts/glass_cup.events.jsonl");
+    let (ipse, path) = (env!("CARGO_BIN_EXE_ipse"), store.path.display());
+    let line = format!("echo {} | {ipse} --store {path} forget --from-file -", refs(&store)[0]);
+    for (answer, left) in [("n\n", 15), ("y\n", 14)] {
+        let mut script = assert_cmd::Command::new("script");
+        let asked = ran(script.args(["-qec", &line, "/dev/null"]).write_stdin(answer));
+        assert!(asked.out.contains("[y/N]"), "{}", asked.out);
+        assert_eq!(store.run(&["identity", "--json"]).fine().json()["events"], left);
+    }
 }
 
 /// Between the question and the answer more events come in: what was agreed to goes, no more.
@@ -496,6 +509,11 @@ fn a_reader_that_stays_makes_it_pending_and_the_next_writer_finishes() {
     let begun = Instant::now();
     let record = ["record", "--skill", "s", "--success"];
     store.run(&record).ended(0, &["forgotten bytes are still in the store"]);
+    let manifest = vector("manifest/golden.toml");
+    for args in [["init", "--manifest", manifest.to_str().unwrap()], ["config", "retention", "1d"]]
+    {
+        store.run(&args).ended(0, &["forgotten bytes are still in the store"]);
+    }
     assert!(begun.elapsed() < Duration::from_secs(2));
     store.run(&["forget", &names[0], "--json"]).ended(1, &["erase pending"]);
     reader.execute_batch("COMMIT").unwrap();

@@ -164,6 +164,8 @@ fn finish(path: &Path, tries: u32) -> Result<bool, Error> {
     // Marks are read first: what others forget meanwhile is theirs to finish.
     let marks = pending(&connection)?;
     if marks.is_empty() {
+        // Whoever erased may have died before this.
+        give_back_space(&connection, false);
         return Ok(true);
     }
     let rewrite = marks.iter().any(|(_, rewrite)| *rewrite);

@@ -3,6 +3,7 @@
 //! **Invariants:** everything read through one [`View`] is of one moment, whatever others write
 //! meanwhile; damaged bytes are an error that names the place, never a guess.
 
+use super::erase::pending;
 use super::register::find_log;
 use super::{LogId, MAX_SEQ, open_to_read, seq_of};
 use crate::{Error, Progress, Stored};
@@ -32,6 +33,11 @@ impl Reader {
             .execute("VACUUM INTO ?1", [name.as_ref()])
             .map(drop)
             .map_err(Error::while_trying("copy the store"))
+    }
+
+    /// Whether what was forgotten may still be in the file or its write-ahead log.
+    pub fn erase_pending(&self) -> Result<bool, Error> {
+        Ok(!pending(&self.connection)?.is_empty())
     }
 
     /// All registered identities with their canonical manifests, oldest first.
