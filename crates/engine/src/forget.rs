@@ -52,6 +52,8 @@ pub struct Forgotten {
 pub struct Preview {
     /// The events that would be forgotten, in the order of the log.
     pub events: Vec<EventRef>,
+    /// Events that had been forgotten before.
+    pub already: u64,
     /// How the stored facts would move, events that no pass has folded yet included.
     pub facts: Diff,
 }
@@ -65,7 +67,8 @@ pub fn preview<R: RuleSet>(view: View<'_>, rules: &R, which: &Which) -> Result<P
         let after = rebuild_without(view, rules, view.head()?, &without)?.facts;
         facts = Diff::between(view.facts()?, after);
     }
-    Ok(Preview { events: chosen.events.into_values().collect(), facts })
+    let (events, already) = (chosen.events.into_values().collect(), chosen.already);
+    Ok(Preview { events, already, facts })
 }
 
 /// Everything that forgetting works with.

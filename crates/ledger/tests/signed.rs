@@ -1,17 +1,18 @@
 //! Notes, heads, proof files and envelopes: what is published, what is ours, and what is refused.
 #![allow(missing_docs, clippy::unwrap_used)]
 
+mod all;
+
+use all::All;
 use ipse_core::sha256;
 use ipse_ledger::dsse::{self, EnvelopeError, Statement};
 use ipse_ledger::note::NoteError;
 use ipse_ledger::proof::ProofError;
-use ipse_ledger::tree::{Hash, Nodes, inclusion};
+use ipse_ledger::tree::inclusion;
 use ipse_ledger::{
     Edge, Note, NoteKey, NoteSigner, ProofFile, PublicKey, SecretKey, TreeHead, entry_hash,
 };
 use proptest::prelude::*;
-use std::collections::BTreeMap;
-use std::convert::Infallible;
 
 fn signer(name: &str) -> NoteSigner {
     NoteSigner::new(name, SecretKey::from_seed(&sha256(&[name.as_bytes()]))).unwrap()
@@ -193,27 +194,13 @@ fn heads_have_three_lines() {
     }
 }
 
-struct All(BTreeMap<(u32, u64), Hash>);
-
-impl Nodes for All {
-    type Error = Infallible;
-
-    fn node(&self, level: u32, index: u64) -> Result<Hash, Infallible> {
-        Ok(self.0[&(level, index)])
-    }
-}
-
 /// A proof file for entry 5 of 11.
 fn proof() -> (ProofFile, NoteKey) {
-    let (mut edge, mut all) = (Edge::default(), BTreeMap::new());
-    for n in 0..11_u8 {
-        edge.push(entry_hash(&[n]), |level, index, hash| {
-            all.insert((level, index), *hash);
-        });
-    }
+    let (mut edge, mut all) = (Edge::default(), All::default());
+    (0..11_u8).for_each(|n| all.push(&mut edge, entry_hash(&[n])));
     let head = TreeHead { origin: "ipse/x".into(), size: 11, root: edge.root() };
     let signer = signer("ipse/x");
-    let hashes = inclusion(&All(all), 5, 11).unwrap().unwrap();
+    let hashes = inclusion(&all, 5, 11).unwrap().unwrap();
     let note = signer.sign(&head.text()).unwrap();
     (ProofFile { index: 5, hashes, note }, signer.public())
 }

@@ -1,11 +1,12 @@
 //! The tree against its definition: every size to 256, every proof, every way to spoil one.
 #![allow(missing_docs, clippy::unwrap_used)]
 
+mod all;
+
+use all::All;
 use ipse_core::{hex, sha256};
-use ipse_ledger::tree::{self, Hash, Nodes, consistency, inclusion, is_consistent};
+use ipse_ledger::tree::{self, Hash, consistency, inclusion, is_consistent};
 use ipse_ledger::{Edge, entry_hash};
-use std::collections::BTreeMap;
-use std::convert::Infallible;
 
 const MOST: u64 = 256;
 
@@ -28,31 +29,18 @@ fn defined(entries: &[Hash]) -> Hash {
     }
 }
 
-/// All complete subtrees, as appending tells them.
-struct All(BTreeMap<(u32, u64), Hash>);
-
-impl Nodes for All {
-    type Error = Infallible;
-
-    fn node(&self, level: u32, index: u64) -> Result<Hash, Infallible> {
-        Ok(self.0[&(level, index)])
-    }
-}
-
 /// Subtrees and the roots of every size.
 fn grown() -> (All, Vec<Hash>) {
-    let (mut edge, mut all, mut roots) = (Edge::default(), BTreeMap::new(), Vec::new());
+    let (mut edge, mut all, mut roots) = (Edge::default(), All::default(), Vec::new());
     roots.push(edge.root());
     for n in 0..MOST {
-        edge.push(entry(n), |level, index, hash| {
-            assert_eq!(all.insert((level, index), *hash), None, "each subtree is told once");
-        });
+        all.push(&mut edge, entry(n));
         roots.push(edge.root());
         assert_eq!(Edge::new(edge.size(), edge.subtrees().to_vec()).unwrap(), edge);
         let more = [edge.subtrees(), &[[0; 32]]].concat();
         assert_eq!(Edge::new(edge.size(), more), None);
     }
-    (All(all), roots)
+    (all, roots)
 }
 
 #[test]

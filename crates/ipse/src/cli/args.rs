@@ -183,8 +183,8 @@ pub(crate) enum Command {
 
     /// Forget old events: all before a time, or all but the newest
     ///
-    /// Works as `ipse forget` on every event in the range, housekeeping aside. What happened
-    /// counts, not when it was imported.
+    /// Works as `ipse forget` on every event in the range, housekeeping aside. --before goes by
+    /// when an event happened, --keep by its place in the log.
     ///
     /// Example: ipse prune --before 2026-05-01 --dry-run
     Prune(PruneArgs),
@@ -381,6 +381,10 @@ pub(crate) struct PruneRange {
     pub(crate) retention: bool,
 }
 
+fn at_least_one(text: &str) -> Result<usize, &'static str> {
+    text.parse().ok().filter(|number| *number > 0).ok_or("expected a number from 1 on")
+}
+
 fn time_or_date(text: &str) -> Result<Time, &'static str> {
     Time::parse(text).or_else(|_| Time::parse(&format!("{text}T00:00:00Z"))).map_err(
         |_| "expected RFC 3339, such as 2026-05-06T10:00:00Z, or a date, in the years 1970 to 9999",
@@ -399,7 +403,7 @@ pub(crate) struct BenchArgs {
     #[arg(long, value_name = "K", default_value_t = 2)]
     pub(crate) keys: u64,
     /// How often to measure
-    #[arg(long, value_name = "R", default_value_t = 9)]
+    #[arg(long, value_name = "R", default_value_t = 9, value_parser = at_least_one)]
     pub(crate) runs: usize,
 }
 

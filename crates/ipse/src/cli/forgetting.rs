@@ -165,7 +165,7 @@ fn run(
 ) -> anyhow::Result<Exit> {
     // Who does not see the question is no person: a program that reads the words, or a clock.
     let asks = !yes && std::io::stderr().is_terminal();
-    let mut agreed = Vec::new();
+    let (mut agreed, mut sum) = (Vec::new(), Done::default());
     if dry_run || asks {
         match previews(context, identities, which) {
             Ok(seen) if dry_run => return tell_previews(context, terminal, &seen),
@@ -174,11 +174,13 @@ fn run(
                 return Ok(Exit::Found);
             }
             // What comes in meanwhile was not agreed to.
-            Ok(seen) => agreed.extend(seen.into_iter().map(|(_, seen)| Which::Refs(seen.events))),
+            Ok(seen) => {
+                sum.already = seen.iter().map(|(_, seen)| seen.already).sum();
+                agreed.extend(seen.into_iter().map(|(_, seen)| Which::Refs(seen.events)));
+            }
             Err(error) => return told_as_refused(context, terminal, error),
         }
     }
-    let mut sum = Done::default();
     for (place, identity) in identities.iter().enumerate() {
         let mut log = context.write_as(*identity)?;
         match log.forget(agreed.get(place).unwrap_or(which)) {

@@ -235,3 +235,13 @@ fn is_root() -> bool {
     let id = ran(assert_cmd::Command::new("id").arg("-u")).fine().out;
     id.trim() == "0"
 }
+
+#[test]
+fn a_bench_of_nothing_is_refused() {
+    let store = Store::with("facts/glass_cup.events.jsonl");
+    for job in
+        ["rebuild", "append", "record", "lookup", "explain", "open", "forget", "forget-tenth"]
+    {
+        store.run(&["bench", job, "--runs", "0"]).ended(2, &["from 1 on"]);
+    }
+}

@@ -116,6 +116,7 @@ fn on_a_terminal_it_asks_first() {
     assert_eq!(refs(&store).len(), 18);
     let ran = on_a_terminal(&store, &format!("forget {name}"), "");
     assert!(ran.code == 0 && !ran.out.contains("[y/N]"), "nothing to ask: {}", ran.out);
+    assert!(ran.out.contains("had been forgotten before"), "{}", ran.out);
     assert_eq!(on_a_terminal(&store, "prune --keep 9", "yes\n").code, 0);
     assert_eq!(on_a_terminal(&store, "prune --keep 8 --yes", "").code, 0);
     let ran = on_a_terminal(&store, "prune --keep 7 --dry-run", "");
