@@ -17,9 +17,9 @@ const DEPENDS_ON: [(&str, &[&str]); 9] = [
     ("consolidate", &["core"]),
     ("door", &["core"]),
     ("ledger", &["core"]),
-    ("store", &["core"]),
-    ("engine", &["core", "consolidate", "door", "store"]),
-    ("ipse", &["core", "manifest", "consolidate", "door", "store", "engine"]),
+    ("store", &["core", "ledger"]),
+    ("engine", &["core", "consolidate", "ledger", "door", "store"]),
+    ("ipse", &["core", "manifest", "consolidate", "ledger", "door", "store", "engine"]),
     ("arch", &[]),
 ];
 

@@ -14,6 +14,7 @@ use crate::{Diff, Error, Host, census};
 use ipse_consolidate::{Group, RuleSet, Tally};
 use ipse_core::{Admitted, EventRef, FactId, FactKey, Identity, Seq, Time, is_housekeeping};
 use ipse_door::house_event;
+use ipse_ledger::account::can_be_forgotten;
 use ipse_store::Appended;
 use ipse_store::sqlite::{Eraser, Erasing, Pass, View};
 use std::collections::{BTreeMap, BTreeSet};
@@ -211,11 +212,6 @@ impl Chosen {
         };
         (head.0 + 1..).zip(names.chunks(MAX_REFS)).map(event).collect()
     }
-}
-
-/// Intents are housekeeping too, and can be.
-pub(crate) fn can_be_forgotten(event_type: &str) -> bool {
-    event_type == "intent" || !is_housekeeping(event_type)
 }
 
 /// What events taught that are about to be forgotten.

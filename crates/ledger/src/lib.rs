@@ -13,14 +13,19 @@
 
 extern crate alloc;
 
+pub mod account;
 mod base64;
+pub mod claim;
 pub mod dsse;
+mod entry;
 pub mod head;
 pub mod key;
 pub mod note;
 pub mod proof;
 pub mod tree;
 
+pub use claim::{Bundled, Certificate, Sent};
+pub use entry::Entry;
 pub use head::TreeHead;
 pub use key::{PublicKey, SecretKey};
 pub use note::{Note, NoteKey, NoteSigner};

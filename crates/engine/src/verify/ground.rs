@@ -1,14 +1,13 @@
 //! The log, event by event: position, digest, entry, typed columns, and the chunks made of them.
 
-use super::forgotten::Forgets;
 use super::{Report, Severity};
 use crate::Error;
-use crate::forget::can_be_forgotten;
 use crate::scan::Single;
 use ipse_consolidate::{BulkFold, Group, RuleSet, Totals};
 use ipse_core::chunk::{self, CHUNK_EVENTS, SMALL_EVENTS};
 use ipse_core::{Admitted, Event, EventRef, FactKey, Seq, Time, is_housekeeping, sha256};
 use ipse_door::{Origin, admit};
+use ipse_ledger::account::{Forgets, can_be_forgotten};
 use ipse_store::sqlite::{RawEvent, View};
 use std::ops::RangeInclusive;
 
@@ -126,7 +125,9 @@ pub(super) fn walk<'r, R: RuleSet>(
     }
     report.events = walk.walked.names.len() as u64;
     twice(&walk.walked.names, report);
-    walk.walked.forgets.check(report);
+    for (place, message) in walk.walked.forgets.faults() {
+        report.critical(place, message);
+    }
     let forgets = &walk.walked.forgets;
     for (range, message) in walk.odd_chunks {
         let place = format!("chunk of seq {}..{}", range.start(), range.end());

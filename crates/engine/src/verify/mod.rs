@@ -6,7 +6,6 @@
 //!   ground said when it was whole, as far as that can be known.
 
 mod derived;
-mod forgotten;
 mod ground;
 mod passes;
 
@@ -126,7 +125,7 @@ fn look<R: RuleSet>(
     let checkpoint = view.progress()?.checkpoint;
     report.facts = view.raw_facts()?.len() as u64;
     let walked = ground::walk(view, rules, report, progress)?;
-    if walked.forgets.len() > 0 {
+    if !walked.forgets.is_empty() {
         report.notes.push(format!("events forgotten: {}", walked.forgets.len()));
     }
     if snapshot.erase_pending()? {

@@ -1,0 +1,230 @@
+//! What ipse wrote about its own doings, held against the log: passes and forgetting.
+//!
+//! **Invariants:** nothing is gone without a word, and what is said to be gone is; the ranges of
+//! passes have neither gap nor overlap, and each counts what was there when it ran.
+
+use alloc::borrow::ToOwned;
+use alloc::collections::{BTreeMap, BTreeSet};
+use alloc::format;
+use alloc::string::{String, ToString};
+use alloc::vec::Vec;
+use core::ops::RangeInclusive;
+use ipse_core::json::{Object, Value};
+use ipse_core::{EventRef, Seq, is_housekeeping, json_parse};
+
+/// Nesting of an event at most.
+const DEPTH: usize = 32;
+
+/// Whether an event of that type can be forgotten. Intents are housekeeping too, and can be.
+pub fn can_be_forgotten(event_type: &str) -> bool {
+    event_type == "intent" || !is_housekeeping(event_type)
+}
+
+/// Something that does not fit: where, and what.
+pub type Fault = (String, String);
+
+/// What a walk over a log found about forgetting.
+#[derive(Default)]
+pub struct Forgets {
+    /// Events without content by position: their names, and whether passes count such events.
+    gone: BTreeMap<Seq, (EventRef, bool)>,
+    /// The position of the first `forget` event that names an event.
+    said: BTreeMap<EventRef, Seq>,
+}
+
+impl Forgets {
+    /// Takes down an event without content.
+    pub fn gone(&mut self, name: EventRef, seq: Seq, event_type: &str) {
+        self.gone.insert(seq, (name, !is_housekeeping(event_type)));
+    }
+
+    /// Takes down what a `forget` event says; says whether it can be read.
+    pub fn said(&mut self, seq: Seq, payload: &[u8]) -> bool {
+        let names = forgotten_names(payload);
+        for name in names.iter().flatten() {
+            self.said.entry(*name).or_insert(seq);
+        }
+        names.is_some()
+    }
+
+    /// How many events are forgotten.
+    pub fn len(&self) -> u64 {
+        self.gone.len() as u64
+    }
+
+    /// Whether none is.
+    pub fn is_empty(&self) -> bool {
+        self.gone.is_empty()
+    }
+
+    /// How many events may have been forgotten, if either side is believed.
+    pub fn most(&self) -> u64 {
+        self.gone.len().max(self.said.len()) as u64
+    }
+
+    /// How many events of a range a pass at a position no longer found.
+    pub fn missed(&self, range: RangeInclusive<Seq>, pass: Seq) -> u64 {
+        let missed = |(_, (name, counts)): &(&Seq, &(EventRef, bool))| {
+            *counts && self.said.get(name).is_some_and(|said| *said < pass)
+        };
+        self.among(range).filter(missed).count() as u64
+    }
+
+    /// Whether content in a range is gone without a word.
+    pub fn lost(&self, range: RangeInclusive<Seq>) -> bool {
+        self.among(range).any(|(seq, (name, _))| !self.is_said(*seq, name))
+    }
+
+    fn among(&self, range: RangeInclusive<Seq>) -> impl Iterator<Item = (&Seq, &(EventRef, bool))> {
+        // A range that a damaged record gives may be none.
+        let range = Some(range).filter(|range| range.start() <= range.end());
+        range.into_iter().flat_map(|range| self.gone.range(range))
+    }
+
+    /// Whether a range has forgotten events.
+    pub fn any(&self, range: RangeInclusive<Seq>) -> bool {
+        self.among(range).next().is_some()
+    }
+
+    fn is_said(&self, seq: Seq, name: &EventRef) -> bool {
+        self.said.get(name).is_some_and(|said| *said > seq)
+    }
+
+    /// Compares what is gone with what is said to be.
+    pub fn faults(&self) -> Vec<Fault> {
+        let silent = self.gone.iter().filter(|(seq, (name, _))| !self.is_said(**seq, name));
+        let message = "its content is gone, and no later forget event names it";
+        let silent = silent.map(|(seq, _)| (format!("seq {seq}"), message.to_string()));
+        let gone: BTreeSet<&EventRef> = self.gone.values().map(|(name, _)| name).collect();
+        let there = self.said.iter().filter(|(name, _)| !gone.contains(name));
+        let there = there.map(|(name, said)| {
+            let message = format!("says that {name} is forgotten, and it is not");
+            (format!("forget event at seq {said}"), message)
+        });
+        silent.chain(there).collect()
+    }
+}
+
+/// The names in a `forget` event.
+fn forgotten_names(payload: &[u8]) -> Option<Vec<EventRef>> {
+    let value = json_parse::parse(payload, DEPTH).ok()?;
+    match value.as_object()?.get("data")?.as_object()?.get("event_refs")? {
+        Value::Array(names) => names.iter().map(|name| EventRef::parse(name.as_text()?)).collect(),
+        _ => None,
+    }
+}
+
+/// What stands before a pass record.
+pub enum Before {
+    /// No other one.
+    Nothing,
+    /// That one.
+    Pass(Claimed),
+    /// One that cannot be read.
+    Unreadable,
+}
+
+/// What a pass record says that it covered.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Claimed {
+    /// Where it stands.
+    pub seq: Seq,
+    /// The first position of its range.
+    pub first: Seq,
+    /// The last one.
+    pub last: Seq,
+    /// Events that it counted.
+    pub processed: u64,
+    /// Those of them that fed no fact.
+    pub skipped: u64,
+    /// The same by type and reason.
+    pub skipped_by_type: BTreeMap<String, BTreeMap<String, u64>>,
+    /// The rules.
+    pub rule_version: String,
+    /// The hash of their descriptor, in hex.
+    pub rule_set: String,
+    /// Events before the record, housekeeping aside.
+    counted: u64,
+    first_name: Option<EventRef>,
+    last_name: Option<EventRef>,
+}
+
+impl Claimed {
+    /// Reads the record at a position, before which so many events stand, housekeeping aside.
+    pub fn read(seq: Seq, payload: &[u8], counted: u64) -> Option<Self> {
+        let value = json_parse::parse(payload, DEPTH).ok()?;
+        let data = value.as_object()?.get("data")?.as_object()?;
+        let count = |name: &str| data.get(name).and_then(Value::as_count);
+        let text = |name: &str| data.get(name)?.as_text().map(str::to_owned);
+        let name = |member: &str| text(member).and_then(|text| EventRef::parse(&text));
+        Some(Claimed {
+            seq,
+            first: Seq(count("first_seq")?),
+            last: Seq(count("last_seq")?),
+            processed: count("events_processed")?,
+            skipped: count("events_skipped")?,
+            skipped_by_type: by_type(data.get("skipped")?.as_object()?)?,
+            counted,
+            first_name: name("first_processed_event_id"),
+            last_name: name("last_processed_event_id"),
+            rule_version: text("rule_version")?,
+            rule_set: text("rule_set_sha256")?,
+        })
+    }
+
+    /// What does not fit the pass before it, or the log, whose names these are in order.
+    pub fn contradictions(
+        &self,
+        before: &Before,
+        names: &[EventRef],
+        forgets: &Forgets,
+    ) -> Vec<&'static str> {
+        // What was forgotten by then it did not count.
+        let missed = forgets.missed(self.first..=self.last, self.seq);
+        let (joined, counted) = match before {
+            // A new rule set, or derived state that was made again, begins from the start.
+            _ if self.first == Seq(1) => (true, self.counted),
+            Before::Pass(before) => (
+                Some(self.first.0) == before.last.0.checked_add(1),
+                self.counted.saturating_sub(before.counted),
+            ),
+            Before::Unreadable => (true, self.processed.saturating_add(missed)),
+            Before::Nothing => (false, self.processed.saturating_add(missed)),
+        };
+        let name_at = |seq: Seq| {
+            let place = usize::try_from(seq.0).ok()?.checked_sub(1)?;
+            names.get(place).copied()
+        };
+        let by_type = self.skipped_by_type.values().flat_map(BTreeMap::values);
+        let by_type = by_type.fold(0_u64, |sum, n| sum.saturating_add(*n));
+        let rules = [
+            (!joined, "its range leaves a gap or overlaps the one before it"),
+            (
+                self.last.0.checked_add(1) != Some(self.seq.0) || self.first > self.last,
+                "its range does not end right before it",
+            ),
+            (
+                self.processed.saturating_add(missed) != counted,
+                "counts another number of events than its range holds",
+            ),
+            (
+                self.skipped > self.processed || by_type != self.skipped,
+                "counts another number of events as skipped than it lists",
+            ),
+            (
+                self.first_name != name_at(self.first) || self.last_name != name_at(self.last),
+                "names other events than those that its range begins and ends with",
+            ),
+        ];
+        rules.into_iter().filter(|(wrong, _)| *wrong).map(|(_, message)| message).collect()
+    }
+}
+
+fn by_type(skipped: &Object<'_>) -> Option<BTreeMap<String, BTreeMap<String, u64>>> {
+    let reasons = |(name, reasons): (&str, &Value<'_>)| {
+        let reasons = reasons.as_object()?.iter();
+        let counts = reasons.map(|(code, n)| Some((code.to_string(), n.as_count()?)));
+        Some((name.to_string(), counts.collect::<Option<_>>()?))
+    };
+    skipped.iter().map(reasons).collect()
+}

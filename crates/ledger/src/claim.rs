@@ -1,0 +1,177 @@
+//! What ipse signs, statement by statement: who the agent is, what a producer sent, what a bundle
+//! holds.
+//!
+//! **Invariant:** what is read back says exactly what was written: a statement with another member,
+//! another subject or another type is none of these.
+
+use crate::dsse::Statement;
+use alloc::format;
+use alloc::string::{String, ToString};
+use alloc::vec::Vec;
+use ipse_core::json::{Members, Object, Value};
+use ipse_core::{Digest, EventRef, Identity, Seq, hex, json_parse, sha256};
+
+/// The name of a manifest in a certificate and in a bundle.
+pub const MANIFEST: &str = "manifest.json";
+/// The name of a bundle's list of hashes.
+pub const SUMS: &str = "SHA256SUMS";
+/// Nesting of a predicate at most.
+const DEPTH: usize = 4;
+
+fn identity_of(object: &Object<'_>) -> Option<Identity> {
+    Identity::parse(object.get("identity_hash")?.as_text()?)
+}
+
+/// Reads a predicate, if writing what was read gives the statement again.
+fn read<T>(
+    statement: &Statement,
+    predicate_type: &str,
+    parts: impl FnOnce(&Object<'_>) -> Option<T>,
+    again: impl FnOnce(&T) -> Statement,
+) -> Option<T> {
+    if statement.predicate_type != predicate_type {
+        return None;
+    }
+    let value = json_parse::parse(statement.predicate.as_bytes(), DEPTH).ok()?;
+    let claim = parts(value.as_object()?)?;
+    (again(&claim) == *statement).then_some(claim)
+}
+
+/// The operator's word for who the agent is.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Certificate {
+    /// The canonical manifest; its hash is the identity.
+    pub manifest: String,
+}
+
+impl Certificate {
+    /// What kind of statement it is.
+    pub const TYPE: &str = "urn:ipse:certificate:v1";
+
+    /// Who it is about.
+    pub fn identity(&self) -> Identity {
+        Identity(sha256(&[self.manifest.as_bytes()]))
+    }
+
+    /// As a statement.
+    pub fn statement(&self) -> Statement {
+        let identity = self.identity().to_string();
+        let predicate =
+            Members::new().text("identity_hash", &identity).raw("manifest", &self.manifest);
+        Statement {
+            subjects: Vec::from([(MANIFEST.to_string(), identity)]),
+            predicate_type: Self::TYPE.to_string(),
+            predicate: predicate.finish(),
+        }
+    }
+
+    /// Reads a statement back.
+    pub fn read(statement: &Statement) -> Option<Self> {
+        let parts = |predicate: &Object<'_>| {
+            let mut manifest = String::new();
+            predicate.get("manifest")?.write(&mut manifest);
+            Some(Certificate { manifest })
+        };
+        read(statement, Self::TYPE, parts, Self::statement)
+    }
+}
+
+/// A producer's word for events that it sent to one identity.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Sent {
+    /// To whom.
+    pub identity: Identity,
+    /// Names and digests of the events.
+    pub events: Vec<(EventRef, Digest)>,
+}
+
+impl Sent {
+    /// What kind of statement it is.
+    pub const TYPE: &str = "urn:ipse:sent:v1";
+    /// Events of one statement at most: an envelope stays below a megabyte.
+    pub const MAX_EVENTS: usize = 4096;
+
+    /// As a statement.
+    pub fn statement(&self) -> Statement {
+        let subject = |(name, digest): &(EventRef, Digest)| (name.to_string(), digest.to_string());
+        let identity = self.identity.to_string();
+        Statement {
+            subjects: self.events.iter().map(subject).collect(),
+            predicate_type: Self::TYPE.to_string(),
+            predicate: Members::new().text("identity_hash", &identity).finish(),
+        }
+    }
+
+    /// Reads a statement back.
+    pub fn read(statement: &Statement) -> Option<Self> {
+        let event = |(name, digest): &(String, String)| {
+            Some((EventRef::parse(name)?, Digest(hex::decode(digest)?)))
+        };
+        let parts = |predicate: &Object<'_>| {
+            let identity = identity_of(predicate)?;
+            let events = statement.subjects.iter().map(event).collect::<Option<Vec<_>>>()?;
+            let fits = (1..=Self::MAX_EVENTS).contains(&events.len());
+            fits.then_some(Sent { identity, events })
+        };
+        read(statement, Self::TYPE, parts, Self::statement)
+    }
+}
+
+/// The operator's word for what a bundle holds.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Bundled {
+    /// Whose log it is.
+    pub identity: Identity,
+    /// SHA-256 of the list of hashes.
+    pub sums: Digest,
+    /// The first event that it holds.
+    pub from: Seq,
+    /// The last one; the ledger may go on.
+    pub to: Seq,
+    /// How many entries the ledger has.
+    pub size: u64,
+    /// Which position the facts follow from; none if it holds no facts.
+    pub checkpoint: Option<Seq>,
+}
+
+impl Bundled {
+    /// What kind of statement it is.
+    pub const TYPE: &str = "urn:ipse:bundle:v1";
+
+    /// As a statement.
+    pub fn statement(&self) -> Statement {
+        let checkpoint = self.checkpoint.map_or("null".to_string(), |seq| format!("{seq}"));
+        let predicate = Members::new()
+            .raw("checkpoint", checkpoint)
+            .raw("from", self.from)
+            .text("identity_hash", &self.identity.to_string())
+            .raw("to", self.to)
+            .raw("tree_size", self.size);
+        Statement {
+            subjects: Vec::from([(SUMS.to_string(), self.sums.to_string())]),
+            predicate_type: Self::TYPE.to_string(),
+            predicate: predicate.finish(),
+        }
+    }
+
+    /// Reads a statement back.
+    pub fn read(statement: &Statement) -> Option<Self> {
+        let (_, sums) = statement.subjects.first()?;
+        let parts = |predicate: &Object<'_>| {
+            let count = |name: &str| predicate.get(name)?.as_count();
+            let checkpoint = match predicate.get("checkpoint")? {
+                Value::Null => None,
+                seq => Some(Seq(seq.as_count()?)),
+            };
+            Some(Bundled {
+                identity: identity_of(predicate)?,
+                sums: Digest(hex::decode(sums)?),
+                from: Seq(count("from")?),
+                to: Seq(count("to")?),
+                size: count("tree_size")?,
+                checkpoint,
+            })
+        };
+        read(statement, Self::TYPE, parts, Self::statement)
+    }
+}

@@ -1,0 +1,66 @@
+//! Entries: what the tree holds of an event, and what stays of it when it is forgotten.
+//!
+//! **Invariant:** an entry is RFC 8785 JSON of five members; other bytes are no entry.
+
+use crate::tree::{Hash, entry_hash};
+use alloc::string::{String, ToString};
+use core::fmt::Write;
+use ipse_core::json::{Value, write_text};
+use ipse_core::{Digest, EventRef, Seq, Time, hex, json_parse};
+
+/// One entry of a log.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Entry {
+    /// Its position.
+    pub seq: Seq,
+    /// The event's name.
+    pub event_ref: EventRef,
+    /// When it happened.
+    pub time: Time,
+    /// Its type.
+    pub event_type: String,
+    /// SHA-256 of its canonical bytes, salt included.
+    pub digest: Digest,
+}
+
+impl Entry {
+    /// Appends the canonical bytes.
+    pub fn write(&self, out: &mut String) {
+        let Entry { seq, event_ref, time, event_type, digest } = self;
+        out.push_str("{\"digest\":\"");
+        hex::write(&digest.0, out);
+        out.push_str("\",\"event_ref\":\"ev_");
+        hex::write(&event_ref.0, out);
+        // Writing to a string cannot fail.
+        let _ = write!(out, "\",\"seq\":{seq},\"time\":\"{time}\",\"type\":");
+        write_text(event_type, out);
+        out.push('}');
+    }
+
+    /// The canonical bytes.
+    pub fn canonical(&self) -> String {
+        let mut text = String::with_capacity(256);
+        self.write(&mut text);
+        text
+    }
+
+    /// What stands for it at the bottom of the tree.
+    pub fn hash(&self) -> Hash {
+        entry_hash(self.canonical().as_bytes())
+    }
+
+    /// Reads canonical bytes, and nothing else.
+    pub fn parse(bytes: &[u8]) -> Option<Self> {
+        let value = json_parse::parse(bytes, 1).ok()?;
+        let object = value.as_object()?;
+        let text = |name: &str| object.get(name).and_then(Value::as_text);
+        let entry = Entry {
+            seq: Seq(object.get("seq")?.as_count()?),
+            event_ref: EventRef::parse(text("event_ref")?)?,
+            time: Time::parse(text("time")?).ok()?,
+            event_type: text("type")?.to_string(),
+            digest: Digest(hex::decode(text("digest")?)?),
+        };
+        (entry.canonical().as_bytes() == bytes).then_some(entry)
+    }
+}
