@@ -16,7 +16,8 @@ pub fn entry_hash(entry: &[u8]) -> Hash {
     sha256(&[&[0], entry])
 }
 
-fn node_hash(left: &Hash, right: &Hash) -> Hash {
+/// The hash of a node over two others.
+pub fn node_hash(left: &Hash, right: &Hash) -> Hash {
     sha256(&[&[1], left, right])
 }
 

@@ -65,6 +65,9 @@ pub enum Error {
     /// A named limit of the format.
     #[error("{0}")]
     Limit(&'static str),
+    /// Another process stored a tree head meanwhile.
+    #[error("another process stored a tree head at the same time")]
+    HeadMoved,
     /// Stored bytes contradict each other; never retried.
     #[error("the store is damaged: {0}")]
     Corrupt(String),

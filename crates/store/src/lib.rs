@@ -3,8 +3,8 @@
 //! **Invariants**
 //! - Reading, writing, forgetting and registering are types of their own: a [`sqlite::Reader`]
 //!   cannot write, a [`sqlite::Writer`] cannot reach a manifest or an event that is there, a
-//!   [`sqlite::Eraser`] can take content out of events and put none in, a [`sqlite::Registrar`]
-//!   cannot append.
+//!   [`sqlite::Eraser`] can take content out of events and put none in, a [`sqlite::HeadWriter`]
+//!   can put tree heads only, a [`sqlite::Registrar`] cannot append.
 //! - Acknowledged means durable: [`sqlite::Batch::commit`] returns after the write-ahead log is
 //!   synced, and an error there is final.
 //! - Facts become durable only together with the record that explains them.
@@ -33,6 +33,38 @@ pub enum Appended {
     Conflict(Seq),
     /// An event of that source and id stood here and was forgotten.
     Forgotten(Seq),
+    /// The log takes signed events only, and this one is not signed as it must be.
+    Unsigned,
+}
+
+/// What is to be done about producers' signatures.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub enum Signatures {
+    /// They are passed over.
+    Off = 0,
+    /// They are checked and kept; unsigned events are taken too.
+    Record = 1,
+    /// What is unsigned or wrongly signed is refused.
+    Require = 2,
+}
+
+impl Signatures {
+    /// All of them.
+    pub const ALL: [Signatures; 3] = [Signatures::Off, Signatures::Record, Signatures::Require];
+
+    /// The word on the wire.
+    pub fn name(self) -> &'static str {
+        match self {
+            Signatures::Off => "off",
+            Signatures::Record => "record",
+            Signatures::Require => "require",
+        }
+    }
+
+    /// What a word means.
+    pub fn parse(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|policy| policy.name() == name)
+    }
 }
 
 /// One event as it stands in the log.

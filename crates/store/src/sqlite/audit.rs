@@ -69,7 +69,7 @@ pub struct RawPass {
 pub type Pair = (Vec<u8>, Vec<u8>);
 
 /// Tables whose rows belong to a log, with what tells which.
-const OF_A_LOG: [(&str, &str); 7] = [
+const OF_A_LOG: [(&str, &str); 12] = [
     ("event", "at >> 40"),
     ("chunk", "at >> 40"),
     ("run", "at >> 40"),
@@ -77,6 +77,11 @@ const OF_A_LOG: [(&str, &str); 7] = [
     ("pass", "at >> 40"),
     ("fact", "log"),
     ("tally", "log"),
+    ("tree", "at >> 40"),
+    ("tree_head", "log"),
+    ("producer", "log"),
+    ("policy", "log"),
+    ("statement", "number >> 40"),
 ];
 
 impl Snapshot<'_> {

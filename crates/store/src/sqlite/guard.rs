@@ -17,18 +17,35 @@ pub(super) enum Duty {
     Forget,
     /// Settings, and nothing else.
     Configure,
+    /// Tree heads, and nothing else.
+    Sign,
 }
 
-const MAY_INSERT: [&str; 7] = ["event", "chunk", "run", "piece", "pass", "fact", "tally"];
+const MAY_INSERT: [&str; 8] =
+    ["event", "chunk", "run", "piece", "pass", "fact", "tally", "statement"];
 const MAY_UPDATE: [&str; 2] = ["fact", "tally"];
 /// Facts and tallies leave when another rule set starts over or their events are forgotten, runs
 /// and small chunks when they are merged.
 const MAY_DELETE: [&str; 5] = ["fact", "tally", "run", "piece", "chunk"];
-const MAY_CALL: [&str; 4] = ["coalesce", "count", "max", "octet_length"];
+const MAY_CALL: [&str; 5] = ["coalesce", "count", "instr", "max", "octet_length"];
 /// What forgetting changes besides: an event's content, the unused part of a page, and how much
 /// space that left.
 const MAY_EMPTY: [(&str, &str); 4] =
     [("event", "payload"), ("event", "columns"), ("sqlite_dbpage", "data"), ("space", "freed")];
+
+/// What settings change.
+const MAY_CONFIGURE: [(&str, &str); 7] = [
+    ("insert", "setting"),
+    ("update", "setting"),
+    ("delete", "setting"),
+    ("insert", "producer"),
+    ("update", "producer"),
+    ("insert", "policy"),
+    ("update", "policy"),
+];
+/// What a tree head changes.
+const MAY_SIGN: [(&str, &str); 3] =
+    [("insert", "tree"), ("insert", "tree_head"), ("update", "tree_head")];
 
 /// Sets the authorizer, once, for the life of the connection.
 pub(super) fn confine(connection: &mut Connection, duty: Duty) -> Result<(), Error> {
@@ -46,7 +63,8 @@ fn allowed(context: &AuthContext<'_>, duty: Duty) -> bool {
         AuthAction::Transaction { .. } | AuthAction::Savepoint { .. } => true,
         AuthAction::Function { function_name } => MAY_CALL.contains(&function_name),
         _ if !outside_triggers => false,
-        _ if duty == Duty::Configure => may_configure(&context.action),
+        _ if duty == Duty::Configure => changes_only(&context.action, &MAY_CONFIGURE),
+        _ if duty == Duty::Sign => changes_only(&context.action, &MAY_SIGN),
         AuthAction::Insert { table_name: "erase_pending" } => duty == Duty::Forget,
         AuthAction::Insert { table_name } => MAY_INSERT.contains(&table_name),
         AuthAction::Update { table_name, column_name } => {
@@ -58,11 +76,13 @@ fn allowed(context: &AuthContext<'_>, duty: Duty) -> bool {
     }
 }
 
-fn may_configure(action: &AuthAction<'_>) -> bool {
-    matches!(
-        action,
-        AuthAction::Insert { table_name: "setting" }
-            | AuthAction::Update { table_name: "setting", .. }
-            | AuthAction::Delete { table_name: "setting" }
-    )
+/// Whether rows of these tables are all that changes.
+fn changes_only(action: &AuthAction<'_>, tables: &[(&str, &str)]) -> bool {
+    let (verb, table) = match action {
+        AuthAction::Insert { table_name } => ("insert", table_name),
+        AuthAction::Update { table_name, .. } => ("update", table_name),
+        AuthAction::Delete { table_name } => ("delete", table_name),
+        _ => return false,
+    };
+    tables.contains(&(verb, table))
 }

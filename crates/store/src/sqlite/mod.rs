@@ -17,14 +17,18 @@ mod register;
 mod seal;
 mod setting;
 mod slack;
+mod statement;
 mod transaction;
+mod tree;
 mod write;
 
 pub use audit::{Pair, RawEvent, RawFact, RawPass};
 pub use erase::{Eraser, Erasing};
-pub use read::{Entry, Reader, Scan, Snapshot, View};
+pub use read::{Reader, Scan, Snapshot, View};
 pub use register::{Registered, Registrar};
 pub use setting::Settings;
+pub use statement::Signed;
+pub use tree::{Grown, HeadWriter};
 pub use write::{Batch, Pass, Writer};
 
 use crate::Error;
@@ -38,8 +42,12 @@ use std::time::Duration;
 const APPLICATION_ID: i64 = 0x6970_7365;
 
 /// Each step brings the schema one version further; `user_version` counts the steps taken.
-const STEPS: [&str; 3] =
-    [include_str!("schema_v1.sql"), include_str!("schema_v2.sql"), include_str!("schema_v3.sql")];
+const STEPS: [&str; 4] = [
+    include_str!("schema_v1.sql"),
+    include_str!("schema_v2.sql"),
+    include_str!("schema_v3.sql"),
+    include_str!("schema_v4.sql"),
+];
 
 /// The first SQLite without the bug that can corrupt a write-ahead log after a reset.
 const MIN_SQLITE: i32 = 3_051_003;
@@ -304,7 +312,7 @@ mod tests {
         )
         .unwrap();
         migrate(&mut db, &STEPS).unwrap();
-        assert_eq!(version(&db), 3);
+        assert_eq!(version(&db), 4);
         assert_eq!(erase::pending(&db).unwrap(), [(0, true)], "pages were freed uncleared");
         let count = |sql: &str| db.query_row(sql, [], |row| row.get::<_, i64>(0)).unwrap();
         assert_eq!(count("SELECT count(*) FROM event"), 1);

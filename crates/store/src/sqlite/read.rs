@@ -11,6 +11,7 @@ use ipse_core::chunk::{CHUNK_EVENTS, Chunk, SMALL_EVENTS};
 use ipse_core::{
     Digest, Event, EventRef, Fact, FactId, FactKey, FactKind, Identity, Seq, Support, Time,
 };
+use ipse_ledger::Entry;
 use rusqlite::{CachedStatement, Connection, OptionalExtension, Row, Transaction};
 use std::ops::{ControlFlow, Range, RangeInclusive};
 use std::path::Path;
@@ -74,21 +75,6 @@ impl Snapshot<'_> {
     pub fn view(&self) -> View<'_> {
         View { connection: &self.transaction, log: self.log }
     }
-}
-
-/// What stays of an event whatever happens, and whether its content is still there.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Entry {
-    /// Its position.
-    pub seq: Seq,
-    /// Its name.
-    pub event_ref: EventRef,
-    /// When it happened.
-    pub time: Time,
-    /// Its type.
-    pub event_type: String,
-    /// Whether it was forgotten.
-    pub forgotten: bool,
 }
 
 /// Takes a log in, as much of it at once as there is.
@@ -188,20 +174,21 @@ impl<'c> View<'c> {
         Ok(())
     }
 
-    /// Hands the entries of a range to `each`, in order.
+    /// Hands the entries of a range to `each`, in order, each with whether its event was forgotten.
     pub fn each_entry<E: From<Error>>(
         &self,
         range: RangeInclusive<Seq>,
-        mut each: impl FnMut(Entry) -> Result<(), E>,
+        mut each: impl FnMut(Entry, bool) -> Result<(), E>,
     ) -> Result<(), E> {
-        let sql = "SELECT at, event_ref, time_us, type, columns = x'' FROM event \
+        let sql = "SELECT at, event_ref, time_us, type, digest, columns = x'' FROM event \
                    WHERE at BETWEEN ?1 AND ?2 ORDER BY at";
         let mut statement = self.prepare(sql)?;
         let bounds = (self.log.at(*range.start()), self.log.at(*range.end()));
         let attempt = Error::while_trying("read the entries of the log");
         let mut rows = statement.query(bounds).map_err(&attempt)?;
         while let Some(row) = rows.next().map_err(&attempt)? {
-            each(entry(row).map_err(&attempt)??)?;
+            let (entry, forgotten) = entry(row).map_err(&attempt)??;
+            each(entry, forgotten)?;
         }
         Ok(())
     }
@@ -407,11 +394,12 @@ fn typed_event<'r>(row: &'r Row<'_>) -> rusqlite::Result<Option<Event<'r>>> {
     Ok(Event::of_row(name, time, row.get_ref(3)?.as_str()?, columns))
 }
 
-fn entry(row: &Row<'_>) -> rusqlite::Result<Result<Entry, Error>> {
+fn entry(row: &Row<'_>) -> rusqlite::Result<Result<(Entry, bool), Error>> {
     let seq = seq_of(row.get(0)?);
     let Some(time) = Time::from_micros(row.get(2)?) else { return Ok(Err(damaged("time", seq))) };
     let (event_ref, event_type) = (EventRef(row.get(1)?), row.get(3)?);
-    Ok(Ok(Entry { seq, event_ref, time, event_type, forgotten: row.get(4)? }))
+    let entry = Entry { seq, event_ref, time, event_type, digest: Digest(row.get(4)?) };
+    Ok(Ok((entry, row.get(5)?)))
 }
 
 fn stored(row: &Row<'_>) -> rusqlite::Result<Result<Stored, Error>> {
