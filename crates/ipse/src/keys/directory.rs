@@ -224,6 +224,30 @@ impl KeyDirectory {
         self.revoke(Role::Operator, passphrase)
     }
 
+    /// Puts the private half of a producer's key away, if it was made here. Returns where.
+    pub fn revoke_producer(&self, name: &str) -> Result<Option<PathBuf>, KeyError> {
+        check_producer_name(name)?;
+        let producers = self.file("producers");
+        let public = producers.join(format!("{name}.vkey"));
+        let Some(key) = read_list(&public)?.into_iter().next() else { return Ok(None) };
+        let _lock = self.made_and_locked()?;
+        let place = self.place_of_revoked(&format!("producer-{name}"), &key)?;
+        for path in [producers.join(format!("{name}.key")), public] {
+            durable::move_into(&place, &path).map_err(KeyError::io("move", &path))?;
+        }
+        Ok(Some(place))
+    }
+
+    /// Makes the directory that a revoked key goes to.
+    fn place_of_revoked(&self, name: &str, key: &NoteKey) -> Result<PathBuf, KeyError> {
+        let revoked = self.file("revoked");
+        let place = revoked.join(format!("{name}-{}", hex::encode(&key.id())));
+        for directory in [&revoked, &place] {
+            durable::make_directory(directory).map_err(KeyError::io("make", directory))?;
+        }
+        Ok(place)
+    }
+
     fn revoke(&self, role: Role, passphrase: Option<&str>) -> Result<PathBuf, KeyError> {
         if !self.has(role) {
             return Err(KeyError::Missing(self.file(role.private())));
@@ -238,11 +262,7 @@ impl KeyDirectory {
             None => NoteKey::new(role.name(), self.public_half(role, passphrase)?)
                 .expect("BUG: a role is a name"),
         };
-        let revoked = self.file("revoked");
-        let place = revoked.join(format!("{}-{}", role.name(), hex::encode(&key.id())));
-        for directory in [&revoked, &place] {
-            durable::make_directory(directory).map_err(KeyError::io("make", directory))?;
-        }
+        let place = self.place_of_revoked(role.name(), &key)?;
         // The public half goes last: whoever dies in between finds the key still there, without its
         // private half, and revokes it again.
         for name in [role.private(), "heads", role.public()] {
