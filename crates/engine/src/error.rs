@@ -22,6 +22,26 @@ pub enum Error {
     /// What ipse wrote about passes and forgetting stays.
     #[error("{0} is a {1} event, and those are never forgotten")]
     NeverForgotten(EventRef, String),
+    /// The store holds less than was signed.
+    #[error("a tree head over {signed} entries was signed, and the store has {stored}")]
+    Behind {
+        /// How many entries were signed.
+        signed: u64,
+        /// How many there are.
+        stored: u64,
+    },
+    /// The store holds something else than was signed.
+    #[error("the first {signed} entries are not those that were signed")]
+    Forked {
+        /// How many entries were signed.
+        signed: u64,
+    },
+    /// A note that should be a tree head.
+    #[error("there is no tree head {0}")]
+    NoHead(&'static str),
+    /// Where keys and the last head are kept.
+    #[error("the key directory could not be used")]
+    Notary(#[source] std::io::Error),
     /// A commit failed earlier: whether it is durable is unknown, so nothing more is written.
     #[error("an earlier write failed on its way to the disk; open the store anew")]
     Broken,

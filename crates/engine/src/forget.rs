@@ -171,11 +171,11 @@ impl Chosen {
         let mut chosen = Chosen { events: BTreeMap::new(), already: 0 };
         for name in refs.iter().collect::<BTreeSet<_>>() {
             let seq = find(name)?.ok_or(Error::UnknownEvent(*name))?;
-            view.each_entry(seq..=seq, |entry| {
+            view.each_entry(seq..=seq, |entry, forgotten| {
                 if !can_be_forgotten(&entry.event_type) {
                     return Err(Error::NeverForgotten(*name, entry.event_type));
                 }
-                match entry.forgotten {
+                match forgotten {
                     true => chosen.already += 1,
                     false => drop(chosen.events.insert(seq, *name)),
                 }
@@ -190,8 +190,8 @@ impl Chosen {
     fn first(view: View<'_>, mut take: impl FnMut(u64, Time) -> bool) -> Result<Self, Error> {
         let mut events = BTreeMap::new();
         let mut before = 0;
-        view.each_entry(Seq(1)..=view.head()?, |entry| {
-            if !entry.forgotten && !is_housekeeping(&entry.event_type) {
+        view.each_entry(Seq(1)..=view.head()?, |entry, forgotten| {
+            if !forgotten && !is_housekeeping(&entry.event_type) {
                 if take(before, entry.time) {
                     events.insert(entry.seq, entry.event_ref);
                 }

@@ -1,4 +1,4 @@
-//! Append, passes, reading, forgetting and rebuilding over a store.
+//! Append, passes, tree heads, reading, forgetting and rebuilding over a store.
 //!
 //! **Invariants**
 //! - Facts, checkpoint and pass record commit together; a pass over nothing new writes nothing.
@@ -14,11 +14,13 @@
 
 mod census;
 mod diff;
+mod endorsed;
 mod error;
 pub mod explain;
 pub mod facts;
 mod forget;
 pub mod grounding;
+mod head;
 mod hot;
 mod known;
 mod latest;
@@ -31,8 +33,10 @@ pub mod verify;
 
 pub use census::{Census, census};
 pub use diff::{Changed, Diff, Figure, diff};
+pub use endorsed::{Endorsed, SignatureError, active};
 pub use error::Error;
 pub use forget::{Forgotten, Preview, Which, preview};
+pub use head::{HEAD_EVERY, Notary, head_of, sign_head};
 pub use hot::SAVE_EVERY;
 pub use known::Known;
 pub use log::{Acknowledged, Host, Log, Then};

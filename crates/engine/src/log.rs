@@ -1,4 +1,4 @@
-//! The writing half of an identity's log: append, consolidate, forget.
+//! The writing half of an identity's log: append, consolidate, forget, have heads signed.
 //!
 //! **Invariants**
 //! - An append that was acknowledged is durable, whatever becomes of the pass that follows it.
@@ -6,14 +6,16 @@
 //!   later with the data gone, so it is never retried.
 
 use crate::Error;
+use crate::endorsed::{Endorsed, active};
 use crate::forget::{Forgetting, Forgotten, Which};
+use crate::head::{HEAD_EVERY, Notary, sign_head};
 use crate::hot::{Hot, SAVE_EVERY};
 use crate::pass::{self, PassCommitted, PassReport, Trigger};
 use ipse_consolidate::{RuleSet, V1};
-use ipse_core::{Admitted, Identity, Time};
+use ipse_core::{Admitted, Identity, Seq, Time};
 use ipse_door::Salt;
-use ipse_store::Appended;
 use ipse_store::sqlite::{Batch, Writer};
+use ipse_store::{Appended, Signatures};
 use std::path::Path;
 
 /// Clock and randomness, handed down from the binary.
@@ -38,6 +40,8 @@ pub enum Then {
 pub struct Acknowledged {
     /// What became of each event, in order.
     pub appended: Vec<Appended>,
+    /// How many of them stand in the log under a producer's signature.
+    pub signed: u64,
     /// What the pass did, if there was one and it found anything new.
     pub pass: Option<PassReport>,
     /// Why the pass failed, if it did; the events are durable all the same.
@@ -55,6 +59,12 @@ pub struct Log<R: RuleSet = V1> {
     host: Box<dyn Host>,
     subscribers: Vec<Subscriber>,
     broken: bool,
+    notary: Option<Box<dyn Notary>>,
+    /// When a head was last signed, as far as is known.
+    signed_at: Option<Time>,
+    /// Whether a pass came after the last head.
+    owes_head: bool,
+    head_error: Option<Error>,
 }
 
 impl<R: RuleSet> Log<R> {
@@ -67,7 +77,64 @@ impl<R: RuleSet> Log<R> {
     ) -> Result<Self, Error> {
         let writer = Writer::open(path, &identity)?;
         let (hot, subscribers) = (Hot::cold(&rules, SAVE_EVERY), Vec::new());
-        Ok(Log { writer, identity, rules, hot, host, subscribers, broken: false })
+        Ok(Log {
+            writer,
+            identity,
+            rules,
+            hot,
+            host,
+            subscribers,
+            broken: false,
+            notary: None,
+            signed_at: None,
+            owes_head: false,
+            head_error: None,
+        })
+    }
+
+    /// Has tree heads signed from now on: after passes, at most one a second.
+    pub fn set_notary(&mut self, notary: Box<dyn Notary>) {
+        self.signed_at = notary.last_time();
+        self.notary = Some(notary);
+    }
+
+    /// Signs a tree head now, if there is a notary.
+    pub fn sign_head(&mut self) -> Result<Option<String>, Error> {
+        let Some(notary) = &self.notary else { return Ok(None) };
+        self.signed_at = Some(self.host.now());
+        let note = sign_head(self.writer.path(), &self.identity, &**notary)?;
+        self.owes_head = false;
+        Ok(Some(note))
+    }
+
+    /// Signs a head if a pass came after the last one and that was long enough ago.
+    pub fn sign_head_if_due(&mut self) {
+        let now = self.host.now().micros();
+        let since = self.signed_at.map(|at| now - at.micros());
+        // A clock that went back is no reason to wait.
+        let due = since.is_none_or(|since| !(0..HEAD_EVERY).contains(&since));
+        if self.owes_head && due {
+            self.sign_owed_head();
+        }
+    }
+
+    /// Signs a head if a pass came after the last one.
+    pub fn sign_owed_head(&mut self) {
+        if self.owes_head
+            && let Err(error) = self.sign_head()
+        {
+            self.head_error = Some(error);
+        }
+    }
+
+    /// Whether a head is to be signed that was not due yet.
+    pub fn owes_head(&self) -> bool {
+        self.owes_head
+    }
+
+    /// Why the last head could not be signed, if it could not. The events are durable all the same.
+    pub fn take_head_error(&mut self) -> Option<Error> {
+        self.head_error.take()
     }
 
     /// Saves sums more often, so that a test crosses the boundary with few events.
@@ -98,11 +165,21 @@ impl<R: RuleSet> Log<R> {
 
     /// Appends a batch durably, in one transaction, and lets a pass follow.
     pub fn append(&mut self, events: &[Admitted], then: Then) -> Result<Acknowledged, Error> {
+        self.append_signed(events, None, then)
+    }
+
+    /// The same for events that a producer signed.
+    pub fn append_signed(
+        &mut self,
+        events: &[Admitted],
+        endorsed: Option<&Endorsed>,
+        then: Then,
+    ) -> Result<Acknowledged, Error> {
         if self.broken {
             return Err(Error::Broken);
         }
         let mut batch = self.writer.begin()?;
-        let appended = append_all(&mut batch, events)?;
+        let (appended, signed) = append_all(&mut batch, events, endorsed)?;
         let pass = match then {
             Then::Nothing => Ok(None),
             Then::Consolidate(trigger) => pass::run(
@@ -119,9 +196,16 @@ impl<R: RuleSet> Log<R> {
         if pass.is_err() {
             self.hot.cool();
         }
-        let changed = appended.iter().any(|event| matches!(event, Appended::New(_)))
+        let changed = signed.kept
+            || appended.iter().any(|event| matches!(event, Appended::New(_)))
             || matches!(pass, Ok(Some(_)));
-        if changed && let Err(error) = batch.commit() {
+        let committed = if changed {
+            batch.commit()
+        } else {
+            drop(batch);
+            Ok(())
+        };
+        if let Err(error) = committed {
             self.hot.cool();
             self.broken = true;
             return Err(error.into());
@@ -130,8 +214,8 @@ impl<R: RuleSet> Log<R> {
             Ok(pass) => (pass, None),
             Err(error) => (None, Some(error)),
         };
-        tell(&mut self.subscribers, pass.as_ref());
-        Ok(Acknowledged { appended, pass, pass_error })
+        self.passed(pass.as_ref());
+        Ok(Acknowledged { appended, signed: signed.events, pass, pass_error })
     }
 
     /// Forgets events for good: facts become what they would be had the events never been there.
@@ -143,8 +227,16 @@ impl<R: RuleSet> Log<R> {
             self.broken |= in_commit;
             error
         })?;
-        tell(&mut self.subscribers, done.pass.as_ref());
+        self.passed(done.pass.as_ref());
         Ok(done)
+    }
+
+    /// What follows a pass that is durable.
+    fn passed(&mut self, pass: Option<&PassReport>) {
+        let Some(report) = pass else { return };
+        self.subscribers.iter_mut().for_each(|tell| tell(&report.committed));
+        self.owes_head = self.notary.is_some();
+        self.sign_head_if_due();
     }
 
     /// Whether forgotten bytes were still in the store's files when it was opened, and had to stay.
@@ -162,12 +254,86 @@ impl<R: RuleSet> Log<R> {
     }
 }
 
-fn tell(subscribers: &mut [Subscriber], pass: Option<&PassReport>) {
-    if let Some(report) = pass {
-        subscribers.iter_mut().for_each(|tell| tell(&report.committed));
-    }
+/// What came of signatures in a batch.
+#[derive(Default)]
+struct SignedEvents {
+    /// Events that stand in the log under the signature.
+    events: u64,
+    /// Whether the envelope was kept.
+    kept: bool,
 }
 
-fn append_all(batch: &mut Batch<'_>, events: &[Admitted]) -> Result<Vec<Appended>, Error> {
-    events.iter().map(|event| batch.append(event).map_err(Error::from)).collect()
+fn append_all(
+    batch: &mut Batch<'_>,
+    events: &[Admitted],
+    endorsed: Option<&Endorsed>,
+) -> Result<(Vec<Appended>, SignedEvents), Error> {
+    let policy = batch.view().signatures()?;
+    let endorsed = match endorsed {
+        Some(endorsed) if policy != Signatures::Off && may_sign(batch, endorsed)? => Some(endorsed),
+        _ => None,
+    };
+    let covered = |event: &Admitted| endorsed.is_some_and(|signed| signed.covers(&event.digest));
+    let mut one = |event: &Admitted| match policy == Signatures::Require && !covered(event) {
+        true => Ok(batch.look(event)?.unwrap_or(Appended::Unsigned)),
+        false => batch.append(event),
+    };
+    let appended = events.iter().map(&mut one).collect::<Result<Vec<_>, _>>()?;
+    let signed = match endorsed {
+        Some(endorsed) => keep_statement(batch, events, &appended, endorsed)?,
+        None => SignedEvents::default(),
+    };
+    Ok((appended, signed))
+}
+
+/// Whether the one who signed may still: that can change between opening and now.
+fn may_sign(batch: &Batch<'_>, endorsed: &Endorsed) -> Result<bool, Error> {
+    let registered = batch.view().producers()?;
+    Ok(active(&registered).iter().any(|key| key.to_string() == endorsed.signer))
+}
+
+/// Keeps an envelope, unless none of its events is in the log or it is there already.
+fn keep_statement(
+    batch: &mut Batch<'_>,
+    events: &[Admitted],
+    appended: &[Appended],
+    endorsed: &Endorsed,
+) -> Result<SignedEvents, Error> {
+    let mut seqs = Vec::new();
+    let mut all_new = true;
+    for (event, appended) in events.iter().zip(appended) {
+        match appended {
+            _ if !endorsed.covers(&event.digest) => {}
+            Appended::New(seq) => seqs.push(*seq),
+            // Equal content under another salt is another digest, which nobody signed.
+            Appended::Duplicate(seq) if has_digest(batch, *seq, event)? => {
+                seqs.push(*seq);
+                all_new = false;
+            }
+            _ => {}
+        }
+    }
+    seqs.sort_unstable();
+    seqs.dedup();
+    let kept = !seqs.is_empty() && (all_new || !is_kept(batch, &seqs, endorsed)?);
+    if kept {
+        batch.put_statement(&endorsed.signer, &seqs, &endorsed.envelope)?;
+    }
+    Ok(SignedEvents { events: seqs.len() as u64, kept })
+}
+
+fn has_digest(batch: &Batch<'_>, seq: Seq, event: &Admitted) -> Result<bool, Error> {
+    let stored = batch.view().stored(seq)?;
+    Ok(stored.is_some_and(|stored| stored.digest == event.digest))
+}
+
+fn is_kept(batch: &Batch<'_>, seqs: &[Seq], endorsed: &Endorsed) -> Result<bool, Error> {
+    let view = batch.view();
+    for statement in view.statements()? {
+        let same = statement.signer == endorsed.signer && statement.covers(seqs[0]);
+        if same && view.envelope(statement.number)? == endorsed.envelope {
+            return Ok(true);
+        }
+    }
+    Ok(false)
 }

@@ -3,11 +3,12 @@
 //! **Invariants**
 //! - Opening folds what is past the checkpoint; after that a pass comes once enough events are
 //!   new or once it has been quiet, and never more often: under load passes coalesce.
-//! - The keeper thread only ever starts passes; when it dies, appending goes on.
+//! - The keeper thread only ever starts passes and has heads signed; when it dies, appending goes
+//!   on.
 
 use crate::log::{Acknowledged, Host, Log, Then};
 use crate::pass::{PassCommitted, PassReport, Trigger};
-use crate::{Error, Forgotten, Known, Which};
+use crate::{Error, Forgotten, HEAD_EVERY, Known, Notary, Which};
 use ipse_consolidate::V1;
 use ipse_core::{Admitted, Identity};
 use ipse_door::{Origin, Refusal, admit};
@@ -61,14 +62,19 @@ struct State {
 }
 
 impl Memory {
-    /// Opens the log of an identity and folds what is past its checkpoint.
+    /// Opens the log of an identity and folds what is past its checkpoint. The notary, if there is
+    /// one, signs tree heads after passes, at most one a second.
     pub fn open(
         path: &Path,
         identity: Identity,
         policy: Policy,
         host: Box<dyn Host>,
+        notary: Option<Box<dyn Notary>>,
     ) -> Result<Self, Error> {
         let mut log = Log::open(path, identity, V1, host)?;
+        if let Some(notary) = notary {
+            log.set_notary(notary);
+        }
         log.consolidate(Trigger::Startup)?;
         let state = State {
             log,
@@ -136,6 +142,18 @@ impl Memory {
         }
         self.shared.learn(&mut state, done.pass.as_ref());
         Ok(done)
+    }
+
+    /// Signs a tree head now, over everything that is durable, and hands it out; `None` if there is
+    /// no notary.
+    pub fn sign_head(&self) -> Result<Option<String>, Error> {
+        self.shared.lock()?.log.sign_head()
+    }
+
+    /// Takes note of why the last tree head could not be signed, if it could not. The events are
+    /// durable; the next pass tries again.
+    pub fn take_head_error(&self) -> Result<Option<Error>, Error> {
+        Ok(self.shared.lock()?.log.take_head_error())
     }
 
     /// One pass now; `None` if there is nothing new.
@@ -230,17 +248,25 @@ impl Drop for Keeper {
             // A keeper that panicked has nothing left to finish.
             let _ = thread.join();
         }
+        if let Ok(mut state) = self.shared.state.lock() {
+            state.log.sign_owed_head();
+        }
     }
 }
 
 fn watch(shared: &Shared) {
     let Ok(mut state) = shared.state.lock() else { return };
     while !state.closing {
-        let waited = if state.pending == 0 {
-            shared.changed.wait(state).map_err(drop)
-        } else {
-            let left = shared.policy.quiet.saturating_sub(state.last_append.elapsed());
-            shared.changed.wait_timeout(state, left).map(|(state, _)| state).map_err(drop)
+        let left = match state.pending {
+            0 if state.log.owes_head() => Some(Duration::from_micros(HEAD_EVERY.unsigned_abs())),
+            0 => None,
+            _ => Some(shared.policy.quiet.saturating_sub(state.last_append.elapsed())),
+        };
+        let waited = match left {
+            None => shared.changed.wait(state).map_err(drop),
+            Some(left) => {
+                shared.changed.wait_timeout(state, left).map(|(state, _)| state).map_err(drop)
+            }
         };
         let Ok(woken) = waited else { return };
         state = woken;
@@ -252,5 +278,6 @@ fn watch(shared: &Shared) {
                 state.pending = 0;
             }
         }
+        state.log.sign_head_if_due();
     }
 }

@@ -278,8 +278,8 @@ fn pruning_is_by_time_or_by_number() {
         let mut left = Vec::new();
         let all = Seq(1)..=world.head();
         view.view()
-            .each_entry(all, |entry| {
-                if !entry.forgotten && !ipse_core::is_housekeeping(&entry.event_type) {
+            .each_entry(all, |entry, forgotten| {
+                if !forgotten && !ipse_core::is_housekeeping(&entry.event_type) {
                     left.push(entry.time.to_string());
                 }
                 Ok::<_, ipse_store::Error>(())
@@ -342,7 +342,8 @@ fn facts(world: &World) -> Vec<ipse_core::Fact> {
 fn what_a_memory_knows_forgets_too() {
     let world = World::new();
     let policy = Policy { every: 1, quiet: Duration::from_secs(3600) };
-    let memory = Memory::open(&world.path, world.identity, policy, Box::new(TestHost(0))).unwrap();
+    let memory =
+        Memory::open(&world.path, world.identity, policy, Box::new(TestHost(0)), None).unwrap();
     let events = [admitted(1, "a", true), admitted(2, "b", true), admitted(3, "b", false)];
     memory.append_all(&events).unwrap();
     assert_eq!(memory.known().len(), 2);

@@ -19,7 +19,7 @@ const PATIENCE: Duration = Duration::from_secs(60);
 fn open(world: &World, every: u64, quiet: Duration) -> (Memory, Receiver<PassCommitted>) {
     let policy = Policy { every, quiet };
     let host = Box::new(TestHost(0));
-    let memory = Memory::open(&world.path, world.identity, policy, host).unwrap();
+    let memory = Memory::open(&world.path, world.identity, policy, host, None).unwrap();
     let (sender, receiver) = channel();
     // A test that does not listen has dropped the other end.
     memory.subscribe(move |pass| drop(sender.send(pass.clone()))).unwrap();

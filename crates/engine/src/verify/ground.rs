@@ -1,5 +1,6 @@
 //! The log, event by event: position, digest, entry, typed columns, and the chunks made of them.
 
+use super::evidence::Growing;
 use super::{Report, Severity};
 use crate::Error;
 use crate::scan::Single;
@@ -85,6 +86,7 @@ impl Row {
 pub(super) fn walk<'r, R: RuleSet>(
     view: View<'_>,
     rules: &'r R,
+    growing: &mut Growing<'_>,
     report: &mut Report,
     progress: &mut dyn FnMut(u64, u64),
 ) -> Result<Walked<'r, R>, Error> {
@@ -111,6 +113,7 @@ pub(super) fn walk<'r, R: RuleSet>(
         if raw.seq.0.is_multiple_of(TELL_EVERY) {
             progress(raw.seq.0, total);
         }
+        growing.push(&raw)?;
         walk.event(raw, report)
     })?;
     // The facts have come further than the log: its end is gone.

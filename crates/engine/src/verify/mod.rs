@@ -1,4 +1,4 @@
-//! Verifying a store: everything that is stored, computed anew and compared.
+//! Verifying a store: everything that is stored or signed, computed anew and compared.
 //!
 //! **Invariants**
 //! - It reads one moment and writes nothing; a store that others write meanwhile is no finding.
@@ -6,10 +6,14 @@
 //!   ground said when it was whole, as far as that can be known.
 
 mod derived;
+mod evidence;
 mod ground;
 mod passes;
 
+pub use evidence::Outside;
+
 use crate::Error;
+use evidence::Growing;
 use ipse_consolidate::{RuleSet, Skip};
 use ipse_core::{Identity, Seq, hex, sha256};
 use ipse_store::sqlite::Snapshot;
@@ -90,10 +94,11 @@ pub fn verify<R: RuleSet>(
     rules: &R,
     identity: &Identity,
     manifest: &str,
+    outside: &Outside,
     progress: &mut dyn FnMut(u64, u64),
 ) -> Result<Report, Error> {
     let mut report = Report::default();
-    match look(snapshot, rules, identity, manifest, progress, &mut report) {
+    match look(snapshot, rules, identity, (manifest, outside), progress, &mut report) {
         // What cannot be read is damage, and there is nothing to compare it with.
         Err(Error::Store(error)) if error.is_damage() => {
             let why = std::error::Error::source(&error).map(|why| format!(": {why}"));
@@ -110,7 +115,7 @@ fn look<R: RuleSet>(
     snapshot: &Snapshot<'_>,
     rules: &R,
     identity: &Identity,
-    manifest: &str,
+    (manifest, outside): (&str, &Outside),
     progress: &mut dyn FnMut(u64, u64),
     report: &mut Report,
 ) -> Result<(), Error> {
@@ -124,7 +129,8 @@ fn look<R: RuleSet>(
     let view = snapshot.view();
     let checkpoint = view.progress()?.checkpoint;
     report.facts = view.raw_facts()?.len() as u64;
-    let walked = ground::walk(view, rules, report, progress)?;
+    let mut growing = Growing::new(view, outside)?;
+    let walked = ground::walk(view, rules, &mut growing, report, progress)?;
     if !walked.forgets.is_empty() {
         report.notes.push(format!("events forgotten: {}", walked.forgets.len()));
     }
@@ -152,7 +158,7 @@ fn look<R: RuleSet>(
             report.notes.push(note.to_string());
         }
     }
-    Ok(())
+    growing.check(identity, outside, report)
 }
 
 /// Looks at the file and its schema; says whether the rest can be read.

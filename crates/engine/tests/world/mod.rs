@@ -6,7 +6,7 @@ use ipse_core::{
     Admitted, Columns, Event, EventKind, FactKey, FactKind, Identity, Seq, Support, Time, json,
 };
 use ipse_door::{Origin, Salt, admit};
-use ipse_engine::verify::verify;
+use ipse_engine::verify::{Outside, verify};
 use ipse_engine::{Host, Log, rebuild};
 use ipse_store::sqlite::{Reader, Writer, create};
 use std::path::{Path, PathBuf};
@@ -75,13 +75,20 @@ impl World {
     /// Everything that is stored follows from the log.
     pub fn assert_healthy(&self) {
         assert!(self.rebuilds_equal());
+        assert_eq!(self.findings(&Outside::default()), Vec::<String>::new());
+    }
+
+    /// What verifying finds, place and message.
+    pub fn findings(&self, outside: &Outside) -> Vec<String> {
         let reader = self.reader();
         let snapshot = reader.view(&self.identity).unwrap();
         let manifests = self.manifest_bytes();
         let ours = |(hash, _): &&(String, String)| *hash == self.identity.to_string();
         let (_, manifest) = manifests.iter().find(ours).unwrap();
-        let report = verify(&snapshot, &V1, &self.identity, manifest, &mut |_, _| {}).unwrap();
-        assert_eq!(report.findings, []);
+        let report =
+            verify(&snapshot, &V1, &self.identity, manifest, outside, &mut |_, _| {}).unwrap();
+        let findings = report.findings.into_iter();
+        findings.map(|finding| format!("{}: {}", finding.place, finding.message)).collect()
     }
 
     /// Observations and successes of the only skill fact.

@@ -191,7 +191,7 @@ impl Bench {
         let wanted = (count * runs as u64).max(1);
         let step = (self.events / wanted).max(1);
         let reader = Reader::open(&self.context.store)?;
-        reader.view(&self.identity)?.view().each_entry(Seq(1)..=Seq(self.events), |entry| {
+        reader.view(&self.identity)?.view().each_entry(Seq(1)..=Seq(self.events), |entry, _| {
             let number = entry.seq.0 / step;
             if entry.seq.0.is_multiple_of(step) && !is_housekeeping(&entry.event_type) {
                 names[number as usize % runs].push(entry.event_ref);

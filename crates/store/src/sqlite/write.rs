@@ -128,6 +128,12 @@ impl Batch<'_> {
         append(connection, insert, self.log, self.refs, &mut self.head, event)
     }
 
+    /// What would become of an event that is there already; `None` if it is not.
+    pub fn look(&mut self, event: &Admitted) -> Result<Option<Appended>, Error> {
+        let seq = self.find(&event.event_ref)?;
+        seq.map(|seq| compare(self.tx.connection, self.log, seq, event)).transpose()
+    }
+
     /// The position of the event of that name, if it is in the log.
     pub fn find(&mut self, event_ref: &EventRef) -> Result<Option<Seq>, Error> {
         self.refs.follow(self.tx.connection, self.log, self.head)?;

@@ -1,0 +1,81 @@
+//! Signed tree heads: what the log says about itself, for good.
+//!
+//! **Invariants**
+//! - No two heads of one log contradict each other. A head is signed only if every head before it
+//!   that is known, in the store or where the notary keeps the last one, is its beginning.
+//! - A head is kept by the notary before anybody can see it. *If it dies after that:* the notary's
+//!   head is ahead of the store's, both are true, and the next signing brings them together.
+//! - It covers durable events only: signing comes after the commit, on a connection of its own.
+
+use crate::Error;
+use ipse_core::{Identity, Time};
+use ipse_ledger::{Note, TreeHead};
+use ipse_store::sqlite::{Grown, HeadWriter};
+use std::any::Any;
+use std::io;
+use std::path::Path;
+
+/// Microseconds between two heads that are signed by themselves, at least.
+pub const HEAD_EVERY: i64 = 1_000_000;
+
+/// Who signs the heads of one log, and keeps the last one outside the store.
+pub trait Notary: Send {
+    /// Held while a head is signed: nobody else signs with these keys meanwhile.
+    fn lock(&self) -> io::Result<Box<dyn Any>>;
+    /// The last head that was signed here.
+    fn last(&self) -> io::Result<Option<String>>;
+    /// When that was.
+    fn last_time(&self) -> Option<Time>;
+    /// Signs a head's text.
+    fn sign(&self, text: &str) -> Option<String>;
+    /// Keeps a head, durably, in place of the last one.
+    fn keep(&self, note: &str) -> io::Result<()>;
+}
+
+/// Signs the head of a log as it is now, or hands out the one that says the same already.
+pub fn sign_head(path: &Path, identity: &Identity, notary: &dyn Notary) -> Result<String, Error> {
+    let _held = notary.lock().map_err(Error::Notary)?;
+    let mut writer = HeadWriter::open(path, identity)?;
+    let grown = writer.grow()?;
+    let kept = notary.last().map_err(Error::Notary)?;
+    for note in [&kept, &grown.stored].into_iter().flatten() {
+        check(&writer, identity, &grown, note)?;
+    }
+    let head =
+        TreeHead { origin: TreeHead::origin_of(identity), size: grown.size, root: grown.root };
+    let same = |note: &&String| head_of(note).as_ref() == Some(&head);
+    if let Some(note) = grown.stored.as_ref().filter(same) {
+        return Ok(note.clone());
+    }
+    let note = match kept.filter(|note| same(&note)) {
+        // It died between the two, or the store was restored: the head is there already.
+        Some(note) => note,
+        None => {
+            let note = notary.sign(&head.text()).ok_or(Error::NoHead("that was to be signed"))?;
+            notary.keep(&note).map_err(Error::Notary)?;
+            note
+        }
+    };
+    writer.put(&grown, &note)?;
+    Ok(note)
+}
+
+/// The head in a note; whether it was signed by whom it should be is not looked at.
+pub fn head_of(note: &str) -> Option<TreeHead> {
+    TreeHead::parse(Note::parse(note).ok()?.text)
+}
+
+/// An earlier head must be the beginning of what is to be signed.
+fn check(writer: &HeadWriter, identity: &Identity, grown: &Grown, note: &str) -> Result<(), Error> {
+    let head = head_of(note).ok_or(Error::NoHead("that was signed last"))?;
+    if head.origin != TreeHead::origin_of(identity) {
+        return Err(Error::NoHead("of this log"));
+    }
+    if head.size > grown.size {
+        return Err(Error::Behind { signed: head.size, stored: grown.size });
+    }
+    if writer.view().tree_root(head.size)? != head.root {
+        return Err(Error::Forked { signed: head.size });
+    }
+    Ok(())
+}

@@ -1,0 +1,303 @@
+//! Tree heads: signed after passes, never two that contradict each other, whatever is restored,
+//! killed or done at once.
+#![allow(missing_docs, clippy::unwrap_used)]
+
+mod world;
+
+use ipse_consolidate::V1;
+use ipse_core::{Seq, Time};
+use ipse_engine::verify::Outside;
+use ipse_engine::{Error, HEAD_EVERY, Host, Log, Notary, Then, Trigger, head_of, sign_head};
+use ipse_ledger::tree::{consistency, is_consistent};
+use ipse_ledger::{Note, NoteSigner, SecretKey, TreeHead};
+use std::any::Any;
+use std::io;
+use std::sync::atomic::{AtomicI64, Ordering};
+use std::sync::{Arc, Mutex};
+use world::{TestHost, World, admitted};
+
+/// Keys and last head in memory, shared by its clones.
+#[derive(Clone)]
+struct TestNotary {
+    signer: NoteSigner,
+    kept: Arc<Mutex<Vec<String>>>,
+    broken: bool,
+}
+
+impl TestNotary {
+    fn new(world: &World) -> Self {
+        let origin = TreeHead::origin_of(&world.identity);
+        let signer = NoteSigner::new(&origin, SecretKey::from_seed(&[7; 32])).unwrap();
+        TestNotary { signer, kept: Arc::default(), broken: false }
+    }
+
+    fn heads(&self) -> Vec<String> {
+        self.kept.lock().unwrap().clone()
+    }
+}
+
+impl Notary for TestNotary {
+    fn lock(&self) -> io::Result<Box<dyn Any>> {
+        Ok(Box::new(()))
+    }
+
+    fn last(&self) -> io::Result<Option<String>> {
+        Ok(self.heads().last().cloned())
+    }
+
+    fn last_time(&self) -> Option<Time> {
+        None
+    }
+
+    fn sign(&self, text: &str) -> Option<String> {
+        self.signer.sign(text)
+    }
+
+    fn keep(&self, note: &str) -> io::Result<()> {
+        if self.broken {
+            return Err(io::Error::other("the disk is full"));
+        }
+        self.kept.lock().unwrap().push(note.to_string());
+        Ok(())
+    }
+}
+
+/// A clock that a test moves.
+struct Clock(Arc<AtomicI64>, TestHost);
+
+impl Host for Clock {
+    fn now(&self) -> Time {
+        Time::from_micros(self.0.load(Ordering::Relaxed)).unwrap()
+    }
+
+    fn salt(&mut self) -> ipse_door::Salt {
+        self.1.salt()
+    }
+}
+
+fn append(log: &mut Log, from: u64, to: u64) {
+    let events: Vec<_> = (from..to).map(|n| admitted(n, "s", n % 3 > 0)).collect();
+    log.append(&events, Then::Consolidate(Trigger::Manual)).unwrap();
+}
+
+/// Every pair of heads that was ever signed is consistent, by proof from the store.
+fn assert_consistent(world: &World, notary: &TestNotary) {
+    let reader = world.reader();
+    let snapshot = reader.view(&world.identity).unwrap();
+    let heads: Vec<TreeHead> = notary.heads().iter().map(|note| head_of(note).unwrap()).collect();
+    for (old, new) in heads.iter().zip(heads.iter().skip(1)) {
+        let proof = consistency(&snapshot.view(), old.size, new.size).unwrap().unwrap();
+        assert!(is_consistent((old.size, &old.root), (new.size, &new.root), &proof));
+    }
+}
+
+#[test]
+fn a_head_is_signed_after_a_pass_and_covers_its_record() {
+    let world = World::new();
+    let notary = TestNotary::new(&world);
+    let mut log = world.log(V1);
+    log.set_notary(Box::new(notary.clone()));
+    append(&mut log, 0, 5);
+    let [note] = notary.heads().try_into().unwrap();
+    let head = head_of(&note).unwrap();
+    assert_eq!((head.size, world.head()), (6, Seq(6)));
+    Note::parse(&note).unwrap().verify(&[notary.signer.public()]).unwrap();
+    let stored = world.reader().view(&world.identity).unwrap().view().tree_head().unwrap();
+    assert_eq!(stored.as_ref(), Some(&note));
+    assert_eq!(log.sign_head().unwrap(), Some(note), "signing again gives the same head");
+    assert_eq!(notary.heads().len(), 1);
+    world.assert_healthy();
+}
+
+#[test]
+fn heads_follow_each_other_at_most_once_a_second_and_on_demand() {
+    let world = World::new();
+    let notary = TestNotary::new(&world);
+    let clock = Arc::new(AtomicI64::new(1_000_000_000));
+    let host = Clock(clock.clone(), TestHost(0));
+    let mut log = Log::open(&world.path, world.identity, V1, Box::new(host)).unwrap();
+    log.set_notary(Box::new(notary.clone()));
+    append(&mut log, 0, 1);
+    append(&mut log, 1, 2);
+    assert_eq!((notary.heads().len(), log.owes_head()), (1, true));
+    clock.fetch_add(HEAD_EVERY - 1, Ordering::Relaxed);
+    log.sign_head_if_due();
+    assert_eq!(notary.heads().len(), 1);
+    clock.fetch_add(1, Ordering::Relaxed);
+    log.sign_head_if_due();
+    assert_eq!((notary.heads().len(), log.owes_head()), (2, false));
+    append(&mut log, 2, 3);
+    log.sign_head().unwrap();
+    assert_eq!(notary.heads().len(), 3, "on demand at any time");
+    clock.fetch_sub(HEAD_EVERY * 10, Ordering::Relaxed);
+    append(&mut log, 3, 4);
+    assert_eq!(notary.heads().len(), 4, "a clock that went back is no reason to wait");
+    assert_consistent(&world, &notary);
+}
+
+/// The tree is that of all entries, at sizes around stored subtrees, however it grew.
+#[test]
+fn the_root_is_that_of_the_entries_however_it_grew() {
+    let world = World::new();
+    let notary = TestNotary::new(&world);
+    let mut log = world.log(V1);
+    let mut to = 0;
+    for step in [1, 254, 1, 1, 255, 257, 1300, 1, 3000] {
+        let events: Vec<_> = (to..to + step).map(|n| admitted(n, "s", true)).collect();
+        to += step;
+        log.append(&events, Then::Nothing).unwrap();
+        sign_head(&world.path, &world.identity, &notary).unwrap();
+        let reader = world.reader();
+        let snapshot = reader.view(&world.identity).unwrap();
+        let mut edge = ipse_ledger::Edge::default();
+        let all = Seq(1)..=world.head();
+        let push = |entry: ipse_ledger::Entry, _| {
+            edge.push(entry.hash(), |_, _, _| {});
+            Ok::<_, ipse_store::Error>(())
+        };
+        snapshot.view().each_entry(all, push).unwrap();
+        let head = head_of(notary.heads().last().unwrap()).unwrap();
+        assert_eq!((head.size, head.root), (edge.size(), edge.root()));
+        assert_eq!(snapshot.view().tree_root(head.size).unwrap(), head.root);
+    }
+    assert_consistent(&world, &notary);
+    world.assert_healthy();
+    let rows: i64 =
+        world.raw().query_row("SELECT count(*) FROM tree", [], |row| row.get(0)).unwrap();
+    assert_eq!(rows, to.cast_signed() / 256);
+    // What is stored of the tree is derived: without it the same proofs come out.
+    world.delete_derived(&["tree"]);
+    assert_consistent(&world, &notary);
+    append(&mut log, to, to + 1);
+    sign_head(&world.path, &world.identity, &notary).unwrap();
+    assert_consistent(&world, &notary);
+    world.assert_healthy();
+}
+
+#[test]
+fn an_older_copy_is_noticed_and_nothing_is_signed() {
+    let world = World::new();
+    let notary = TestNotary::new(&world);
+    let mut log = world.log(V1);
+    log.set_notary(Box::new(notary.clone()));
+    append(&mut log, 0, 5);
+    let copy = world.path.with_extension("copy");
+    world.reader().copy_to(&copy).unwrap();
+    append(&mut log, 5, 10);
+    log.sign_head().unwrap();
+    drop(log);
+    let before = notary.heads();
+    let restored = |path: &std::path::Path| sign_head(path, &world.identity, &notary);
+    let behind = restored(&copy);
+    assert!(matches!(behind, Err(Error::Behind { signed: 12, stored: 6 })), "{behind:?}");
+    // It goes on without signatures; once it is as long again, it is another log.
+    let host = Box::new(TestHost(90));
+    let mut log = Log::open(&copy, world.identity, V1, host).unwrap();
+    log.set_notary(Box::new(notary.clone()));
+    append(&mut log, 100, 110);
+    assert!(matches!(log.take_head_error(), Some(Error::Forked { signed: 12 })));
+    assert!(matches!(restored(&copy), Err(Error::Forked { signed: 12 })));
+    assert_eq!(notary.heads(), before, "nothing was signed");
+    restored(&world.path).unwrap();
+    assert_eq!(notary.heads(), before, "the newer copy goes on as before");
+}
+
+#[test]
+fn a_head_that_the_store_never_got_is_taken_up() {
+    let world = World::new();
+    let notary = TestNotary::new(&world);
+    let mut log = world.log(V1);
+    append(&mut log, 0, 5);
+    // Dies between the notary and the store.
+    let note = sign_head(&world.path, &world.identity, &notary).unwrap();
+    world.raw().execute_batch("DELETE FROM tree_head; DELETE FROM tree").unwrap();
+    assert_eq!(sign_head(&world.path, &world.identity, &notary).unwrap(), note);
+    append(&mut log, 5, 6);
+    world.raw().execute_batch("DELETE FROM tree_head").unwrap();
+    sign_head(&world.path, &world.identity, &notary).unwrap();
+    assert_consistent(&world, &notary);
+    assert_eq!(notary.heads().len(), 2);
+    // Fails before it: nothing is published.
+    append(&mut log, 6, 7);
+    let broken = TestNotary { broken: true, ..notary.clone() };
+    let failed = sign_head(&world.path, &world.identity, &broken);
+    assert!(matches!(failed, Err(Error::Notary(_))));
+    let stored = world.reader().view(&world.identity).unwrap().view().tree_head().unwrap();
+    assert_eq!(stored.as_ref(), notary.heads().last());
+}
+
+#[test]
+fn two_processes_sign_one_log_and_never_two_histories() {
+    let world = World::new();
+    let notary = TestNotary::new(&world);
+    let lock = Mutex::new(());
+    std::thread::scope(|scope| {
+        for process in 0..4_u64 {
+            let (world_path, identity, notary, lock) =
+                (&world.path, world.identity, notary.clone(), &lock);
+            scope.spawn(move || {
+                let host = Box::new(TestHost(u128::from(process) << 64));
+                let mut log = Log::open(world_path, identity, V1, host).unwrap();
+                for round in 0..10 {
+                    let from = process * 1000 + round * 10;
+                    append(&mut log, from, from + 5);
+                    let _held = lock.lock().unwrap();
+                    sign_head(world_path, &identity, &notary).unwrap();
+                }
+            });
+        }
+    });
+    assert!(notary.heads().len() > 10);
+    assert_consistent(&world, &notary);
+    world.assert_healthy();
+}
+
+#[test]
+fn a_head_of_another_log_or_no_head_at_all_stops_signing() {
+    let world = World::new();
+    let notary = TestNotary::new(&world);
+    append(&mut world.log(V1), 0, 3);
+    for bad in ["", "no note\n", &notary.signer.sign("ipse/other\n1\nAAAA\n").unwrap()] {
+        notary.kept.lock().unwrap().push(bad.to_string());
+        let refused = sign_head(&world.path, &world.identity, &notary);
+        assert!(matches!(refused, Err(Error::NoHead(_))), "{bad:?}");
+    }
+}
+
+#[test]
+fn verify_holds_the_log_against_what_was_signed() {
+    let world = World::new();
+    let notary = TestNotary::new(&world);
+    let mut log = world.log(V1);
+    append(&mut log, 0, 300);
+    let older = sign_head(&world.path, &world.identity, &notary).unwrap();
+    append(&mut log, 300, 310);
+    let note = sign_head(&world.path, &world.identity, &notary).unwrap();
+    let outside = |last: &str| Outside {
+        log_keys: vec![notary.signer.public()],
+        last_head: Some(last.to_string()),
+    };
+    assert!(world.findings(&outside(&note)).is_empty());
+    assert!(world.findings(&outside(&older)).is_empty());
+    let root = "A".repeat(43) + "=";
+    let origin = TreeHead::origin_of(&world.identity);
+    let signed = |text: String| notary.signer.sign(&text).unwrap();
+    let forked = signed(format!("{origin}\n301\n{root}\n"));
+    let ahead = signed(format!("{origin}\n999\n{root}\n"));
+    let other = signed(format!("ipse/x\n3\n{root}\n"));
+    let stranger = NoteSigner::new(&origin, SecretKey::from_seed(&[8; 32])).unwrap();
+    let strange = stranger.sign(&head_of(&note).unwrap().text()).unwrap();
+    for (note, words) in [
+        (forked, "not those that were signed"),
+        (ahead, "an older copy"),
+        (other, "of another log"),
+        (strange, "not signed by the log's key"),
+        ("?".to_string(), "cannot be read"),
+    ] {
+        let findings = world.findings(&outside(&note));
+        assert_eq!(findings.len(), 1, "{findings:?}");
+        assert!(findings[0].contains(words), "{findings:?}");
+    }
+    world.raw().execute_batch("UPDATE tree SET nodes = zeroblob(32)").unwrap();
+    assert_eq!(world.findings(&outside(&note)), ["tree at seq 256: differs from the entries"]);
+}
