@@ -18,6 +18,11 @@ impl SystemHost {
     pub fn new() -> Self {
         SystemHost { random: Vec::new() }
     }
+
+    /// Random bytes, as a key is made of.
+    pub fn random() -> [u8; 32] {
+        drawn()
+    }
 }
 
 impl Default for SystemHost {
@@ -38,9 +43,14 @@ impl Host for SystemHost {
         if let Some(salt) = self.random.pop() {
             return salt;
         }
-        let mut bytes = [0; SALTS_AT_ONCE * 16];
-        getrandom::fill(&mut bytes).expect("the system has no randomness to give");
+        let bytes: [u8; SALTS_AT_ONCE * 16] = drawn();
         self.random = bytes.as_chunks::<16>().0.to_vec();
         self.random.pop().expect("BUG: salts were just drawn")
     }
+}
+
+fn drawn<const N: usize>() -> [u8; N] {
+    let mut bytes = [0; N];
+    getrandom::fill(&mut bytes).expect("the system has no randomness to give");
+    bytes
 }

@@ -35,6 +35,7 @@
 #![forbid(unsafe_code)]
 
 mod host;
+pub mod keys;
 
 pub use host::SystemHost;
 pub use ipse_core::{EventRef, Fact, FactId, FactKey, FactKind, Identity, Seq, Time};

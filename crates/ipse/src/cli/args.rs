@@ -1,5 +1,6 @@
 //! Arguments as they are typed. The doc comments are the help texts.
 
+use super::key_args::{KeyAction, SignArgs};
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args as ClapArgs, Parser, Subcommand, ValueEnum};
 use ipse_core::{FactKind, Outcome, Time};
@@ -31,6 +32,16 @@ pub(crate) struct Args {
         help_heading = "Everywhere"
     )]
     pub(crate) store: PathBuf,
+
+    /// The directory of keys; the store's path with .keys behind it if absent
+    #[arg(
+        long,
+        global = true,
+        env = "IPSE_KEYS",
+        value_name = "PATH",
+        help_heading = "Everywhere"
+    )]
+    pub(crate) keys: Option<PathBuf>,
 
     /// The identity, or the first digits of it; not needed while a store has one
     #[arg(long, global = true, value_name = "PREFIX", help_heading = "Everywhere")]
@@ -64,11 +75,18 @@ pub(crate) enum Command {
     /// A manifest that is there already stays as it is. A changed manifest is another identity with
     /// a log of its own, never a silent move.
     ///
+    /// Keys are made beside the store, unless they are there: one that signs the log, one that
+    /// signs for the operator. Keep them; give their public halves to whoever will check.
+    ///
     /// Example: ipse init --manifest agent.toml
     Init {
         /// The manifest, TOML or JSON; `ipse manifest new` prints a template
         #[arg(long, value_name = "FILE")]
         manifest: PathBuf,
+        /// Encrypt the keys that are made: with IPSE_PASSPHRASE, the first line of the file that
+        /// IPSE_PASSPHRASE_FILE names, or what is typed on the terminal
+        #[arg(long)]
+        passphrase: bool,
     },
 
     /// Show who this is: manifest, identity, and that it has not changed
@@ -85,6 +103,9 @@ pub(crate) enum Command {
         /// Compare with a manifest file, changing nothing; exit 1 if it is another identity
         #[arg(long, value_name = "FILE", conflicts_with = "canonical")]
         manifest: Option<PathBuf>,
+        /// Print the operator's signed word for who this is, as a DSSE envelope on one line
+        #[arg(long, conflicts_with_all = ["canonical", "manifest"])]
+        certificate: bool,
     },
 
     /// Append one event from flags, and renew the facts
@@ -203,6 +224,25 @@ pub(crate) enum Command {
         value: Option<String>,
     },
 
+    /// Make, list and revoke keys
+    #[command(subcommand_required = true)]
+    Key {
+        #[command(subcommand)]
+        action: KeyAction,
+    },
+
+    /// Sign events as their producer, away from any store
+    ///
+    /// Reads JSON Lines as `ipse import` does and writes every event in canonical form, with a salt
+    /// if it brings none. After so many events, and at the end, follows an envelope that signs the
+    /// digests of the events since the one before. Events that have a salt give the same bytes
+    /// every time. Exit 1 if a line was refused; it is not signed and not written.
+    ///
+    /// A whole identity of 64 digits needs no store; a prefix is looked up in one.
+    ///
+    /// Example: ipse sign week.jsonl --key arm-7.key --name arm-7 --identity HASH -o signed.jsonl
+    Sign(SignArgs),
+
     /// Check everything that is stored: compute it anew and compare; never repairs
     ///
     /// The identity from the manifest's bytes, every event's digest, entry and typed columns, gaps,
@@ -221,7 +261,7 @@ pub(crate) enum Command {
     /// On the store given, or with --events on one that is generated: a stream of grasps with
     /// that many keys. A store that is given is only read: jobs that write work on a copy.
     ///
-    /// Example: ipse bench rebuild --events 100000 --keys 2
+    /// Example: ipse bench rebuild --events 100000 --fact-keys 2
     Bench(BenchArgs),
 
     /// Print the reference of this command line
@@ -401,7 +441,7 @@ pub(crate) struct BenchArgs {
     pub(crate) events: Option<u64>,
     /// Keys of generated events; 2 is the paper's stream
     #[arg(long, value_name = "K", default_value_t = 2)]
-    pub(crate) keys: u64,
+    pub(crate) fact_keys: u64,
     /// How often to measure
     #[arg(long, value_name = "R", default_value_t = 9, value_parser = at_least_one)]
     pub(crate) runs: usize,

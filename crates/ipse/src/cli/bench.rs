@@ -86,14 +86,14 @@ impl Bench {
         let directory = tempfile::tempdir().context("could not make a temporary directory")?;
         let mut path = directory.path().join("bench.db");
         match args.events {
-            Some(events) => generate(&path, events, args.keys, terminal)?,
+            Some(events) => generate(&path, events, args.fact_keys, terminal)?,
             None if args.job.writes() => copy_store(&context.store, &path)?,
             None => path.clone_from(&context.store),
         }
         let context = Context::on(path);
         let (reader, identity) = context.read()?;
         let events = reader.view(&identity)?.view().head()?.0;
-        Ok(Bench { context, identity, keys: args.keys, events, directory })
+        Ok(Bench { context, identity, keys: args.fact_keys, events, directory })
     }
 
     fn log(&self) -> anyhow::Result<Log<V1>> {

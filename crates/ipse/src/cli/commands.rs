@@ -4,8 +4,8 @@ use super::args::{Command, Format, ManifestAction};
 use super::context::Context;
 use super::terminal::Terminal;
 use super::{
-    Exit, bench, config, demo, explain, forgetting, import, init, looking, manifest_file, reading,
-    record, reference, writing,
+    Exit, bench, config, demo, explain, forgetting, import, init, keys, looking, manifest_file,
+    reading, record, reference, signing, writing,
 };
 
 pub(crate) fn run(
@@ -30,8 +30,11 @@ pub(crate) fn run(
             terminal.out.write_all(reference().as_bytes())?;
             Ok(Exit::Fine)
         }
-        Command::Init { manifest } => init::init(context, terminal, &manifest),
-        Command::Identity { canonical, manifest } => {
+        Command::Init { manifest, passphrase } => {
+            init::init(context, terminal, &manifest, passphrase)
+        }
+        Command::Identity { certificate: true, .. } => signing::certificate(context, terminal),
+        Command::Identity { canonical, manifest, .. } => {
             init::identity(context, terminal, canonical, manifest.as_deref())
         }
         Command::Record(args) => record::run(context, terminal, args),
@@ -53,6 +56,8 @@ pub(crate) fn run(
         Command::Config { name, value } => {
             config::run(context, terminal, name.as_deref(), value.as_deref())
         }
+        Command::Key { action } => keys::run(context, terminal, action),
+        Command::Sign(args) => signing::sign(context, terminal, &args),
         Command::Verify => looking::verify(context, terminal),
         Command::Log(args) => reading::log(context, terminal, args.limit),
         Command::Passes(args) => reading::passes(context, terminal, args.limit),

@@ -4,12 +4,13 @@ use super::args::Args;
 use super::terminal::Terminal;
 use anyhow::{Context as _, bail};
 use ipse::SystemHost;
+use ipse::keys::{KeyDirectory, KeyError, MAX_NAME_BYTES};
 use ipse_consolidate::V1;
 use ipse_core::{Identity, Time};
 use ipse_engine::{Host, Log};
 use ipse_store::Error as StoreError;
 use ipse_store::sqlite::Reader;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// Fewer digits of an identity than these are too easily somebody else's.
 const MIN_PREFIX: usize = 4;
@@ -19,18 +20,32 @@ pub(crate) const STILL_THERE: &str = "somebody reads it, or the disk is full";
 
 pub(crate) struct Context {
     pub(crate) store: PathBuf,
+    keys: Option<PathBuf>,
     prefix: Option<String>,
     pub(crate) json: bool,
 }
 
 impl Context {
     pub(crate) fn new(args: &Args) -> Self {
-        Context { store: args.store.clone(), prefix: args.identity.clone(), json: args.json }
+        Context {
+            store: args.store.clone(),
+            keys: args.keys.clone(),
+            prefix: args.identity.clone(),
+            json: args.json,
+        }
     }
 
     /// A context on one store, without arguments.
     pub(crate) fn on(store: PathBuf) -> Self {
-        Context { store, prefix: None, json: false }
+        Context { store, keys: None, prefix: None, json: false }
+    }
+
+    /// Where the keys are.
+    pub(crate) fn keys(&self) -> KeyDirectory {
+        match &self.keys {
+            Some(path) => KeyDirectory::at(path),
+            None => KeyDirectory::of_store(&self.store),
+        }
     }
 
     pub(crate) fn now(&self) -> Time {
@@ -82,9 +97,20 @@ impl Context {
         if self.prefix.is_some() {
             return Ok(vec![self.choose(&reader)?]);
         }
-        let damaged = "the store is damaged: an identity is no hash";
-        let all = reader.manifests()?;
-        all.iter().map(|(hash, _)| Identity::parse(hash).context(damaged)).collect()
+        all_identities(&reader)
+    }
+
+    /// Whose log is meant; a whole identity needs no store.
+    pub(crate) fn identity(&self) -> anyhow::Result<Identity> {
+        let given = self.prefix.as_deref().map(str::to_ascii_lowercase);
+        if let Some(identity) = given.as_deref().and_then(Identity::parse) {
+            return Ok(identity);
+        }
+        self.check_store_name()?;
+        let (_, identity) = self.read().context(
+            "to whom do the events go? give all 64 digits of --identity, or a store that has it",
+        )?;
+        Ok(identity)
     }
 
     fn reader_of_newest_schema(&self) -> anyhow::Result<Reader> {
@@ -137,6 +163,9 @@ impl Context {
 
     /// What to do about an error.
     pub(crate) fn hint(&self, error: &anyhow::Error) -> Option<String> {
+        if let Some(error) = error.chain().find_map(|cause| cause.downcast_ref::<KeyError>()) {
+            return key_hint(error);
+        }
         let store = shell_word(&self.store.to_string_lossy());
         let error = error.chain().find_map(|cause| {
             let engine = cause.downcast_ref::<ipse_engine::Error>();
@@ -185,6 +214,51 @@ impl Context {
     }
 }
 
+/// What to do about a key that cannot be used.
+fn key_hint(error: &KeyError) -> Option<String> {
+    let shown = |path: &Path| shell_word(&path.to_string_lossy());
+    Some(match error {
+        KeyError::Missing(path) if path.ends_with("log.key") => {
+            "ipse key new log makes it; if it is elsewhere, name its directory with --keys".into()
+        }
+        KeyError::Missing(path) if path.ends_with("operator.key") => {
+            "ipse key new operator makes it; if it is elsewhere, name its directory with --keys"
+                .into()
+        }
+        KeyError::Missing(path) => {
+            format!("ipse key new producer NAME --out {} makes one", shown(path))
+        }
+        KeyError::Exists(_) => "no key is overwritten; revoke it first: ipse key revoke".into(),
+        KeyError::NoPassphrase(_) => {
+            "name a file with the passphrase in IPSE_PASSPHRASE_FILE, or run this on a terminal"
+                .into()
+        }
+        KeyError::WrongPassphrase(_) => {
+            "it was taken from IPSE_PASSPHRASE, IPSE_PASSPHRASE_FILE or the terminal".into()
+        }
+        KeyError::Unsafe(path) => format!(
+            "chmod 600 {}; if others may have read it, revoke it and make another",
+            shown(path)
+        ),
+        KeyError::Malformed { .. } => {
+            "a private key is PKCS#8 PEM, as `openssl genpkey -algorithm ed25519` makes it".into()
+        }
+        KeyError::Weak(_) => "make another; anybody can sign under this one".into(),
+        KeyError::Name(_) => format!(
+            "1 to {MAX_NAME_BYTES} of A-Z a-z 0-9 . _ - and no dot first; `log` and `operator` \
+             are taken"
+        ),
+        _ => return None,
+    })
+}
+
+/// All identities of a store.
+pub(crate) fn all_identities(reader: &Reader) -> anyhow::Result<Vec<Identity>> {
+    let damaged = "the store is damaged: an identity is no hash";
+    let all = reader.manifests()?;
+    all.iter().map(|(hash, _)| Identity::parse(hash).context(damaged)).collect()
+}
+
 /// Says so if forgotten bytes had to stay.
 pub(crate) fn note_pending_erase(terminal: &mut Terminal<'_>, pending: bool) -> anyhow::Result<()> {
     if pending {
@@ -194,7 +268,7 @@ pub(crate) fn note_pending_erase(terminal: &mut Terminal<'_>, pending: bool) -> 
 }
 
 /// A path as it can be pasted into a shell.
-fn shell_word(path: &str) -> String {
+pub(crate) fn shell_word(path: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || "._-/+:@".contains(c);
     if path.chars().all(plain) {
         path.to_string()

@@ -5,6 +5,7 @@
 
 use super::Exit;
 use super::args::{ForgetArgs, PruneArgs};
+use super::asking;
 use super::config::{RETENTION, retention};
 use super::context::{Context, STILL_THERE};
 use super::looking::{diff_members, tell_diff};
@@ -16,7 +17,7 @@ use ipse_core::{EventRef, Identity, Time};
 use ipse_engine::{Error, Preview, Which, preview};
 use ipse_store::sqlite::Reader;
 use std::collections::BTreeSet;
-use std::io::{BufRead, BufReader, IsTerminal, Read};
+use std::io::{BufRead, BufReader, Read};
 use std::path::Path;
 
 /// The longest line that is looked at for a ref, which has 35 bytes.
@@ -163,8 +164,7 @@ fn run(
     dry_run: bool,
     yes: bool,
 ) -> anyhow::Result<Exit> {
-    // Who does not see the question is no person: a program that reads the words, or a clock.
-    let asks = !yes && std::io::stderr().is_terminal();
+    let asks = !yes && asking::is_seen();
     let (mut agreed, mut sum) = (Vec::new(), Done::default());
     if dry_run || asks {
         match previews(context, identities, which) {
@@ -232,23 +232,7 @@ fn says_yes(terminal: &mut Terminal<'_>, seen: &[(Identity, Preview)]) -> anyhow
     if seen.iter().all(|(_, preview)| preview.events.is_empty()) {
         return Ok(true);
     }
-    write!(terminal.err, "This will {} for good. Go on? [y/N] ", in_words(seen))?;
-    terminal.err.flush()?;
-    let mut answer = Vec::new();
-    answers()?.read_until(b'\n', &mut answer)?;
-    if !answer.ends_with(b"\n") {
-        writeln!(terminal.err)?;
-    }
-    Ok(matches!(answer.trim_ascii(), b"y" | b"Y" | b"yes"))
-}
-
-/// Where a person answers: standard input may be the list of refs.
-fn answers() -> anyhow::Result<Box<dyn BufRead>> {
-    if std::io::stdin().is_terminal() {
-        return Ok(Box::new(std::io::stdin().lock()));
-    }
-    let terminal = std::fs::File::open("/dev/tty").context("there is nobody to ask; say --yes")?;
-    Ok(Box::new(BufReader::new(terminal)))
+    asking::agrees(terminal, &format!("This will {} for good.", in_words(seen)))
 }
 
 fn tell_previews(

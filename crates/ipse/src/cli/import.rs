@@ -30,9 +30,9 @@ const BATCH: usize = 1000;
 /// Batches that the door may be ahead of the log.
 const AHEAD: usize = 4;
 /// Refusals listed in the JSON answer; the others are counted.
-const MAX_LISTED: usize = 1000;
+pub(crate) const MAX_LISTED: usize = 1000;
 /// Refusals told on standard error; the others are counted.
-const MAX_TOLD: u64 = 20;
+pub(crate) const MAX_TOLD: u64 = 20;
 /// A bar appears on work that takes longer than this.
 const BAR_AFTER: Duration = Duration::from_secs(1);
 
@@ -166,7 +166,8 @@ pub(crate) fn run(
     Ok(Exit::fine_if(report.refused + report.conflicts == 0 && signed_head))
 }
 
-fn open(file: &Path) -> anyhow::Result<(Box<dyn Read + Send>, u64)> {
+/// Opens a file of events, and says how large it is.
+pub(crate) fn open(file: &Path) -> anyhow::Result<(Box<dyn Read + Send>, u64)> {
     if file == Path::new("-") {
         return Ok((Box::new(std::io::stdin()), 0));
     }
@@ -174,7 +175,7 @@ fn open(file: &Path) -> anyhow::Result<(Box<dyn Read + Send>, u64)> {
     let opened = File::open(file).with_context(|| format!("could not open {name}"))?;
     let metadata = opened.metadata().with_context(|| format!("could not open {name}"))?;
     if metadata.is_dir() {
-        bail!("{name} is a directory; import takes one JSON Lines file, or - for standard input");
+        bail!("{name} is a directory; name one JSON Lines file, or - for standard input");
     }
     Ok((Box::new(opened), metadata.len()))
 }
@@ -348,14 +349,6 @@ impl Report {
     }
 
     fn json(&self) -> String {
-        let refusal = |(line, refusal): &(u64, Refusal)| {
-            Members::new()
-                .raw("line", line)
-                .text("field", &refusal.field)
-                .text("rule", refusal.rule.code())
-                .finish()
-        };
-        let refusals: Vec<String> = self.listed.iter().map(refusal).collect();
         Members::new()
             .raw("appended", self.appended)
             .raw("duplicates", self.duplicates)
@@ -363,10 +356,23 @@ impl Report {
             .raw("refused", self.refused)
             .raw("signed", self.signed)
             .raw("passes", u64::from(self.pass.is_some()))
-            .raw("refusals", format!("[{}]", refusals.join(",")))
+            .raw("refusals", refusals_json(&self.listed))
             .raw("refusals_omitted", self.told - self.listed.len() as u64)
             .finish()
     }
+}
+
+/// Lines that were refused, for programs.
+pub(crate) fn refusals_json(listed: &[(u64, Refusal)]) -> String {
+    let refusal = |(line, refusal): &(u64, Refusal)| {
+        Members::new()
+            .raw("line", line)
+            .text("field", &refusal.field)
+            .text("rule", refusal.rule.code())
+            .finish()
+    };
+    let refusals: Vec<String> = listed.iter().map(refusal).collect();
+    format!("[{}]", refusals.join(","))
 }
 
 /// A progress bar that shows itself only to a person, and only on long work.

@@ -3,7 +3,10 @@
 use super::Exit;
 use super::context::{Context, note_pending_erase};
 use super::manifest_file;
+use super::passphrase;
 use super::terminal::{Terminal, counted};
+use ipse::SystemHost;
+use ipse::keys::{KeyDirectory, KeyError, Role};
 use ipse_core::json::Members;
 use ipse_core::{Identity, sha256};
 use ipse_engine::{Census, census};
@@ -15,9 +18,13 @@ pub(crate) fn init(
     context: &Context,
     terminal: &mut Terminal<'_>,
     file: &Path,
+    encrypt: bool,
 ) -> anyhow::Result<Exit> {
     // The manifest is read first: a bad one must not leave an empty store behind.
     let manifest = manifest_file::read(file)?;
+    let keys = context.keys();
+    let all_there = keys.has(Role::Log) && keys.has(Role::Operator);
+    let passphrase = passphrase::chosen_if(encrypt && !all_there, terminal)?;
     let registered = create(&context.store)?.register(&manifest.canonical())?;
     if context.json {
         let json = Members::new()
@@ -31,6 +38,9 @@ pub(crate) fn init(
     let store = context.store.display();
     let words = if registered.created { "registered" } else { "already registered" };
     writeln!(terminal.err, "{words} in {store}")?;
+    let passphrase = passphrase.as_ref().map(|passphrase| passphrase.as_str());
+    let made = keys.create(&registered.identity, &mut SystemHost::random, passphrase);
+    tell_keys(terminal, &keys, made)?;
     let reader = Reader::open(&context.store)?;
     note_pending_erase(terminal, reader.erase_pending()?)?;
     let others = reader.manifests()?.len() - 1;
@@ -41,6 +51,29 @@ pub(crate) fn init(
         )?;
     }
     Ok(Exit::Fine)
+}
+
+/// Says once where the keys are. A store without keys works; it only signs nothing.
+fn tell_keys(
+    terminal: &mut Terminal<'_>,
+    keys: &KeyDirectory,
+    made: Result<Vec<&'static str>, KeyError>,
+) -> anyhow::Result<()> {
+    let path = keys.path().display();
+    match made {
+        Ok(made) if made.is_empty() => {}
+        Ok(made) => writeln!(
+            terminal.err,
+            "keys in {path}: {} (keep them; give log.vkey and operator.pub to whoever will check)",
+            made.join(", ")
+        )?,
+        Err(error) => writeln!(
+            terminal.err,
+            "note: the keys in {path} are not complete, `ipse init` tries again: {:#}",
+            anyhow::Error::from(error)
+        )?,
+    }
+    Ok(())
 }
 
 pub(crate) fn identity(
@@ -70,7 +103,7 @@ pub(crate) fn identity(
     Ok(Exit::fine_if(standing.unchanged && same))
 }
 
-fn stored_manifest(reader: &Reader, identity: &Identity) -> anyhow::Result<String> {
+pub(crate) fn stored_manifest(reader: &Reader, identity: &Identity) -> anyhow::Result<String> {
     let wanted = identity.to_string();
     let found = reader.manifests()?.into_iter().find(|(hash, _)| *hash == wanted);
     Ok(found.map(|(_, canonical)| canonical).unwrap_or_default())

@@ -6,6 +6,7 @@
 //! - Only `init` creates a store. A command that only reads never writes.
 
 mod args;
+mod asking;
 mod bench;
 mod commands;
 mod config;
@@ -15,11 +16,15 @@ mod explain;
 mod forgetting;
 mod import;
 mod init;
+mod key_args;
+mod keys;
 mod lines;
 mod looking;
 mod manifest_file;
+mod passphrase;
 mod reading;
 mod record;
+mod signing;
 mod terminal;
 mod words;
 mod workload;
@@ -85,24 +90,28 @@ pub(crate) fn reference() -> String {
         let lines: Vec<&str> = help.lines().map(str::trim_end).collect();
         text.push_str(&format!("\n## {name}\n\n```text\n{}\n```\n", lines.join("\n").trim_end()));
     };
-    add("ipse", &mut root);
-    for command in root.get_subcommands_mut().filter(|command| !command.is_hide_set()) {
-        let name = command.get_name().to_string();
-        if name == "help" {
-            continue;
-        }
-        add(&format!("ipse {name}"), command);
-        for inner in command.get_subcommands_mut().filter(|inner| inner.get_name() != "help") {
-            let inner_name = inner.get_name().to_string();
-            add(&format!("ipse {name} {inner_name}"), inner);
-        }
-    }
+    add_all("ipse", &mut root, &mut add);
     text
+}
+
+/// A command, and those under it.
+fn add_all(
+    name: &str,
+    command: &mut clap::Command,
+    add: &mut impl FnMut(&str, &mut clap::Command),
+) {
+    add(name, command);
+    let shown = |inner: &&mut clap::Command| !inner.is_hide_set() && inner.get_name() != "help";
+    for inner in command.get_subcommands_mut().filter(shown) {
+        let inner_name = format!("{name} {}", inner.get_name());
+        add_all(&inner_name, inner, add);
+    }
 }
 
 impl Command {
     /// Whether the command answers for people or programs about a store.
     pub(crate) fn needs_store(&self) -> bool {
-        !matches!(self, Command::Demo | Command::Manifest { .. } | Command::Reference)
+        let without = matches!(self, Command::Demo | Command::Manifest { .. } | Command::Reference);
+        !without && !matches!(self, Command::Sign(_))
     }
 }

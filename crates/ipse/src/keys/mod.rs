@@ -1,0 +1,151 @@
+//! Keys in files: who signs, and what others check with.
+//!
+//! A private half is a PKCS#8 PEM file, as `openssl genpkey -algorithm ed25519` makes it, with a
+//! passphrase or without. A public half is a line of text, or PEM as `openssl pkey -pubin` reads.
+//!
+//! ```
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! # let dir = tempfile::tempdir()?;
+//! # let store = dir.path().join("ipse.db");
+//! # let identity = ipse::Identity([1; 32]);
+//! use ipse::keys::KeyDirectory;
+//!
+//! let keys = KeyDirectory::of_store(&store);
+//! keys.create(&identity, &mut ipse::SystemHost::random, None)?;
+//! let signer = keys.log_signer(&identity, None)?;
+//! assert_eq!(keys.log_keys()?, [signer.public()]);
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! **Invariants**
+//! - A private half that others can read is not used, and none is ever written so.
+//! - No key is overwritten. A crash leaves a whole key under its name, or none.
+//! - No error, and nothing that can be printed, holds a part of a private half.
+
+mod directory;
+mod durable;
+mod pem;
+#[cfg(test)]
+mod tests;
+
+pub use directory::{Held, KeyDirectory, OPERATOR, Role};
+pub use pem::MAX_KEY_BYTES;
+
+use ipse_ledger::{NoteKey, NoteSigner, SecretKey};
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// The longest name of a producer.
+pub const MAX_NAME_BYTES: usize = 64;
+
+/// Why a key cannot be used or made.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum KeyError {
+    /// There is none.
+    #[error("no key at {}", .0.display())]
+    Missing(PathBuf),
+    /// One is there already, or its public half is.
+    #[error("there is a key at {} already", .0.display())]
+    Exists(PathBuf),
+    /// It can be read with a passphrase only.
+    #[error("{} is encrypted, and no passphrase was given", .0.display())]
+    NoPassphrase(PathBuf),
+    /// It cannot be read with this passphrase.
+    #[error("the passphrase does not open {}", .0.display())]
+    WrongPassphrase(PathBuf),
+    /// It is no secret.
+    #[error("others may read or write {}, so it is no secret", .0.display())]
+    Unsafe(PathBuf),
+    /// It has not the form of a key.
+    #[error("{} is no key that ipse reads: {why}", .path.display())]
+    Malformed {
+        /// Which file.
+        path: PathBuf,
+        /// What is wrong with it.
+        why: &'static str,
+    },
+    /// Anybody could sign under its public half.
+    #[error("{} is a weak key", .0.display())]
+    Weak(PathBuf),
+    /// No key can be named so.
+    #[error("`{}` cannot name a producer", ipse_door::printable(.0))]
+    Name(String),
+    /// The file system refused.
+    #[error("could not {what} {}", .path.display())]
+    Io {
+        /// What was tried.
+        what: &'static str,
+        /// On which file.
+        path: PathBuf,
+        /// Why not.
+        source: io::Error,
+    },
+}
+
+impl KeyError {
+    fn io(what: &'static str, path: &Path) -> impl FnOnce(io::Error) -> Self {
+        let path = path.to_path_buf();
+        move |source| KeyError::Io { what, path, source }
+    }
+
+    fn malformed(path: &Path, why: &'static str) -> Self {
+        KeyError::Malformed { path: path.to_path_buf(), why }
+    }
+}
+
+/// Random bytes, as a key is made of.
+pub type Random<'r> = dyn FnMut() -> [u8; 32] + 'r;
+
+/// Reads a private key from a file anywhere, to sign under a name.
+///
+/// The file must be an ordinary one that only its owner may read.
+pub fn read_signer(
+    path: &Path,
+    name: &str,
+    passphrase: Option<&str>,
+) -> Result<NoteSigner, KeyError> {
+    let key = pem::read_secret(path, passphrase)?;
+    NoteSigner::new(name, key).ok_or_else(|| KeyError::Name(name.to_string()))
+}
+
+/// Makes a private key in a new file, and returns the public half under a name.
+pub fn new_key_file(
+    path: &Path,
+    name: &str,
+    random: &mut Random<'_>,
+    passphrase: Option<&str>,
+) -> Result<NoteKey, KeyError> {
+    check_producer_name(name)?;
+    let public = new_secret(path, random, passphrase)?.public();
+    Ok(NoteKey::new(name, public).expect("BUG: a producer's name is a key's"))
+}
+
+/// Whether a producer may be called so: 1 to 64 of `[A-Za-z0-9._-]`, not beginning with a dot, and
+/// not the name of a key of the store's own.
+pub fn check_producer_name(name: &str) -> Result<(), KeyError> {
+    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"._-".contains(&byte);
+    let fits = (1..=MAX_NAME_BYTES).contains(&name.len())
+        && name.bytes().all(plain)
+        && !name.starts_with('.')
+        && ![Role::Log, Role::Operator].map(Role::name).contains(&name);
+    fits.then_some(()).ok_or_else(|| KeyError::Name(name.to_string()))
+}
+
+/// Makes a private key in a file that must not be there yet.
+fn new_secret(
+    path: &Path,
+    random: &mut Random<'_>,
+    passphrase: Option<&str>,
+) -> Result<SecretKey, KeyError> {
+    let seed = zeroize::Zeroizing::new(random());
+    let text = pem::write_secret(&seed, passphrase.map(|passphrase| (passphrase, random())));
+    durable::write_new(path, text.as_bytes(), durable::PRIVATE).map_err(|error| {
+        match error.kind() {
+            io::ErrorKind::AlreadyExists => KeyError::Exists(path.to_path_buf()),
+            _ => KeyError::io("write", path)(error),
+        }
+    })?;
+    Ok(SecretKey::from_seed(&seed))
+}

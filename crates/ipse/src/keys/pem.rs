@@ -1,0 +1,184 @@
+//! Keys as PEM: PKCS#8 for private halves, SubjectPublicKeyInfo for public ones.
+//!
+//! **Invariants:** only Ed25519 is read; what is encrypted here, OpenSSL decrypts; buffers that held
+//! a secret are wiped.
+
+use super::{KeyError, durable};
+use ipse_ledger::{PublicKey, SecretKey};
+use pkcs8::der::asn1::{BitStringRef, OctetStringRef};
+use pkcs8::der::pem::LineEnding;
+use pkcs8::der::{Decode, Document, SecretDocument};
+use pkcs8::pkcs5::pbes2::{EncryptionScheme, Kdf, Parameters, Salt, ScryptParams};
+use pkcs8::spki::{AlgorithmIdentifierRef, SubjectPublicKeyInfoRef};
+use pkcs8::{EncryptedPrivateKeyInfoRef, ObjectIdentifier, PrivateKeyInfoRef};
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+use zeroize::Zeroizing;
+
+/// The largest key file that is read: an encrypted key has some 400 bytes.
+pub const MAX_KEY_BYTES: u64 = 16 << 10;
+
+const ED25519: AlgorithmIdentifierRef<'_> =
+    AlgorithmIdentifierRef { oid: ObjectIdentifier::new_unwrap("1.3.101.112"), parameters: None };
+const PLAIN: &str = "PRIVATE KEY";
+const ENCRYPTED: &str = "ENCRYPTED PRIVATE KEY";
+const PUBLIC: &str = "PUBLIC KEY";
+
+/// What a guess at a passphrase costs: 16 MiB, five times over. OpenSSL opens no key that needs
+/// more than 32 MiB at once.
+const SCRYPT_COST: u64 = 1 << 14;
+const SCRYPT_BLOCK: u16 = 8;
+const SCRYPT_TIMES: u16 = 5;
+/// The most memory that a key file of others may ask for.
+const MAX_SCRYPT_BYTES: u64 = 1 << 30;
+/// The most rounds of PBKDF2 that a key file of others may ask for: some seconds.
+const MAX_ROUNDS: u32 = 10_000_000;
+/// A DER octet string of 32 bytes begins so: the form of an Ed25519 seed.
+const SEED_HEADER: [u8; 2] = [4, 32];
+
+/// The text of a private key; with a passphrase and random bytes, encrypted.
+pub(super) fn write_secret(seed: &[u8; 32], locked: Option<(&str, [u8; 32])>) -> Zeroizing<String> {
+    let fits = "BUG: a key fits its format";
+    let seed = Zeroizing::new([&SEED_HEADER, &seed[..]].concat());
+    let info = PrivateKeyInfoRef::new(ED25519, OctetStringRef::new(&seed).expect(fits));
+    let (label, document) = match locked {
+        None => (PLAIN, SecretDocument::encode_msg(&info).expect(fits)),
+        Some((passphrase, random)) => {
+            let document = info.encrypt_with_params(encryption(random), passphrase).expect(fits);
+            (ENCRYPTED, document)
+        }
+    };
+    document.to_pem(label, LineEnding::LF).expect(fits)
+}
+
+fn encryption(random: [u8; 32]) -> Parameters {
+    let (salt, iv) = random.split_at(16);
+    let scrypt = ScryptParams {
+        salt: Salt::new(salt).expect("BUG: 16 bytes are a salt"),
+        cost_parameter: SCRYPT_COST,
+        block_size: SCRYPT_BLOCK,
+        parallelization: SCRYPT_TIMES,
+        key_length: None,
+    };
+    let iv = iv.try_into().expect("BUG: 16 bytes are left");
+    Parameters { kdf: Kdf::Scrypt(scrypt), encryption: EncryptionScheme::Aes256Cbc { iv } }
+}
+
+/// Reads a private key file.
+pub(super) fn read_secret(path: &Path, passphrase: Option<&str>) -> Result<SecretKey, KeyError> {
+    let text = read_private(path)?;
+    let (label, document) = parse(path, &text)?;
+    match (label, passphrase) {
+        (PLAIN, _) => secret(path, document.as_bytes()),
+        (ENCRYPTED, None) => Err(KeyError::NoPassphrase(path.to_path_buf())),
+        (ENCRYPTED, Some(passphrase)) => {
+            let opened = decrypted(path, document.as_bytes(), passphrase)?;
+            secret(path, opened.as_bytes())
+        }
+        _ => Err(KeyError::malformed(path, "the PEM in it is no PKCS#8 private key")),
+    }
+}
+
+/// Whether a private key file needs a passphrase.
+pub(super) fn is_encrypted(path: &Path) -> Result<bool, KeyError> {
+    let text = read_private(path)?;
+    Ok(parse(path, &text)?.0 == ENCRYPTED)
+}
+
+fn parse<'t>(path: &Path, text: &'t str) -> Result<(&'t str, SecretDocument), KeyError> {
+    SecretDocument::from_pem(text).map_err(|_| KeyError::malformed(path, "it is no PEM"))
+}
+
+/// The text of a file that only its owner may read.
+fn read_private(path: &Path) -> Result<Zeroizing<String>, KeyError> {
+    let (file, bytes) = read(path)?;
+    let bytes = Zeroizing::new(bytes);
+    let metadata = file.metadata().map_err(KeyError::io("read", path))?;
+    if metadata.permissions().mode() & 0o077 != 0 {
+        return Err(KeyError::Unsafe(path.to_path_buf()));
+    }
+    let text =
+        std::str::from_utf8(&bytes).map_err(|_| KeyError::malformed(path, "it is no PEM"))?;
+    Ok(Zeroizing::new(text.to_string()))
+}
+
+fn read(path: &Path) -> Result<(std::fs::File, Vec<u8>), KeyError> {
+    use std::io::ErrorKind;
+    durable::read(path, MAX_KEY_BYTES).map_err(|error| match error.kind() {
+        ErrorKind::NotFound => KeyError::Missing(path.to_path_buf()),
+        ErrorKind::InvalidData => KeyError::malformed(
+            path,
+            "it is not an ordinary file of at most 16384 bytes (MAX_KEY_BYTES)",
+        ),
+        _ => KeyError::io("read", path)(error),
+    })
+}
+
+fn decrypted(path: &Path, der: &[u8], passphrase: &str) -> Result<SecretDocument, KeyError> {
+    let form = "its encryption is not PBES2 with scrypt or PBKDF2, or asks for too much";
+    let form = || KeyError::malformed(path, form);
+    let locked = EncryptedPrivateKeyInfoRef::try_from(der).map_err(|_| form())?;
+    let parameters = locked.encryption_algorithm.pbes2().ok_or_else(form)?;
+    let bounded = match &parameters.kdf {
+        Kdf::Scrypt(scrypt) => {
+            let once = scrypt.cost_parameter.checked_mul(128 * u64::from(scrypt.block_size));
+            let all = once.and_then(|once| once.checked_mul(u64::from(scrypt.parallelization)));
+            all.is_some_and(|bytes| bytes <= MAX_SCRYPT_BYTES)
+        }
+        Kdf::Pbkdf2(rounds) => rounds.iteration_count <= MAX_ROUNDS,
+        _ => false,
+    };
+    if !bounded {
+        return Err(form());
+    }
+    locked.decrypt(passphrase).map_err(|error| match error {
+        pkcs8::Error::EncryptedPrivateKey(pkcs8::pkcs5::Error::DecryptFailed)
+        // One wrong passphrase of 256 gives bytes that look like an end, and no key before it.
+        | pkcs8::Error::Asn1(_) => KeyError::WrongPassphrase(path.to_path_buf()),
+        _ => form(),
+    })
+}
+
+fn secret(path: &Path, der: &[u8]) -> Result<SecretKey, KeyError> {
+    let form = || KeyError::malformed(path, "the PKCS#8 in it has not the form of a key");
+    let info = PrivateKeyInfoRef::try_from(der).map_err(|_| form())?;
+    if info.algorithm != ED25519 {
+        return Err(KeyError::malformed(path, "it is a key of another kind than Ed25519"));
+    }
+    let seed = info.private_key.as_bytes().strip_prefix(&SEED_HEADER).ok_or_else(form)?;
+    let secret = SecretKey::from_seed(seed.try_into().map_err(|_| form())?);
+    let public = secret.public().bytes();
+    if info.public_key.is_some_and(|given| given.as_bytes() != Some(&public)) {
+        return Err(KeyError::malformed(path, "the public half in it is another key's"));
+    }
+    match PublicKey::new(&public) {
+        Some(_) => Ok(secret),
+        None => Err(KeyError::Weak(path.to_path_buf())),
+    }
+}
+
+/// The text of a public key.
+pub(super) fn write_public(key: &PublicKey) -> String {
+    let fits = "BUG: a key fits its format";
+    let bytes = key.bytes();
+    let info = SubjectPublicKeyInfoRef {
+        algorithm: ED25519,
+        subject_public_key: BitStringRef::from_bytes(&bytes).expect(fits),
+    };
+    let document = Document::encode_msg(&info).expect(fits);
+    document.to_pem(PUBLIC, LineEnding::LF).expect(fits)
+}
+
+/// Reads a public key file.
+pub(super) fn read_public(path: &Path) -> Result<PublicKey, KeyError> {
+    let form = || KeyError::malformed(path, "it is no Ed25519 public key in PEM");
+    let (_, bytes) = read(path)?;
+    let text = std::str::from_utf8(&bytes).map_err(|_| form())?;
+    let (label, document) = Document::from_pem(text).map_err(|_| form())?;
+    let info = SubjectPublicKeyInfoRef::from_der(document.as_bytes()).map_err(|_| form())?;
+    if label != PUBLIC || info.algorithm != ED25519 {
+        return Err(form());
+    }
+    let bytes = info.subject_public_key.as_bytes().and_then(|bytes| bytes.try_into().ok());
+    PublicKey::new(bytes.ok_or_else(form)?).ok_or_else(|| KeyError::Weak(path.to_path_buf()))
+}
