@@ -114,9 +114,9 @@ impl Signing {
         }
         let text = String::from_utf8_lossy(envelope);
         let opened = Endorsed::open(&text, &self.identity, &self.producers);
-        opened.map(Some).map_err(|error| {
-            Refusal::new("signatures", Rule::WrongSignature, &error.to_string())
-        })
+        opened
+            .map(Some)
+            .map_err(|error| Refusal::new("signatures", Rule::WrongSignature, &error.to_string()))
     }
 }
 
@@ -148,7 +148,8 @@ pub(crate) fn run(
         let (sender, parcels) = sync_channel(AHEAD);
         let input = bar.bar.wrap_read(input);
         let live = file == Path::new("-");
-        let door = scope.spawn(|| through_the_door(input, live, signing.as_ref(), sender));
+        let signing = signing.as_ref();
+        let door = scope.spawn(move || through_the_door(input, live, signing, sender));
         let stored = store_all(&mut log, &parcels, &mut report, &bar, terminal);
         // If storing failed, the door must not wait for a place in the queue.
         drop(parcels);

@@ -49,7 +49,7 @@ pub(crate) fn run(
     told(context, terminal, (event_ref, seq, status), done.pass.as_ref(), args.no_consolidate)?;
     match done.pass_error {
         Some(error) => Err(error).context("the event is stored, but the pass failed"),
-        None => Ok(Exit::Fine),
+        None => Ok(Exit::fine_if(context.tell_head(terminal, &mut log)?)),
     }
 }
 
