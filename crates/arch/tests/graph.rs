@@ -21,7 +21,7 @@ const DEPENDS_ON: [(&str, &[&str]); 11] = [
     ("verify", &["bundle"]),
     ("store", &["core", "ledger"]),
     ("engine", &["core", "consolidate", "ledger", "door", "store"]),
-    ("ipse", &["core", "manifest", "consolidate", "ledger", "door", "store", "engine"]),
+    ("ipse", &["core", "manifest", "consolidate", "ledger", "door", "bundle", "store", "engine"]),
     ("arch", &[]),
 ];
 

@@ -65,6 +65,9 @@ pub enum Error {
     /// A named limit of the format.
     #[error("{0}")]
     Limit(&'static str),
+    /// A log can be taken in only where there is none.
+    #[error("the log is not empty")]
+    NotEmpty,
     /// Another process stored a tree head meanwhile.
     #[error("another process stored a tree head at the same time")]
     HeadMoved,

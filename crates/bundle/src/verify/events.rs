@@ -214,7 +214,7 @@ impl<'b> Walk<'b> {
         let seq = entry.seq;
         let place = format!("events.jsonl, seq {seq}");
         let is_forget = event.event_type == "forget";
-        if !self.in_range(seq) && !(is_forget && seq > self.bundled.to) {
+        if !(self.in_range(seq) || is_forget && seq > self.bundled.to) {
             let (from, to) = (self.bundled.from, self.bundled.to);
             report.fail(&place, format!("lies outside of the range, which is seq {from}..{to}"));
         }

@@ -263,6 +263,24 @@ pub(crate) enum Command {
         sign: bool,
     },
 
+    /// Export the log, its facts and their evidence as one file that verifies offline
+    ///
+    /// The file holds manifest, events, the whole ledger, facts, signatures and public keys;
+    /// `ipse-verify` checks it without this store, and so do tools that we did not write
+    /// (docs/guide/audit.md). A tree head over everything is signed first, if the log's key is at
+    /// hand. A range that does not start at 1 carries no facts.
+    ///
+    /// Example: ipse export -o ward-robot.ipse
+    Export(ExportArgs),
+
+    /// Take a bundle into an empty store, after it has verified
+    ///
+    /// The identity must be registered here, and its log empty. Positions, facts and passes become
+    /// what they were; all of it is taken in, or nothing.
+    ///
+    /// Example: ipse import-bundle ward-robot.ipse --trust log.vkey --trust operator.pub
+    ImportBundle(ImportBundleArgs),
+
     /// Check everything that is stored: compute it anew and compare; never repairs
     ///
     /// The identity from the manifest's bytes, every event's digest, entry and typed columns, gaps,
@@ -449,6 +467,28 @@ fn time_or_date(text: &str) -> Result<Time, &'static str> {
     Time::parse(text).or_else(|_| Time::parse(&format!("{text}T00:00:00Z"))).map_err(
         |_| "expected RFC 3339, such as 2026-05-06T10:00:00Z, or a date, in the years 1970 to 9999",
     )
+}
+
+#[derive(ClapArgs, Debug)]
+pub(crate) struct ExportArgs {
+    /// The file to write; - for standard output
+    #[arg(short, long, value_name = "FILE")]
+    pub(crate) output: PathBuf,
+    /// The first event that goes into it
+    #[arg(long, value_name = "SEQ", value_parser = clap::value_parser!(u64).range(1..))]
+    pub(crate) from: Option<u64>,
+    /// The last one
+    #[arg(long, value_name = "SEQ", value_parser = clap::value_parser!(u64).range(1..))]
+    pub(crate) to: Option<u64>,
+}
+
+#[derive(ClapArgs, Debug)]
+pub(crate) struct ImportBundleArgs {
+    /// The bundle
+    pub(crate) file: PathBuf,
+    /// A key that you trust, or a file of them; may be given several times
+    #[arg(long, value_name = "KEY", num_args = 1..)]
+    pub(crate) trust: Vec<String>,
 }
 
 #[derive(ClapArgs, Debug)]

@@ -4,8 +4,8 @@ use super::args::{Command, Format, ManifestAction};
 use super::context::Context;
 use super::terminal::Terminal;
 use super::{
-    Exit, bench, config, demo, explain, forgetting, heads, import, init, keys, looking,
-    manifest_file, reading, record, reference, signing, writing,
+    Exit, bench, config, demo, explain, exporting, forgetting, heads, import, init, keys, looking,
+    manifest_file, reading, record, reference, signing, taking_in, writing,
 };
 
 pub(crate) fn run(
@@ -58,6 +58,8 @@ pub(crate) fn run(
         }
         Command::Key { action } => keys::run(context, terminal, action),
         Command::Sign(args) => signing::sign(context, terminal, &args),
+        Command::Export(args) => exporting::run(context, terminal, &args),
+        Command::ImportBundle(args) => taking_in::run(context, terminal, &args),
         Command::TreeHead { sign } => heads::tree_head(context, terminal, sign),
         Command::Verify => looking::verify(context, terminal),
         Command::Log(args) => reading::log(context, terminal, args.limit),

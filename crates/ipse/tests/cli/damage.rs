@@ -20,6 +20,7 @@ fn original() -> &'static (TempDir, PathBuf) {
         store.import(lines(15, 4300)).fine();
         store.import(lines(4300, 4700)).fine();
         store.import(lines(4700, 4710)).fine();
+        store.run(&["tree-head", "--sign"]).fine();
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("original.db");
         let db = Connection::open(&store.path).unwrap();

@@ -300,6 +300,38 @@ impl<'c> View<'c> {
         Ok(())
     }
 
+    /// Hands the canonical bytes of a range to `each`, in order, forgotten events left out; of one
+    /// type only, if one is given.
+    pub fn each_content<E: From<Error>>(
+        &self,
+        range: RangeInclusive<Seq>,
+        of_type: Option<&str>,
+        mut each: impl FnMut(&str) -> Result<(), E>,
+    ) -> Result<(), E> {
+        let sql = "SELECT payload FROM event WHERE at BETWEEN ?1 AND ?2 AND payload <> '' \
+                   AND (?3 IS NULL OR type = ?3) ORDER BY at";
+        let mut statement = self.prepare(sql)?;
+        let attempt = Error::while_trying("read the events");
+        let bounds = (self.log.at(*range.start()), self.log.at(*range.end()), of_type);
+        let mut rows = statement.query(bounds).map_err(&attempt)?;
+        while let Some(row) = rows.next().map_err(&attempt)? {
+            let payload = row.get_ref(0).map_err(&attempt)?;
+            each(payload.as_str().map_err(|_| Error::Corrupt("a payload is no text".into()))?)?;
+        }
+        Ok(())
+    }
+
+    /// The newest event of a type up to a position, as it is stored.
+    pub fn last_of_type(&self, event_type: &str, up_to: Seq) -> Result<Option<Stored>, Error> {
+        let sql = "SELECT at, event_ref, time_us, type, digest, payload FROM event \
+                   WHERE at BETWEEN ?1 AND ?2 AND type = ?3 ORDER BY at DESC LIMIT 1";
+        self.prepare(sql)?
+            .query_row((self.log.at(Seq(0)), self.log.at(up_to), event_type), stored)
+            .optional()
+            .map_err(Error::while_trying("look for an event"))?
+            .transpose()
+    }
+
     /// The event at a position, as it is stored.
     pub fn stored(&self, seq: Seq) -> Result<Option<Stored>, Error> {
         let sql = "SELECT at, event_ref, time_us, type, digest, payload FROM event WHERE at = ?1";

@@ -221,18 +221,7 @@ impl Pass<'_> {
 
     /// Puts a fact in place of the one of that id; says whether anything changed.
     pub fn put_fact(&self, id: &FactId, fact: &Fact) -> Result<bool, Error> {
-        let sql = "INSERT INTO fact \
-                   (log, fact_id, fact_kind, fact_key, value, last_us, last_ref) \
-                   VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7) ON CONFLICT (fact_id) DO UPDATE SET \
-                   value = excluded.value, last_us = excluded.last_us, \
-                   last_ref = excluded.last_ref \
-                   WHERE (value, last_us, last_ref) \
-                   IS NOT (excluded.value, excluded.last_us, excluded.last_ref)";
-        let (kind, key) = (fact.key.kind().name(), fact.key.text());
-        let (time, last) = (fact.last.time.micros(), fact.last.event_ref.0);
-        let row = (self.log.0, id.0, kind, key, &fact.value, time, last);
-        let put = || self.savepoint.connection.prepare_cached(sql)?.execute(row);
-        put().map(|rows| rows > 0).map_err(Error::while_trying("put a fact"))
+        put_fact(self.savepoint.connection, self.log, id, fact)
     }
 
     /// Removes a fact; says whether there was one.
@@ -300,6 +289,27 @@ impl Pass<'_> {
         let row = (self.log.at(seq), first, last, tallied, rules.0, rules.1);
         self.savepoint.connection.prepare_cached(sql)?.execute(row).map(drop)
     }
+}
+
+/// Puts a fact in place of the one of that id; says whether anything changed.
+pub(super) fn put_fact(
+    connection: &Connection,
+    log: LogId,
+    id: &FactId,
+    fact: &Fact,
+) -> Result<bool, Error> {
+    let sql = "INSERT INTO fact \
+               (log, fact_id, fact_kind, fact_key, value, last_us, last_ref) \
+               VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7) ON CONFLICT (fact_id) DO UPDATE SET \
+               value = excluded.value, last_us = excluded.last_us, \
+               last_ref = excluded.last_ref \
+               WHERE (value, last_us, last_ref) \
+               IS NOT (excluded.value, excluded.last_us, excluded.last_ref)";
+    let (kind, key) = (fact.key.kind().name(), fact.key.text());
+    let (time, last) = (fact.last.time.micros(), fact.last.event_ref.0);
+    let row = (log.0, id.0, kind, key, &fact.value, time, last);
+    let put = || connection.prepare_cached(sql)?.execute(row);
+    put().map(|rows| rows > 0).map_err(Error::while_trying("put a fact"))
 }
 
 /// Where appended events go: the right edge of the log, if nobody has their ref.

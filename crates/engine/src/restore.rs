@@ -1,0 +1,70 @@
+//! Taking in a log that was verified elsewhere: same positions, same facts, same passes.
+
+use crate::{Endorsed, Error, rebuild};
+use ipse_consolidate::RuleSet;
+use ipse_core::{Admitted, EventRef, FactId, Identity, Seq, hex};
+use ipse_ledger::Entry;
+use ipse_ledger::account::Claimed;
+use ipse_store::sqlite::{Restoring, Writer};
+use std::path::Path;
+
+/// What is taken in.
+pub struct Whole<'a> {
+    /// The pass records of the log, in order.
+    pub passes: &'a [Claimed],
+    /// What producers signed, with the names of the events.
+    pub statements: &'a [(Endorsed, Vec<EventRef>)],
+    /// Which position the facts follow from.
+    pub checkpoint: Seq,
+}
+
+/// Takes in a whole log in one transaction; the log of that identity must be empty.
+pub fn restore<R: RuleSet, E: From<Error>>(
+    path: &Path,
+    identity: &Identity,
+    rules: &R,
+    log: impl Iterator<Item = Result<(Entry, Option<Admitted>), E>>,
+    whole: &Whole<'_>,
+) -> Result<(), E> {
+    let mut writer = Writer::open(path, identity).map_err(Error::from)?;
+    let mut restoring = writer.restore().map_err(Error::from)?;
+    for event in log {
+        let (entry, event) = event?;
+        restoring.put(&entry, event.as_ref()).map_err(Error::from)?;
+    }
+    finish(&mut restoring, identity, rules, whole)?;
+    Ok(restoring.commit().map_err(Error::from)?)
+}
+
+fn finish<R: RuleSet>(
+    restoring: &mut Restoring<'_>,
+    identity: &Identity,
+    rules: &R,
+    whole: &Whole<'_>,
+) -> Result<(), Error> {
+    for (endorsed, names) in whole.statements {
+        let mut seqs = Vec::new();
+        for name in names {
+            let Some(seq) = restoring.batch().find(name)? else { continue };
+            let stored = restoring.view().stored(seq)?;
+            if stored.is_some_and(|stored| endorsed.covers(&stored.digest)) {
+                seqs.push(seq);
+            }
+        }
+        seqs.sort_unstable();
+        seqs.dedup();
+        if !seqs.is_empty() {
+            restoring.batch().put_statement(&endorsed.signer, &seqs, &endorsed.envelope)?;
+        }
+    }
+    for pass in whole.passes {
+        let damaged = || Error::Damaged(format!("pass record at seq {}", pass.seq));
+        let rule_set = hex::decode(&pass.rule_set).ok_or_else(damaged)?;
+        restoring.put_pass((pass.seq, pass.first, pass.last), &pass.rule_version, rule_set)?;
+    }
+    let facts = rebuild(restoring.view(), rules, whole.checkpoint)?.facts;
+    for fact in &facts {
+        restoring.put_fact(&FactId::new(identity, &fact.key), fact)?;
+    }
+    Ok(())
+}

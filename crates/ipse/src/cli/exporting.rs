@@ -1,0 +1,281 @@
+//! `export`: one file that proves identity, events, facts and passes to somebody without the store.
+//!
+//! **Invariants:** the bundle is of one moment; it is streamed, and stands under its name only when
+//! it is whole. The same content gives the same bytes.
+
+use super::Exit;
+use super::args::ExportArgs;
+use super::context::Context;
+use super::init::stored_manifest;
+use super::passphrase;
+use super::terminal::{Terminal, counted};
+use anyhow::{Context as _, bail};
+use ipse_bundle::{Writer, pem};
+use ipse_consolidate::{RuleSet, V1, snapshot as snapshot_bytes};
+use ipse_core::json::Members;
+use ipse_core::{Identity, Seq};
+use ipse_engine::{head_of, rebuild, sign_head};
+use ipse_ledger::account::Claimed;
+use ipse_ledger::{Bundled, Certificate, NoteKey, NoteSigner, TreeHead, dsse};
+use ipse_store::sqlite::View;
+use std::io::{self, BufWriter, Write};
+use std::path::Path;
+
+pub(crate) fn run(
+    context: &Context,
+    terminal: &mut Terminal<'_>,
+    args: &ExportArgs,
+) -> anyhow::Result<Exit> {
+    let (reader, identity) = context.read_or_migrate()?;
+    let keys = context.keys();
+    let operator = passphrase::open(terminal, |passphrase| keys.operator_signer(passphrase))?;
+    if let Some(notary) = context.notary(terminal, &identity)? {
+        sign_head(&context.store, &identity, &notary)?;
+    }
+    let manifest = stored_manifest(&reader, &identity)?;
+    let snapshot = reader.view(&identity)?;
+    let export = Export::of(snapshot.view(), identity, args)?;
+    let log_key = context.outside(&identity)?.log_keys;
+    let done = if args.output == Path::new("-") {
+        export.write(&mut terminal.out, &manifest, &operator, &log_key)?
+    } else {
+        let directory = args.output.parent().filter(|parent| !parent.as_os_str().is_empty());
+        let directory = directory.unwrap_or(Path::new("."));
+        let file = tempfile::NamedTempFile::new_in(directory)
+            .with_context(|| format!("could not write into {}", directory.display()))?;
+        let done = export.write(&mut file.as_file(), &manifest, &operator, &log_key)?;
+        file.as_file().sync_all().context("could not make the bundle durable")?;
+        let name = args.output.display();
+        file.persist(&args.output).with_context(|| format!("could not write {name}"))?;
+        done
+    };
+    export.tell(context, terminal, args, &done)
+}
+
+/// What goes into a bundle.
+struct Export<'v> {
+    view: View<'v>,
+    identity: Identity,
+    note: String,
+    bundled: Bundled,
+    /// The snapshot, if the bundle has facts.
+    facts: Option<String>,
+}
+
+/// What went into it.
+struct Done {
+    events: u64,
+    signatures: u64,
+}
+
+impl<'v> Export<'v> {
+    fn of(view: View<'v>, identity: Identity, args: &ExportArgs) -> anyhow::Result<Self> {
+        let hint = "`ipse tree-head --sign` needs the log's key";
+        let note = view.tree_head()?.with_context(|| format!("no tree head is signed: {hint}"))?;
+        let head: TreeHead = head_of(&note).context("the tree head cannot be read: ipse verify")?;
+        let size = head.size;
+        let (from, to) = (Seq(args.from.unwrap_or(1)), Seq(args.to.unwrap_or(size)));
+        if to.0 > size {
+            bail!("--to {to} is beyond the signed tree head, which covers {size} entries");
+        }
+        if from > to && (from, to) != (Seq(1), Seq(0)) {
+            bail!("--from {from} is after --to {to}");
+        }
+        let record = view.last_of_type("consolidation_run", to)?;
+        let claimed = record.map(|record| {
+            Claimed::read(record.seq, record.canonical.as_bytes(), 0)
+                .with_context(|| format!("the pass record at seq {} is damaged", record.seq))
+        });
+        let checkpoint = claimed.transpose()?.map_or(Seq(0), |claimed| claimed.last);
+        let checkpoint = (from == Seq(1)).then_some(checkpoint);
+        let facts = checkpoint.map(|checkpoint| facts_at(view, checkpoint)).transpose()?;
+        let sums = ipse_core::Digest([0; 32]);
+        let bundled = Bundled { identity, sums, from, to, size, checkpoint };
+        Ok(Export { view, identity, note, bundled, facts })
+    }
+
+    fn write(
+        &self,
+        out: &mut dyn Write,
+        manifest: &str,
+        operator: &NoteSigner,
+        log_keys: &[NoteKey],
+    ) -> anyhow::Result<Done> {
+        let certificate = Certificate { manifest: manifest.to_string() };
+        if certificate.identity() != self.identity {
+            bail!("the stored manifest is not that of the identity: ipse verify");
+        }
+        let mut writer = Writer::new(BufWriter::with_capacity(1 << 16, out));
+        writer.bytes("manifest.json", manifest.as_bytes())?;
+        let envelope = dsse::sign(&certificate.statement(), operator);
+        writer.bytes("certificate.dsse.json", envelope.as_bytes())?;
+        let events = self.stream(&mut writer, "events.jsonl", Self::events)?;
+        self.stream(&mut writer, "entries.jsonl", Self::entries)?;
+        if let Some(facts) = &self.facts {
+            writer.bytes("facts.jsonl", facts.as_bytes())?;
+        }
+        writer.bytes("rule-set.json", V1.descriptor().as_bytes())?;
+        writer.bytes("tree-head.note", self.note.as_bytes())?;
+        let (signatures, signers) = self.signatures(&mut writer)?;
+        writer.bytes("keys/log.vkey", key_lines(log_keys).as_bytes())?;
+        writer.bytes("keys/operator.pub", pem(operator.public().key()).as_bytes())?;
+        if !signers.is_empty() {
+            let lines: String = signers.iter().flat_map(|key| [key.as_str(), "\n"]).collect();
+            writer.bytes("keys/producers.vkey", lines.as_bytes())?;
+        }
+        writer.finish(|sums| {
+            let bundled = Bundled { sums, ..self.bundled.clone() };
+            dsse::sign(&bundled.statement(), operator)
+        })?;
+        Ok(Done { events, signatures })
+    }
+
+    /// Writes a member of lines, which are counted first: its size stands before it.
+    fn stream(
+        &self,
+        writer: &mut Writer<impl Write>,
+        name: &str,
+        lines: impl Fn(&Self, &mut dyn FnMut(&str) -> anyhow::Result<()>) -> anyhow::Result<()>,
+    ) -> anyhow::Result<u64> {
+        let (mut size, mut count) = (0, 0);
+        lines(self, &mut |line| {
+            size += line.len() as u64 + 1;
+            count += 1;
+            Ok(())
+        })?;
+        writer.member(name, size, |out| {
+            let write = |line: &str| {
+                out.write_all(line.as_bytes())?;
+                Ok(out.write_all(b"\n")?)
+            };
+            let mut write = write;
+            lines(self, &mut write).map_err(io::Error::other)
+        })?;
+        Ok(count)
+    }
+
+    /// The events of the range, and all that say what was forgotten since.
+    fn events(&self, each: &mut dyn FnMut(&str) -> anyhow::Result<()>) -> anyhow::Result<()> {
+        let Bundled { from, to, size, .. } = self.bundled;
+        self.view.each_content(from..=to, None, |event| each(event).map_err(Told))?;
+        self.view.each_content(to.next()..=Seq(size), Some("forget"), |event| {
+            each(event).map_err(Told)
+        })?;
+        Ok(())
+    }
+
+    fn entries(&self, each: &mut dyn FnMut(&str) -> anyhow::Result<()>) -> anyhow::Result<()> {
+        let mut line = String::with_capacity(256);
+        self.view.each_entry(Seq(1)..=Seq(self.bundled.size), |entry, _| {
+            line.clear();
+            entry.write(&mut line);
+            each(&line).map_err(Told)
+        })?;
+        Ok(())
+    }
+
+    /// What producers signed, and who they are.
+    fn signatures(&self, writer: &mut Writer<impl Write>) -> anyhow::Result<(u64, Vec<String>)> {
+        let (mut number, mut signers) = (0, Vec::new());
+        for signed in self.view.statements()? {
+            // What came after the tree head is not in the bundle.
+            if signed.events.last().is_none_or(|run| run.end().0 > self.bundled.size) {
+                continue;
+            }
+            number += 1;
+            let envelope = self.view.envelope(signed.number)?;
+            writer.bytes(&format!("signatures/{number:06}.dsse.json"), envelope.as_bytes())?;
+            if !signers.contains(&signed.signer) {
+                signers.push(signed.signer);
+            }
+        }
+        Ok((number, signers))
+    }
+
+    fn tell(
+        &self,
+        context: &Context,
+        terminal: &mut Terminal<'_>,
+        args: &ExportArgs,
+        done: &Done,
+    ) -> anyhow::Result<Exit> {
+        let Bundled { from, to, size, checkpoint, .. } = self.bundled;
+        let facts = self.facts.as_ref().map(|facts| facts.lines().count() as u64);
+        let to_stdout = args.output == Path::new("-");
+        if context.json && !to_stdout {
+            let json = Members::new()
+                .text("identity_hash", &self.identity.to_string())
+                .raw("from", from)
+                .raw("to", to)
+                .raw("tree_size", size)
+                .raw("events", done.events)
+                .raw("signatures", done.signatures)
+                .raw("facts", facts.map_or("null".to_string(), |facts| facts.to_string()))
+                .raw("checkpoint", checkpoint.map_or("null".to_string(), |at| at.to_string()));
+            terminal.json(&json.finish())?;
+            return Ok(Exit::Fine);
+        }
+        let events = counted(done.events, "event");
+        let facts = match facts {
+            Some(facts) => counted(facts, "fact"),
+            None => "no facts (the range does not start at 1)".to_string(),
+        };
+        let name =
+            if to_stdout { "standard output".into() } else { args.output.display().to_string() };
+        let words = format!(
+            "exported to {name}: {events}, {facts}, {} in the ledger",
+            counted(size, "entry")
+        );
+        if to_stdout {
+            writeln!(terminal.err, "{words}")?;
+        } else {
+            writeln!(terminal.out, "{words}")?;
+        }
+        writeln!(terminal.err, "hint: ipse-verify {name} --trust log.vkey --trust operator.pub")?;
+        Ok(Exit::Fine)
+    }
+}
+
+/// An error of a caller, on its way through a store.
+struct Told(anyhow::Error);
+
+impl From<ipse_store::Error> for Told {
+    fn from(error: ipse_store::Error) -> Self {
+        Told(error.into())
+    }
+}
+
+impl From<Told> for anyhow::Error {
+    fn from(told: Told) -> Self {
+        told.0
+    }
+}
+
+/// The facts that planners read, or those of an earlier pass.
+fn facts_at(view: View<'_>, checkpoint: Seq) -> anyhow::Result<String> {
+    let facts = match view.progress()?.checkpoint == checkpoint {
+        true => view.facts()?,
+        false => rebuild(view, &V1, checkpoint)?.facts,
+    };
+    Ok(snapshot_bytes(&facts))
+}
+
+fn key_lines(keys: &[NoteKey]) -> String {
+    keys.iter().map(|key| format!("{key}\n")).collect()
+}
+
+/// The bytes that are given to `--trust`: a key itself, or a file of keys.
+pub(crate) fn trusted(words: &[String]) -> anyhow::Result<ipse_bundle::Trust> {
+    let mut trust = ipse_bundle::Trust::default();
+    for word in words {
+        let is_key = NoteKey::parse(word).is_some();
+        let text = match is_key {
+            true => word.clone(),
+            false => std::fs::read_to_string(word).with_context(|| {
+                format!("could not read the key {}", ipse_door::printable(word))
+            })?,
+        };
+        trust.add(&text).with_context(|| format!("in {}", ipse_door::printable(word)))?;
+    }
+    Ok(trust)
+}

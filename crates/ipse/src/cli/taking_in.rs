@@ -1,0 +1,152 @@
+//! `import-bundle`: a log that proves itself, taken into an empty store.
+//!
+//! **Invariant:** nothing is taken in that did not verify under keys that the caller trusts; all of
+//! it is, or nothing.
+
+use super::Exit;
+use super::args::ImportBundleArgs;
+use super::context::Context;
+use super::exporting::trusted;
+use super::terminal::{Terminal, counted};
+use anyhow::{Context as _, bail};
+use ipse_bundle::{Opened, Source, Verdict, open};
+use ipse_consolidate::V1;
+use ipse_core::json::Members;
+use ipse_core::{Admitted, EventRef, Seq};
+use ipse_door::{Origin, admit};
+use ipse_engine::{Endorsed, Whole, restore, sign_head};
+use ipse_ledger::{Entry, NoteKey, Sent, dsse};
+use ipse_store::sqlite::{Reader, Settings};
+use std::fs::File;
+use std::io;
+use std::os::unix::fs::FileExt;
+
+/// A bundle in a file.
+struct BundleFile(File);
+
+impl Source for BundleFile {
+    fn size(&self) -> io::Result<u64> {
+        Ok(self.0.metadata()?.len())
+    }
+
+    fn read_at(&self, offset: u64, buffer: &mut [u8]) -> io::Result<usize> {
+        self.0.read_at(buffer, offset)
+    }
+}
+
+pub(crate) fn run(
+    context: &Context,
+    terminal: &mut Terminal<'_>,
+    args: &ImportBundleArgs,
+) -> anyhow::Result<Exit> {
+    let name = args.file.display();
+    let file = File::open(&args.file).with_context(|| format!("could not open {name}"))?;
+    if !file.metadata()?.is_file() {
+        bail!("{name} is not an ordinary file");
+    }
+    if args.trust.is_empty() {
+        bail!(
+            "whom do you trust? give --trust with the keys of the log and its operator, which you \
+             have from them and not from the bundle"
+        );
+    }
+    let trust = trusted(&args.trust)?;
+    let source = BundleFile(file);
+    let opened = open(&source, &trust, &[], &mut |_, _| {});
+    let opened = match opened.with_context(|| format!("could not read {name}"))? {
+        Ok(opened) => opened,
+        Err(report) => {
+            for line in report.lines.iter().filter(|line| line.verdict == Verdict::Fail) {
+                writeln!(terminal.err, "FAIL {}: {}", line.place, line.message)?;
+            }
+            writeln!(terminal.err, "the bundle did not verify; nothing was taken in")?;
+            return Ok(Exit::Found);
+        }
+    };
+    take_in(context, terminal, &opened, trust.keys())
+}
+
+fn take_in(
+    context: &Context,
+    terminal: &mut Terminal<'_>,
+    opened: &Opened<'_>,
+    trusted: &[NoteKey],
+) -> anyhow::Result<Exit> {
+    let identity = opened.identity;
+    if !opened.is_whole() {
+        bail!("the bundle holds a range of the log; only a whole one can be taken in");
+    }
+    let reader = Reader::open(&context.store)?;
+    let known = reader.manifests()?.iter().any(|(hash, _)| *hash == identity.to_string());
+    if !known {
+        bail!(
+            "identity {identity} is not registered in this store\n\
+             hint: tar -xOf BUNDLE manifest.json > manifest.json, then \
+             ipse init --manifest manifest.json"
+        );
+    }
+    if reader.view(&identity)?.view().head()? != Seq(0) {
+        bail!("the log of {identity} is not empty here; a bundle is taken into an empty one");
+    }
+    drop(reader);
+    let (statements, left_out) = statements(opened, trusted)?;
+    let mut settings = Settings::open(&context.store)?;
+    for (endorsed, _) in &statements {
+        settings.put_producer(&identity, endorsed.signer())?;
+    }
+    drop(settings);
+    let checkpoint = opened.bundled.checkpoint.unwrap_or_default();
+    let whole = Whole { passes: &opened.passes, statements: &statements, checkpoint };
+    restore(&context.store, &identity, &V1, opened.log().map(admitted), &whole)?;
+    if let Some(notary) = context.notary(terminal, &identity)? {
+        sign_head(&context.store, &identity, &notary)?;
+    }
+    if left_out > 0 {
+        let words = "statements of producers that are not among --trust were left out";
+        writeln!(terminal.err, "note: {left_out} {words}")?;
+    }
+    let entries = opened.bundled.size;
+    if context.json {
+        let json = Members::new()
+            .text("identity_hash", &identity.to_string())
+            .raw("entries", entries)
+            .raw("statements", statements.len())
+            .raw("checkpoint", checkpoint);
+        terminal.json(&json.finish())?;
+    } else {
+        writeln!(terminal.out, "{identity}\ntook in {}", counted(entries, "event"))?;
+    }
+    Ok(Exit::Fine)
+}
+
+/// An entry with its event, as the door makes it.
+fn admitted(
+    line: io::Result<(Entry, Option<String>)>,
+) -> anyhow::Result<(Entry, Option<Admitted>)> {
+    let (entry, event) = line?;
+    let event =
+        event.map(|event| admit(event.as_bytes(), Origin::House, || [0; 16])).transpose()?;
+    Ok((entry, event))
+}
+
+/// What trusted producers signed, with the names of the events; and how many others there are.
+fn statements(
+    opened: &Opened<'_>,
+    trusted: &[NoteKey],
+) -> anyhow::Result<(Vec<(Endorsed, Vec<EventRef>)>, u64)> {
+    let (mut all, mut left_out) = (Vec::new(), 0);
+    let producers: Vec<NoteKey> =
+        opened.producers.iter().filter(|key| trusted.contains(key)).cloned().collect();
+    for envelope in opened.statements() {
+        let envelope = envelope?;
+        let Ok(endorsed) = Endorsed::open(&envelope, &opened.identity, &producers) else {
+            left_out += 1;
+            continue;
+        };
+        let (statement, _) = dsse::open(envelope.as_bytes(), Sent::TYPE, &producers)?;
+        let sent = Sent::read(&statement).context("BUG: a statement was opened and is none")?;
+        let names = sent.events.into_iter().map(|(name, _)| name).collect();
+        all.push((endorsed, names));
+    }
+    Ok((all, left_out))
+}
