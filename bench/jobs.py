@@ -135,7 +135,7 @@ class Bench:
     def ours(self, job, n, k, runs, impl=OURS):
         """One job of `ipse bench`."""
         command = [self.workshop.ipse, "bench", job, "--store", self.workshop.store(n, k),
-                   "--fact-keys", str(k), "--runs", str(runs), "--json"]
+                   "--keys", str(k), "--runs", str(runs), "--json"]
         place = {"TMPDIR": MEMORY} if impl == OURS_IN_MEMORY else {}
         taken = run(command, {**self.workshop.env, **place})
         answer = taken.json()

@@ -11,12 +11,14 @@ use toml::{Table, Value};
 use workspace::{crates, read_toml, report};
 
 /// Each crate with the crates of the workspace that it depends on.
-const DEPENDS_ON: [(&str, &[&str]); 9] = [
+const DEPENDS_ON: [(&str, &[&str]); 11] = [
     ("core", &[]),
     ("manifest", &["core"]),
     ("consolidate", &["core"]),
     ("door", &["core"]),
     ("ledger", &["core"]),
+    ("bundle", &["core", "manifest", "consolidate", "ledger", "door"]),
+    ("verify", &["bundle"]),
     ("store", &["core", "ledger"]),
     ("engine", &["core", "consolidate", "ledger", "door", "store"]),
     ("ipse", &["core", "manifest", "consolidate", "ledger", "door", "store", "engine"]),

@@ -17,6 +17,22 @@ pub fn sha256(pieces: &[&[u8]]) -> [u8; 32] {
     hash.finalize().into()
 }
 
+/// SHA-256 over bytes that come piece by piece.
+#[derive(Clone, Default)]
+pub struct Hashing(Sha256);
+
+impl Hashing {
+    /// Takes the next piece.
+    pub fn update(&mut self, piece: &[u8]) {
+        self.0.update(piece);
+    }
+
+    /// The hash of all pieces.
+    pub fn finish(self) -> [u8; 32] {
+        self.0.finalize().into()
+    }
+}
+
 /// SHA-256 of a canonical manifest: who the agent is, and the partition key of everything.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Identity(pub [u8; 32]);

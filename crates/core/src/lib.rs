@@ -25,7 +25,7 @@ pub mod wire;
 pub use decimal::Micro;
 pub use event::{Admitted, Columns, Event, EventKind, Outcome, Property};
 pub use fact::{Fact, FactKey, FactKind, Support};
-pub use id::{Digest, EventRef, FactId, Identity, Seq, sha256};
+pub use id::{Digest, EventRef, FactId, Hashing, Identity, Seq, sha256};
 pub use time::Time;
 
 /// The longest text, in UTF-8 bytes, that may name a part of a fact: longer ones are free text.

@@ -83,6 +83,10 @@ rules! {
     Forgotten = "forgotten",
     /// The same source and id with other content is in the log.
     Conflict = "conflict",
+    /// The log takes signed events only, and this one is not signed as it must be.
+    Unsigned = "unsigned",
+    /// A producer's signature is not what it must be; the events under it count as unsigned.
+    WrongSignature = "wrong_signature",
     /// The input ended inside this line.
     Truncated = "truncated",
 }

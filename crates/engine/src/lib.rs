@@ -27,8 +27,10 @@ mod latest;
 mod log;
 mod memory;
 mod pass;
+mod proof;
 mod rebuild;
 mod scan;
+mod signers;
 pub mod verify;
 
 pub use census::{Census, census};
@@ -42,4 +44,6 @@ pub use known::Known;
 pub use log::{Acknowledged, Host, Log, Then};
 pub use memory::{Memory, Policy};
 pub use pass::{MAX_SKIPPED_TYPES, PassCommitted, PassReport, Skipped, Trigger};
+pub use proof::prove;
 pub use rebuild::{Rebuilt, rebuild};
+pub use signers::{SignedBy, Signers};

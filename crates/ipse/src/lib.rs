@@ -36,6 +36,7 @@
 
 mod host;
 pub mod keys;
+mod notary;
 
 pub use host::SystemHost;
 pub use ipse_core::{EventRef, Fact, FactId, FactKey, FactKind, Identity, Seq, Time};
@@ -47,6 +48,7 @@ pub use ipse_engine::{
 };
 pub use ipse_manifest::{Manifest, ManifestError};
 pub use ipse_store::Appended;
+pub use notary::DirectoryNotary;
 
 use ipse_store::sqlite::{Reader, create};
 use std::path::Path;
@@ -57,8 +59,22 @@ pub fn register(path: &Path, manifest: &Manifest) -> Result<Identity, Error> {
 }
 
 /// Opens an identity's log for a program that lives long, and folds what is past its checkpoint.
+/// Tree heads are signed if the log's key lies beside the store and needs no passphrase; see
+/// [`open_with`] for keys that lie elsewhere.
 pub fn open(path: &Path, identity: Identity, policy: Policy) -> Result<Memory, Error> {
-    Memory::open(path, identity, policy, Box::new(SystemHost::new()))
+    let keys = keys::KeyDirectory::of_store(path);
+    open_with(path, identity, policy, DirectoryNotary::open(&keys, &identity, None).ok())
+}
+
+/// The same with a notary of the caller's choice, or none.
+pub fn open_with(
+    path: &Path,
+    identity: Identity,
+    policy: Policy,
+    notary: Option<DirectoryNotary>,
+) -> Result<Memory, Error> {
+    let notary = notary.map(|notary| Box::new(notary) as Box<dyn ipse_engine::Notary>);
+    Memory::open(path, identity, policy, Box::new(SystemHost::new()), notary)
 }
 
 /// What an identity knows, read from a store that somebody else may be writing.

@@ -47,6 +47,11 @@ impl Forgets {
         names.is_some()
     }
 
+    /// Whether a `forget` event names an event.
+    pub fn names(&self, name: &EventRef) -> bool {
+        self.said.contains_key(name)
+    }
+
     /// How many events are forgotten.
     pub fn len(&self) -> u64 {
         self.gone.len() as u64

@@ -4,12 +4,13 @@ use alloc::string::String;
 use alloc::vec::Vec;
 use base64ct::{Base64, Encoding};
 
-pub(crate) fn encode(bytes: &[u8]) -> String {
+/// The text of bytes.
+pub fn encode(bytes: &[u8]) -> String {
     Base64::encode_string(bytes)
 }
 
 /// `None` for anything but the text that `encode` gives: padding, and no stray bits.
-pub(crate) fn decode(text: &str) -> Option<Vec<u8>> {
+pub fn decode(text: &str) -> Option<Vec<u8>> {
     let bytes = Base64::decode_vec(text).ok()?;
     (encode(&bytes) == text).then_some(bytes)
 }

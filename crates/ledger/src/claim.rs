@@ -90,6 +90,8 @@ impl Sent {
     pub const TYPE: &str = "urn:ipse:sent:v1";
     /// Events of one statement at most: an envelope stays below a megabyte.
     pub const MAX_EVENTS: usize = 4096;
+    /// The longest envelope around a statement.
+    pub const MAX_ENVELOPE_BYTES: usize = 1 << 20;
 
     /// As a statement.
     pub fn statement(&self) -> Statement {

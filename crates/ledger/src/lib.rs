@@ -14,7 +14,7 @@
 extern crate alloc;
 
 pub mod account;
-mod base64;
+pub mod base64;
 pub mod claim;
 pub mod dsse;
 mod entry;

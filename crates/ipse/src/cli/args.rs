@@ -35,13 +35,13 @@ pub(crate) struct Args {
 
     /// The directory of keys; the store's path with .keys behind it if absent
     #[arg(
-        long,
+        long = "key-dir",
         global = true,
         env = "IPSE_KEYS",
         value_name = "PATH",
         help_heading = "Everywhere"
     )]
-    pub(crate) keys: Option<PathBuf>,
+    pub(crate) key_dir: Option<PathBuf>,
 
     /// The identity, or the first digits of it; not needed while a store has one
     #[arg(long, global = true, value_name = "PREFIX", help_heading = "Everywhere")]
@@ -134,6 +134,9 @@ pub(crate) enum Command {
         /// Store the events but leave the facts as they are
         #[arg(long)]
         no_consolidate: bool,
+        /// The file is one that `ipse sign` made: check who signed the events, and keep that
+        #[arg(long)]
+        signed: bool,
     },
 
     /// Fold new events into the facts: one pass, or "nothing new"
@@ -212,8 +215,12 @@ pub(crate) enum Command {
 
     /// Show or change what is set for this store
     ///
-    /// The only setting is `retention`: how long events are kept, in hours, days or weeks. It is
+    /// `retention`: how long events are kept, in hours, days or weeks, for the whole store. It is
     /// applied by `ipse prune --retention`, never by itself.
+    ///
+    /// `signatures`: what is done about producers' signatures, for one identity. `record` keeps
+    /// them and takes unsigned events too; `require` refuses what is unsigned or wrongly signed;
+    /// `off` passes signatures over.
     ///
     /// Example: ipse config retention 180d
     Config {
@@ -243,6 +250,19 @@ pub(crate) enum Command {
     /// Example: ipse sign week.jsonl --key arm-7.key --name arm-7 --identity HASH -o signed.jsonl
     Sign(SignArgs),
 
+    /// Print the signed tree head: what the log says about itself, for good
+    ///
+    /// Size and root of the Merkle tree over the log, signed with the log's key, as a C2SP
+    /// checkpoint. Heads are signed after passes, at most one a second. Whoever keeps one can tell
+    /// later whether anything before it was changed: ipse-verify --anchors.
+    ///
+    /// Example: ipse tree-head --sign > anchor.note
+    TreeHead {
+        /// Sign one over everything that is in the log now
+        #[arg(long)]
+        sign: bool,
+    },
+
     /// Check everything that is stored: compute it anew and compare; never repairs
     ///
     /// The identity from the manifest's bytes, every event's digest, entry and typed columns, gaps,
@@ -261,7 +281,7 @@ pub(crate) enum Command {
     /// On the store given, or with --events on one that is generated: a stream of grasps with
     /// that many keys. A store that is given is only read: jobs that write work on a copy.
     ///
-    /// Example: ipse bench rebuild --events 100000 --fact-keys 2
+    /// Example: ipse bench rebuild --events 100000 --keys 2
     Bench(BenchArgs),
 
     /// Print the reference of this command line
@@ -441,7 +461,7 @@ pub(crate) struct BenchArgs {
     pub(crate) events: Option<u64>,
     /// Keys of generated events; 2 is the paper's stream
     #[arg(long, value_name = "K", default_value_t = 2)]
-    pub(crate) fact_keys: u64,
+    pub(crate) keys: u64,
     /// How often to measure
     #[arg(long, value_name = "R", default_value_t = 9, value_parser = at_least_one)]
     pub(crate) runs: usize,
@@ -461,6 +481,10 @@ pub(crate) struct ExplainArgs {
     /// All of a fact's evidence
     #[arg(long, conflicts_with = "page")]
     pub(crate) all: bool,
+
+    /// The proof that an event is in the signed log, as a file: C2SP tlog-proof
+    #[arg(long, conflicts_with_all = ["page", "all"])]
+    pub(crate) proof: bool,
 }
 
 #[derive(ValueEnum, Clone, Copy, PartialEq, Eq, Debug)]

@@ -86,14 +86,14 @@ impl Bench {
         let directory = tempfile::tempdir().context("could not make a temporary directory")?;
         let mut path = directory.path().join("bench.db");
         match args.events {
-            Some(events) => generate(&path, events, args.fact_keys, terminal)?,
+            Some(events) => generate(&path, events, args.keys, terminal)?,
             None if args.job.writes() => copy_store(&context.store, &path)?,
             None => path.clone_from(&context.store),
         }
         let context = Context::on(path);
         let (reader, identity) = context.read()?;
         let events = reader.view(&identity)?.view().head()?.0;
-        Ok(Bench { context, identity, keys: args.fact_keys, events, directory })
+        Ok(Bench { context, identity, keys: args.keys, events, directory })
     }
 
     fn log(&self) -> anyhow::Result<Log<V1>> {
@@ -118,7 +118,7 @@ impl Bench {
             from += APPENDED;
             let (mut out, mut err) = (std::io::sink(), std::io::sink());
             let mut quiet = Terminal::plain(&mut out, &mut err);
-            let import = || import::run(&self.context, &mut quiet, &file, false);
+            let import = || import::run(&self.context, &mut quiet, &file, false, false);
             all.push(Run::of(APPENDED, import)?);
         }
         Ok(all)
@@ -166,7 +166,7 @@ impl Bench {
         if facts.is_empty() {
             bail!("there are no facts to explain");
         }
-        let args = ExplainArgs { what: String::new(), page: 1, all: false };
+        let args = ExplainArgs { what: String::new(), page: 1, all: false, proof: false };
         let one = |number: usize| {
             let fact = &facts[number * SPREAD % facts.len()];
             Run::of(1, || Explanation::of(snapshot.view(), &self.identity, fact, &args))
@@ -303,7 +303,7 @@ fn generate(
     write_lines(&file, Workload::new(keys, 0).take(count))?;
     let (mut out, mut err) = (std::io::sink(), std::io::sink());
     let mut quiet = Terminal::plain(&mut out, &mut err);
-    import::run(&Context::on(path.to_owned()), &mut quiet, &file, false)?;
+    import::run(&Context::on(path.to_owned()), &mut quiet, &file, false, false)?;
     Ok(std::fs::remove_file(file)?)
 }
 

@@ -4,8 +4,8 @@ use super::args::{Command, Format, ManifestAction};
 use super::context::Context;
 use super::terminal::Terminal;
 use super::{
-    Exit, bench, config, demo, explain, forgetting, import, init, keys, looking, manifest_file,
-    reading, record, reference, signing, writing,
+    Exit, bench, config, demo, explain, forgetting, heads, import, init, keys, looking,
+    manifest_file, reading, record, reference, signing, writing,
 };
 
 pub(crate) fn run(
@@ -38,8 +38,8 @@ pub(crate) fn run(
             init::identity(context, terminal, canonical, manifest.as_deref())
         }
         Command::Record(args) => record::run(context, terminal, args),
-        Command::Import { file, no_consolidate } => {
-            import::run(context, terminal, &file, no_consolidate)
+        Command::Import { file, no_consolidate, signed } => {
+            import::run(context, terminal, &file, no_consolidate, signed)
         }
         Command::Consolidate => writing::consolidate(context, terminal),
         Command::Facts(mut args) => {
@@ -58,6 +58,7 @@ pub(crate) fn run(
         }
         Command::Key { action } => keys::run(context, terminal, action),
         Command::Sign(args) => signing::sign(context, terminal, &args),
+        Command::TreeHead { sign } => heads::tree_head(context, terminal, sign),
         Command::Verify => looking::verify(context, terminal),
         Command::Log(args) => reading::log(context, terminal, args.limit),
         Command::Passes(args) => reading::passes(context, terminal, args.limit),

@@ -4,11 +4,15 @@ use super::Exit;
 use super::context::{Context, note_pending_erase};
 use super::terminal::Terminal;
 use anyhow::{Context as _, bail};
+use ipse_core::Identity;
 use ipse_core::json::{Members, quoted};
+use ipse_store::Signatures;
 use ipse_store::sqlite::{Reader, Settings};
 
-/// The name of the only setting there is.
+/// How long events are kept, for the whole store.
 pub(crate) const RETENTION: &str = "retention";
+/// What is done about producers' signatures, for one identity.
+const SIGNATURES: &str = "signatures";
 /// The word that takes a setting away.
 const OFF: &str = "off";
 /// The longest retention: a hundred years.
@@ -54,35 +58,81 @@ pub(crate) fn run(
     name: Option<&str>,
     value: Option<&str>,
 ) -> anyhow::Result<Exit> {
-    if let Some(name) = name.filter(|name| *name != RETENTION) {
-        let name = ipse_door::printable(name);
-        bail!("there is no setting `{name}`; there is: {RETENTION}");
-    }
     if let Some(value) = value {
-        if value != OFF && Retention::parse(value).is_none() {
-            let value = ipse_door::printable(value);
-            bail!(
-                "`{value}` is no retention: say hours, days or weeks, such as 48h, 180d or 52w \
-                 (a hundred years at most), or {OFF}"
-            );
+        match name {
+            Some(RETENTION) => set_retention(context, value)?,
+            Some(SIGNATURES) => set_signatures(context, value)?,
+            _ => {}
         }
-        let value = Some(value).filter(|value| *value != OFF);
-        Settings::open(&context.store)?.set(RETENTION, value)?;
+    }
+    if let Some(name) = name.filter(|name| ![RETENTION, SIGNATURES].contains(name)) {
+        let name = ipse_door::printable(name);
+        bail!("there is no setting `{name}`; there are: {RETENTION}, {SIGNATURES}");
     }
     let reader = Reader::open(&context.store)?;
-    let now = reader.setting(RETENTION)?;
-    if context.json {
-        let text = now.as_deref().map_or("null".to_string(), quoted);
-        terminal.json(&Members::new().raw(RETENTION, text).finish())?;
-    } else {
-        let shown = now.as_deref().map_or(OFF.to_string(), ipse_door::printable);
-        writeln!(terminal.out, "{RETENTION}  {shown}")?;
-    }
-    if value.is_some() && now.is_some() {
+    tell(context, terminal, &reader, name)?;
+    if name == Some(RETENTION) && value.is_some() && reader.setting(RETENTION)?.is_some() {
         writeln!(terminal.err, "hint: `ipse prune --retention` applies it")?;
     }
     note_pending_erase(terminal, value.is_some() && reader.erase_pending()?)?;
     Ok(Exit::Fine)
+}
+
+fn set_retention(context: &Context, value: &str) -> anyhow::Result<()> {
+    if value != OFF && Retention::parse(value).is_none() {
+        let value = ipse_door::printable(value);
+        bail!(
+            "`{value}` is no retention: say hours, days or weeks, such as 48h, 180d or 52w \
+             (a hundred years at most), or {OFF}"
+        );
+    }
+    let value = Some(value).filter(|value| *value != OFF);
+    Ok(Settings::open(&context.store)?.set(RETENTION, value)?)
+}
+
+fn set_signatures(context: &Context, value: &str) -> anyhow::Result<()> {
+    let Some(policy) = Signatures::parse(value) else {
+        let (value, words) = (ipse_door::printable(value), Signatures::ALL.map(Signatures::name));
+        bail!("`{value}` is no policy on signatures: say {}", words.join(", "));
+    };
+    let (_, identity) = context.read_or_migrate()?;
+    Ok(Settings::open(&context.store)?.set_signatures(&identity, policy)?)
+}
+
+/// Says what is set: one setting, or all.
+fn tell(
+    context: &Context,
+    terminal: &mut Terminal<'_>,
+    reader: &Reader,
+    name: Option<&str>,
+) -> anyhow::Result<()> {
+    let shown = |setting: &str| name.is_none_or(|name| name == setting);
+    let retention = reader.setting(RETENTION)?;
+    let mut policies = Vec::new();
+    for identity in context.identities()?.into_iter().filter(|_| shown(SIGNATURES)) {
+        policies.push((identity, reader.view(&identity)?.view().signatures()?));
+    }
+    if context.json {
+        let text = retention.as_deref().map_or("null".to_string(), quoted);
+        let policy = |members: Members, (identity, policy): &(Identity, Signatures)| {
+            members.text(identity.to_string(), policy.name())
+        };
+        let policies = policies.iter().fold(Members::new(), policy).finish();
+        let json = Members::new()
+            .optional(RETENTION, shown(RETENTION).then_some(text))
+            .optional(SIGNATURES, shown(SIGNATURES).then_some(policies));
+        return Ok(terminal.json(&json.finish())?);
+    }
+    if shown(RETENTION) {
+        let shown = retention.as_deref().map_or(OFF.to_string(), ipse_door::printable);
+        writeln!(terminal.out, "{RETENTION}  {shown}")?;
+    }
+    let several = policies.len() > 1;
+    for (identity, policy) in policies {
+        let whose = if several { format!("  ({identity})") } else { String::new() };
+        writeln!(terminal.out, "{SIGNATURES}  {}{whose}", policy.name())?;
+    }
+    Ok(())
 }
 
 #[cfg(test)]

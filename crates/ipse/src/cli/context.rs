@@ -1,6 +1,7 @@
 //! What every command shares: the store, the identity, and hints that go with errors.
 
 use super::args::Args;
+use super::heads::head_hint;
 use super::terminal::Terminal;
 use anyhow::{Context as _, bail};
 use ipse::SystemHost;
@@ -29,7 +30,7 @@ impl Context {
     pub(crate) fn new(args: &Args) -> Self {
         Context {
             store: args.store.clone(),
-            keys: args.keys.clone(),
+            keys: args.key_dir.clone(),
             prefix: args.identity.clone(),
             json: args.json,
         }
@@ -74,14 +75,22 @@ impl Context {
     /// The log for writing.
     pub(crate) fn write(&self, terminal: &mut Terminal<'_>) -> anyhow::Result<Log<V1>> {
         let (_, identity) = self.read_or_migrate()?;
-        let log = self.write_as(identity)?;
+        let log = self.write_as(terminal, identity)?;
         note_pending_erase(terminal, log.erase_pending())?;
         Ok(log)
     }
 
     /// The log of an identity for writing.
-    pub(crate) fn write_as(&self, identity: Identity) -> anyhow::Result<Log<V1>> {
-        Ok(Log::open(&self.store, identity, V1, Box::new(SystemHost::new()))?)
+    pub(crate) fn write_as(
+        &self,
+        terminal: &mut Terminal<'_>,
+        identity: Identity,
+    ) -> anyhow::Result<Log<V1>> {
+        let mut log = Log::open(&self.store, identity, V1, Box::new(SystemHost::new()))?;
+        if let Some(notary) = self.notary(terminal, &identity)? {
+            log.set_notary(Box::new(notary));
+        }
+        Ok(log)
     }
 
     /// Whose log is meant, in a store that is brought up to date if it is older.
@@ -166,6 +175,9 @@ impl Context {
         if let Some(error) = error.chain().find_map(|cause| cause.downcast_ref::<KeyError>()) {
             return key_hint(error);
         }
+        if let Some(hint) = error.chain().find_map(|cause| head_hint(cause.downcast_ref()?)) {
+            return Some(hint.to_string());
+        }
         let store = shell_word(&self.store.to_string_lossy());
         let error = error.chain().find_map(|cause| {
             let engine = cause.downcast_ref::<ipse_engine::Error>();
@@ -219,10 +231,11 @@ fn key_hint(error: &KeyError) -> Option<String> {
     let shown = |path: &Path| shell_word(&path.to_string_lossy());
     Some(match error {
         KeyError::Missing(path) if path.ends_with("log.key") => {
-            "ipse key new log makes it; if it is elsewhere, name its directory with --keys".into()
+            "ipse key new log makes it; if it is elsewhere, name its directory with --key-dir"
+                .into()
         }
         KeyError::Missing(path) if path.ends_with("operator.key") => {
-            "ipse key new operator makes it; if it is elsewhere, name its directory with --keys"
+            "ipse key new operator makes it; if it is elsewhere, name its directory with --key-dir"
                 .into()
         }
         KeyError::Missing(path) => {

@@ -3,6 +3,7 @@
 use super::Exit;
 use super::args::ExplainArgs;
 use super::context::Context;
+use super::proof;
 use super::reading::{clean, stored_json};
 use super::terminal::{Terminal, counted};
 use super::words;
@@ -16,6 +17,7 @@ use ipse_core::{
 };
 use ipse_engine::explain::{evidence, feeds, group};
 use ipse_engine::grounding::body;
+use ipse_engine::{SignedBy, Signers};
 use ipse_store::Stored;
 use ipse_store::sqlite::{RawPass, View};
 
@@ -37,7 +39,13 @@ pub(crate) fn run(
             writeln!(terminal.err, "no event {event_ref} in this log")?;
             return Ok(Exit::Found);
         };
+        if args.proof {
+            return proof::tell(context, terminal, view, seq);
+        }
         return event(context, terminal, view, &identity, seq);
+    }
+    if args.proof {
+        bail!("a proof is of an event: give an event ref (ev_…), such as a fact's evidence has");
     }
     match named(view, &identity, &args.what)?.as_slice() {
         [] => {
@@ -87,6 +95,8 @@ pub(crate) struct Explanation<'a> {
     charts: Vec<String>,
     /// Past observations that were forgotten since.
     forgotten: u64,
+    /// Observations that producers signed.
+    signed: SignedBy,
     /// Whether the stored value is what the sum gives.
     true_to_sum: bool,
     page: usize,
@@ -130,6 +140,7 @@ impl<'a> Explanation<'a> {
             words,
             charts,
             forgotten: view.forgotten_of(&FactId::new(identity, &fact.key))?,
+            signed: signed_observations(view, &fact.key, checkpoint)?,
             true_to_sum,
             page,
             all: args.all,
@@ -188,6 +199,13 @@ impl<'a> Explanation<'a> {
             let past = counted(self.forgotten, "past observation");
             writeln!(terminal.out, "Forgotten since: {past}, counted in nothing above")?;
         }
+        if self.signed.events > 0 {
+            let SignedBy { events, producers } = &self.signed;
+            let by = counted(producers.len() as u64, "producer");
+            let names: Vec<String> = producers.iter().map(|name| clean(name)).collect();
+            let names = names.join(", ");
+            writeln!(terminal.out, "Signed: {events} of {total}, by {by} ({names})")?;
+        }
         let row = |stored: &Stored| {
             let (source, id) = source_and_id(stored);
             vec![
@@ -242,10 +260,22 @@ impl<'a> Explanation<'a> {
             .raw("evidence", list(self.evidence.iter().map(event)))
             .raw("evidence_total", self.fact.n_observations)
             .raw("forgotten", self.forgotten)
+            .raw("signed", self.signed.events)
+            .raw("signers", list(self.signed.producers.iter().map(|name| quoted(name))))
             .raw("passes", list(self.passes.iter().map(pass)))
             .raw("words", list(self.words.iter().map(|line| quoted(line))))
             .finish()
     }
+}
+
+/// How many of a fact's observations are signed: all of its evidence is looked at, if anything is
+/// signed at all.
+fn signed_observations(view: View<'_>, key: &FactKey, up_to: Seq) -> anyhow::Result<SignedBy> {
+    let signers = Signers::of(view)?;
+    if signers.is_empty() {
+        return Ok(SignedBy::default());
+    }
+    Ok(signers.count(&evidence(view, &V1, key, up_to, 0, usize::MAX)?))
 }
 
 /// A JSON array of texts that are JSON already.
@@ -285,6 +315,8 @@ fn event(
 ) -> anyhow::Result<Exit> {
     let Some(stored) = view.stored(seq)? else { bail!("the log has no event at seq {seq}") };
     let fed = feeds(view, &V1, seq)?;
+    let signers = Signers::of(view)?;
+    let names = signers.names(seq);
     if context.json {
         let fact = |(key, supports): &(FactKey, bool)| {
             Members::new()
@@ -301,7 +333,7 @@ fn event(
             None => "null".to_string(),
         };
         let json = Members::new()
-            .raw("event", stored_json(&stored))
+            .raw("event", stored_json(&stored, &names).finish())
             .raw("facts", list(fed.iter().map(fact)))
             .raw("forgotten", forgotten);
         terminal.json(&json.finish())?;
@@ -311,6 +343,10 @@ fn event(
     writeln!(terminal.out, "  type    {}", clean(&stored.event_type))?;
     writeln!(terminal.out, "  time    {}", stored.time)?;
     writeln!(terminal.out, "  digest  {}", stored.digest)?;
+    let names: Vec<String> = names.iter().map(|name| clean(name)).collect();
+    if !names.is_empty() {
+        writeln!(terminal.out, "  signed  by {}", names.join(", "))?;
+    }
     if stored.is_forgotten() {
         return forgotten(terminal, view, &stored);
     }

@@ -165,7 +165,7 @@ fn run(
     yes: bool,
 ) -> anyhow::Result<Exit> {
     let asks = !yes && asking::is_seen();
-    let (mut agreed, mut sum) = (Vec::new(), Done::default());
+    let (mut agreed, mut sum, mut all_signed) = (Vec::new(), Done::default(), true);
     if dry_run || asks {
         match previews(context, identities, which) {
             Ok(seen) if dry_run => return tell_previews(context, terminal, &seen),
@@ -182,13 +182,15 @@ fn run(
         }
     }
     for (place, identity) in identities.iter().enumerate() {
-        let mut log = context.write_as(*identity)?;
+        let mut log = context.write_as(terminal, *identity)?;
         match log.forget(agreed.get(place).unwrap_or(which)) {
             Ok(done) => sum.add(&done),
             Err(error) => return told_as_refused(context, terminal, error.into()),
         }
+        all_signed &= context.tell_head(terminal, &mut log)?;
     }
-    sum.tell(context, terminal)
+    let told = sum.tell(context, terminal)?;
+    Ok(if all_signed { told } else { Exit::Found })
 }
 
 fn told_as_refused(

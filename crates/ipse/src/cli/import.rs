@@ -1,22 +1,24 @@
 //! `import`: a file of events, in durable batches, the door on one thread and the log on another.
 //!
 //! **Invariants:** a batch that is reported durable is durable; a refused line stores nothing and
-//! stops nothing; a broken end of the input keeps the good lines before it.
+//! stops nothing; a broken end of the input keeps the good lines before it. In a signed file the
+//! events up to an envelope and the envelope become durable together.
 
 use super::Exit;
 use super::context::Context;
 use super::lines::{Line, Lines};
-use super::record::{conflict, forgotten};
+use super::record::{conflict, forgotten, unsigned};
 use super::terminal::{Terminal, counted};
 use super::writing::pass_words;
 use anyhow::{Context as _, bail};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use ipse::SystemHost;
-use ipse_core::Admitted;
 use ipse_core::json::Members;
-use ipse_door::{Origin, Refusal, Rule, admit};
-use ipse_engine::{Host, Log, PassReport, Then, Trigger};
-use ipse_store::Appended;
+use ipse_core::{Admitted, Identity, json_parse};
+use ipse_door::{MAX_DEPTH, MAX_EVENT_BYTES, Origin, Refusal, Rule, admit};
+use ipse_engine::{Endorsed, Host, Log, PassReport, Then, Trigger, active};
+use ipse_ledger::{NoteKey, Sent};
+use ipse_store::{Appended, Signatures};
 use std::fs::File;
 use std::io::Read;
 use std::path::Path;
@@ -42,11 +44,23 @@ struct Parcel {
     lines: Vec<u64>,
     refusals: Vec<(u64, Refusal)>,
     last_line: u64,
+    endorsed: Option<Endorsed>,
+    /// Whether it ends with an envelope, good or bad.
+    sealed: bool,
 }
 
 impl Parcel {
     fn is_empty(&self) -> bool {
         self.events.is_empty() && self.refusals.is_empty()
+    }
+
+    /// Ends it with what its envelope says.
+    fn seal(&mut self, line: u64, endorsed: Result<Option<Endorsed>, Refusal>) {
+        self.sealed = true;
+        match endorsed {
+            Ok(endorsed) => self.endorsed = endorsed,
+            Err(refusal) => self.refusals.push((line, refusal)),
+        }
     }
 
     /// Takes in the parcel that follows.
@@ -64,9 +78,57 @@ struct Report {
     duplicates: u64,
     conflicts: u64,
     refused: u64,
+    signed: u64,
     listed: Vec<(u64, Refusal)>,
     told: u64,
     pass: Option<PassReport>,
+}
+
+/// How a signed file is read.
+struct Signing {
+    identity: Identity,
+    producers: Vec<NoteKey>,
+    policy: Signatures,
+}
+
+impl Signing {
+    fn of(context: &Context, terminal: &mut Terminal<'_>) -> anyhow::Result<Self> {
+        let (reader, identity) = context.read_or_migrate()?;
+        let snapshot = reader.view(&identity)?;
+        let producers = active(&snapshot.view().producers()?);
+        let policy = snapshot.view().signatures()?;
+        if policy == Signatures::Off {
+            let hint = "`ipse config signatures record` keeps them";
+            writeln!(terminal.err, "note: signatures are passed over for this identity: {hint}")?;
+        } else if producers.is_empty() {
+            let hint = "`ipse key new producer NAME --public KEY` registers one";
+            writeln!(terminal.err, "note: no producer may sign for this identity: {hint}")?;
+        }
+        Ok(Signing { identity, producers, policy })
+    }
+
+    /// What an envelope makes of the events before it.
+    fn endorse(&self, envelope: &[u8]) -> Result<Option<Endorsed>, Refusal> {
+        if self.policy == Signatures::Off {
+            return Ok(None);
+        }
+        let text = String::from_utf8_lossy(envelope);
+        let opened = Endorsed::open(&text, &self.identity, &self.producers);
+        opened
+            .map(Some)
+            .map_err(|error| Refusal::new("signatures", Rule::WrongSignature, &error.to_string()))
+    }
+}
+
+/// Whether a line is an envelope and no event.
+fn is_envelope(line: &[u8]) -> bool {
+    let names = |line: &[u8]| {
+        let value = json_parse::parse(line, MAX_DEPTH).ok()?;
+        let object = value.as_object()?;
+        Some(object.get("payload").is_some() && object.get("signatures").is_some())
+    };
+    let hint = b"\"payloadType\"";
+    line.windows(hint.len()).any(|part| part == hint) && names(line) == Some(true)
 }
 
 pub(crate) fn run(
@@ -74,17 +136,20 @@ pub(crate) fn run(
     terminal: &mut Terminal<'_>,
     file: &Path,
     no_consolidate: bool,
+    signed: bool,
 ) -> anyhow::Result<Exit> {
     // The input is opened first: a mistyped name must not touch the store.
     let (input, size) = open(file)?;
     let mut log = context.write(terminal)?;
+    let signing = signed.then(|| Signing::of(context, terminal)).transpose()?;
     let bar = Bar::new(size, terminal.watched);
     let mut report = Report::default();
     std::thread::scope(|scope| {
         let (sender, parcels) = sync_channel(AHEAD);
         let input = bar.bar.wrap_read(input);
         let live = file == Path::new("-");
-        let door = scope.spawn(move || through_the_door(input, live, &sender));
+        let signing = signing.as_ref();
+        let door = scope.spawn(move || through_the_door(input, live, signing, sender));
         let stored = store_all(&mut log, &parcels, &mut report, &bar, terminal);
         // If storing failed, the door must not wait for a place in the queue.
         drop(parcels);
@@ -97,8 +162,9 @@ pub(crate) fn run(
             .context("the events are stored, but the pass failed")?;
     }
     bar.bar.finish_and_clear();
-    report.tell(context, terminal, no_consolidate)?;
-    Ok(Exit::fine_if(report.refused + report.conflicts == 0))
+    report.tell(context, terminal, no_consolidate, signed)?;
+    let signed_head = context.tell_head(terminal, &mut log)?;
+    Ok(Exit::fine_if(report.refused + report.conflicts == 0 && signed_head))
 }
 
 /// Opens a file of events, and says how large it is.
@@ -117,20 +183,27 @@ pub(crate) fn open(file: &Path) -> anyhow::Result<(Box<dyn Read + Send>, u64)> {
 
 /// Reads, checks and parcels lines until the input ends or nobody takes them any more.
 ///
-/// From a `live` input, what is here goes on before the reader waits for more.
+/// From a `live` input, what is here goes on before the reader waits for more. Events of a signed
+/// file wait for their envelope.
 fn through_the_door(
     input: impl Read,
     live: bool,
-    parcels: &SyncSender<Parcel>,
+    signing: Option<&Signing>,
+    parcels: SyncSender<Parcel>,
 ) -> std::io::Result<()> {
     let mut host = SystemHost::new();
     let mut parcel = Parcel::default();
-    let mut lines = Lines::new(input)?;
+    let (limit, batch) = match signing {
+        Some(_) => (Sent::MAX_ENVELOPE_BYTES, Sent::MAX_EVENTS),
+        None => (MAX_EVENT_BYTES, BATCH),
+    };
+    let mut lines = Lines::of_at_most(limit, input)?;
     let mut number = 0;
     loop {
-        let waits = live && !lines.ready() && !parcel.is_empty();
-        let full = parcel.events.len() + parcel.refusals.len() >= BATCH;
-        if (waits || full) && parcels.send(std::mem::take(&mut parcel)).is_err() {
+        let waits = live && signing.is_none() && !lines.ready() && !parcel.is_empty();
+        let full = parcel.events.len() + parcel.refusals.len() >= batch;
+        let sealed = parcel.sealed;
+        if (waits || full || sealed) && parcels.send(std::mem::take(&mut parcel)).is_err() {
             return Ok(());
         }
         let Some(line) = lines.next() else { break };
@@ -138,7 +211,13 @@ fn through_the_door(
         parcel.last_line = number;
         let admitted = match line {
             Line::Whole(line) if line.trim_ascii().is_empty() => continue,
-            Line::Whole(line) => admit(&line, Origin::Producer, || host.salt()),
+            Line::Whole(line) => match signing.filter(|_| is_envelope(&line)) {
+                Some(signing) => {
+                    parcel.seal(number, signing.endorse(&line));
+                    continue;
+                }
+                None => admit(&line, Origin::Producer, || host.salt()),
+            },
             Line::TooLong(length) => Err(ipse_door::too_large("as sent", length)),
             Line::Broken(error) => Err(truncated(&error)),
         };
@@ -174,16 +253,18 @@ fn store_all(
     while let Ok(mut parcel) = parcels.recv() {
         // What has come meanwhile becomes durable with it: one sync for all.
         while parcel.events.len() < BATCH
+            && !parcel.sealed
             && let Ok(next) = parcels.try_recv()
         {
             parcel.join(next);
         }
         let done = log
-            .append(&parcel.events, Then::Nothing)
+            .append_signed(&parcel.events, parcel.endorsed.as_ref(), Then::Nothing)
             .with_context(|| format!("events are durable up to line {durable} only"))?;
         durable = parcel.last_line.max(durable);
         bar.durable(durable);
         let had_events = !parcel.events.is_empty();
+        report.signed += done.signed;
         report.add(parcel, &done.appended, terminal)?;
         if had_events && !terminal.watched {
             let Report { appended, duplicates, .. } = report;
@@ -218,6 +299,10 @@ impl Report {
                     self.refused += 1;
                     refusals.push((line, forgotten(*seq)));
                 }
+                Appended::Unsigned => {
+                    self.refused += 1;
+                    refusals.push((line, unsigned()));
+                }
             }
         }
         refusals.sort_by_key(|(line, _)| *line);
@@ -238,6 +323,7 @@ impl Report {
         context: &Context,
         terminal: &mut Terminal<'_>,
         no_consolidate: bool,
+        signed: bool,
     ) -> anyhow::Result<()> {
         if self.told > MAX_TOLD {
             let more = self.told - MAX_TOLD;
@@ -252,9 +338,10 @@ impl Report {
         }
         let duplicates = counted(*duplicates, "duplicate");
         let conflicts = counted(*conflicts, "conflict");
+        let signed = if signed { format!(", {} signed", self.signed) } else { String::new() };
         writeln!(
             terminal.out,
-            "{appended} appended, {duplicates}, {conflicts}, {refused} refused"
+            "{appended} appended, {duplicates}, {conflicts}, {refused} refused{signed}"
         )?;
         if !no_consolidate {
             writeln!(terminal.out, "{}", pass_words(self.pass.as_ref()))?;
@@ -268,6 +355,7 @@ impl Report {
             .raw("duplicates", self.duplicates)
             .raw("conflicts", self.conflicts)
             .raw("refused", self.refused)
+            .raw("signed", self.signed)
             .raw("passes", u64::from(self.pass.is_some()))
             .raw("refusals", refusals_json(&self.listed))
             .raw("refusals_omitted", self.told - self.listed.len() as u64)

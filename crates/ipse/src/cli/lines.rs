@@ -1,4 +1,4 @@
-//! Lines of a file, plain or gzip, each at most as long as an event may be.
+//! Lines of a file, plain or gzip, each at most as long as an event may be, or as is allowed.
 //!
 //! **Invariant:** memory is bounded: of a line that is too long only its length is kept. A broken
 //! end of the input does not spoil the lines before it.
@@ -13,7 +13,7 @@ const BUFFER: usize = 1 << 16;
 /// One line, without its end.
 pub(crate) enum Line {
     Whole(Vec<u8>),
-    /// More bytes than an event may have.
+    /// More bytes than a line may have.
     TooLong(usize),
     /// The input broke inside this line, or before it.
     Broken(io::Error),
@@ -22,16 +22,22 @@ pub(crate) enum Line {
 /// Reads lines, telling gzip from plain text by its first bytes.
 pub(crate) struct Lines<'r> {
     input: BufReader<Box<dyn Read + 'r>>,
+    limit: usize,
     ended: bool,
 }
 
 impl<'r> Lines<'r> {
     pub(crate) fn new(input: impl Read + 'r) -> io::Result<Self> {
+        Self::of_at_most(MAX_EVENT_BYTES, input)
+    }
+
+    /// Lines of so many bytes at most.
+    pub(crate) fn of_at_most(limit: usize, input: impl Read + 'r) -> io::Result<Self> {
         let mut input = BufReader::with_capacity(BUFFER, input);
         let gzip = input.fill_buf()?.starts_with(&GZIP_MAGIC);
         let input: Box<dyn Read> =
             if gzip { Box::new(MultiGzDecoder::new(input)) } else { Box::new(input) };
-        Ok(Lines { input: BufReader::with_capacity(BUFFER, input), ended: false })
+        Ok(Lines { input: BufReader::with_capacity(BUFFER, input), limit, ended: false })
     }
 
     /// Whether another whole line is here already, so that reading it cannot wait for anybody.
@@ -54,24 +60,24 @@ impl<'r> Lines<'r> {
             };
             length += part.len();
             // One byte more than allowed is kept: it may be the `\r` of the line end.
-            let room = (MAX_EVENT_BYTES + 1).saturating_sub(line.len());
+            let room = (self.limit + 1).saturating_sub(line.len());
             line.extend_from_slice(&part[..part.len().min(room)]);
             self.input.consume(used);
             if ended {
                 let at_end = used == 0;
-                return Ok((!at_end || length > 0).then(|| finish(line, length)));
+                return Ok((!at_end || length > 0).then(|| finish(line, length, self.limit)));
             }
         }
     }
 }
 
-fn finish(mut line: Vec<u8>, length: usize) -> Line {
+fn finish(mut line: Vec<u8>, length: usize, limit: usize) -> Line {
     let carriage_return = length == line.len() && line.last() == Some(&b'\r');
     if carriage_return {
         line.pop();
     }
     let length = length - usize::from(carriage_return);
-    if length > MAX_EVENT_BYTES { Line::TooLong(length) } else { Line::Whole(line) }
+    if length > limit { Line::TooLong(length) } else { Line::Whole(line) }
 }
 
 impl Iterator for Lines<'_> {

@@ -123,7 +123,8 @@ pub(crate) fn verify(context: &Context, terminal: &mut Terminal<'_>) -> anyhow::
     } else {
         ProgressBar::hidden()
     };
-    let report = verify_store(&snapshot, &V1, &identity, manifest, &mut |done, total| {
+    let outside = context.outside(&identity)?;
+    let report = verify_store(&snapshot, &V1, &identity, manifest, &outside, &mut |done, total| {
         bar.set_length(total);
         bar.set_position(done);
     });

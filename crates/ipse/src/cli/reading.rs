@@ -3,19 +3,21 @@
 use super::Exit;
 use super::args::{FactsArgs, Format};
 use super::context::Context;
+use super::explain::list;
 use super::looking::within;
 use super::terminal::{Terminal, counted};
 use anyhow::Context as _;
 use ipse::{Consulted, Filter};
 use ipse_consolidate::{RuleSet, V1, snapshot as snapshot_bytes};
 use ipse_core::decimal::quotient;
-use ipse_core::json::{Members, Object, Value};
+use ipse_core::json::{Members, Object, Value, quoted};
 use ipse_core::{Fact, FactId, Identity, Seq, Time, json_parse};
 use ipse_engine::grounding::{body, escaped_controls, grounding, two_decimals};
-use ipse_engine::rebuild as rebuild_facts;
+use ipse_engine::{Signers, rebuild as rebuild_facts};
 use ipse_store::sqlite::View;
 use ipse_store::{Progress, Stored};
 use rustix::time::{ClockId, clock_gettime};
+use std::collections::BTreeSet;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
@@ -180,14 +182,18 @@ pub(crate) fn log(
     if !context.json {
         writeln!(terminal.out, "{:>width$} {:<35} {:<20} TYPE", "SEQ", "EVENT", "TIME")?;
     }
+    let signers = Signers::of(snapshot.view())?;
     snapshot.view().each_stored(false, limit, |stored| -> anyhow::Result<_> {
+        let names = signers.names(stored.seq);
         if context.json {
-            terminal.json(&stored_json(&stored))?;
+            terminal.json(&stored_json(&stored, &names).finish())?;
         } else {
             let gone = if stored.is_forgotten() { " (forgotten)" } else { "" };
+            let signed = signed_words(&names);
             let Stored { seq, time, event_type, event_ref, .. } = stored;
             let (seq, time) = (seq.to_string(), to_seconds(time));
-            writeln!(terminal.out, "{seq:>width$} {event_ref} {time:<20} {event_type}{gone}")?;
+            let said = format!("{}{gone}{signed}", clean(&event_type));
+            writeln!(terminal.out, "{seq:>width$} {event_ref} {time:<20} {said}")?;
         }
         Ok(if terminal.unread.get() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) })
     })?;
@@ -200,8 +206,14 @@ fn to_seconds(time: Time) -> String {
     text.split_once('.').map_or(text.clone(), |(seconds, _)| format!("{seconds}Z"))
 }
 
+/// Who signed an event, if anybody did.
+fn signed_words(names: &BTreeSet<&str>) -> String {
+    let names: Vec<String> = names.iter().map(|name| clean(name)).collect();
+    if names.is_empty() { String::new() } else { format!(" (signed by {})", names.join(", ")) }
+}
+
 /// An event for programs; the content of a forgotten one is null.
-pub(crate) fn stored_json(stored: &Stored) -> String {
+pub(crate) fn stored_json(stored: &Stored, signers: &BTreeSet<&str>) -> Members {
     let content = if stored.is_forgotten() { "null" } else { &stored.canonical };
     Members::new()
         .raw("seq", stored.seq)
@@ -209,8 +221,8 @@ pub(crate) fn stored_json(stored: &Stored) -> String {
         .text("type", &stored.event_type)
         .text("time", &stored.time.to_string())
         .text("digest", &stored.digest.to_string())
+        .raw("signers", list(signers.iter().map(|name| quoted(name))))
         .raw("event", content)
-        .finish()
 }
 
 pub(crate) fn passes(

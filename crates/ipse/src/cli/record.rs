@@ -44,11 +44,12 @@ pub(crate) fn run(
             return refused(context, terminal, &conflict(seq));
         }
         Appended::Forgotten(seq) => return refused(context, terminal, &forgotten(seq)),
+        Appended::Unsigned => return refused(context, terminal, &unsigned()),
     };
     told(context, terminal, (event_ref, seq, status), done.pass.as_ref(), args.no_consolidate)?;
     match done.pass_error {
         Some(error) => Err(error).context("the event is stored, but the pass failed"),
-        None => Ok(Exit::Fine),
+        None => Ok(Exit::fine_if(context.tell_head(terminal, &mut log)?)),
     }
 }
 
@@ -82,6 +83,12 @@ pub(crate) fn conflict(seq: Seq) -> Refusal {
 pub(crate) fn forgotten(seq: Seq) -> Refusal {
     let message = format!("seq {seq} had this source and id and was forgotten");
     Refusal::new("id", Rule::Forgotten, &message)
+}
+
+/// The refusal of an event that nobody signed, where somebody must.
+pub(crate) fn unsigned() -> Refusal {
+    let message = "this log takes signed events only: `ipse sign`, then `ipse import --signed`";
+    Refusal::new("", Rule::Unsigned, message)
 }
 
 fn told(

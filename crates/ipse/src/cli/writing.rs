@@ -7,7 +7,8 @@ use ipse_core::json::Members;
 use ipse_engine::{PassReport, Trigger};
 
 pub(crate) fn consolidate(context: &Context, terminal: &mut Terminal<'_>) -> anyhow::Result<Exit> {
-    let report = context.write(terminal)?.consolidate(Trigger::Manual)?;
+    let mut log = context.write(terminal)?;
+    let report = log.consolidate(Trigger::Manual)?;
     if context.json {
         let checkpoint = match &report {
             Some(report) => report.committed.last_seq,
@@ -20,7 +21,7 @@ pub(crate) fn consolidate(context: &Context, terminal: &mut Terminal<'_>) -> any
     } else {
         writeln!(terminal.out, "{}", pass_words(report.as_ref()))?;
     }
-    Ok(Exit::Fine)
+    Ok(Exit::fine_if(context.tell_head(terminal, &mut log)?))
 }
 
 /// The figures of a pass; zeros and nulls if there was nothing new.

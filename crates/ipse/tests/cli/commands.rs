@@ -382,7 +382,7 @@ fn bench_measures_and_leaves_a_given_store_alone() {
         assert_eq!(ran.json()["events"], 16);
     }
     assert_eq!(std::fs::read(&store.path).unwrap(), before);
-    let generated = ["bench", "append", "--events", "5000", "--fact-keys", "30", "--runs", "1"];
+    let generated = ["bench", "append", "--events", "5000", "--keys", "30", "--runs", "1"];
     assert!(Store::nothing().run(&generated).fine().out.contains("a second"));
     Store::nothing().run(&["bench", "lookup"]).ended(2, &["no store at"]);
 }

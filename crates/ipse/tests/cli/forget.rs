@@ -249,7 +249,7 @@ fn pruning_shows_first_and_then_does() {
 #[test]
 fn a_retention_is_set_kept_and_applied() {
     let store = Store::with("facts/glass_cup.events.jsonl");
-    assert_eq!(store.run(&["config"]).fine().out, "retention  off\n");
+    assert_eq!(store.run(&["config"]).fine().out, "retention  off\nsignatures  record\n");
     assert!(store.run(&["config", "--json"]).fine().json()["retention"].is_null());
     for bad in ["soon", "0d", "180", "36501d", ""] {
         store.run(&["config", "retention", bad]).ended(2, &["is no retention"]);

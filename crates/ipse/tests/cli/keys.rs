@@ -153,10 +153,10 @@ fn the_key_directory_can_be_elsewhere_and_need_not_be_writable() {
     ran(store.command().args(["init", "--manifest", &golden()]).env("IPSE_KEYS", &keys)).fine();
     assert!(keys.join("log.key").is_file());
     assert!(!key_file(&store, "").exists());
-    let flag = ["--keys", keys.to_str().unwrap(), "identity", "--certificate"];
+    let flag = ["--key-dir", keys.to_str().unwrap(), "identity", "--certificate"];
     store.run(&flag).fine();
     let none = Store::nothing();
-    let args = ["--keys", "/proc/none", "init", "--manifest", &golden()];
+    let args = ["--key-dir", "/proc/none", "init", "--manifest", &golden()];
     let ran = none.run(&args).ended(0, &["registered in", "note: the keys in /proc/none"]);
     assert_eq!(ran.out.trim().len(), 64);
 }

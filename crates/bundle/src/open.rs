@@ -1,0 +1,145 @@
+//! A bundle that was verified, opened for somebody who takes it in.
+//!
+//! **Invariant:** nothing is handed out of a bundle that did not pass.
+
+use crate::archive::Archive;
+use crate::envelope;
+use crate::name::Name;
+use crate::report::Report;
+use crate::source::{Lines, Source};
+use crate::trust::Trust;
+use crate::verify::run;
+use ipse_core::{Identity, Seq, sha256};
+use ipse_door::MAX_EVENT_BYTES;
+use ipse_ledger::account::Claimed;
+use ipse_ledger::{Bundled, Entry, NoteKey, TreeHead};
+use std::io;
+
+/// A bundle that passed.
+pub struct Opened<'s> {
+    /// What verification found.
+    pub report: Report,
+    /// Whose log it is.
+    pub identity: Identity,
+    /// The canonical manifest.
+    pub manifest: String,
+    /// What the bundle holds.
+    pub bundled: Bundled,
+    /// The signed tree head.
+    pub head: TreeHead,
+    /// What the pass records of the range say, in order.
+    pub passes: Vec<Claimed>,
+    /// The producers' keys that travel along: known, not trusted.
+    pub producers: Vec<NoteKey>,
+    archive: Archive<'s>,
+}
+
+/// Verifies a bundle and opens it; the report alone if it did not pass.
+pub fn open<'s>(
+    source: &'s dyn Source,
+    trust: &Trust,
+    anchors: &[String],
+    progress: &mut dyn FnMut(u64, u64),
+) -> io::Result<Result<Opened<'s>, Report>> {
+    let (report, found) = run(source, trust, anchors, progress)?;
+    let Some(found) = found.filter(|_| report.passed()) else { return Ok(Err(report)) };
+    Ok(Ok(Opened {
+        report,
+        identity: found.bundled.identity,
+        manifest: found.manifest,
+        bundled: found.bundled,
+        head: found.head,
+        passes: found.passes,
+        producers: found.producers,
+        archive: found.archive,
+    }))
+}
+
+impl Opened<'_> {
+    /// Whether it holds the log from its first to its last event: what can be taken in.
+    pub fn is_whole(&self) -> bool {
+        self.bundled.from == Seq(1) && self.bundled.to.0 == self.bundled.size
+    }
+
+    /// All entries in order, each with its event unless that is forgotten or out of range.
+    pub fn log(&self) -> Log<'_> {
+        let lines = |name, limit| self.archive.part(name).map(|part| part.lines(limit));
+        Log {
+            entries: lines(Name::Entries, MAX_EVENT_BYTES),
+            events: lines(Name::Events, MAX_EVENT_BYTES),
+            next: None,
+        }
+    }
+
+    /// The snapshot: canonical bytes of all facts. None if the bundle has none.
+    pub fn facts(&self) -> io::Result<Option<String>> {
+        let Some(part) = self.archive.part(Name::Facts) else { return Ok(None) };
+        let bytes = part.whole(usize::MAX)?.unwrap_or_default();
+        String::from_utf8(bytes).map(Some).map_err(|_| changed())
+    }
+
+    /// The note with the signed tree head.
+    pub fn head_note(&self) -> io::Result<String> {
+        self.text(Name::TreeHead)
+    }
+
+    /// The operator's certificate, an envelope.
+    pub fn certificate(&self) -> io::Result<String> {
+        self.text(Name::Certificate)
+    }
+
+    /// The producers' statements in order, each an envelope.
+    pub fn statements(&self) -> impl Iterator<Item = io::Result<String>> {
+        self.archive.signatures().map(|(name, _)| self.text(name))
+    }
+
+    fn text(&self, name: Name) -> io::Result<String> {
+        let part = self.archive.part(name).ok_or_else(changed)?;
+        let bytes = part.whole(envelope::MAX_BYTES)?.ok_or_else(changed)?;
+        String::from_utf8(bytes).map_err(|_| changed())
+    }
+}
+
+/// The bytes are no longer those that were verified.
+fn changed() -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidData, "the bundle changed while it was read")
+}
+
+/// Entries in order, with their events.
+pub struct Log<'a> {
+    entries: Option<Lines<'a>>,
+    events: Option<Lines<'a>>,
+    /// The event that was read and not handed out yet.
+    next: Option<String>,
+}
+
+impl Log<'_> {
+    fn step(&mut self) -> io::Result<Option<(Entry, Option<String>)>> {
+        if self.next.is_none() {
+            self.next = line(&mut self.events)?;
+        }
+        let Some(entry) = line(&mut self.entries)? else {
+            return if self.next.is_none() { Ok(None) } else { Err(changed()) };
+        };
+        let entry = Entry::parse(entry.as_bytes()).ok_or_else(changed)?;
+        // Digests tell which event is whose.
+        let is_its = |event: &mut String| sha256(&[event.as_bytes()]) == entry.digest.0;
+        let event = self.next.take_if(is_its);
+        Ok(Some((entry, event)))
+    }
+}
+
+fn line(lines: &mut Option<Lines<'_>>) -> io::Result<Option<String>> {
+    let Some(lines) = lines else { return Ok(None) };
+    let Some(line) = lines.next()? else { return Ok(None) };
+    let line = line.map_err(|_| changed())?;
+    String::from_utf8(line.to_vec()).map(Some).map_err(|_| changed())
+}
+
+impl Iterator for Log<'_> {
+    type Item = io::Result<(Entry, Option<String>)>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        self.step().transpose()
+    }
+}

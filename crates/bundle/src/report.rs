@@ -1,0 +1,155 @@
+//! What a verification found, in lines that a person understands and a terminal survives.
+//!
+//! **Invariant:** a report has passed only if verification came to its end and nothing failed.
+//! Texts out of a bundle are made printable here, once, and for everybody.
+
+use ipse_core::Identity;
+
+/// Failures that are kept; of more than that only the number is told.
+pub const MAX_FAILS: u64 = 100;
+/// The longest place or message, in characters: names out of a bundle may be long.
+const MAX_SHOWN: usize = 400;
+
+/// What a line says.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Verdict {
+    /// It was checked, and it holds.
+    Pass,
+    /// It was checked, and it does not hold.
+    Fail,
+    /// It cannot be known from this bundle with these keys.
+    Limit,
+}
+
+impl Verdict {
+    /// The word in reports.
+    pub fn name(self) -> &'static str {
+        match self {
+            Verdict::Pass => "PASS",
+            Verdict::Fail => "FAIL",
+            Verdict::Limit => "LIMIT",
+        }
+    }
+}
+
+/// One line of a report.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Line {
+    /// Whether it holds.
+    pub verdict: Verdict,
+    /// Where.
+    pub place: String,
+    /// What.
+    pub message: String,
+}
+
+/// What a verification found.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Report {
+    /// Who the bundle is about, as soon as its manifest says so.
+    pub identity: Option<Identity>,
+    /// How many entries its tree head covers, once that is signed.
+    pub size: Option<u64>,
+    /// Everything that was looked at, in order.
+    pub lines: Vec<Line>,
+    fails: u64,
+    complete: bool,
+}
+
+impl Report {
+    /// Whether everything was checked and holds.
+    pub fn passed(&self) -> bool {
+        self.complete && self.fails == 0
+    }
+
+    /// How many checks failed, those that are not listed included.
+    pub fn fails(&self) -> u64 {
+        self.fails
+    }
+
+    pub(crate) fn pass(&mut self, place: impl Into<String>, message: impl Into<String>) {
+        self.push(Verdict::Pass, place.into(), message.into());
+    }
+
+    pub(crate) fn limit(&mut self, place: impl Into<String>, message: impl Into<String>) {
+        self.push(Verdict::Limit, place.into(), message.into());
+    }
+
+    pub(crate) fn fail(&mut self, place: impl Into<String>, message: impl Into<String>) {
+        self.fails += 1;
+        if self.fails <= MAX_FAILS {
+            self.push(Verdict::Fail, place.into(), message.into());
+        }
+    }
+
+    fn push(&mut self, verdict: Verdict, place: String, message: String) {
+        let (place, message) = (shown(&place), shown(&message));
+        self.lines.push(Line { verdict, place, message });
+    }
+
+    /// Ends the report; `complete` if every check was made.
+    pub(crate) fn close(&mut self, complete: bool) {
+        self.complete = complete;
+        if let Some(more) = self.fails.checked_sub(MAX_FAILS).filter(|more| *more > 0) {
+            let message = format!("and {more} more failures, which are not listed");
+            self.push(Verdict::Fail, "bundle".to_string(), message);
+        }
+        if !complete {
+            let message = "verification stopped there; what follows it was not checked";
+            self.push(Verdict::Limit, "bundle".to_string(), message.to_string());
+        }
+    }
+}
+
+/// A text without anything that moves a cursor or turns the direction of writing.
+fn shown(text: &str) -> String {
+    let unsafe_to_print = |c: char| {
+        c.is_control()
+            || matches!(c, '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+    };
+    let replaced = |c| if unsafe_to_print(c) { char::REPLACEMENT_CHARACTER } else { c };
+    let mut shown: String = text.chars().take(MAX_SHOWN).map(replaced).collect();
+    if text.chars().nth(MAX_SHOWN).is_some() {
+        shown.push('…');
+    }
+    shown
+}
+
+/// `1 event`, `2 events`, `2 entries`.
+pub(crate) fn counted(n: u64, noun: &str) -> String {
+    match (n, noun.strip_suffix('y')) {
+        (1, _) => format!("1 {noun}"),
+        (_, Some(stem)) if !noun.ends_with("ey") => format!("{n} {stem}ies"),
+        _ => format!("{n} {noun}s"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn texts_are_made_printable() {
+        assert_eq!(shown("a\u{1b}[31m\u{202e}b"), "a\u{fffd}[31m\u{fffd}b");
+        assert_eq!(shown(&"x".repeat(500)).chars().count(), MAX_SHOWN + 1);
+        assert_eq!(
+            [counted(1, "entry"), counted(2, "entry"), counted(0, "key")],
+            ["1 entry", "2 entries", "0 keys"]
+        );
+    }
+
+    #[test]
+    fn a_report_passes_only_at_its_end() {
+        let mut report = Report::default();
+        assert!(!report.passed());
+        report.close(true);
+        assert!(report.passed());
+        for _ in 0..MAX_FAILS + 7 {
+            report.fail("there", "that");
+        }
+        report.close(true);
+        assert!(!report.passed());
+        assert_eq!(report.lines.len() as u64, MAX_FAILS + 1);
+        assert!(report.lines.last().is_some_and(|line| line.message.starts_with("and 7 more")));
+    }
+}

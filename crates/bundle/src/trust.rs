@@ -1,0 +1,193 @@
+//! Keys and tree heads that the verifier brings along: what trust begins with.
+//!
+//! **Invariant:** what a key may sign follows from its name. `operator` signs for bundles and
+//! certificates, `ipse/<identity>` for that identity's log, every other name for a producer.
+
+use crate::Error;
+use ipse_core::Identity;
+use ipse_ledger::{NoteKey, PublicKey, TreeHead, base64};
+
+/// The name of every operator's key.
+pub(crate) const OPERATOR: &str = "operator";
+/// How the names of logs' keys begin.
+const LOG: &str = "ipse/";
+
+const PEM_BEGIN: &str = "-----BEGIN PUBLIC KEY-----";
+const PEM_END: &str = "-----END PUBLIC KEY-----";
+/// What stands before the 32 bytes of an Ed25519 key in its SubjectPublicKeyInfo.
+const DER_PREFIX: [u8; 12] =
+    [0x30, 0x2a, 0x30, 0x05, 0x06, 0x03, 0x2b, 0x65, 0x70, 0x03, 0x21, 0x00];
+
+/// The keys that the verifier trusts.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Trust {
+    keys: Vec<NoteKey>,
+}
+
+impl Trust {
+    /// Reads keys: verifier keys, one a line, or public keys in PEM form, or both. A key in PEM
+    /// form is an operator's.
+    pub fn parse(text: &str) -> Result<Self, Error> {
+        let mut trust = Trust::default();
+        trust.add(text)?;
+        Ok(trust)
+    }
+
+    /// Reads more keys.
+    pub fn add(&mut self, text: &str) -> Result<(), Error> {
+        let mut lines = text.lines().map(str::trim).filter(|line| !line.is_empty());
+        let mut found = false;
+        while let Some(line) = lines.next() {
+            let key = match line {
+                PEM_BEGIN => {
+                    let body: String = lines.by_ref().take_while(|line| *line != PEM_END).collect();
+                    operator_key(&body)?
+                }
+                line => verifier_key(line)?,
+            };
+            found = true;
+            if !self.keys.contains(&key) {
+                self.keys.push(key);
+            }
+        }
+        if found { Ok(()) } else { Err(Error::Key("there is no key in an empty text".into())) }
+    }
+
+    /// All of them.
+    pub fn keys(&self) -> &[NoteKey] {
+        &self.keys
+    }
+
+    /// Those that sign for bundles and certificates.
+    pub(crate) fn operators(&self) -> Vec<NoteKey> {
+        self.named(|name| name == OPERATOR)
+    }
+
+    /// Those that sign for an identity's log.
+    pub(crate) fn logs(&self, identity: &Identity) -> Vec<NoteKey> {
+        let origin = TreeHead::origin_of(identity);
+        self.named(|name| name == origin)
+    }
+
+    /// Those that sign for producers.
+    pub(crate) fn producers(&self) -> Vec<NoteKey> {
+        self.named(is_producer)
+    }
+
+    fn named(&self, fits: impl Fn(&str) -> bool) -> Vec<NoteKey> {
+        self.keys.iter().filter(|key| fits(key.name())).cloned().collect()
+    }
+}
+
+/// Whether a key of that name is a producer's.
+pub(crate) fn is_producer(name: &str) -> bool {
+    name != OPERATOR && !name.starts_with(LOG)
+}
+
+fn verifier_key(line: &str) -> Result<NoteKey, Error> {
+    NoteKey::parse(line).ok_or_else(|| {
+        let shown: String = line.chars().filter(|c| !c.is_control()).take(80).collect();
+        Error::Key(format!(
+            "`{shown}` is no verifier key: expected name+id+key, whole and with an id that fits, \
+             of an Ed25519 key that is not weak"
+        ))
+    })
+}
+
+fn operator_key(body: &str) -> Result<NoteKey, Error> {
+    let key = base64::decode(body).and_then(|der| {
+        let key: [u8; 32] = der.strip_prefix(&DER_PREFIX)?.try_into().ok()?;
+        NoteKey::new(OPERATOR, PublicKey::new(&key)?)
+    });
+    let message = "a PEM block holds no Ed25519 public key, or a weak one";
+    key.ok_or_else(|| Error::Key(message.to_string()))
+}
+
+/// A public key in PEM form, as `keys/operator.pub` has it and `openssl` reads it.
+pub fn pem(key: &PublicKey) -> String {
+    let der = [&DER_PREFIX[..], &key.bytes()[..]].concat();
+    format!("{PEM_BEGIN}\n{}\n{PEM_END}\n", base64::encode(&der))
+}
+
+/// The operator's key in a bundle, in exactly that form.
+pub(crate) fn read_pem(bytes: &[u8]) -> Option<NoteKey> {
+    let text = std::str::from_utf8(bytes).ok()?;
+    let body = text.strip_prefix(PEM_BEGIN)?.strip_suffix("\n")?.strip_suffix(PEM_END)?;
+    let key = operator_key(body.trim()).ok()?;
+    (pem(key.key()) == text).then_some(key)
+}
+
+/// Verifier keys in a bundle: one or more, each on a line of its own, none twice.
+pub(crate) fn read_keys(bytes: &[u8]) -> Option<Vec<NoteKey>> {
+    let text = std::str::from_utf8(bytes).ok()?.strip_suffix('\n')?;
+    let mut keys = Vec::new();
+    for line in text.split('\n') {
+        keys.push(NoteKey::parse(line).filter(|key| !keys.contains(key))?);
+    }
+    Some(keys)
+}
+
+/// Cuts a file of tree heads, one behind the other, into single notes.
+///
+/// ```
+/// let two = "a\n1\nx\n\n— a sig\nb\n2\ny\n\n— b sig\n— c sig\n";
+/// assert_eq!(ipse_bundle::anchors(two).unwrap().len(), 2);
+/// ```
+pub fn anchors(text: &str) -> Result<Vec<String>, Error> {
+    let mut notes = Vec::new();
+    let mut note = String::new();
+    let mut signed = false;
+    for line in text.split_inclusive('\n') {
+        let is_signature = line.starts_with("\u{2014} ");
+        if signed && !is_signature {
+            notes.push(std::mem::take(&mut note));
+            signed = false;
+        }
+        // Empty lines between notes separate nothing.
+        if note.is_empty() && line.trim().is_empty() {
+            continue;
+        }
+        signed |= is_signature;
+        note.push_str(line);
+    }
+    match (signed, note.is_empty()) {
+        (true, _) => notes.push(note),
+        (false, true) => {}
+        (false, false) => return Err(Error::Anchors("the last tree head is not signed".into())),
+    }
+    if notes.is_empty() {
+        return Err(Error::Anchors("there is no tree head in an empty text".into()));
+    }
+    Ok(notes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use ipse_ledger::SecretKey;
+
+    #[test]
+    fn pem_is_read_back_and_only_in_its_form() {
+        let key = SecretKey::from_seed(&[7; 32]).public();
+        let text = pem(&key);
+        assert_eq!(read_pem(text.as_bytes()).map(|key| *key.key()), Some(key));
+        assert_eq!(Trust::parse(&text).unwrap().operators().len(), 1);
+        for other in [text.replace('\n', "\r\n"), format!("{text}\n"), text.trim().to_string()] {
+            assert_eq!(read_pem(other.as_bytes()), None);
+            assert!(Trust::parse(&other).is_ok(), "people's files may differ");
+        }
+    }
+
+    #[test]
+    fn keys_are_told_apart_by_name() {
+        let key = |name: &str, seed| NoteKey::new(name, SecretKey::from_seed(&[seed; 32]).public());
+        let identity = Identity([3; 32]);
+        let names = ["operator", "robot-7", &TreeHead::origin_of(&identity), "ipse/other"];
+        let lines: Vec<String> =
+            names.iter().map(|name| key(name, 1).unwrap().to_string()).collect();
+        let trust = Trust::parse(&lines.join("\n")).unwrap();
+        let counts = [trust.operators(), trust.producers(), trust.logs(&identity)].map(|k| k.len());
+        assert_eq!((counts, trust.keys().len()), ([1, 1, 1], 4));
+        assert!(Trust::parse("").is_err() && Trust::parse("operator+1+x").is_err());
+    }
+}

@@ -1,0 +1,150 @@
+//! What ipse wrote about its own doings, held against the log: passes and forgetting.
+
+use super::entries::Known;
+use super::events::{Record, Walked};
+use super::signed;
+use crate::archive::Archive;
+use crate::report::{Report, counted};
+use ipse_consolidate::{RuleSet, Skip, V1};
+use ipse_core::{Seq, hex, sha256};
+use ipse_ledger::Bundled;
+use ipse_ledger::account::{Before, Claimed};
+use std::collections::BTreeMap;
+use std::io;
+
+/// Types that a pass record lists among the skipped at most; others are summed under one name.
+const MAX_SKIPPED_TYPES: usize = 64;
+const OTHER_TYPES: &str = "ipse.other";
+
+/// Skipped events by type and reason.
+#[derive(Default)]
+pub(super) struct Skips(BTreeMap<String, BTreeMap<&'static str, u64>>);
+
+impl Skips {
+    pub(super) fn add(&mut self, event_type: &str, skip: Skip) {
+        let reasons = self.0.entry(event_type.to_string()).or_default();
+        *reasons.entry(skip.code()).or_default() += 1;
+    }
+
+    /// Whether a pass record lists these: each type as it is, and the rest summed if there are too
+    /// many.
+    pub(super) fn are(&self, listed: &BTreeMap<String, BTreeMap<String, u64>>) -> bool {
+        let summed = self.0.len() > MAX_SKIPPED_TYPES;
+        if listed.contains_key(OTHER_TYPES) != summed
+            || listed.len() != self.0.len().min(MAX_SKIPPED_TYPES + 1)
+        {
+            return false;
+        }
+        let mut rest: BTreeMap<&str, u64> = BTreeMap::new();
+        for (event_type, reasons) in &self.0 {
+            let equal = |listed: &BTreeMap<String, u64>| {
+                let listed = listed.iter().map(|(code, n)| (code.as_str(), *n));
+                listed.eq(reasons.iter().map(|(code, n)| (*code, *n)))
+            };
+            match listed.get(event_type) {
+                Some(listed) if equal(listed) => {}
+                Some(_) => return false,
+                None => reasons.iter().for_each(|(code, n)| *rest.entry(code).or_default() += n),
+            }
+        }
+        let other = listed.get(OTHER_TYPES).into_iter().flatten();
+        other.map(|(code, n)| (code.as_str(), *n)).eq(rest)
+    }
+}
+
+/// Checks forgetting and passes; hands back what the passes say.
+pub(super) fn check(
+    archive: &Archive<'_>,
+    known: &Known,
+    walked: &Walked,
+    bundled: &Bundled,
+    report: &mut Report,
+) -> io::Result<Vec<Claimed>> {
+    let before = report.fails();
+    for (place, message) in walked.forgets.faults() {
+        report.fail(place, message);
+    }
+    if report.fails() == before {
+        report.pass("forgetting", "what is gone was named by a later forget event, and is gone");
+    }
+    let before = report.fails();
+    let rules = signed::rule_set(archive, &V1.descriptor(), report)?;
+    let mut earlier = match walked.earlier_passes {
+        true => Before::Unreadable,
+        false => Before::Nothing,
+    };
+    let mut from_before_the_range = 0_u64;
+    for record in &walked.records {
+        let Some(claimed) = &record.claimed else {
+            report.fail(format!("pass record at seq {}", record.seq), "cannot be read");
+            earlier = Before::Unreadable;
+            continue;
+        };
+        if claimed.first < bundled.from {
+            from_before_the_range += 1;
+        } else {
+            ranged(record, claimed, &earlier, known, walked, report);
+        }
+        signed_by_rules(record, claimed, rules, report);
+        earlier = Before::Pass(claimed.clone());
+    }
+    let passes: Vec<Claimed> =
+        walked.records.iter().filter_map(|record| record.claimed.clone()).collect();
+    reached(&passes, bundled, report);
+    if report.fails() == before {
+        let passes = counted(passes.len() as u64, "pass record");
+        report.pass(
+            "passes",
+            format!("{passes}: ranges without gap or overlap, counts as in the log"),
+        );
+    }
+    if from_before_the_range > 0 {
+        let passes = counted(from_before_the_range, "pass record");
+        report.limit("passes", format!("{passes} reach back before the range; not compared"));
+    }
+    Ok(passes)
+}
+
+/// Compares a record with the range that it claims.
+fn ranged(
+    record: &Record,
+    claimed: &Claimed,
+    earlier: &Before,
+    known: &Known,
+    walked: &Walked,
+    report: &mut Report,
+) {
+    let place = format!("pass record at seq {}", record.seq);
+    for wrong in claimed.contradictions(earlier, &known.names, &walked.forgets) {
+        report.fail(&place, wrong);
+    }
+    if !record.skips && !walked.forgets.any(claimed.first..=claimed.last) {
+        report.fail(place, "lists other events as skipped than the rules skip in its range");
+    }
+}
+
+/// Compares a record's name and rules.
+fn signed_by_rules(record: &Record, claimed: &Claimed, rules: bool, report: &mut Report) {
+    let place = format!("pass record at seq {}", record.seq);
+    let ours = hex::encode(&sha256(&[V1.descriptor().as_bytes()]));
+    if claimed.rule_version != V1.version() {
+        let message =
+            format!("follows rules that this verifier does not have: {}", claimed.rule_version);
+        report.fail(&place, message);
+    } else if rules && claimed.rule_set != ours {
+        report.fail(&place, "names another rule set than the one in rule-set.json");
+    }
+    if !record.named {
+        report.fail(place, "its id is not pass:<rule version>:<first>-<last>");
+    }
+}
+
+/// Compares the checkpoint with the last pass.
+fn reached(passes: &[Claimed], bundled: &Bundled, report: &mut Report) {
+    let Some(checkpoint) = bundled.checkpoint else { return };
+    let last = passes.last().map_or(Seq(0), |claimed| claimed.last);
+    if last != checkpoint {
+        let message = format!("says checkpoint {checkpoint}, and the last pass came to seq {last}");
+        report.fail("SHA256SUMS.sig", message);
+    }
+}

@@ -1,0 +1,134 @@
+//! Writing a bundle, member by member, in one go.
+//!
+//! **Invariant:** what is written is canonical or the writer fails: names, order, sizes, the list
+//! of hashes and the end cannot be given otherwise.
+
+use crate::Error;
+use crate::archive::{MAX_MEMBER_BYTES, MAX_MEMBERS};
+use crate::header::{BLOCK, header};
+use crate::name::Name;
+use ipse_core::{Digest, Hashing, sha256};
+use std::io::{self, Write};
+
+/// A bundle under construction; it is one only after [`Writer::finish`].
+///
+/// ```
+/// # use ipse_bundle::Writer;
+/// let mut writer = Writer::new(Vec::new());
+/// writer.bytes("manifest.json", b"{}").unwrap();
+/// assert!(writer.bytes("manifest.json", b"{}").is_err(), "it stands there already");
+/// assert!(writer.bytes("../manifest.json", b"{}").is_err(), "no member has that name");
+/// ```
+#[must_use]
+pub struct Writer<W: Write> {
+    out: W,
+    /// The list of hashes so far.
+    sums: String,
+    written: Vec<Name>,
+}
+
+impl<W: Write> Writer<W> {
+    /// Nothing yet.
+    pub fn new(out: W) -> Self {
+        Writer { out, sums: String::new(), written: Vec::new() }
+    }
+
+    /// Writes a member of so many bytes, which `write` must give exactly.
+    pub fn member(
+        &mut self,
+        name: &str,
+        size: u64,
+        write: impl FnOnce(&mut dyn Write) -> io::Result<()>,
+    ) -> Result<(), Error> {
+        let no_place = || Error::Order(name.to_string());
+        let known = Name::parse(name).filter(|known| *known < Name::Sums).ok_or_else(no_place)?;
+        let digest = self.put(known, size, write)?;
+        self.sums.push_str(&sum_line(&digest, known));
+        Ok(())
+    }
+
+    /// Writes a member whose bytes are at hand.
+    pub fn bytes(&mut self, name: &str, bytes: &[u8]) -> Result<(), Error> {
+        self.member(name, bytes.len() as u64, |out| out.write_all(bytes))
+    }
+
+    /// Writes the list of hashes, has it signed, and ends the archive.
+    pub fn finish(mut self, sign: impl FnOnce(Digest) -> String) -> Result<W, Error> {
+        let sums = std::mem::take(&mut self.sums);
+        self.whole(Name::Sums, sums.as_bytes())?;
+        let envelope = sign(Digest(sha256(&[sums.as_bytes()])));
+        self.whole(Name::SumsSignature, envelope.as_bytes())?;
+        let missing = Name::REQUIRED.into_iter().find(|name| !self.written.contains(name));
+        if let Some(name) = missing {
+            return Err(Error::Missing(name.to_string()));
+        }
+        self.out.write_all(&[0; 2 * BLOCK])?;
+        self.out.flush()?;
+        Ok(self.out)
+    }
+
+    fn whole(&mut self, name: Name, bytes: &[u8]) -> Result<(), Error> {
+        self.put(name, bytes.len() as u64, |out| out.write_all(bytes)).map(drop)
+    }
+
+    fn put(
+        &mut self,
+        name: Name,
+        size: u64,
+        write: impl FnOnce(&mut dyn Write) -> io::Result<()>,
+    ) -> Result<Digest, Error> {
+        let text = name.to_string();
+        if !name.follows(self.written.last().copied()) {
+            return Err(Error::Order(text));
+        }
+        if size > MAX_MEMBER_BYTES {
+            return Err(Error::TooLong(text));
+        }
+        if self.written.len() as u64 == MAX_MEMBERS {
+            return Err(Error::TooMany);
+        }
+        self.out.write_all(&header(&text, size))?;
+        let mut body = Body { out: &mut self.out, hash: Hashing::default(), size, written: 0 };
+        let wrote = write(&mut body);
+        let (hash, written) = (body.hash, body.written);
+        if written > size || (wrote.is_ok() && written < size) {
+            return Err(Error::Length { name: text, promised: size, written });
+        }
+        wrote?;
+        let padding = size.next_multiple_of(BLOCK as u64) - size;
+        self.out.write_all(&[0; BLOCK][..usize::try_from(padding).unwrap_or_default()])?;
+        self.written.push(name);
+        Ok(Digest(hash.finish()))
+    }
+}
+
+/// A line of the list of hashes, as `sha256sum` writes it.
+pub(crate) fn sum_line(digest: &Digest, name: Name) -> String {
+    format!("{digest}  {name}\n")
+}
+
+/// The contents of one member, hashed on their way.
+struct Body<'w, W> {
+    out: &'w mut W,
+    hash: Hashing,
+    size: u64,
+    written: u64,
+}
+
+impl<W: Write> Write for Body<'_, W> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        if bytes.len() as u64 > self.size.saturating_sub(self.written) {
+            // More than promised would end up where the next header belongs.
+            self.written = self.written.saturating_add(bytes.len() as u64);
+            return Err(io::ErrorKind::InvalidInput.into());
+        }
+        let n = self.out.write(bytes)?;
+        self.hash.update(&bytes[..n]);
+        self.written += n as u64;
+        Ok(n)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.out.flush()
+    }
+}

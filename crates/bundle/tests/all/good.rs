@@ -1,0 +1,196 @@
+//! Bundles that verify, and what is read out of them.
+
+use crate::forge::{
+    Draft, Log, MANIFEST, archive, event, fails, report, robot, told, trusted, week,
+};
+use ipse_bundle::{Trust, Verdict, Writer, open};
+use ipse_ledger::dsse::sign;
+
+/// Verifies a bundle with all keys and these anchors; gives the report as text.
+fn good(bytes: &[u8], anchors: &[String]) -> String {
+    let report = report(bytes, &trusted(), anchors);
+    assert!(report.passed(), "{}", told(&report));
+    assert_eq!(report.fails(), 0);
+    told(&report)
+}
+
+fn has(text: &str, wanted: &str) {
+    assert!(text.contains(wanted), "`{wanted}` is not in\n{text}");
+}
+
+#[test]
+fn a_week_verifies() {
+    let log = week();
+    let anchors = [0, 1, 42, 64].map(|size| log.note(size));
+    let text = good(&log.draft().pack(), &anchors);
+    has(&text, "PASS  archive: 14 members in canonical form");
+    has(&text, "PASS  events.jsonl: 61 events in canonical form");
+    has(&text, "LIMIT events.jsonl: 3 events forgotten");
+    has(&text, "PASS  passes: 4 pass records");
+    has(&text, "facts re-derived from the events up to seq 62: equal, byte for byte");
+    has(&text, "PASS  signatures: 15 events signed by 2 producers");
+    has(&text, "LIMIT signatures: 44 events that no trusted producer signed");
+    has(&text, "PASS  anchor 3: this log goes on from those 42 entries");
+    assert!(!text.contains("LIMIT anchors"), "{text}");
+}
+
+#[test]
+fn an_empty_log_verifies() {
+    let text = good(&Log::new(MANIFEST).draft().pack(), &[]);
+    has(&text, "0 facts re-derived");
+    has(&text, "LIMIT anchors: no earlier tree head was given");
+}
+
+#[test]
+fn a_log_without_a_pass_has_no_facts() {
+    let mut log = Log::new(MANIFEST);
+    log.events(1..=3);
+    has(&good(&log.draft().pack(), &[]), "0 facts re-derived");
+}
+
+#[test]
+fn ranges_verify() {
+    let log = week();
+    for (from, to) in [(22, 44), (21, 64), (43, 43), (64, 64), (65, 64), (10, 12)] {
+        let text = good(&log.draft_of(from, to, 0).pack(), &[]);
+        has(&text, &format!("begins at seq {from}: no facts are in it"));
+    }
+    let text = good(&log.draft_of(22, 44, 0).pack(), &[]);
+    has(&text, "ends at seq 44: 20 events after it are not in it");
+    has(&text, "PASS  passes: 2 pass records");
+    has(&good(&log.draft_of(10, 42, 0).pack(), &[]), "1 pass record reach back before the range");
+}
+
+#[test]
+fn a_beginning_has_facts_of_what_is_left() {
+    let log = week();
+    for (to, checkpoint) in [(21, 20), (41, 20), (42, 41), (62, 43), (20, 0), (0, 0)] {
+        let text = good(&log.draft_of(1, to, checkpoint).pack(), &[]);
+        has(&text, &format!("from the events up to seq {checkpoint}"));
+    }
+}
+
+#[test]
+fn many_skipped_types_are_summed() {
+    let mut log = Log::new(MANIFEST);
+    for n in 1..=70 {
+        log.push(&crate::forge::producer_event(n, "s", &format!("type {n}"), "{}"));
+    }
+    log.pass_with(|data| {
+        let others = data.skipped.split_off("type 64");
+        assert_eq!((data.skipped.len(), others.len()), (60, 10));
+        let mut others = others.into_iter();
+        data.skipped.extend(others.by_ref().take(4));
+        let sum = others.flat_map(|(_, reasons)| reasons.into_values()).sum();
+        data.skipped.insert("ipse.other".into(), [("no_object", sum)].into());
+    });
+    good(&log.draft().pack(), &[]);
+}
+
+#[test]
+fn rules_may_begin_from_the_start_again() {
+    let mut log = Log::new(MANIFEST);
+    log.events(1..=5);
+    log.pass();
+    log.events(7..=9);
+    log.checkpoint = 0;
+    log.pass();
+    has(&good(&log.draft().pack(), &[]), "up to seq 9");
+}
+
+#[test]
+fn keys_that_are_not_trusted_are_limits_for_producers() {
+    let trust: String = trusted()
+        .lines()
+        .filter(|line| !line.starts_with("robot"))
+        .fold(String::new(), |all, line| format!("{all}{line}\n"));
+    let report = report(&week().draft().pack(), &trust, &[]);
+    assert!(report.passed(), "{}", told(&report));
+    has(&told(&report), "LIMIT signatures: 1 statement by robot-7+");
+    has(&told(&report), "LIMIT keys/producers.vkey: robot-7+");
+}
+
+#[test]
+fn signed_events_that_are_elsewhere_are_limits() {
+    let mut log = week();
+    let mut sent = log.sent(1..=2);
+    let other = event(400);
+    sent.events.push((other.event_ref, other.digest));
+    log.statements.push(sign(&sent.statement(), &robot()));
+    has(&good(&log.draft().pack(), &[]), "LIMIT signatures: 1 event signed by robot-7+");
+}
+
+/// Writes the members of a draft with the writer that ships.
+fn written(draft: &Draft) -> Vec<u8> {
+    let mut writer = Writer::new(Vec::new());
+    for (name, bytes) in draft.members() {
+        writer.member(&name, bytes.len() as u64, |out| out.write_all(&bytes)).unwrap();
+    }
+    let sign_it = |sums| {
+        let mut bundled = draft.bundled("");
+        bundled.sums = sums;
+        sign(&bundled.statement(), &draft.sums_signer)
+    };
+    writer.finish(sign_it).unwrap()
+}
+
+#[test]
+fn the_writer_gives_the_same_bytes_for_the_same_content() {
+    for draft in [week().draft(), Log::new(MANIFEST).draft(), week().draft_of(22, 44, 0)] {
+        assert_eq!(written(&draft), draft.pack());
+    }
+}
+
+#[test]
+fn the_writer_refuses_what_is_not_canonical() {
+    let mut writer = Writer::new(Vec::new());
+    for name in ["../x", "/etc/passwd", "x", "", "SHA256SUMS", "signatures/000002.dsse.json"] {
+        assert!(writer.bytes(name, b"x").is_err(), "{name}");
+    }
+    writer.bytes("manifest.json", b"x").unwrap();
+    assert!(writer.bytes("manifest.json", b"x").is_err(), "twice");
+    assert!(writer.member("events.jsonl", 1 << 33, |_| Ok(())).is_err(), "too long");
+    assert!(writer.finish(|_| String::new()).is_err(), "incomplete");
+    for (promised, given) in [(2, "x"), (0, "x")] {
+        let mut writer = Writer::new(Vec::new());
+        let wrote = writer.member("manifest.json", promised, |out| out.write_all(given.as_bytes()));
+        assert!(wrote.is_err_and(|error| error.to_string().contains("promised")), "{promised}");
+    }
+}
+
+#[test]
+fn an_opened_bundle_hands_out_what_it_holds() {
+    let (log, trust) = (week(), Trust::parse(&trusted()).unwrap());
+    let bytes = log.draft().pack();
+    let opened = open(&bytes, &trust, &[], &mut |_, _| {}).unwrap().unwrap_or_else(|_| panic!());
+    assert!(opened.is_whole());
+    assert_eq!((opened.identity, opened.manifest.as_str()), (log.identity(), MANIFEST));
+    assert_eq!(opened.head, log.head(64));
+    let rows: Vec<_> = opened.log().map(Result::unwrap).collect();
+    let expected: Vec<_> = log.rows.iter().cloned().map(|row| (row.entry, row.event)).collect();
+    assert_eq!(rows, expected);
+    assert_eq!(opened.facts().unwrap(), Some(log.facts(62)));
+    assert_eq!(opened.statements().map(Result::unwrap).collect::<Vec<_>>(), log.statements);
+    assert_eq!(opened.passes.iter().map(|pass| pass.last.0).collect::<Vec<_>>(), [20, 41, 43, 62]);
+    assert_eq!((opened.head_note().unwrap(), opened.producers.len()), (log.note(64), 2));
+}
+
+#[test]
+fn what_does_not_pass_is_not_opened() {
+    let mut draft = week().draft();
+    draft.facts = Some(String::new());
+    let (bytes, trust) = (draft.pack(), Trust::parse(&trusted()).unwrap());
+    let report = open(&bytes, &trust, &[], &mut |_, _| {}).unwrap().err().unwrap();
+    assert!(!report.passed() && !fails(&report).is_empty());
+}
+
+#[test]
+fn progress_never_goes_beyond_its_end() {
+    let trust = Trust::parse(&trusted()).unwrap();
+    let bytes = archive(&week().draft().signed(week().draft().members()));
+    let mut told = Vec::new();
+    let report =
+        ipse_bundle::verify(&bytes, &trust, &[], &mut |done, of| told.push((done, of))).unwrap();
+    assert!(report.lines.iter().all(|line| line.verdict != Verdict::Fail));
+    assert!(told.iter().all(|(done, of)| done <= of));
+}

@@ -1,0 +1,37 @@
+//! `explain --proof`: the proof file of an event, for somebody without the store.
+
+use super::Exit;
+use super::context::Context;
+use super::terminal::Terminal;
+use ipse_core::Seq;
+use ipse_core::json::Members;
+use ipse_engine::prove;
+use ipse_store::sqlite::View;
+
+pub(crate) fn tell(
+    context: &Context,
+    terminal: &mut Terminal<'_>,
+    view: View<'_>,
+    seq: Seq,
+) -> anyhow::Result<Exit> {
+    let Some((entry, proof)) = prove(view, seq)? else {
+        writeln!(
+            terminal.err,
+            "seq {seq} is not under a signed tree head yet\n\
+             hint: `ipse tree-head --sign` signs one now"
+        )?;
+        return Ok(Exit::Found);
+    };
+    if context.json {
+        let json = Members::new()
+            .raw("index", proof.index)
+            .text("entry", &entry.canonical())
+            .text("proof", &proof.text())
+            .finish();
+        terminal.json(&json)?;
+    } else {
+        terminal.out.write_all(proof.text().as_bytes())?;
+        writeln!(terminal.err, "the entry it proves: {}", entry.canonical())?;
+    }
+    Ok(Exit::Fine)
+}
