@@ -102,7 +102,7 @@ impl Quiet {
         let before = tcgetattr(std::io::stdin())?;
         let mut quiet = before.clone();
         quiet.local_modes.remove(LocalModes::ECHO);
-        tcsetattr(std::io::stdin(), OptionalActions::Flush, &quiet)?;
+        tcsetattr(std::io::stdin(), OptionalActions::Now, &quiet)?;
         Ok(Quiet(before))
     }
 }

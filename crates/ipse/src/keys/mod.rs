@@ -26,8 +26,6 @@
 mod directory;
 mod durable;
 mod pem;
-#[cfg(test)]
-mod tests;
 
 pub use directory::{Held, KeyDirectory, OPERATOR, Role};
 pub use pem::MAX_KEY_BYTES;

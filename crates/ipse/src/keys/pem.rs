@@ -1,7 +1,7 @@
 //! Keys as PEM: PKCS#8 for private halves, SubjectPublicKeyInfo for public ones.
 //!
-//! **Invariants:** only Ed25519 is read; what is encrypted here, OpenSSL decrypts; buffers that held
-//! a secret are wiped.
+//! **Invariants:** only Ed25519 is read; what is encrypted here, OpenSSL decrypts; buffers that
+//! held a secret are wiped.
 
 use super::{KeyError, durable};
 use ipse_ledger::{PublicKey, SecretKey};
@@ -38,17 +38,21 @@ const SEED_HEADER: [u8; 2] = [4, 32];
 
 /// The text of a private key; with a passphrase and random bytes, encrypted.
 pub(super) fn write_secret(seed: &[u8; 32], locked: Option<(&str, [u8; 32])>) -> Zeroizing<String> {
-    let fits = "BUG: a key fits its format";
     let seed = Zeroizing::new([&SEED_HEADER, &seed[..]].concat());
-    let info = PrivateKeyInfoRef::new(ED25519, OctetStringRef::new(&seed).expect(fits));
+    let info = PrivateKeyInfoRef::new(
+        ED25519,
+        OctetStringRef::new(&seed).expect("BUG: a key fits its format"),
+    );
     let (label, document) = match locked {
-        None => (PLAIN, SecretDocument::encode_msg(&info).expect(fits)),
+        None => (PLAIN, SecretDocument::encode_msg(&info).expect("BUG: a key fits its format")),
         Some((passphrase, random)) => {
-            let document = info.encrypt_with_params(encryption(random), passphrase).expect(fits);
+            let document = info
+                .encrypt_with_params(encryption(random), passphrase)
+                .expect("BUG: a key fits its format");
             (ENCRYPTED, document)
         }
     };
-    document.to_pem(label, LineEnding::LF).expect(fits)
+    document.to_pem(label, LineEnding::LF).expect("BUG: a key fits its format")
 }
 
 fn encryption(random: [u8; 32]) -> Parameters {
@@ -159,14 +163,13 @@ fn secret(path: &Path, der: &[u8]) -> Result<SecretKey, KeyError> {
 
 /// The text of a public key.
 pub(super) fn write_public(key: &PublicKey) -> String {
-    let fits = "BUG: a key fits its format";
     let bytes = key.bytes();
     let info = SubjectPublicKeyInfoRef {
         algorithm: ED25519,
-        subject_public_key: BitStringRef::from_bytes(&bytes).expect(fits),
+        subject_public_key: BitStringRef::from_bytes(&bytes).expect("BUG: a key fits its format"),
     };
-    let document = Document::encode_msg(&info).expect(fits);
-    document.to_pem(PUBLIC, LineEnding::LF).expect(fits)
+    let document = Document::encode_msg(&info).expect("BUG: a key fits its format");
+    document.to_pem(PUBLIC, LineEnding::LF).expect("BUG: a key fits its format")
 }
 
 /// Reads a public key file.

@@ -27,7 +27,7 @@ fn transcript(page: &str) -> usize {
             let (command, want) = step.split_once('\n').unwrap();
             let mut shell = assert_cmd::Command::new("sh");
             shell.args(["-c", &format!("{{ {command}\n}} 2>&1")]).current_dir(directory.path());
-            shell.env("PATH", &path).env_remove("IPSE_STORE");
+            shell.env("PATH", &path).env_remove("IPSE_STORE").env_remove("IPSE_KEYS");
             assert_eq!(ran(&mut shell).out, want, "$ {command}");
             commands += 1;
         }

@@ -64,7 +64,9 @@ pub(crate) fn ran(command: &mut Command) -> Ran {
 
 pub(crate) fn binary() -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_ipse"));
-    command.env_remove("IPSE_STORE");
+    for name in ["IPSE_STORE", "IPSE_KEYS", "IPSE_PASSPHRASE", "IPSE_PASSPHRASE_FILE"] {
+        command.env_remove(name);
+    }
     command
 }
 

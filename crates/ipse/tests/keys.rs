@@ -1,10 +1,13 @@
-//! Key files and the key directory.
-#![allow(clippy::unwrap_used)]
+//! Key files and the key directory, as a program uses them.
+#![allow(missing_docs, clippy::unwrap_used)]
 
-use super::*;
+use ipse::keys::{
+    KeyDirectory, KeyError, MAX_KEY_BYTES, MAX_NAME_BYTES, Role, new_key_file, read_signer,
+};
 use ipse_core::Identity;
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
 use std::process::Command;
 
 const ONE: Identity = Identity([1; 32]);
@@ -80,7 +83,9 @@ fn openssl_reads_what_is_written() {
     keys.create(&ONE, &mut counting(), None).unwrap();
     let public = openssl(&["pkey", "-pubin"], &keys.path().join("operator.pub"));
     assert_eq!(public, openssl(&["pkey", "-pubout"], &keys.path().join("operator.key")));
-    assert_eq!(public, pem::write_public(keys.operator_key().unwrap().key()));
+    assert_eq!(public, fs::read_to_string(keys.path().join("operator.pub")).unwrap());
+    let signer = keys.operator_signer(None).unwrap();
+    assert_eq!(keys.operator_key().unwrap(), signer.public());
     let (_place, locked) = directory();
     locked.create(&ONE, &mut counting(), Some("pass word")).unwrap();
     let args = ["pkey", "-passin", "pass:pass word"];
@@ -118,21 +123,25 @@ fn error_of(bytes: &[u8], mode: u32, passphrase: Option<&str>) -> KeyError {
 
 #[test]
 fn bad_key_files_are_told_apart() {
-    let plain = pem::write_secret(&[7; 32], None);
-    let locked = pem::write_secret(&[7; 32], Some(("word", [9; 32])));
+    let place = tempfile::tempdir().unwrap();
+    let made = |passphrase: Option<&str>| {
+        let path = place.path().join(format!("{}.key", passphrase.unwrap_or("plain")));
+        new_key_file(&path, "arm", &mut counting(), passphrase).unwrap();
+        fs::read_to_string(path).unwrap()
+    };
+    let (plain, locked) = (made(None), made(Some("word")));
     for mode in [0o644, 0o640, 0o604, 0o620] {
         assert!(matches!(error_of(plain.as_bytes(), mode, None), KeyError::Unsafe(_)));
     }
     assert!(matches!(error_of(locked.as_bytes(), 0o600, None), KeyError::NoPassphrase(_)));
     assert!(matches!(error_of(locked.as_bytes(), 0o600, Some("")), KeyError::WrongPassphrase(_)));
     let large = vec![b'x'; usize::try_from(MAX_KEY_BYTES).unwrap() + 1];
-    let public = pem::write_public(&SecretKey::from_seed(&[7; 32]).public());
+    let public = plain.replace("PRIVATE", "PUBLIC");
     let cut = &plain[..plain.len() - 40];
     for bytes in [b"", &large[..], public.as_bytes(), cut.as_bytes(), b"\xff\xfe"] {
         let error = error_of(bytes, 0o600, None);
         assert!(matches!(error, KeyError::Malformed { .. }), "{error}");
     }
-    let place = tempfile::tempdir().unwrap();
     let error = read_signer(place.path(), "arm", None).unwrap_err();
     assert!(matches!(error, KeyError::Malformed { .. }), "a directory: {error}");
     let error = read_signer(&place.path().join("none"), "arm", None).unwrap_err();
