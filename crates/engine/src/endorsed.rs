@@ -3,7 +3,7 @@
 //! **Invariant:** an [`Endorsed`] exists only for an envelope that a registered producer signed
 //! strictly, about events sent to this very identity.
 
-use ipse_core::{Digest, Identity};
+use ipse_core::{Digest, EventRef, Identity};
 use ipse_ledger::dsse::{self, EnvelopeError};
 use ipse_ledger::{NoteKey, Sent};
 
@@ -29,8 +29,8 @@ pub enum SignatureError {
 pub struct Endorsed {
     pub(crate) envelope: String,
     pub(crate) signer: String,
-    /// The digests of its events, sorted.
-    digests: Vec<[u8; 32]>,
+    /// Its events by digest.
+    events: Vec<([u8; 32], EventRef)>,
 }
 
 impl Endorsed {
@@ -49,15 +49,21 @@ impl Endorsed {
         if sent.identity != *identity {
             return Err(SignatureError::OtherIdentity);
         }
-        let mut digests: Vec<[u8; 32]> = sent.events.iter().map(|(_, digest)| digest.0).collect();
-        digests.sort_unstable();
+        let by_digest = |(name, digest): &(EventRef, Digest)| (digest.0, *name);
+        let mut events: Vec<_> = sent.events.iter().map(by_digest).collect();
+        events.sort_unstable();
         let signer = signers.first().map(ToString::to_string).unwrap_or_default();
-        Ok(Endorsed { envelope: envelope.to_string(), signer, digests })
+        Ok(Endorsed { envelope: envelope.to_string(), signer, events })
     }
 
     /// Whether it lists an event.
     pub fn covers(&self, digest: &Digest) -> bool {
-        self.digests.binary_search(&digest.0).is_ok()
+        self.events.binary_search_by_key(&digest.0, |(digest, _)| *digest).is_ok()
+    }
+
+    /// The names of its events.
+    pub fn names(&self) -> impl Iterator<Item = &EventRef> {
+        self.events.iter().map(|(_, name)| name)
     }
 
     /// The verifier key of who signed it.

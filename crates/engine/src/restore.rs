@@ -2,7 +2,7 @@
 
 use crate::{Endorsed, Error, rebuild};
 use ipse_consolidate::RuleSet;
-use ipse_core::{Admitted, EventRef, FactId, Identity, Seq, hex};
+use ipse_core::{Admitted, FactId, Identity, Seq, hex};
 use ipse_ledger::Entry;
 use ipse_ledger::account::Claimed;
 use ipse_store::sqlite::{Restoring, Writer};
@@ -12,8 +12,8 @@ use std::path::Path;
 pub struct Whole<'a> {
     /// The pass records of the log, in order.
     pub passes: &'a [Claimed],
-    /// What producers signed, with the names of the events.
-    pub statements: &'a [(Endorsed, Vec<EventRef>)],
+    /// What producers signed.
+    pub statements: &'a [Endorsed],
     /// Which position the facts follow from.
     pub checkpoint: Seq,
 }
@@ -42,9 +42,9 @@ fn finish<R: RuleSet>(
     rules: &R,
     whole: &Whole<'_>,
 ) -> Result<(), Error> {
-    for (endorsed, names) in whole.statements {
+    for endorsed in whole.statements {
         let mut seqs = Vec::new();
-        for name in names {
+        for name in endorsed.names() {
             let Some(seq) = restoring.batch().find(name)? else { continue };
             let stored = restoring.view().stored(seq)?;
             if stored.is_some_and(|stored| endorsed.covers(&stored.digest)) {

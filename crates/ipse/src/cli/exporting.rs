@@ -220,18 +220,19 @@ impl<'v> Export<'v> {
             Some(facts) => counted(facts, "fact"),
             None => "no facts (the range does not start at 1)".to_string(),
         };
-        let name =
-            if to_stdout { "standard output".into() } else { args.output.display().to_string() };
-        let words = format!(
-            "exported to {name}: {events}, {facts}, {} in the ledger",
-            counted(size, "entry")
-        );
-        if to_stdout {
-            writeln!(terminal.err, "{words}")?;
-        } else {
-            writeln!(terminal.out, "{words}")?;
-        }
-        writeln!(terminal.err, "hint: ipse-verify {name} --trust log.vkey --trust operator.pub")?;
+        let name = match to_stdout {
+            true => "standard output".to_string(),
+            false => args.output.display().to_string(),
+        };
+        let words = format!("exported to {name}: {events}, {facts}, tree head over {size}");
+        writeln!(if to_stdout { &mut terminal.err } else { &mut terminal.out }, "{words}")?;
+        let keys = context.keys();
+        let keys = keys.path().display();
+        writeln!(
+            terminal.err,
+            "hint: whoever has {keys}/log.vkey and {keys}/operator.pub can check it: \
+             ipse-verify {name} --trust log.vkey operator.pub"
+        )?;
         Ok(Exit::Fine)
     }
 }

@@ -12,10 +12,10 @@ use anyhow::{Context as _, bail};
 use ipse_bundle::{Opened, Source, Verdict, open};
 use ipse_consolidate::V1;
 use ipse_core::json::Members;
-use ipse_core::{Admitted, EventRef, Seq};
+use ipse_core::{Admitted, Seq};
 use ipse_door::{Origin, admit};
 use ipse_engine::{Endorsed, Whole, restore, sign_head};
-use ipse_ledger::{Entry, NoteKey, Sent, dsse};
+use ipse_ledger::{Entry, NoteKey};
 use ipse_store::sqlite::{Reader, Settings};
 use std::fs::File;
 use std::io;
@@ -91,7 +91,7 @@ fn take_in(
     drop(reader);
     let (statements, left_out) = statements(opened, trusted)?;
     let mut settings = Settings::open(&context.store)?;
-    for (endorsed, _) in &statements {
+    for endorsed in &statements {
         settings.put_producer(&identity, endorsed.signer())?;
     }
     drop(settings);
@@ -129,24 +129,16 @@ fn admitted(
     Ok((entry, event))
 }
 
-/// What trusted producers signed, with the names of the events; and how many others there are.
-fn statements(
-    opened: &Opened<'_>,
-    trusted: &[NoteKey],
-) -> anyhow::Result<(Vec<(Endorsed, Vec<EventRef>)>, u64)> {
+/// What trusted producers signed; and how many other statements there are.
+fn statements(opened: &Opened<'_>, trusted: &[NoteKey]) -> anyhow::Result<(Vec<Endorsed>, u64)> {
     let (mut all, mut left_out) = (Vec::new(), 0);
-    let producers: Vec<NoteKey> =
-        opened.producers.iter().filter(|key| trusted.contains(key)).cloned().collect();
+    let known = opened.producers.iter().filter(|key| trusted.contains(key));
+    let producers: Vec<NoteKey> = known.cloned().collect();
     for envelope in opened.statements() {
-        let envelope = envelope?;
-        let Ok(endorsed) = Endorsed::open(&envelope, &opened.identity, &producers) else {
-            left_out += 1;
-            continue;
-        };
-        let (statement, _) = dsse::open(envelope.as_bytes(), Sent::TYPE, &producers)?;
-        let sent = Sent::read(&statement).context("BUG: a statement was opened and is none")?;
-        let names = sent.events.into_iter().map(|(name, _)| name).collect();
-        all.push((endorsed, names));
+        match Endorsed::open(&envelope?, &opened.identity, &producers) {
+            Ok(endorsed) => all.push(endorsed),
+            Err(_) => left_out += 1,
+        }
     }
     Ok((all, left_out))
 }
