@@ -121,10 +121,9 @@ impl Report {
 
 /// A text without anything that moves a cursor or turns the direction of writing.
 fn shown(text: &str) -> String {
-    let unsafe_to_print = |c: char| {
-        c.is_control()
-            || matches!(c, '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
-    };
+    let turns = |c: char| matches!(c, '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}');
+    let unsafe_to_print =
+        |c: char| c.is_control() || turns(c) || ('\u{2066}'..='\u{2069}').contains(&c);
     let replaced = |c| if unsafe_to_print(c) { char::REPLACEMENT_CHARACTER } else { c };
     let mut shown: String = text.chars().take(MAX_SHOWN).map(replaced).collect();
     if text.chars().nth(MAX_SHOWN).is_some() {

@@ -36,7 +36,15 @@ fn line(number: usize, change: fn(&str) -> String) -> Case {
     Case::of(draft.pack())
 }
 
-const OTHER: &str = r#"{"agent_id":"other","commissioned_at":"2026-05-01T00:00:00Z","ecm_registry_hash":"2222222222222222222222222222222222222222222222222222222222222222","embodiment":"e","operator":"o","policy_hash":"1111111111111111111111111111111111111111111111111111111111111111","temperament_hash":"3333333333333333333333333333333333333333333333333333333333333333"}"#;
+const OTHER: &str = concat!(
+    r#"{"agent_id":"other","#,
+    r#""commissioned_at":"2026-05-01T00:00:00Z","#,
+    r#""ecm_registry_hash":"2222222222222222222222222222222222222222222222222222222222222222","#,
+    r#""embodiment":"e","#,
+    r#""operator":"o","#,
+    r#""policy_hash":"1111111111111111111111111111111111111111111111111111111111111111","#,
+    r#""temperament_hash":"3333333333333333333333333333333333333333333333333333333333333333"}"#,
+);
 
 pub const ATTACKS: &[Attack] = &[
     refused("entry with another type", "events.jsonl, seq 5", "says another type", || {
