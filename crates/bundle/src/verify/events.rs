@@ -75,6 +75,9 @@ pub(super) fn walk(
         }
         walk.counted += u64::from(!is_housekeeping(&entry.event_type));
     }
+    if next.is_some() || lines.number() != known.names.len() as u64 {
+        report.fail("bundle", "the file changed while it was read");
+    }
     if report.fails() > before {
         return Ok(None);
     }
