@@ -32,8 +32,8 @@ pub(crate) struct Args {
     /// Keys that you trust: verifier keys (name+id+key), or files that hold them or PEM public keys
     ///
     /// The operator's key vouches for the bundle and the certificate, the log's key (its name is
-    /// `ipse/` and the identity) for the tree head, any other key for what a producer signed. May be
-    /// given several times.
+    /// `ipse/` and the identity) for the tree head, any other key for what a producer signed. May
+    /// be given several times.
     #[arg(long, value_name = "KEY|FILE", num_args = 1..)]
     pub(crate) trust: Vec<String>,
 

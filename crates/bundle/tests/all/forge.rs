@@ -60,7 +60,8 @@ pub fn salt(n: u64) -> [u8; 16] {
 }
 
 pub fn time(n: u64) -> Time {
-    Time::parse(&format!("2026-05-06T{:02}:{:02}:00Z", 10 + n / 60, n % 60)).unwrap()
+    let first = Time::parse("2026-05-06T10:00:00Z").unwrap().micros();
+    Time::from_micros(first + n.cast_signed() * 60_000_000).unwrap()
 }
 
 /// The n-th event of a producer: attempts, incidents, observations and notes in turn.
