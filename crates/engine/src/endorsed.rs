@@ -22,6 +22,9 @@ pub enum SignatureError {
     /// No key of a registered producer signed it.
     #[error("no registered producer signed it, or only one whose key was revoked")]
     UnknownProducer,
+    /// It speaks of an event that somebody sent unsigned before, with other content or salt.
+    #[error("it names {0}, which is in the log with other content or salt, and unsigned")]
+    Contradicts(EventRef),
 }
 
 /// An envelope that counts.
@@ -59,6 +62,11 @@ impl Endorsed {
     /// Whether it lists an event.
     pub fn covers(&self, digest: &Digest) -> bool {
         self.events.binary_search_by_key(&digest.0, |(digest, _)| *digest).is_ok()
+    }
+
+    /// Its events: names and digests.
+    pub(crate) fn events(&self) -> impl Iterator<Item = (&EventRef, &[u8; 32])> {
+        self.events.iter().map(|(digest, name)| (name, digest))
     }
 
     /// The names of its events.

@@ -6,11 +6,12 @@
 //!   later with the data gone, so it is never retried.
 
 use crate::Error;
-use crate::endorsed::{Endorsed, active};
+use crate::endorsed::{Endorsed, SignatureError, active};
 use crate::forget::{Forgetting, Forgotten, Which};
 use crate::head::{HEAD_EVERY, Notary, sign_head};
 use crate::hot::{Hot, SAVE_EVERY};
 use crate::pass::{self, PassCommitted, PassReport, Trigger};
+use crate::signers::Signers;
 use ipse_consolidate::{RuleSet, V1};
 use ipse_core::{Admitted, Identity, Seq, Time};
 use ipse_door::Salt;
@@ -42,6 +43,8 @@ pub struct Acknowledged {
     pub appended: Vec<Appended>,
     /// How many of them stand in the log under a producer's signature.
     pub signed: u64,
+    /// Why a signature that was given counts for nothing after all.
+    pub unkept: Option<SignatureError>,
     /// What the pass did, if there was one and it found anything new.
     pub pass: Option<PassReport>,
     /// Why the pass failed, if it did; the events are durable all the same.
@@ -215,7 +218,8 @@ impl<R: RuleSet> Log<R> {
             Err(error) => (None, Some(error)),
         };
         self.passed(pass.as_ref());
-        Ok(Acknowledged { appended, signed: signed.events, pass, pass_error })
+        let SignedEvents { events: signed, unkept, .. } = signed;
+        Ok(Acknowledged { appended, signed, unkept, pass, pass_error })
     }
 
     /// Forgets events for good: facts become what they would be had the events never been there.
@@ -261,6 +265,8 @@ struct SignedEvents {
     events: u64,
     /// Whether the envelope was kept.
     kept: bool,
+    /// Why it was not.
+    unkept: Option<SignatureError>,
 }
 
 fn append_all(
@@ -269,10 +275,9 @@ fn append_all(
     endorsed: Option<&Endorsed>,
 ) -> Result<(Vec<Appended>, SignedEvents), Error> {
     let policy = batch.view().signatures()?;
-    let endorsed = match endorsed {
-        Some(endorsed) if policy != Signatures::Off && may_sign(batch, endorsed)? => Some(endorsed),
-        _ => None,
-    };
+    let given = endorsed.filter(|_| policy != Signatures::Off);
+    let unkept = given.map(|endorsed| objection(batch, endorsed)).transpose()?.flatten();
+    let endorsed = given.filter(|_| unkept.is_none());
     let covered = |event: &Admitted| endorsed.is_some_and(|signed| signed.covers(&event.digest));
     let mut one = |event: &Admitted| match policy == Signatures::Require && !covered(event) {
         true => Ok(batch.look(event)?.unwrap_or(Appended::Unsigned)),
@@ -283,13 +288,31 @@ fn append_all(
         Some(endorsed) => keep_statement(batch, events, &appended, endorsed)?,
         None => SignedEvents::default(),
     };
-    Ok((appended, signed))
+    Ok((appended, SignedEvents { unkept, ..signed }))
 }
 
-/// Whether the one who signed may still: that can change between opening and now.
-fn may_sign(batch: &Batch<'_>, endorsed: &Endorsed) -> Result<bool, Error> {
+/// Why an envelope counts for nothing now: a key can be revoked between opening and appending; and
+/// one that contradicts an unsigned event of the log would make the log look forged.
+fn objection(batch: &mut Batch<'_>, endorsed: &Endorsed) -> Result<Option<SignatureError>, Error> {
     let registered = batch.view().producers()?;
-    Ok(active(&registered).iter().any(|key| key.to_string() == endorsed.signer))
+    if !active(&registered).iter().any(|key| key.to_string() == endorsed.signer) {
+        return Ok(Some(SignatureError::UnknownProducer));
+    }
+    let mut signers = None;
+    for (name, digest) in endorsed.events() {
+        let Some(seq) = batch.find(name)? else { continue };
+        let stored = batch.view().stored(seq)?;
+        if stored.is_some_and(|stored| stored.digest.0 == *digest) {
+            continue;
+        }
+        if signers.is_none() {
+            signers = Some(Signers::of(batch.view())?);
+        }
+        if signers.as_ref().is_some_and(|signers| signers.names(seq).is_empty()) {
+            return Ok(Some(SignatureError::Contradicts(*name)));
+        }
+    }
+    Ok(None)
 }
 
 /// Keeps an envelope, unless none of its events is in the log or it is there already.
@@ -319,7 +342,7 @@ fn keep_statement(
     if kept {
         batch.put_statement(&endorsed.signer, &seqs, &endorsed.envelope)?;
     }
-    Ok(SignedEvents { events: seqs.len() as u64, kept })
+    Ok(SignedEvents { events: seqs.len() as u64, kept, unkept: None })
 }
 
 fn has_digest(batch: &Batch<'_>, seq: Seq, event: &Admitted) -> Result<bool, Error> {

@@ -31,6 +31,8 @@ pub(super) fn check(
         who: BTreeSet::new(),
         unknown: BTreeMap::new(),
         elsewhere: BTreeMap::new(),
+        others: Vec::new(),
+        again: 0,
     };
     for (name, part) in archive.signatures() {
         let bytes = part.whole(envelope::MAX_BYTES)?;
@@ -38,10 +40,12 @@ pub(super) fn check(
             Some(bytes) => checking.envelope(bytes),
             None => Err(format!("is longer than {} bytes", envelope::MAX_BYTES)),
         };
-        if let Err(message) = checked {
-            report.fail(name.to_string(), message);
+        match checked {
+            Ok(others) => checking.others.extend(others.into_iter().map(|other| (name, other))),
+            Err(message) => report.fail(name.to_string(), message),
         }
     }
+    checking.settle(report);
     checking.tell(report.fails() == before, report);
     Ok(())
 }
@@ -67,10 +71,15 @@ struct Checking<'c> {
     unknown: BTreeMap<String, u64>,
     /// Events that are signed and not in this log, by key.
     elsewhere: BTreeMap<String, u64>,
+    /// Statements about an event of the log with another digest than it has there.
+    others: Vec<(Name, usize)>,
+    /// Those of them whose event is signed as it stands in the log, too.
+    again: u64,
 }
 
 impl Checking<'_> {
-    fn envelope(&mut self, bytes: &[u8]) -> Result<(), String> {
+    /// Takes a statement down; hands back the events that it signs with other content.
+    fn envelope(&mut self, bytes: &[u8]) -> Result<Vec<usize>, String> {
         let (statement, keys) = match dsse::open(bytes, Sent::TYPE, &self.producers) {
             Err(EnvelopeError::Untrusted) => return self.untrusted(bytes),
             opened => opened.map_err(|error| error.to_string())?,
@@ -80,28 +89,40 @@ impl Checking<'_> {
         if sent.identity != *self.identity {
             return Err(format!("was sent to another identity, {}", sent.identity));
         }
+        let mut others = Vec::new();
         for (name, digest) in &sent.events {
             match self.known.find(name) {
                 Some(at) if self.known.digests[at] == *digest => self.signed[at] = true,
-                Some(at) => {
-                    let seq = Seq(at as u64 + 1);
-                    return Err(format!("{name} was signed with other content than seq {seq} has"));
-                }
+                Some(at) => others.push(at),
                 None => *self.elsewhere.entry(signers.join(", ")).or_default() += 1,
             }
         }
         self.who.extend(signers);
-        Ok(())
+        Ok(others)
     }
 
-    fn untrusted(&mut self, bytes: &[u8]) -> Result<(), String> {
+    /// An event that was signed with other content may have been sent again; but then what is in
+    /// the log is signed as well. If it is not, somebody else put it there.
+    fn settle(&mut self, report: &mut Report) {
+        for (statement, at) in std::mem::take(&mut self.others) {
+            if self.signed[at] {
+                self.again += 1;
+                continue;
+            }
+            let (name, seq) = (self.known.names[at], Seq(at as u64 + 1));
+            let message = format!("{name} was signed with other content than seq {seq} has");
+            report.fail(statement.to_string(), message);
+        }
+    }
+
+    fn untrusted(&mut self, bytes: &[u8]) -> Result<Vec<usize>, String> {
         let ids = envelope::key_ids(bytes);
         let name = |id: &String| id.split('+').next().is_some_and(is_producer);
         match ids.iter().all(name) && !ids.is_empty() {
             true => *self.unknown.entry(ids.join(", ")).or_default() += 1,
             false => return Err("no producer's key signed it".to_string()),
         }
-        Ok(())
+        Ok(Vec::new())
     }
 
     fn tell(&self, holds: bool, report: &mut Report) {
@@ -121,6 +142,11 @@ impl Checking<'_> {
             let message = format!(
                 "{events} signed by {key} and not in this log: refused as a conflict, or left out"
             );
+            report.limit("signatures", message);
+        }
+        if self.again > 0 {
+            let events = counted(self.again, "event");
+            let message = format!("{events} signed again, with other content or another salt");
             report.limit("signatures", message);
         }
         let unsigned = self.known.events.saturating_sub(signed);

@@ -16,7 +16,7 @@ use ipse::SystemHost;
 use ipse_core::json::Members;
 use ipse_core::{Admitted, Identity, json_parse};
 use ipse_door::{MAX_DEPTH, MAX_EVENT_BYTES, Origin, Refusal, Rule, admit};
-use ipse_engine::{Endorsed, Host, Log, PassReport, Then, Trigger, active};
+use ipse_engine::{Endorsed, Host, Log, PassReport, SignatureError, Then, Trigger, active};
 use ipse_ledger::{NoteKey, Sent};
 use ipse_store::{Appended, Signatures};
 use std::fs::File;
@@ -114,10 +114,12 @@ impl Signing {
         }
         let text = String::from_utf8_lossy(envelope);
         let opened = Endorsed::open(&text, &self.identity, &self.producers);
-        opened
-            .map(Some)
-            .map_err(|error| Refusal::new("signatures", Rule::WrongSignature, &error.to_string()))
+        opened.map(Some).map_err(|error| wrong_signature(&error))
     }
+}
+
+fn wrong_signature(error: &SignatureError) -> Refusal {
+    Refusal::new("signatures", Rule::WrongSignature, &error.to_string())
 }
 
 /// Whether a line is an envelope and no event.
@@ -265,6 +267,9 @@ fn store_all(
         bar.durable(durable);
         let had_events = !parcel.events.is_empty();
         report.signed += done.signed;
+        if let Some(error) = done.unkept {
+            parcel.refusals.push((parcel.last_line, wrong_signature(&error)));
+        }
         report.add(parcel, &done.appended, terminal)?;
         if had_events && !terminal.watched {
             let Report { appended, duplicates, .. } = report;

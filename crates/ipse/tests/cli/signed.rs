@@ -180,3 +180,33 @@ fn damaged_statements_are_found() {
         assert!(ran.out.contains("producer statement 1") && ran.out.contains(words), "{}", ran.out);
     }
 }
+
+/// An honest log never looks forged: a signature over other content than is in the log is kept only
+/// if what is in the log is signed too.
+#[test]
+fn what_is_sent_again_otherwise_does_not_make_a_bundle_fail() {
+    let signed = Signed::new();
+    let store = &signed.store;
+    store.import(attempts(0, 2)).fine();
+    // Signed anew: the same events under other salts, and six more.
+    let file = signed.file("again.jsonl", "arm", &signed.identity, &attempts(0, 8));
+    let ran = signed.import(&file).ended(1, &["line 9", "wrong_signature", "unsigned"]);
+    assert_eq!(counts(&ran), [6, 1, 0], "kept as unsigned, and told");
+    let first = signed.file("first.jsonl", "arm", &signed.identity, &attempts(20, 28));
+    signed.import(&first).fine();
+    let again = signed.file("second.jsonl", "arm", &signed.identity, &attempts(24, 32));
+    assert_eq!(counts(&signed.import(&again).fine()), [4, 0, 4]);
+    store.run(&["verify"]).fine();
+    let bundle = store.directory.path().join("a.ipse");
+    store.run(&["export", "-o", bundle.to_str().unwrap()]).fine();
+    let keys = store.path.with_extension("db.keys");
+    let mut trust = ipse_bundle::Trust::default();
+    for name in ["log.vkey", "operator.pub", "producers/arm.vkey"] {
+        trust.add(&std::fs::read_to_string(keys.join(name)).unwrap()).unwrap();
+    }
+    let bytes = std::fs::read(bundle).unwrap();
+    let report = ipse_bundle::verify(&bytes, &trust, &[], &mut |_, _| {}).unwrap();
+    assert!(report.passed(), "{}", report.json());
+    assert!(report.json().contains("4 events signed again"), "{}", report.json());
+    assert!(report.json().contains("12 events signed by 1 producer"), "{}", report.json());
+}
