@@ -13,7 +13,7 @@ use super::transaction::{Level, Open};
 use super::{LogId, MAX_SEQ, open_to_write, seq_of};
 use crate::Error;
 use ipse_core::{Identity, Seq};
-use ipse_ledger::tree::{self, Edge, Hash, Nodes, node_hash};
+use ipse_ledger::tree::{self, Edge, Hash, Nodes, entry_hash, node_hash};
 use rusqlite::{Connection, OptionalExtension};
 use std::path::Path;
 
@@ -156,8 +156,11 @@ impl HeadWriter {
         let mut edge = view.stored_edge()?;
         let mut rows: Vec<(i64, Vec<u8>)> = Vec::new();
         let log = self.log;
+        let mut text = String::with_capacity(256);
         view.each_entry(Seq(edge.size() + 1)..=head, |entry, _| {
-            edge.push(entry.hash(), |level, index, hash| {
+            text.clear();
+            entry.write(&mut text);
+            edge.push(entry_hash(text.as_bytes()), |level, index, hash| {
                 let at = log.at(Seq((index + 1) << level));
                 match level {
                     0..STORED_LEVEL => {}
