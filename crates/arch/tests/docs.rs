@@ -9,7 +9,7 @@ use std::fs;
 use workspace::{files, read, report, root};
 
 /// What a reader is promised.
-const PAGES: [&str; 13] = [
+const PAGES: [&str; 14] = [
     "README.md",
     "ARCHITECTURE.md",
     "CHANGELOG.md",
@@ -21,6 +21,7 @@ const PAGES: [&str; 13] = [
     "docs/formats/fact.md",
     "docs/formats/snapshot.md",
     "docs/formats/ledger.md",
+    "docs/formats/bundle.md",
     "docs/guide/forgetting.md",
     "docs/guide/operate.md",
 ];

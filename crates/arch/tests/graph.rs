@@ -140,6 +140,28 @@ fn nothing_that_runs_a_pass_has_a_path_to_the_manifest() {
     report(&found.map(say).collect::<Vec<_>>());
 }
 
+/// Packages that store or connect: the auditor's program must not be able to.
+const NOT_FOR_AUDITORS: [&str; 7] =
+    ["rusqlite", "libsqlite3-sys", "postgres", "tokio", "mio", "socket2", "rustls"];
+
+#[test]
+fn the_auditors_program_links_no_database_and_no_network() {
+    let lock = read_toml("Cargo.lock");
+    let packages = lock["package"].as_array().unwrap().iter().filter_map(Value::as_table);
+    let edges = packages.map(|package| {
+        let names = strings(package.get("dependencies"));
+        let names = names.iter().map(|name| name.split(' ').next().unwrap().to_string());
+        (package["name"].as_str().unwrap().to_string(), names.collect())
+    });
+    let graph: Graph = edges.collect();
+    assert!(path(&graph, "ipse", "rusqlite").is_some(), "the control");
+    let found = NOT_FOR_AUDITORS.iter().filter_map(|to| path(&graph, "ipse-verify", to));
+    let say = |path: Vec<String>| {
+        format!("{}: an auditor reads a file and nothing else; remove the edge", path.join(" -> "))
+    };
+    report(&found.map(say).collect::<Vec<_>>());
+}
+
 #[test]
 fn a_path_is_found_however_long() {
     let graph = table(&[("a", &["b", "c"]), ("b", &["c"]), ("c", &["d"]), ("d", &["b"])]);

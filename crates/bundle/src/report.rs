@@ -4,6 +4,7 @@
 //! Texts out of a bundle are made printable here, once, and for everybody.
 
 use ipse_core::Identity;
+use ipse_core::json::{Members, quoted};
 
 /// Failures that are kept; of more than that only the number is told.
 pub const MAX_FAILS: u64 = 100;
@@ -65,6 +66,23 @@ impl Report {
     /// How many checks failed, those that are not listed included.
     pub fn fails(&self) -> u64 {
         self.fails
+    }
+
+    /// The report as one JSON object.
+    pub fn json(&self) -> String {
+        let finding = |line: &Line| {
+            let verdict = line.verdict.name().to_lowercase();
+            let members = Members::new().text("verdict", &verdict).text("place", &line.place);
+            members.text("message", &line.message).finish()
+        };
+        let findings: Vec<String> = self.lines.iter().map(finding).collect();
+        let null = || "null".to_string();
+        Members::new()
+            .raw("verified", self.passed())
+            .raw("identity_hash", self.identity.map_or_else(null, |it| quoted(&it.to_string())))
+            .raw("tree_size", self.size.map_or_else(null, |size| size.to_string()))
+            .raw("findings", format!("[{}]", findings.join(",")))
+            .finish()
     }
 
     pub(crate) fn pass(&mut self, place: impl Into<String>, message: impl Into<String>) {

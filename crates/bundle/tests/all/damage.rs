@@ -172,7 +172,12 @@ proptest! {
         } else {
             files[place].1 = bytes;
         }
-        if files != draft.members() {
+        // White space behind a producer's envelope is the producer's.
+        let blank = |file: &Vec<u8>| String::from_utf8_lossy(file).trim().to_string();
+        let same = draft.members()[place].1 == files[place].1
+            || blank(&draft.members()[place].1) == blank(&files[place].1)
+                && files[place].0.starts_with("signatures/");
+        if !same {
             refused(&archive(&draft.signed(files)), &trust(), || "a member".into());
         }
     }

@@ -64,7 +64,7 @@ pub fn event(n: u64) -> Admitted {
         _ => (
             "execution_result",
             format!(
-                r#"{{"skill_id":"grasp","target_class":"cup","environment":"ward3","params":{{"force_n":{}}},"success":{}}}"#,
+                r#"{{"skill_id":"grasp","target_class":"cup","environment":"ward3","params":{{"force_n":{}}},"success":{},"failure_reason":"slip"}}"#,
                 20 + n % 7,
                 n % 8 == 3
             ),

@@ -1,0 +1,269 @@
+//! Attacks on the log: entries, events, forgetting, and what producers signed.
+
+use super::{Attack, Case, draft, log, refused};
+use crate::forge::{Log, MANIFEST, camera, event, operator, producer_event, robot, signer, week};
+use ipse_core::EventRef;
+use ipse_door::{Origin, admit, house_event};
+use ipse_ledger::dsse::sign;
+
+/// A week, then an event with these bytes.
+fn with_event(json: &str) -> Case {
+    let mut log = week();
+    log.push(&admit(json.as_bytes(), Origin::House, || [9; 16]).unwrap());
+    Case::of(log.draft().pack())
+}
+
+/// A week with an event of ipse's own at the end, under that id.
+fn with_own(event_type: &str, id: &str, data: &str) -> Case {
+    let mut log = week();
+    log.push(&house_event(event_type, id, crate::forge::time(65), data, [9; 16]));
+    Case::of(log.draft().pack())
+}
+
+/// A week with a statement by the robot.
+fn sent(change: fn(&Log, &mut ipse_ledger::Sent)) -> Case {
+    let mut log = week();
+    let mut sent = log.sent(11..=13);
+    change(&log, &mut sent);
+    log.statements.push(sign(&sent.statement(), &robot()));
+    Case::of(log.draft().pack())
+}
+
+/// A week with a line of events changed.
+fn line(number: usize, change: fn(&str) -> String) -> Case {
+    let mut draft = week().draft();
+    draft.events[number - 1] = change(&draft.events[number - 1]);
+    Case::of(draft.pack())
+}
+
+const OTHER: &str = r#"{"agent_id":"other","commissioned_at":"2026-05-01T00:00:00Z","ecm_registry_hash":"2222222222222222222222222222222222222222222222222222222222222222","embodiment":"e","operator":"o","policy_hash":"1111111111111111111111111111111111111111111111111111111111111111","temperament_hash":"3333333333333333333333333333333333333333333333333333333333333333"}"#;
+
+pub const ATTACKS: &[Attack] = &[
+    refused("entry with another type", "events.jsonl, seq 5", "says another type", || {
+        log(|log| log.rows[4].entry.event_type = "note".into())
+    }),
+    refused("entry with another time", "events.jsonl, seq 5", "says another time", || {
+        log(|log| log.rows[4].entry.time = crate::forge::time(6))
+    }),
+    refused("entry with another digest", "events.jsonl, line 4", "not that of its entry", || {
+        log(|log| log.rows[4].entry.digest.0[0] ^= 1)
+    }),
+    refused("entry with another name", "events.jsonl, line 4", "is in no entry", || {
+        log(|log| log.rows[4].entry.event_ref = EventRef::new("a", "b"))
+    }),
+    refused("entries reordered", "entries.jsonl, line 5", "does not follow", || {
+        draft(|draft| draft.entries.swap(4, 5))
+    }),
+    refused("events reordered", "events.jsonl, line 6", "stands behind seq", || {
+        draft(|draft| draft.events.swap(4, 5))
+    }),
+    refused("log reordered under a signed head", "entries.jsonl", "their root is not", || {
+        let mut other = week();
+        other.rows.swap(4, 5);
+        for (seq, row) in (1..).zip(&mut other.rows) {
+            row.entry.seq = ipse_core::Seq(seq);
+        }
+        let mut draft = other.draft();
+        draft.head = week().note(64);
+        Case::of(draft.pack())
+    }),
+    refused("entry left out", "entries.jsonl, line 5", "does not follow", || {
+        draft(|draft| drop(draft.entries.remove(4)))
+    }),
+    refused("last entry left out", "entries.jsonl", "covers 64, and there are 63", || {
+        draft(|draft| drop(draft.entries.pop()))
+    }),
+    refused("entry with white space", "entries.jsonl, line 1", "no entry in canonical", || {
+        draft(|draft| draft.entries[0] = draft.entries[0].replace(":\"", ": \""))
+    }),
+    refused("entry with another member", "entries.jsonl, line 1", "no entry", || {
+        draft(|draft| draft.entries[0] = draft.entries[0].replacen('{', "{\"a\":1,", 1))
+    }),
+    refused("entries with CRLF", "entries.jsonl, line 1", "no entry", || {
+        draft(|draft| draft.entries[0] = draft.entries[0].replace('\n', "\r\n"))
+    }),
+    refused("entry of great length", "entries.jsonl, line 1", "longer than any", || {
+        draft(|draft| draft.entries[0] = "x".repeat(100_000) + "\n")
+    }),
+    refused("replay of an event", "entries.jsonl, line 65", "stands at seq 1 already", || {
+        log(|log| {
+            let _ = log.push(&event(1));
+        })
+    }),
+    refused("event of another log", "events.jsonl, line 4", "is in no entry", || {
+        draft(|draft| draft.events[3] = event(300).canonical + "\n")
+    }),
+    refused("same name, other content", "events.jsonl, line 1", "not that of its entry", || {
+        draft(|draft| draft.events[0] = draft.events[0].replace("slip 1", "slip 2"))
+    }),
+    refused("event in other form", "events.jsonl, line 1", "not in canonical form", || {
+        line(1, |line| line.replace(":{", ": {"))
+    }),
+    refused("event without its salt", "events.jsonl, line 1", "not in canonical form", || {
+        line(1, |line| {
+            line.split_once(",\"salt\":\"").unwrap().0.to_string()
+                + line
+                    .split_once(",\"source\"")
+                    .map(|(_, rest)| format!(",\"source\"{rest}"))
+                    .unwrap()
+                    .as_str()
+        })
+    }),
+    refused("event with CRLF", "events.jsonl, line 1", "not in canonical form", || {
+        line(1, |line| line.replace('\n', "\r\n"))
+    }),
+    refused("empty line among events", "events.jsonl, line 1", "not valid JSON", || {
+        line(1, |line| format!("\n{line}"))
+    }),
+    refused("name twice in one object", "events.jsonl, line 1", "duplicate_key", || {
+        line(1, |line| line.replacen("\"data\"", "\"data\":{},\"data\"", 1))
+    }),
+    refused("event too large", "events.jsonl, line 1", "longer than any", || {
+        line(1, |line| line.replace("slip", &"x".repeat(70_000)))
+    }),
+    refused("events without the last line end", "events.jsonl, line 61", "line feed", || {
+        line(61, |line| line.trim_end().to_string())
+    }),
+    refused("producer with ipse's source", "events.jsonl, line 62", "and is none", || {
+        with_event(r#"{"id":"x","source":"ipse","type":"note","time":"2026-05-06T10:00:00Z"}"#)
+    }),
+    refused("intent of somebody else", "events.jsonl, line 62", "only ipse writes", || {
+        with_event(r#"{"id":"x","source":"s","type":"intent","time":"2026-05-06T10:00:00Z"}"#)
+    }),
+    refused("forget event of a producer", "events.jsonl, line 62", "only ipse writes", || {
+        with_event(r#"{"id":"x","source":"s","type":"forget","time":"2026-05-06T10:00:00Z"}"#)
+    }),
+    refused("pass record of a producer", "events.jsonl, line 62", "only ipse writes", || {
+        let event =
+            r#"{"id":"x","source":"s","type":"consolidation_run","time":"2026-05-06T10:00:00Z"}"#;
+        with_event(event)
+    }),
+    refused("reserved type of a producer", "events.jsonl, line 62", "only ipse writes", || {
+        with_event(r#"{"id":"x","source":"s","type":"ipse.x","time":"2026-05-06T10:00:00Z"}"#)
+    }),
+    refused("content gone without a word", "seq 5", "no later forget event names it", || {
+        log(|log| log.rows[4].event = None)
+    }),
+    refused("content put back", "forget event at seq 43", "is forgotten, and it is not", || {
+        log(|log| log.rows[2].event = Some(event(3).canonical))
+    }),
+    refused("forget of an unknown event", "forget event at seq 65", "and it is not", || {
+        log(|log| {
+            let _ = log.say_forgotten(&[EventRef::new("a", "b")]);
+        })
+    }),
+    refused("forget of what is there", "forget event at seq 65", "and it is not", || {
+        log(|log| {
+            let _ = log.say_forgotten(&[log.name(9)]);
+        })
+    }),
+    refused("forget of a later event", "seq 66", "no later forget event names it", || {
+        log(|log| {
+            let later = event(200);
+            log.say_forgotten(&[later.event_ref]);
+            let seq = log.push(&later);
+            log.rows[seq as usize - 1].event = None;
+        })
+    }),
+    refused("forget of a pass record", "forget event at seq 65", "and it is not", || {
+        log(|log| {
+            let _ = log.say_forgotten(&[log.name(21)]);
+        })
+    }),
+    refused("forgotten pass record", "events.jsonl, seq 21", "never forgotten", || {
+        log(|log| log.forget(&[21]))
+    }),
+    refused("forgotten forget event", "events.jsonl, seq 43", "never forgotten", || {
+        log(|log| log.forget(&[43]))
+    }),
+    refused("forget under another id", "forget event at seq 65", "not forget:65", || {
+        with_own("forget", "forget:64", "{\"event_refs\":[]}")
+    }),
+    refused("forget without names", "forget event at seq 65", "cannot be read", || {
+        with_own("forget", "forget:65", "{}")
+    }),
+    refused("forget after the range left out", "events.jsonl, seq 43", "is missing", || {
+        let mut draft = week().draft_of(1, 42, 41);
+        draft.events.pop();
+        Case::of(draft.pack())
+    }),
+    refused("event outside of the range", "events.jsonl, seq 44", "outside of the range", || {
+        let mut draft = week().draft_of(1, 44, 41);
+        draft.to = 42;
+        Case::of(draft.pack())
+    }),
+    refused("event before the range", "events.jsonl, seq 21", "outside of the range", || {
+        let mut draft = week().draft_of(21, 44, 0);
+        draft.from = 22;
+        Case::of(draft.pack())
+    }),
+    refused("pass record outside named as forgotten", "events.jsonl, seq 21", "never are", || {
+        let mut log = week();
+        log.say_forgotten(&[log.name(21)]);
+        Case::of(log.draft_of(44, 65, 0).pack())
+    }),
+    refused("statement to another identity", "signatures/000003", "another identity", || {
+        sent(|_, sent| sent.identity = crate::forge::identity_of(OTHER))
+    }),
+    refused("log moved to another identity", "certificate.dsse.json", "another manifest", || {
+        let mut draft = week().draft();
+        draft.manifest = OTHER.into();
+        Case::of(draft.pack())
+    }),
+    refused("statement over other content", "signatures/000003", "with other content", || {
+        sent(|_, sent| sent.events[0].1.0[0] ^= 1)
+    }),
+    refused(
+        "statement twice",
+        "signatures/000003",
+        "signatures/000001.dsse.json once more",
+        || log(|log| log.statements.push(log.statements[0].clone())),
+    ),
+    refused("statement by the operator", "signatures/000003", "no producer's key", || {
+        log(|log| log.signed_by(&operator(), 1..=2))
+    }),
+    refused("statement by a stranger", "signatures", "1 statement by stranger+", || {
+        log(|log| log.signed_by(&signer("stranger", 66), 1..=2))
+    })
+    .in_vain(),
+    refused("statement by another key of that name", "signatures", "by robot-7+", || {
+        log(|log| log.signed_by(&signer("robot-7", 66), 1..=2))
+    })
+    .in_vain(),
+    refused("statement about events elsewhere", "signatures", "not in this log", || {
+        sent(|_, sent| sent.events[0].0 = EventRef::new("a", "b"))
+    })
+    .in_vain(),
+    refused("statement under a trusted id", "signatures/000003", "not its key's", || {
+        log(|log| {
+            let mut envelope = sign(&log.sent(1..=2).statement(), &robot());
+            let other = sign(&log.sent(1..=3).statement(), &robot());
+            let at = envelope.find("\"sig\"").unwrap();
+            envelope.truncate(at);
+            envelope += &other[other.find("\"sig\"").unwrap()..];
+            log.statements.push(envelope);
+        })
+    }),
+    refused("statement that is a certificate", "signatures/000003", "something else", || {
+        log(|log| {
+            let certificate = ipse_ledger::Certificate { manifest: MANIFEST.into() };
+            log.statements.push(sign(&certificate.statement(), &camera()));
+        })
+    }),
+    refused("statement about nothing", "signatures/000003", "does not say", || {
+        sent(|_, sent| sent.events.clear())
+    }),
+    refused("statement that is no envelope", "signatures/000003", "no signed envelope", || {
+        log(|log| log.statements.push("{}".into()))
+    }),
+    refused("statement of great length", "signatures/000003", "longer than 1048576", || {
+        log(|log| log.statements.push("x".repeat(2_000_000)))
+    }),
+    refused("type with escape codes", "events.jsonl, line 62", "control characters", || {
+        let mut log = week();
+        let mut event = producer_event(70, "s", "note", "{}");
+        event.canonical = event.canonical.replace("note", "no\\u001bte");
+        log.push(&event);
+        Case::of(log.draft().pack())
+    }),
+];

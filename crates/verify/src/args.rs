@@ -1,0 +1,47 @@
+//! Arguments as they are typed. The doc comments are the help texts.
+
+use clap::Parser;
+use std::path::PathBuf;
+
+/// Verify a bundle: is this the log that its keys signed, whole, and do the facts follow from it?
+///
+/// Everything in the file is computed anew and compared: the archive byte for byte, every hash and
+/// signature, the identity from the manifest, the tree over all entries, each event, each pass, and
+/// the facts. A line that begins with PASS was checked and holds, FAIL does not hold, LIMIT cannot
+/// be known from this file with these keys.
+///
+/// Trust begins with keys that you already have. Get them from the operator over a way that the
+/// bundle did not take, and compare their ids by voice. Keys inside the bundle are never trust.
+///
+/// Keep the bundle's tree-head.note, and give it with --anchors next time: only so can it be noticed
+/// that a log was rolled back, or that two histories of it exist.
+///
+/// Example: ipse-verify week.ipse --trust log.vkey operator.pub --anchors last-week.note
+#[derive(Parser, Debug)]
+#[command(
+    name = "ipse-verify",
+    version,
+    after_help = "Exit 0: verified. 1: something does not hold. 2: could not run.\n\
+                  The report goes to standard output, words about trouble to standard error."
+)]
+pub(crate) struct Args {
+    /// The bundle, as `ipse export` writes it
+    #[arg(value_name = "FILE.ipse")]
+    pub(crate) file: PathBuf,
+
+    /// Keys that you trust: verifier keys (name+id+key), or files that hold them or PEM public keys
+    ///
+    /// The operator's key vouches for the bundle and the certificate, the log's key (its name is
+    /// ipse/<identity>) for the tree head, any other key for what a producer signed. May be given
+    /// several times.
+    #[arg(long, value_name = "KEY|FILE", num_args = 1..)]
+    pub(crate) trust: Vec<String>,
+
+    /// Tree heads of this log that you saw before: a file with one or more notes
+    #[arg(long, value_name = "FILE")]
+    pub(crate) anchors: Option<PathBuf>,
+
+    /// Answer in JSON, for programs
+    #[arg(long)]
+    pub(crate) json: bool,
+}

@@ -1,0 +1,128 @@
+//! What the program is given: the bundle, keys, and tree heads from before.
+//!
+//! **Invariant:** whatever cannot be read ends the program with a hint, before anything is judged.
+
+use anyhow::Context;
+use ipse_bundle::{Source, Trust};
+use std::error::Error;
+use std::fmt;
+use std::fs::File;
+use std::io::{self, Read};
+use std::os::unix::fs::FileExt;
+use std::path::Path;
+
+/// The largest file of keys or tree heads: nobody has that many.
+const MAX_TEXT_BYTES: u64 = 16 << 20;
+
+pub(crate) const READ_HINT: &str = "copy the file to a healthy disk and try again";
+
+const TRUST_HINT: &str = "ask the operator for <store>.keys/log.vkey and <store>.keys/operator.pub, \
+    over a way that the bundle did not take, and compare the key ids by voice; then add --trust \
+    log.vkey operator.pub. The keys inside the bundle are never trust: whoever forged it put them \
+    there";
+
+const KEY_HINT: &str = "a verifier key is one line, name+id+key, as in <store>.keys/log.vkey; a PEM \
+    public key begins with -----BEGIN PUBLIC KEY-----; the secret halves (.key) are not for here";
+
+const ANCHOR_HINT: &str =
+    "a tree head is the file tree-head.note of an earlier bundle; several may follow each other";
+
+const FILE_HINT: &str = "FILE.ipse comes first, before --trust; it is what `ipse export` writes";
+
+/// An error with advice.
+#[derive(Debug)]
+pub(crate) struct Hinted {
+    error: anyhow::Error,
+    pub(crate) hint: &'static str,
+}
+
+impl Hinted {
+    pub(crate) fn error(error: anyhow::Error, hint: &'static str) -> anyhow::Error {
+        anyhow::Error::new(Hinted { error, hint })
+    }
+}
+
+impl fmt::Display for Hinted {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.error.fmt(f)
+    }
+}
+
+impl Error for Hinted {
+    fn source(&self) -> Option<&(dyn Error + 'static)> {
+        self.error.source()
+    }
+}
+
+/// The keys that are trusted.
+pub(crate) fn trust(values: &[String]) -> anyhow::Result<Trust> {
+    let mut trust = Trust::default();
+    for value in values {
+        let read = match Path::new(value).exists() {
+            true => text(Path::new(value)).and_then(|text| {
+                trust.add(&text).with_context(|| format!("cannot take keys from {value}"))
+            }),
+            false if value.contains('+') => trust.add(value).context("cannot take this key"),
+            false => Err(anyhow::anyhow!("there is no file {value}, and it is no key itself")),
+        };
+        read.map_err(|error| Hinted::error(error, KEY_HINT))?;
+    }
+    if trust.keys().is_empty() {
+        let error = anyhow::anyhow!("no key is trusted, so nothing can be verified");
+        return Err(Hinted::error(error, TRUST_HINT));
+    }
+    Ok(trust)
+}
+
+/// The tree heads from before.
+pub(crate) fn anchors(path: Option<&Path>) -> anyhow::Result<Vec<String>> {
+    let Some(path) = path else { return Ok(Vec::new()) };
+    let read = text(path).and_then(|text| {
+        let anchors = ipse_bundle::anchors(&text);
+        anchors.with_context(|| format!("cannot take tree heads from {}", path.display()))
+    });
+    read.map_err(|error| Hinted::error(error, ANCHOR_HINT))
+}
+
+fn text(path: &Path) -> anyhow::Result<String> {
+    let say = || format!("cannot read {}", path.display());
+    let mut text = String::new();
+    let file = File::open(path).with_context(say)?;
+    file.take(MAX_TEXT_BYTES + 1).read_to_string(&mut text).with_context(say)?;
+    if text.len() as u64 > MAX_TEXT_BYTES {
+        anyhow::bail!("{} is larger than {MAX_TEXT_BYTES} bytes", path.display());
+    }
+    Ok(text)
+}
+
+/// The bundle.
+pub(crate) struct Bundle(File);
+
+impl Bundle {
+    pub(crate) fn open(path: &Path) -> anyhow::Result<Self> {
+        let open = || {
+            let file = File::open(path)?;
+            match file.metadata()?.is_file() {
+                true => Ok(file),
+                false => Err(io::Error::new(io::ErrorKind::InvalidInput, "it is no plain file")),
+            }
+        };
+        let opened = open().with_context(|| format!("cannot open {}", path.display()));
+        opened.map(Bundle).map_err(|error| Hinted::error(error, FILE_HINT))
+    }
+}
+
+impl Source for Bundle {
+    fn size(&self) -> io::Result<u64> {
+        Ok(self.0.metadata()?.len())
+    }
+
+    fn read_at(&self, offset: u64, buffer: &mut [u8]) -> io::Result<usize> {
+        loop {
+            match self.0.read_at(buffer, offset) {
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                read => return read,
+            }
+        }
+    }
+}

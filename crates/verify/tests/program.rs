@@ -1,0 +1,161 @@
+//! The program as auditors use it: exit codes, words, JSON.
+#![allow(missing_docs, unreachable_pub, clippy::unwrap_used)]
+
+#[allow(dead_code)]
+#[path = "../../bundle/tests/all/forge.rs"]
+mod forge;
+
+use assert_cmd::Command;
+use forge::{MANIFEST, header, identity_of, trusted, week};
+use serde_json::Value;
+use std::fs;
+use std::path::PathBuf;
+use tempfile::TempDir;
+
+/// A directory with a bundle, keys and tree heads.
+struct Desk(TempDir);
+
+impl Desk {
+    fn new() -> Self {
+        let desk = Desk(TempDir::new().unwrap());
+        desk.put("week.ipse", &week().draft().pack());
+        desk.put("keys", trusted().as_bytes());
+        desk.put("heads", format!("{}\n{}", week().note(21), week().note(64)).as_bytes());
+        desk
+    }
+
+    fn put(&self, name: &str, bytes: &[u8]) -> PathBuf {
+        let path = self.0.path().join(name);
+        fs::write(&path, bytes).unwrap();
+        path
+    }
+
+    /// Runs the program; gives exit code, standard output and standard error.
+    fn run(&self, arguments: &[&str]) -> (i32, String, String) {
+        let mut program = Command::cargo_bin("ipse-verify").unwrap();
+        let output = program.current_dir(self.0.path()).args(arguments).output().unwrap();
+        let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
+        (output.status.code().unwrap(), text(output.stdout), text(output.stderr))
+    }
+}
+
+#[test]
+fn a_good_bundle_is_verified() {
+    let (code, out, err) = Desk::new().run(&["week.ipse", "--trust", "keys", "--anchors", "heads"]);
+    assert_eq!((code, err.as_str()), (0, ""), "{out}");
+    let last = out.lines().last().unwrap();
+    assert_eq!(last, format!("verified: {}, 64 entries", identity_of(MANIFEST)));
+    let is_known = |line: &&str| ["PASS ", "LIMIT"].iter().any(|word| line.starts_with(word));
+    let lines = out.lines().count() - 2;
+    assert_eq!(out.lines().filter(is_known).count(), lines, "{out}");
+    assert!(out.contains("PASS   anchor 2"), "{out}");
+}
+
+#[test]
+fn keys_are_given_as_text_as_files_and_often() {
+    let desk = Desk::new();
+    let keys = trusted();
+    let log = keys.lines().next().unwrap();
+    let pem = desk.put("operator.pub", keys[log.len()..].as_bytes());
+    let pem = pem.to_str().unwrap();
+    assert_eq!(desk.run(&["week.ipse", "--trust", log, pem]).0, 0);
+    assert_eq!(desk.run(&["week.ipse", "--trust", log, "--trust", pem]).0, 0);
+    assert_eq!(desk.run(&["--trust", log, pem, "--", "week.ipse"]).0, 0);
+    assert_eq!(desk.run(&["week.ipse", "--trust", log]).0, 1, "the operator is not trusted");
+}
+
+#[test]
+fn what_does_not_hold_is_told_and_ends_with_1() {
+    let desk = Desk::new();
+    let mut bytes = week().draft().pack();
+    let place = bytes.windows(6).position(|six| six == b"slip 1").unwrap();
+    bytes[place + 5] = b'2';
+    desk.put("bad.ipse", &bytes);
+    let (code, out, _) = desk.run(&["bad.ipse", "--trust", "keys"]);
+    assert_eq!(code, 1);
+    assert!(out.contains("FAIL   events.jsonl, line 1"), "{out}");
+    assert_eq!(out.lines().last(), Some("NOT VERIFIED: 1 check failed"));
+    let mut fork = week();
+    fork.rows[63].entry.digest.0[0] ^= 1;
+    desk.put("fork", fork.note(64).as_bytes());
+    let (code, out, _) = desk.run(&["week.ipse", "--trust", "keys", "--anchors", "fork"]);
+    assert!(code == 1 && out.contains("a fork"), "{out}");
+}
+
+#[test]
+fn without_trust_it_says_how_to_get_a_key() {
+    let (code, out, err) = Desk::new().run(&["week.ipse"]);
+    assert_eq!((code, out.as_str()), (2, ""));
+    for words in ["no key is trusted", "log.vkey", "operator.pub", "by voice", "never trust"] {
+        assert!(err.contains(words), "{words}: {err}");
+    }
+}
+
+#[test]
+fn what_cannot_be_read_ends_with_2_and_a_hint() {
+    let desk = Desk::new();
+    desk.put("empty", b"");
+    desk.put("text", b"this is no key\n");
+    desk.put("bytes", &[0xff; 9]);
+    for arguments in [
+        &["nowhere.ipse", "--trust", "keys"][..],
+        &[".", "--trust", "keys"],
+        &["week.ipse", "--trust", "nowhere"],
+        &["week.ipse", "--trust", "empty"],
+        &["week.ipse", "--trust", "text"],
+        &["week.ipse", "--trust", "bytes"],
+        &["week.ipse", "--trust", "a+b+c"],
+        &["week.ipse", "--trust", "keys", "--anchors", "nowhere"],
+        &["week.ipse", "--trust", "keys", "--anchors", "empty"],
+        &["week.ipse", "--trust", "keys", "--anchors", "text"],
+    ] {
+        let (code, out, err) = desk.run(arguments);
+        assert_eq!((code, out.as_str()), (2, ""), "{arguments:?}: {err}");
+        assert!(err.starts_with("error: ") && err.contains("\nhint: "), "{arguments:?}: {err}");
+    }
+    assert_eq!(desk.run(&[]).0, 2);
+    assert_eq!(desk.run(&["week.ipse", "--trust", "keys", "--unknown"]).0, 2);
+}
+
+#[test]
+fn json_is_one_object() {
+    let desk = Desk::new();
+    desk.put("cut.ipse", &week().draft().pack()[..1024]);
+    for (file, verified) in [("week.ipse", true), ("cut.ipse", false)] {
+        let (code, out, err) = desk.run(&[file, "--trust", "keys", "--json"]);
+        assert_eq!((code, err.as_str()), (i32::from(!verified), ""));
+        let json: Value = serde_json::from_str(&out).unwrap();
+        let names: Vec<&String> = json.as_object().unwrap().keys().collect();
+        assert_eq!(names, ["findings", "identity_hash", "tree_size", "verified"]);
+        assert_eq!(json["verified"], verified);
+        let identity = verified.then(|| identity_of(MANIFEST).to_string());
+        assert_eq!(json["identity_hash"], Value::from(identity));
+        assert_eq!(json["tree_size"], Value::from(verified.then_some(64)));
+        for finding in json["findings"].as_array().unwrap() {
+            let verdict = finding["verdict"].as_str().unwrap();
+            assert!(["pass", "fail", "limit"].contains(&verdict));
+            assert!(finding["place"].is_string() && finding["message"].is_string());
+        }
+    }
+}
+
+#[test]
+fn no_control_character_reaches_the_terminal() {
+    let desk = Desk::new();
+    desk.put("bad.ipse", &[header("\u{1b}[2J\u{202e}x", 0), vec![0; 1024]].concat());
+    for more in [&[][..], &["--json"]] {
+        let (code, out, err) = desk.run(&[&["bad.ipse", "--trust", "keys"], more].concat());
+        assert_eq!(code, 1);
+        let bad = |c: char| (c.is_control() && c != '\n') || c == '\u{202e}';
+        assert!(!out.contains(bad) && !err.contains(bad), "{out:?}");
+    }
+}
+
+#[test]
+fn help_teaches() {
+    let (code, out, _) = Desk::new().run(&["--help"]);
+    assert_eq!(code, 0);
+    for words in ["Example: ipse-verify", "never trust", "Exit 0: verified", "--anchors"] {
+        assert!(out.contains(words), "{words}: {out}");
+    }
+}
