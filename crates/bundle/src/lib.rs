@@ -23,9 +23,10 @@ mod write;
 
 pub use archive::{MAX_MEMBER_BYTES, MAX_MEMBERS};
 pub use error::Error;
+pub use name::signature_name;
 pub use open::{Log, Opened, open};
-pub use report::{Line, MAX_FAILS, Report, Verdict};
+pub use report::{Line, MAX_LINES, Report, Verdict};
 pub use source::Source;
-pub use trust::{Trust, anchors, pem};
+pub use trust::{OPERATOR, Trust, anchors, pem};
 pub use verify::verify;
 pub use write::Writer;

@@ -78,6 +78,11 @@ impl Name {
     }
 }
 
+/// The name of the producers' statement of that number, from 1 on.
+pub fn signature_name(number: u32) -> String {
+    Name::Signature(number).to_string()
+}
+
 impl fmt::Display for Name {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if let Name::Signature(number) = self {

@@ -6,8 +6,8 @@
 use ipse_core::Identity;
 use ipse_core::json::{Members, quoted};
 
-/// Failures that are kept; of more than that only the number is told.
-pub const MAX_FAILS: u64 = 100;
+/// Lines of one verdict that are kept; of more than that only the number is told.
+pub const MAX_LINES: u64 = 100;
 /// The longest place or message, in characters: names out of a bundle may be long.
 const MAX_SHOWN: usize = 400;
 
@@ -53,19 +53,20 @@ pub struct Report {
     pub size: Option<u64>,
     /// Everything that was looked at, in order.
     pub lines: Vec<Line>,
-    fails: u64,
+    /// How many there were of each verdict.
+    counts: [u64; 3],
     complete: bool,
 }
 
 impl Report {
     /// Whether everything was checked and holds.
     pub fn passed(&self) -> bool {
-        self.complete && self.fails == 0
+        self.complete && self.fails() == 0
     }
 
     /// How many checks failed, those that are not listed included.
     pub fn fails(&self) -> u64 {
-        self.fails
+        self.counts[Verdict::Fail as usize]
     }
 
     /// The report as one JSON object.
@@ -94,37 +95,41 @@ impl Report {
     }
 
     pub(crate) fn fail(&mut self, place: impl Into<String>, message: impl Into<String>) {
-        self.fails += 1;
-        if self.fails <= MAX_FAILS {
-            self.push(Verdict::Fail, place.into(), message.into());
-        }
+        self.push(Verdict::Fail, place.into(), message.into());
     }
 
     fn push(&mut self, verdict: Verdict, place: String, message: String) {
-        let (place, message) = (shown(&place), shown(&message));
-        self.lines.push(Line { verdict, place, message });
+        let count = &mut self.counts[verdict as usize];
+        *count += 1;
+        if *count <= MAX_LINES {
+            let (place, message) = (shown(&place), shown(&message));
+            self.lines.push(Line { verdict, place, message });
+        }
     }
 
     /// Ends the report; `complete` if every check was made.
     pub(crate) fn close(&mut self, complete: bool) {
         self.complete = complete;
-        if let Some(more) = self.fails.checked_sub(MAX_FAILS).filter(|more| *more > 0) {
-            let message = format!("and {more} more failures, which are not listed");
-            self.push(Verdict::Fail, "bundle".to_string(), message);
+        for verdict in [Verdict::Pass, Verdict::Fail, Verdict::Limit] {
+            let more = self.counts[verdict as usize].saturating_sub(MAX_LINES);
+            if more > 0 {
+                let message = format!("and {more} more, which are not listed");
+                self.lines.push(Line { verdict, place: "bundle".to_string(), message });
+            }
         }
         if !complete {
-            let message = "verification stopped there; what follows it was not checked";
-            self.push(Verdict::Limit, "bundle".to_string(), message.to_string());
+            let (verdict, place) = (Verdict::Limit, "bundle".to_string());
+            let message = "verification stopped there; what follows it was not checked".to_string();
+            self.lines.push(Line { verdict, place, message });
         }
     }
 }
 
 /// A text without anything that moves a cursor or turns the direction of writing.
 fn shown(text: &str) -> String {
-    let unsafe_to_print = |c: char| {
-        c.is_control()
-            || matches!(c, '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
-    };
+    let turns = |c: char| matches!(c, '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}');
+    let unsafe_to_print =
+        |c: char| c.is_control() || turns(c) || ('\u{2066}'..='\u{2069}').contains(&c);
     let replaced = |c| if unsafe_to_print(c) { char::REPLACEMENT_CHARACTER } else { c };
     let mut shown: String = text.chars().take(MAX_SHOWN).map(replaced).collect();
     if text.chars().nth(MAX_SHOWN).is_some() {
@@ -162,12 +167,12 @@ mod tests {
         assert!(!report.passed());
         report.close(true);
         assert!(report.passed());
-        for _ in 0..MAX_FAILS + 7 {
+        for _ in 0..MAX_LINES + 7 {
             report.fail("there", "that");
         }
         report.close(true);
         assert!(!report.passed());
-        assert_eq!(report.lines.len() as u64, MAX_FAILS + 1);
+        assert_eq!(report.lines.len() as u64, MAX_LINES + 1);
         assert!(report.lines.last().is_some_and(|line| line.message.starts_with("and 7 more")));
     }
 }

@@ -8,7 +8,7 @@ use ipse_core::Identity;
 use ipse_ledger::{NoteKey, PublicKey, TreeHead, base64};
 
 /// The name of every operator's key.
-pub(crate) const OPERATOR: &str = "operator";
+pub const OPERATOR: &str = "operator";
 /// How the names of logs' keys begin.
 const LOG: &str = "ipse/";
 

@@ -13,8 +13,8 @@ use std::path::PathBuf;
 /// Trust begins with keys that you already have. Get them from the operator over a way that the
 /// bundle did not take, and compare their ids by voice. Keys inside the bundle are never trust.
 ///
-/// Keep the bundle's tree-head.note, and give it with --anchors next time: only so can it be noticed
-/// that a log was rolled back, or that two histories of it exist.
+/// Keep the bundle's tree-head.note, and give it with --anchors next time: only so can it be
+/// noticed that a log was rolled back, or that two histories of it exist.
 ///
 /// Example: ipse-verify week.ipse --trust log.vkey operator.pub --anchors last-week.note
 #[derive(Parser, Debug)]
@@ -32,8 +32,8 @@ pub(crate) struct Args {
     /// Keys that you trust: verifier keys (name+id+key), or files that hold them or PEM public keys
     ///
     /// The operator's key vouches for the bundle and the certificate, the log's key (its name is
-    /// ipse/<identity>) for the tree head, any other key for what a producer signed. May be given
-    /// several times.
+    /// `ipse/` and the identity) for the tree head, any other key for what a producer signed. May
+    /// be given several times.
     #[arg(long, value_name = "KEY|FILE", num_args = 1..)]
     pub(crate) trust: Vec<String>,
 

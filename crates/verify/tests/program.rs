@@ -56,7 +56,7 @@ fn keys_are_given_as_text_as_files_and_often() {
     let desk = Desk::new();
     let keys = trusted();
     let log = keys.lines().next().unwrap();
-    let pem = desk.put("operator.pub", keys[log.len()..].as_bytes());
+    let pem = desk.put("operator.pub", &keys.as_bytes()[log.len()..]);
     let pem = pem.to_str().unwrap();
     assert_eq!(desk.run(&["week.ipse", "--trust", log, pem]).0, 0);
     assert_eq!(desk.run(&["week.ipse", "--trust", log, "--trust", pem]).0, 0);

@@ -75,6 +75,9 @@ pub(super) fn walk(
         }
         walk.counted += u64::from(!is_housekeeping(&entry.event_type));
     }
+    if next.is_some() || lines.number() != known.names.len() as u64 {
+        report.fail("bundle", "the file changed while it was read");
+    }
     if report.fails() > before {
         return Ok(None);
     }
@@ -213,8 +216,8 @@ impl<'b> Walk<'b> {
     fn there(&mut self, entry: &Entry, event: &Admitted, report: &mut Report) {
         let seq = entry.seq;
         let place = format!("events.jsonl, seq {seq}");
-        let is_forget = event.event_type == "forget";
-        if !(self.in_range(seq) || is_forget && seq > self.bundled.to) {
+        let explains = event.event_type == "forget" && seq > self.bundled.to;
+        if !self.in_range(seq) && !explains {
             let (from, to) = (self.bundled.from, self.bundled.to);
             report.fail(&place, format!("lies outside of the range, which is seq {from}..{to}"));
         }

@@ -14,7 +14,15 @@ use ipse_ledger::dsse::sign;
 use ipse_ledger::{Bundled, Certificate, Edge, Entry, NoteSigner, SecretKey, Sent, TreeHead};
 use std::collections::BTreeMap;
 
-pub const MANIFEST: &str = r#"{"agent_id":"ward-robot-01","commissioned_at":"2026-05-01T00:00:00Z","ecm_registry_hash":"2222222222222222222222222222222222222222222222222222222222222222","embodiment":"two-arm-mobile/rev-c","operator":"St. Example Hospital","policy_hash":"1111111111111111111111111111111111111111111111111111111111111111","temperament_hash":"3333333333333333333333333333333333333333333333333333333333333333"}"#;
+pub const MANIFEST: &str = concat!(
+    r#"{"agent_id":"ward-robot-01","#,
+    r#""commissioned_at":"2026-05-01T00:00:00Z","#,
+    r#""ecm_registry_hash":"2222222222222222222222222222222222222222222222222222222222222222","#,
+    r#""embodiment":"two-arm-mobile/rev-c","#,
+    r#""operator":"St. Example Hospital","#,
+    r#""policy_hash":"1111111111111111111111111111111111111111111111111111111111111111","#,
+    r#""temperament_hash":"3333333333333333333333333333333333333333333333333333333333333333"}"#,
+);
 
 pub fn signer(name: &str, seed: u8) -> NoteSigner {
     NoteSigner::new(name, SecretKey::from_seed(&[seed; 32])).unwrap()
@@ -52,7 +60,8 @@ pub fn salt(n: u64) -> [u8; 16] {
 }
 
 pub fn time(n: u64) -> Time {
-    Time::parse(&format!("2026-05-06T{:02}:{:02}:00Z", 10 + n / 60, n % 60)).unwrap()
+    let first = Time::parse("2026-05-06T10:00:00Z").unwrap().micros();
+    Time::from_micros(first + n.cast_signed() * 60_000_000).unwrap()
 }
 
 /// The n-th event of a producer: attempts, incidents, observations and notes in turn.
@@ -64,7 +73,8 @@ pub fn event(n: u64) -> Admitted {
         _ => (
             "execution_result",
             format!(
-                r#"{{"skill_id":"grasp","target_class":"cup","environment":"ward3","params":{{"force_n":{}}},"success":{},"failure_reason":"slip"}}"#,
+                r#"{{"skill_id":"grasp","target_class":"cup","environment":"ward3",
+                "params":{{"force_n":{}}},"success":{},"failure_reason":"slip"}}"#,
                 20 + n % 7,
                 n % 8 == 3
             ),

@@ -3,8 +3,10 @@
 use crate::forge::{
     Draft, Log, MANIFEST, archive, event, fails, report, robot, told, trusted, week,
 };
-use ipse_bundle::{Trust, Verdict, Writer, open};
+use ipse_bundle::{Source, Trust, Verdict, Writer, open};
 use ipse_ledger::dsse::sign;
+use std::cell::Cell;
+use std::io;
 
 /// Verifies a bundle with all keys and these anchors; gives the report as text.
 fn good(bytes: &[u8], anchors: &[String]) -> String {
@@ -58,7 +60,7 @@ fn ranges_verify() {
     let text = good(&log.draft_of(22, 44, 0).pack(), &[]);
     has(&text, "ends at seq 44: 20 events after it are not in it");
     has(&text, "PASS  passes: 2 pass records");
-    has(&good(&log.draft_of(10, 42, 0).pack(), &[]), "1 pass record reach back before the range");
+    has(&good(&log.draft_of(10, 42, 0).pack(), &[]), "reach back before the range: 1");
 }
 
 #[test]
@@ -193,4 +195,46 @@ fn progress_never_goes_beyond_its_end() {
         ipse_bundle::verify(&bytes, &trust, &[], &mut |done, of| told.push((done, of))).unwrap();
     assert!(report.lines.iter().all(|line| line.verdict != Verdict::Fail));
     assert!(told.iter().all(|(done, of)| done <= of));
+}
+
+/// A source whose reading fails, or finds nothing more, after so many times.
+struct Failing {
+    bytes: Vec<u8>,
+    left: Cell<u64>,
+    error: bool,
+}
+
+impl Source for Failing {
+    fn size(&self) -> io::Result<u64> {
+        self.bytes.size()
+    }
+
+    fn read_at(&self, offset: u64, buffer: &mut [u8]) -> io::Result<usize> {
+        match (self.left.get().checked_sub(1), self.error) {
+            (Some(left), _) => {
+                self.left.set(left);
+                self.bytes.read_at(offset, buffer)
+            }
+            (None, true) => Err(io::Error::other("the disk is broken")),
+            (None, false) => Ok(0),
+        }
+    }
+}
+
+#[test]
+fn what_cannot_be_read_is_an_error_and_no_verdict() {
+    let (trust, bytes) = (Trust::parse(&trusted()).unwrap(), week().draft().pack());
+    let mut reads = 0;
+    loop {
+        let failing = [true, false].map(|error| {
+            let source = Failing { bytes: bytes.clone(), left: Cell::new(reads), error };
+            ipse_bundle::verify(&source, &trust, &[], &mut |_, _| {}).is_err()
+        });
+        match failing {
+            [true, true] => reads += 1,
+            [false, false] => break,
+            _ => panic!("a broken disk and a shorter file differ at read {reads}"),
+        }
+    }
+    assert!(reads > 40, "{reads}");
 }

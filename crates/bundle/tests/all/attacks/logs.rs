@@ -36,7 +36,15 @@ fn line(number: usize, change: fn(&str) -> String) -> Case {
     Case::of(draft.pack())
 }
 
-const OTHER: &str = r#"{"agent_id":"other","commissioned_at":"2026-05-01T00:00:00Z","ecm_registry_hash":"2222222222222222222222222222222222222222222222222222222222222222","embodiment":"e","operator":"o","policy_hash":"1111111111111111111111111111111111111111111111111111111111111111","temperament_hash":"3333333333333333333333333333333333333333333333333333333333333333"}"#;
+const OTHER: &str = concat!(
+    r#"{"agent_id":"other","#,
+    r#""commissioned_at":"2026-05-01T00:00:00Z","#,
+    r#""ecm_registry_hash":"2222222222222222222222222222222222222222222222222222222222222222","#,
+    r#""embodiment":"e","#,
+    r#""operator":"o","#,
+    r#""policy_hash":"1111111111111111111111111111111111111111111111111111111111111111","#,
+    r#""temperament_hash":"3333333333333333333333333333333333333333333333333333333333333333"}"#,
+);
 
 pub const ATTACKS: &[Attack] = &[
     refused("entry with another type", "events.jsonl, seq 5", "says another type", || {
@@ -101,12 +109,9 @@ pub const ATTACKS: &[Attack] = &[
     }),
     refused("event without its salt", "events.jsonl, line 1", "not in canonical form", || {
         line(1, |line| {
-            line.split_once(",\"salt\":\"").unwrap().0.to_string()
-                + line
-                    .split_once(",\"source\"")
-                    .map(|(_, rest)| format!(",\"source\"{rest}"))
-                    .unwrap()
-                    .as_str()
+            let at = line.find("\"salt\"").unwrap();
+            let rest = &line[at + "\"salt\":\"0123456789abcdef0123456789abcdef\",".len()..];
+            format!("{}{rest}", &line[..at])
         })
     }),
     refused("event with CRLF", "events.jsonl, line 1", "not in canonical form", || {
