@@ -28,6 +28,8 @@ pub trait Notary: Send {
     fn last_time(&self) -> Option<Time>;
     /// Signs a head's text.
     fn sign(&self, text: &str) -> Option<String>;
+    /// Whether a note is signed with the key that signs now.
+    fn signed(&self, note: &str) -> bool;
     /// Keeps a head, durably, in place of the last one.
     fn keep(&self, note: &str) -> io::Result<()>;
 }
@@ -43,7 +45,8 @@ pub fn sign_head(path: &Path, identity: &Identity, notary: &dyn Notary) -> Resul
     }
     let head =
         TreeHead { origin: TreeHead::origin_of(identity), size: grown.size, root: grown.root };
-    let same = |note: &&String| head_of(note).as_ref() == Some(&head);
+    // A head of a key that was revoked since is signed anew.
+    let same = |note: &&String| head_of(note).as_ref() == Some(&head) && notary.signed(note);
     if let Some(note) = grown.stored.as_ref().filter(same) {
         return Ok(note.clone());
     }

@@ -53,6 +53,10 @@ impl Notary for TestNotary {
         self.signer.sign(text)
     }
 
+    fn signed(&self, note: &str) -> bool {
+        Note::parse(note).is_ok_and(|note| note.verify(&[self.signer.public()]).is_ok())
+    }
+
     fn keep(&self, note: &str) -> io::Result<()> {
         if self.broken {
             return Err(io::Error::other("the disk is full"));
@@ -107,6 +111,12 @@ fn a_head_is_signed_after_a_pass_and_covers_its_record() {
     assert_eq!(log.sign_head().unwrap(), Some(note), "signing again gives the same head");
     assert_eq!(notary.heads().len(), 1);
     world.assert_healthy();
+    let origin = TreeHead::origin_of(&world.identity);
+    let signer = NoteSigner::new(&origin, SecretKey::from_seed(&[9; 32])).unwrap();
+    let next = TestNotary { signer, ..TestNotary::new(&world) };
+    let note = sign_head(&world.path, &world.identity, &next).unwrap();
+    Note::parse(&note).unwrap().verify(&[next.signer.public()]).unwrap();
+    assert_eq!(head_of(&note), Some(head), "another key signs the same head anew");
 }
 
 #[test]

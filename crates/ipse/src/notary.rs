@@ -3,7 +3,7 @@
 use crate::keys::{KeyDirectory, KeyError};
 use ipse_core::{Identity, Time};
 use ipse_engine::Notary;
-use ipse_ledger::NoteSigner;
+use ipse_ledger::{Note, NoteSigner};
 use std::any::Any;
 use std::io;
 use std::time::UNIX_EPOCH;
@@ -45,6 +45,10 @@ impl Notary for DirectoryNotary {
 
     fn sign(&self, text: &str) -> Option<String> {
         self.signer.sign(text)
+    }
+
+    fn signed(&self, note: &str) -> bool {
+        Note::parse(note).is_ok_and(|note| note.verify(&[self.signer.public()]).is_ok())
     }
 
     fn keep(&self, note: &str) -> io::Result<()> {

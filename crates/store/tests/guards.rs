@@ -1,9 +1,9 @@
 //! What the file and the connections refuse: the attack, each time, and that nothing moved.
 #![allow(missing_docs, clippy::unwrap_used)]
 
-use ipse_core::{Fact, FactId, FactKey, FactKind, Identity, Support};
+use ipse_core::{Fact, FactId, FactKey, FactKind, Identity, Seq, Support};
 use ipse_door::{Origin, admit};
-use ipse_store::sqlite::{Eraser, Reader, Settings, Writer, create};
+use ipse_store::sqlite::{Eraser, HeadWriter, Reader, Settings, Writer, create};
 use ipse_store::{Appended, Error};
 use rusqlite::Connection;
 use std::path::{Path, PathBuf};
@@ -221,6 +221,81 @@ fn a_connection_for_settings_reaches_settings_alone() {
     assert_eq!(read().as_deref(), Some("2h"));
     settings.set("retention", None).unwrap();
     assert_eq!(read(), None);
+}
+
+#[test]
+fn a_connection_for_tree_heads_reaches_the_tree_and_its_head_alone() {
+    let store = store();
+    let writer = HeadWriter::open(&store.path, &store.identity).unwrap();
+    for sql in [
+        "INSERT INTO manifest VALUES (9, 'x', 'y')",
+        "INSERT INTO event SELECT at + 1, event_ref, 0, '', x'', x'', '' FROM event",
+        "UPDATE event SET payload = '', columns = x''",
+        "DELETE FROM fact",
+        "DELETE FROM tree",
+        "UPDATE tree SET nodes = x''",
+        "DELETE FROM tree_head",
+        "INSERT INTO producer VALUES (1, 1, 'k', 0)",
+        "INSERT INTO policy VALUES (1, 0)",
+        "INSERT INTO statement VALUES (1, 's', x'', 'e')",
+        "INSERT INTO setting VALUES ('retention', '1h')",
+        "DROP TABLE tree",
+        "PRAGMA synchronous = OFF",
+    ] {
+        assert!(writer.try_statement(sql).is_err(), "allowed: {sql}");
+    }
+    let others = Writer::open(&store.path, &store.identity).unwrap();
+    for sql in [
+        "INSERT INTO tree_head VALUES (1, 'n')",
+        "INSERT INTO tree VALUES (1, x'')",
+        "INSERT INTO producer VALUES (1, 1, 'k', 0)",
+        "UPDATE producer SET revoked = 0",
+        "INSERT INTO policy VALUES (1, 0)",
+        "DELETE FROM statement",
+    ] {
+        assert!(others.try_statement(sql).is_err(), "allowed: {sql}");
+    }
+}
+
+/// A head takes the place of the one that was there when its tree was grown, and of no other.
+#[test]
+fn a_tree_head_is_put_by_compare_and_swap() {
+    let store = store();
+    let mut one = HeadWriter::open(&store.path, &store.identity).unwrap();
+    let mut other = HeadWriter::open(&store.path, &store.identity).unwrap();
+    let (ours, theirs) = (one.grow().unwrap(), other.grow().unwrap());
+    assert_eq!((ours.size, &ours.stored), (theirs.size, &None));
+    one.put(&ours, "first").unwrap();
+    assert!(matches!(other.put(&theirs, "second"), Err(Error::HeadMoved)));
+    let stored = || one.view().tree_head().unwrap();
+    assert_eq!(stored().as_deref(), Some("first"));
+    let theirs = other.grow().unwrap();
+    other.put(&theirs, "second").unwrap();
+    assert_eq!(stored().as_deref(), Some("second"));
+}
+
+#[test]
+fn what_a_producer_signed_cannot_be_changed_from_any_connection() {
+    let store = store();
+    let mut writer = Writer::open(&store.path, &store.identity).unwrap();
+    let mut batch = writer.begin().unwrap();
+    batch.put_statement("key", &[Seq(1), Seq(2), Seq(4)], "envelope").unwrap();
+    batch.commit().unwrap();
+    let db = Connection::open(&store.path).unwrap();
+    for sql in [
+        "UPDATE statement SET envelope = ''",
+        "DELETE FROM statement",
+        "INSERT OR REPLACE INTO statement SELECT number, 'x', events, envelope FROM statement",
+    ] {
+        let error = db.execute_batch(sql).unwrap_err();
+        assert!(error.to_string().contains("what a producer signed"), "{sql}: {error}");
+    }
+    let reader = Reader::open(&store.path).unwrap();
+    let snapshot = reader.view(&store.identity).unwrap();
+    let [signed] = snapshot.view().statements().unwrap().try_into().unwrap();
+    assert_eq!((signed.number, signed.signer.as_str()), (1, "key"));
+    assert_eq!(signed.events, [Seq(1)..=Seq(2), Seq(4)..=Seq(4)]);
+    assert_eq!(snapshot.view().envelope(1).unwrap(), "envelope");
 }
 
 fn fact() -> Fact {

@@ -131,8 +131,13 @@ pub(super) fn walk<'r, R: RuleSet>(
     for (place, message) in walk.walked.forgets.faults() {
         report.critical(place, message);
     }
-    let forgets = &walk.walked.forgets;
-    for (range, message) in walk.odd_chunks {
+    tell_chunks(walk.odd_chunks, &walk.walked.forgets, report);
+    Ok(walk.walked)
+}
+
+/// Tells which chunks differ from their events.
+fn tell_chunks(odd: Vec<OddChunk>, forgets: &Forgets, report: &mut Report) {
+    for (range, message) in odd {
         let place = format!("chunk of seq {}..{}", range.start(), range.end());
         if forgets.lost(range.clone()) {
             // What it says of content that is gone without a word cannot be compared.
@@ -143,7 +148,6 @@ pub(super) fn walk<'r, R: RuleSet>(
             report.error(place, message);
         }
     }
-    Ok(walk.walked)
 }
 
 fn range(first: Seq, last: Seq) -> String {
@@ -159,6 +163,9 @@ fn twice(names: &[EventRef], report: &mut Report) {
     }
 }
 
+/// The events that a chunk covers, and what is wrong with it.
+type OddChunk = (RangeInclusive<Seq>, &'static str);
+
 struct Walk<'v, 'r, R: RuleSet> {
     view: View<'v>,
     /// Chunks that were not met yet.
@@ -169,7 +176,7 @@ struct Walk<'v, 'r, R: RuleSet> {
     whole: bool,
     counted: u64,
     /// Chunks that differ from their events.
-    odd_chunks: Vec<(RangeInclusive<Seq>, &'static str)>,
+    odd_chunks: Vec<OddChunk>,
     until: [Seq; 2],
     walked: Walked<'r, R>,
 }

@@ -545,6 +545,12 @@ pub(crate) enum BenchJob {
     Forget,
     /// Every tenth event forgotten at once, until their bytes are gone
     ForgetTenth,
+    /// One more event and its pass, then a tree head over all, signed and durable
+    Sign,
+    /// The proof that an event is under the signed tree head
+    Proof,
+    /// Import of 102400 more events that a producer signed, 1024 at a time
+    AppendSigned,
 }
 
 impl BenchJob {
@@ -558,6 +564,9 @@ impl BenchJob {
             BenchJob::Open => "open",
             BenchJob::Forget => "forget",
             BenchJob::ForgetTenth => "forget-tenth",
+            BenchJob::Sign => "sign",
+            BenchJob::Proof => "proof",
+            BenchJob::AppendSigned => "append-signed",
         }
     }
 

@@ -11,14 +11,15 @@ use super::reading::cpu_micros;
 use super::terminal::Terminal;
 use super::workload::Workload;
 use anyhow::{Context as _, bail};
-use ipse::{Manifest, Policy};
+use ipse::{DirectoryNotary, Manifest, Policy, SystemHost};
 use ipse_consolidate::V1;
 use ipse_core::decimal::quotient;
 use ipse_core::json::Members;
 use ipse_core::{EventRef, FactKey, Identity, Seq, is_housekeeping};
 use ipse_door::{Origin, admit};
-use ipse_engine::{Known, Log, Then, Trigger, Which, rebuild};
-use ipse_store::sqlite::{Reader, create};
+use ipse_engine::{Host, Known, Log, Then, Trigger, Which, prove, rebuild, sign_head};
+use ipse_ledger::{NoteSigner, SecretKey, Sent, dsse};
+use ipse_store::sqlite::{Reader, Settings, create};
 use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
 use std::time::Instant;
@@ -26,6 +27,9 @@ use tempfile::TempDir;
 
 /// Events that one run of `append` adds: enough for many durable batches.
 const APPENDED: u64 = 100_000;
+/// Events that one run of `append-signed` adds, and those under one signature.
+const SIGNED_APPENDED: u64 = 102_400;
+const SIGNED_TOGETHER: usize = 1024;
 /// Records for each key before `record` measures.
 const WARM_UP: u64 = 5;
 /// A prime: keys are asked for far from each other.
@@ -48,6 +52,9 @@ pub(crate) fn run(
         BenchJob::Open => bench.open(args.runs),
         BenchJob::Forget => bench.forget(args.runs, 1),
         BenchJob::ForgetTenth => bench.forget(args.runs, bench.events / 10),
+        BenchJob::Sign => bench.sign(args.runs),
+        BenchJob::Proof => bench.proof(args.runs),
+        BenchJob::AppendSigned => bench.append_signed(args.runs),
     }?;
     bench.report(context, terminal, args, &runs)?;
     Ok(Exit::Fine)
@@ -91,7 +98,11 @@ impl Bench {
             None => path.clone_from(&context.store),
         }
         let context = Context::on(path);
-        let (reader, identity) = context.read()?;
+        let (reader, identity) = context.read_or_migrate()?;
+        if args.job.writes() {
+            // A copy has no keys, and signs with its own.
+            context.keys().create(&identity, &mut SystemHost::random, None)?;
+        }
         let events = reader.view(&identity)?.view().head()?.0;
         Ok(Bench { context, identity, keys: args.keys, events, directory })
     }
@@ -208,6 +219,50 @@ impl Bench {
         names.into_iter().filter(|names| !names.is_empty()).map(&mut one).collect()
     }
 
+    fn sign(&self, runs: usize) -> anyhow::Result<Vec<Run>> {
+        let notary = DirectoryNotary::open(&self.context.keys(), &self.identity, None)?;
+        let mut log = self.log()?;
+        log.sign_head()?;
+        let one = |line: String| {
+            let event = admit(line.as_bytes(), Origin::Producer, || log.host().salt())?;
+            log.append(&[event], Then::Consolidate(Trigger::Threshold))?;
+            Run::of(1, || Ok(sign_head(&self.context.store, &self.identity, &notary)?))
+        };
+        Workload::new(self.keys, self.events).take(runs).map(one).collect()
+    }
+
+    fn proof(&self, runs: usize) -> anyhow::Result<Vec<Run>> {
+        self.log()?.sign_head()?;
+        let reader = Reader::open(&self.context.store)?;
+        let snapshot = reader.view(&self.identity)?;
+        let one = |number: usize| {
+            let seq = Seq(1 + (number * SPREAD) as u64 % self.events);
+            Run::of(1, || prove(snapshot.view(), seq)?.context("BUG: a signed event has no proof"))
+        };
+        (0..runs).map(one).collect()
+    }
+
+    fn append_signed(&self, runs: usize) -> anyhow::Result<Vec<Run>> {
+        let seed = SystemHost::random();
+        let signer = NoteSigner::new("bench", SecretKey::from_seed(&seed));
+        let signer = signer.context("BUG: no key can be called bench")?;
+        let mut settings = Settings::open(&self.context.store)?;
+        settings.put_producer(&self.identity, &signer.public().to_string())?;
+        let file = self.directory.path().join("signed.jsonl");
+        let mut from = self.events;
+        let mut all = Vec::with_capacity(runs);
+        for _ in 0..runs {
+            let lines = Workload::new(self.keys, from).take(SIGNED_APPENDED as usize);
+            write_lines(&file, signed_lines(lines, &self.identity, &signer)?.into_iter())?;
+            from += SIGNED_APPENDED;
+            let (mut out, mut err) = (std::io::sink(), std::io::sink());
+            let mut quiet = Terminal::plain(&mut out, &mut err);
+            let import = || import::run(&self.context, &mut quiet, &file, false, true);
+            all.push(Run::of(SIGNED_APPENDED, import)?);
+        }
+        Ok(all)
+    }
+
     fn report(
         &self,
         context: &Context,
@@ -242,6 +297,24 @@ impl Bench {
         writeln!(terminal.out, "  {} MB on disk", disk / 1_000_000)?;
         Ok(())
     }
+}
+
+/// Events in canonical form, with an envelope behind every 1024.
+fn signed_lines(
+    lines: impl Iterator<Item = String>,
+    identity: &Identity,
+    signer: &NoteSigner,
+) -> anyhow::Result<Vec<String>> {
+    let mut host = SystemHost::new();
+    let events = lines.map(|line| admit(line.as_bytes(), Origin::Producer, || host.salt()));
+    let events = events.collect::<Result<Vec<_>, _>>()?;
+    let mut all = Vec::new();
+    for batch in events.chunks(SIGNED_TOGETHER) {
+        all.extend(batch.iter().map(|event| event.canonical.clone()));
+        let events = batch.iter().map(|event| (event.event_ref, event.digest)).collect();
+        all.push(dsse::sign(&Sent { identity: *identity, events }.statement(), signer));
+    }
+    Ok(all)
 }
 
 /// Nearest-rank figures of many runs, in nanoseconds.
@@ -297,13 +370,15 @@ fn generate(
             name => format!("bench {name}"),
         })
     })?;
-    create(path)?.register(&manifest.canonical())?;
+    let identity = create(path)?.register(&manifest.canonical())?.identity;
+    let context = Context::on(path.to_owned());
+    context.keys().create(&identity, &mut SystemHost::random, None)?;
     let file = path.with_extension("jsonl");
     let count = usize::try_from(events).unwrap_or(usize::MAX);
     write_lines(&file, Workload::new(keys, 0).take(count))?;
     let (mut out, mut err) = (std::io::sink(), std::io::sink());
     let mut quiet = Terminal::plain(&mut out, &mut err);
-    import::run(&Context::on(path.to_owned()), &mut quiet, &file, false, false)?;
+    import::run(&context, &mut quiet, &file, false, false)?;
     Ok(std::fs::remove_file(file)?)
 }
 

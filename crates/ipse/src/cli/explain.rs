@@ -318,25 +318,8 @@ fn event(
     let signers = Signers::of(view)?;
     let names = signers.names(seq);
     if context.json {
-        let fact = |(key, supports): &(FactKey, bool)| {
-            Members::new()
-                .text("fact_id", &FactId::new(identity, key).to_string())
-                .text("fact_kind", key.kind().name())
-                .text("fact_key", key.text())
-                .raw("supports", supports)
-                .finish()
-        };
-        let forgotten = match said_by(view, &stored)? {
-            Some(said) => {
-                Members::new().raw("seq", said.seq).text("time", &said.time.to_string()).finish()
-            }
-            None => "null".to_string(),
-        };
-        let json = Members::new()
-            .raw("event", stored_json(&stored, &names).finish())
-            .raw("facts", list(fed.iter().map(fact)))
-            .raw("forgotten", forgotten);
-        terminal.json(&json.finish())?;
+        let event = stored_json(&stored, &names).finish();
+        terminal.json(&event_json(view, identity, &stored, event, &fed)?)?;
         return Ok(Exit::Fine);
     }
     writeln!(terminal.out, "{} at seq {seq}", stored.event_ref)?;
@@ -366,6 +349,34 @@ fn event(
         indented(terminal, value, 1)?;
     }
     tell_fed(terminal, identity, &stored, &fed)
+}
+
+fn event_json(
+    view: View<'_>,
+    identity: &Identity,
+    stored: &Stored,
+    event: String,
+    fed: &[(FactKey, bool)],
+) -> anyhow::Result<String> {
+    let fact = |(key, supports): &(FactKey, bool)| {
+        Members::new()
+            .text("fact_id", &FactId::new(identity, key).to_string())
+            .text("fact_kind", key.kind().name())
+            .text("fact_key", key.text())
+            .raw("supports", supports)
+            .finish()
+    };
+    let forgotten = match said_by(view, stored)? {
+        Some(said) => {
+            Members::new().raw("seq", said.seq).text("time", &said.time.to_string()).finish()
+        }
+        None => "null".to_string(),
+    };
+    Ok(Members::new()
+        .raw("event", event)
+        .raw("facts", list(fed.iter().map(fact)))
+        .raw("forgotten", forgotten)
+        .finish())
 }
 
 /// The event that says that this one is forgotten, if it is.

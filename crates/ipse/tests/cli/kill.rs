@@ -1,6 +1,9 @@
-//! SIGKILL at random moments of imports and passes: nothing acknowledged is lost, nothing doubled.
+//! SIGKILL at random moments of imports, passes and signing: nothing acknowledged is lost, nothing
+//! doubled, and no two heads contradict each other.
 
 use super::store::{Store, attempt};
+use ipse_core::{Digest, EventRef, Seq, Time};
+use ipse_ledger::{Edge, Entry};
 use std::collections::BTreeSet;
 use std::io::{BufRead, BufReader};
 use std::process::{Child, Command, Stdio};
@@ -92,4 +95,68 @@ fn killed_at_random_moments_it_always_comes_back_whole() {
         }
     }
     eprintln!("{KILLS} kills, {inside} of them between two durable batches");
+}
+
+const SIGNING_KILLS: u32 = 60;
+
+/// The roots over the first 0, 1, 2, … entries of a log.
+fn roots(store: &Store) -> Vec<[u8; 32]> {
+    let mut edge = Edge::default();
+    let mut roots = vec![edge.root()];
+    for line in store.run(&["log", "--json"]).fine().out.lines() {
+        let event: serde_json::Value = serde_json::from_str(line).unwrap();
+        let text = |name: &str| event[name].as_str().unwrap();
+        let entry = Entry {
+            seq: Seq(event["seq"].as_u64().unwrap()),
+            event_ref: EventRef::parse(text("event_ref")).unwrap(),
+            time: Time::parse(text("time")).unwrap(),
+            event_type: text("type").to_string(),
+            digest: Digest(ipse_core::hex::decode(text("digest")).unwrap()),
+        };
+        edge.push(entry.hash(), |_, _, _| {});
+        roots.push(edge.root());
+    }
+    roots
+}
+
+/// Killed while heads are signed, no two heads that were ever seen contradict each other, and none
+/// was seen that the key directory does not have.
+#[test]
+fn killed_while_it_signs_it_never_signs_two_histories() {
+    let store = Store::new();
+    let identity = store.run(&["identity", "--json"]).fine().json();
+    let name = format!("heads/{}.note", identity["identity_hash"].as_str().unwrap());
+    let kept = store.path.with_extension("db.keys").join(name);
+    let mut seen = Vec::new();
+    let mut cut_short = 0;
+    for kill in 0..SIGNING_KILLS {
+        let id = kill.to_string();
+        let args = ["record", "--zone", "z", "--failed", "--no-consolidate", "--id", &id];
+        store.run(&args).fine();
+        let mut child = Command::new(env!("CARGO_BIN_EXE_ipse"))
+            .args(["--store", store.path.to_str().unwrap(), "tree-head", "--sign"])
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
+        std::thread::sleep(Duration::from_micros(u64::from(kill * 7919 % 12_000)));
+        child.kill().unwrap();
+        let output = child.wait_with_output().unwrap();
+        let published = String::from_utf8(output.stdout).unwrap();
+        let last = std::fs::read_to_string(&kept).ok();
+        if published.ends_with('\n') {
+            assert_eq!(Some(&published), last.as_ref(), "published before it was kept");
+        } else {
+            cut_short += 1;
+        }
+        seen.extend(last);
+        store.run(&["verify"]).fine();
+    }
+    store.run(&["tree-head", "--sign"]).fine();
+    let roots = roots(&store);
+    for note in &seen {
+        let head = ipse_engine::head_of(note).unwrap();
+        assert_eq!(roots[usize::try_from(head.size).unwrap()], head.root);
+    }
+    eprintln!("{SIGNING_KILLS} kills, {cut_short} before a head was published");
 }

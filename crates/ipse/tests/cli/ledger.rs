@@ -1,0 +1,234 @@
+//! Signed evidence at the command line: tree heads, proofs, bundles, and what is said if a head
+//! cannot be signed.
+
+use super::store::{Ran, Store, attempt, ran};
+use ipse_ledger::{NoteKey, ProofFile, TreeHead};
+use serde_json::Value;
+use std::path::PathBuf;
+
+fn cup() -> Store {
+    Store::with("facts/glass_cup.events.jsonl")
+}
+
+fn keys(store: &Store) -> PathBuf {
+    store.path.with_extension("db.keys")
+}
+
+fn log_key(store: &Store) -> NoteKey {
+    let text = std::fs::read_to_string(keys(store).join("log.vkey")).unwrap();
+    NoteKey::parse(text.trim()).unwrap()
+}
+
+fn identity(store: &Store) -> String {
+    store.run(&["identity", "--json"]).fine().json()["identity_hash"].as_str().unwrap().to_string()
+}
+
+fn events(store: &Store) -> Vec<Value> {
+    let log = store.run(&["log", "--json"]).fine().out;
+    log.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+}
+
+#[test]
+fn a_tree_head_follows_a_pass() {
+    let store = Store::new();
+    store.run(&["tree-head"]).ended(1, &["no tree head", "--sign"]);
+    store.import(attempt("1", true)).fine();
+    let head = store.run(&["tree-head", "--json"]).fine();
+    assert_eq!(head.members(), ["identity_hash", "note", "root_sha256", "tree_size"]);
+    assert_eq!(head.json()["tree_size"], 2);
+    let note = store.run(&["tree-head"]).fine().out;
+    assert_eq!(head.json()["note"], note);
+    let kept = keys(&store).join("heads").join(format!("{}.note", identity(&store)));
+    assert_eq!(std::fs::read_to_string(kept).unwrap(), note);
+    store.run(&["record", "--zone", "z", "--failed", "--no-consolidate"]).fine();
+    store.run(&["tree-head"]).ended(0, &["1 newer event", "--sign"]);
+    store.run(&["tree-head", "--sign"]).fine();
+    assert_eq!(store.run(&["tree-head", "--json"]).fine().json()["tree_size"], 3);
+    store.run(&["verify"]).fine();
+}
+
+#[test]
+fn without_a_key_passes_go_on_and_it_is_said() {
+    let store = cup();
+    let away = store.directory.path().join("away");
+    std::fs::rename(keys(&store).join("log.key"), &away).unwrap();
+    for args in [
+        vec!["record", "--zone", "z", "--failed"],
+        vec!["consolidate"],
+        vec!["prune", "--keep", "10"],
+    ] {
+        store.run(&args).ended(0, &["tree heads are not signed", "log.key"]);
+    }
+    store.import(attempt("7", true)).ended(0, &["tree heads are not signed"]);
+    store.run(&["tree-head", "--sign"]).ended(2, &["no key", "log.key", "hint"]);
+    assert!(store.run(&["verify"]).fine().out.contains("past the signed tree head"));
+    // The last head still proves what it covers.
+    let first = events(&store)[0]["event_ref"].as_str().unwrap().to_string();
+    store.run(&["explain", &first, "--proof"]).fine();
+    std::fs::rename(away, keys(&store).join("log.key")).unwrap();
+    store.run(&["tree-head", "--sign"]).fine();
+    assert!(!store.run(&["verify"]).fine().out.contains("past the signed"));
+}
+
+#[test]
+fn an_older_copy_signs_nothing_until_a_new_key_begins_anew() {
+    let store = cup();
+    let copy = store.directory.path().join("copy.db");
+    let sql = format!("VACUUM INTO '{}'", copy.display());
+    rusqlite::Connection::open(&store.path).unwrap().execute_batch(&sql).unwrap();
+    store.import(attempt("1", true)).fine();
+    let signed = store.run(&["tree-head", "--sign"]).fine().out;
+    for suffix in ["", "-wal", "-shm"] {
+        let file = store.path.with_extension(format!("db{suffix}"));
+        let _ = std::fs::remove_file(file);
+    }
+    std::fs::copy(copy, &store.path).unwrap();
+    store.run(&["verify"]).ended(1, &[]);
+    assert!(store.run(&["verify"]).out.contains("an older copy"));
+    store.run(&["tree-head", "--sign"]).ended(2, &["18 entries", "put the newer one back"]);
+    // At most one head a second is signed by itself, or refused.
+    std::thread::sleep(std::time::Duration::from_millis(1100));
+    let words = ["WARNING", "no tree head was signed", "key revoke log"];
+    store.run(&["record", "--zone", "z", "--failed"]).ended(1, &words);
+    store.import(attempt("2", false)).ended(1, &words);
+    let forked = store.run(&["tree-head", "--sign"]).ended(2, &["not those that were signed"]);
+    assert!(forked.out.is_empty());
+    assert_eq!(events(&store).len(), 20, "what is acknowledged is durable all the same");
+    store.run(&["key", "revoke", "log", "--yes"]).fine();
+    store.run(&["key", "new", "log"]).fine();
+    let anew = store.run(&["tree-head", "--sign"]).fine().out;
+    assert_ne!(anew.lines().last(), signed.lines().last());
+    store.run(&["verify"]).fine();
+}
+
+/// Also for what was forgotten: its entry stays, and so does its proof.
+#[test]
+fn every_event_has_a_proof_that_needs_no_store() {
+    let store = Store::new();
+    let lines: String = (0..300).map(|n| attempt(&n.to_string(), n % 3 > 0)).collect();
+    store.import(lines).fine();
+    let all = events(&store);
+    let gone = all[7]["event_ref"].as_str().unwrap();
+    store.run(&["forget", gone]).fine();
+    store.run(&["tree-head", "--sign"]).fine();
+    let origin = format!("ipse/{}", identity(&store));
+    let key = log_key(&store);
+    for event in all.iter().step_by(43).chain([&all[7], &all[300]]) {
+        let name = event["event_ref"].as_str().unwrap();
+        let ran = store.run(&["explain", name, "--proof", "--json"]).fine();
+        assert_eq!(ran.members(), ["entry", "index", "proof"]);
+        let (json, keys) = (ran.json(), [key.clone()]);
+        let entry = json["entry"].as_str().unwrap();
+        let file = ProofFile::parse(json["proof"].as_str().unwrap()).unwrap();
+        let head: TreeHead = file.verify(entry.as_bytes(), &origin, &keys).unwrap();
+        assert_eq!(
+            (head.size, json["index"].as_u64()),
+            (303, event["seq"].as_u64().map(|n| n - 1))
+        );
+        let entry: Value = serde_json::from_str(entry).unwrap();
+        for member in ["digest", "event_ref", "seq", "time", "type"] {
+            assert_eq!(entry[member], event[member]);
+        }
+        assert_eq!(store.run(&["explain", name, "--proof"]).fine().out, json["proof"]);
+    }
+    store.run(&["explain", "grasp + cup + ward", "--proof"]).ended(2, &["proof is of an event"]);
+    let unknown = format!("ev_{}", "0".repeat(32));
+    store.run(&["explain", &unknown, "--proof"]).ended(1, &["no event"]);
+    store.import(attempt("late", true)).fine();
+    let last = events(&store)[302]["event_ref"].as_str().unwrap().to_string();
+    store.run(&["explain", &last, "--proof"]).fine();
+}
+
+fn export(store: &Store, name: &str, more: &[&str]) -> (PathBuf, Ran) {
+    let file = store.directory.path().join(name);
+    let args = [&["export", "-o", file.to_str().unwrap()], more].concat();
+    let ran = store.run(&args);
+    (file, ran)
+}
+
+fn trust(store: &Store) -> [String; 3] {
+    let key = |name: &str| keys(store).join(name).to_str().unwrap().to_string();
+    ["--trust".to_string(), key("log.vkey"), key("operator.pub")]
+}
+
+fn import_bundle(from: &Store, into: &Store, file: &std::path::Path) -> Ran {
+    let mut command = into.command();
+    ran(command.arg("import-bundle").arg(file).args(trust(from)))
+}
+
+#[test]
+fn a_bundle_goes_out_and_comes_in_as_it_was() {
+    let store = Store::with("facts/mixed_random.events.jsonl");
+    let third = events(&store)[2]["event_ref"].as_str().unwrap().to_string();
+    store.run(&["forget", &third]).fine();
+    store.import(attempt("1", true)).fine();
+    let (file, ran) = export(&store, "a.ipse", &["--json"]);
+    let members =
+        ["checkpoint", "events", "facts", "from", "identity_hash", "signatures", "to", "tree_size"];
+    assert_eq!(ran.fine().members(), members);
+    let (again, _) = export(&store, "b.ipse", &[]);
+    assert_eq!(std::fs::read(&file).unwrap(), std::fs::read(again).unwrap(), "same content");
+    let other = Store::new();
+    import_bundle(&store, &other, &file).fine();
+    assert_eq!(other.snapshot(), store.snapshot());
+    assert_eq!(events(&other), events(&store));
+    assert_eq!(other.run(&["passes", "--json"]).out, store.run(&["passes", "--json"]).out);
+    let root =
+        |store: &Store| store.run(&["tree-head", "--json"]).fine().json()["root_sha256"].clone();
+    assert_eq!(root(&other), root(&store));
+    other.run(&["verify"]).fine();
+    other.run(&["rebuild"]).fine();
+    // It lives on: what was known goes on from there.
+    for store in [&store, &other] {
+        store.import(attempt("2", false)).fine();
+        store.run(&["verify"]).fine();
+    }
+    assert_eq!(other.snapshot(), store.snapshot());
+    import_bundle(&store, &other, &file).ended(2, &["not empty"]);
+}
+
+#[test]
+fn a_bundle_that_does_not_fit_changes_nothing() {
+    let store = cup();
+    let (file, _) = export(&store, "a.ipse", &[]);
+    let other = Store::new();
+    let before = std::fs::read(&other.path).unwrap();
+    let without = ran(other.command().arg("import-bundle").arg(&file));
+    without.ended(2, &["--trust", "not from the bundle"]);
+    import_bundle(&other, &other, &file).ended(1, &["FAIL", "nothing was taken in"]);
+    let mut bytes = std::fs::read(&file).unwrap();
+    let middle = bytes.len() / 2;
+    bytes[middle] ^= 1;
+    let flipped = other.write("flipped.ipse", &bytes);
+    import_bundle(&store, &other, flipped.as_ref()).ended(1, &["FAIL", "nothing was taken in"]);
+    let (part, _) = export(&store, "part.ipse", &["--from", "3", "--to", "9"]);
+    import_bundle(&store, &other, &part).ended(2, &["range"]);
+    import_bundle(&store, &other, "nowhere.ipse".as_ref()).ended(2, &["nowhere.ipse"]);
+    import_bundle(&store, &other, other.directory.path()).ended(2, &["ordinary file"]);
+    assert_eq!(std::fs::read(&other.path).unwrap(), before);
+    let nothing = Store::nothing();
+    import_bundle(&store, &nothing, &file).ended(2, &["init --manifest"]);
+}
+
+#[test]
+fn exports_name_their_range_and_their_keys() {
+    let store = cup();
+    let (_, ran) = export(&store, "a.ipse", &["--to", "17"]);
+    ran.ended(2, &["beyond the signed tree head, which covers 16"]);
+    let (_, ran) = export(&store, "a.ipse", &["--from", "9", "--to", "8"]);
+    ran.ended(2, &["--from 9 is after --to 8"]);
+    let (file, ran) = export(&store, "a.ipse", &["--from", "9"]);
+    assert!(ran.fine().out.contains("no facts"));
+    assert!(file.is_file());
+    let (_, ran) = export(&store, "missing/a.ipse", &[]);
+    ran.ended(2, &["missing"]);
+    std::fs::rename(keys(&store).join("operator.key"), store.directory.path().join("o")).unwrap();
+    let (file, ran) = export(&store, "b.ipse", &[]);
+    ran.ended(2, &["operator.key", "hint"]);
+    assert!(!file.exists());
+    let empty = Store::new();
+    let (file, ran) = export(&empty, "e.ipse", &[]);
+    assert!(ran.fine().out.contains("0 events"));
+    let other = Store::new();
+    import_bundle(&empty, &other, &file).fine();
+}

@@ -1,0 +1,182 @@
+//! Producers' signatures: who signed what, what the policy lets in, and where it is seen.
+
+use super::store::{Ran, Store, attempt};
+use serde_json::Value;
+
+/// A store with a producer's key, registered unless it is a stranger's.
+struct Signed {
+    store: Store,
+    identity: String,
+}
+
+impl Signed {
+    fn new() -> Self {
+        let store = Store::new();
+        store.run(&["key", "new", "producer", "arm"]).fine();
+        let json = store.run(&["identity", "--json"]).fine().json();
+        let identity = json["identity_hash"].as_str().unwrap().to_string();
+        Signed { store, identity }
+    }
+
+    /// A signed file of events, 8 under a signature.
+    fn file(&self, name: &str, producer: &str, identity: &str, events: &str) -> String {
+        let input = self.store.write("plain.jsonl", events);
+        let keys = self.store.path.with_extension("db.keys").join("producers");
+        let key = keys.join(format!("{producer}.key"));
+        let out = self.store.directory.path().join(name);
+        let (key, out) = (key.to_str().unwrap(), out.to_str().unwrap().to_string());
+        let args = ["sign", &input, "--key", key, "--name", producer, "--identity", identity];
+        self.store.run(&[&args[..], &["--batch", "8", "-o", &out]].concat()).fine();
+        out
+    }
+
+    fn import(&self, file: &str) -> Ran {
+        self.store.run(&["import", file, "--signed", "--json"])
+    }
+
+    fn signers(&self) -> Vec<Value> {
+        let log = self.store.run(&["log", "--json"]).out;
+        let one = |line: &str| serde_json::from_str::<Value>(line).unwrap()["signers"].clone();
+        log.lines().map(one).collect()
+    }
+}
+
+fn attempts(from: usize, to: usize) -> String {
+    (from..to).map(|n| attempt(&n.to_string(), n % 3 > 0)).collect()
+}
+
+fn counts(ran: &Ran) -> [u64; 3] {
+    let json = ran.json();
+    ["appended", "refused", "signed"].map(|name| json[name].as_u64().unwrap())
+}
+
+#[test]
+fn who_signed_is_seen_everywhere() {
+    let signed = Signed::new();
+    let store = &signed.store;
+    store.import(attempts(0, 5)).fine();
+    let file = signed.file("s.jsonl", "arm", &signed.identity, &attempts(5, 25));
+    assert_eq!(counts(&signed.import(&file).fine()), [20, 0, 20]);
+    let signers = signed.signers();
+    let is_signed = |value: &&Value| **value == serde_json::json!(["arm"]);
+    assert_eq!(signers.iter().filter(is_signed).count(), 20);
+    assert!(store.run(&["log"]).fine().out.contains("execution_result (signed by arm)"));
+    let json = store.run(&["explain", "grasp + cup + ward", "--json"]).fine().json();
+    assert_eq!((&json["signed"], &json["evidence_total"]), (&20.into(), &25.into()));
+    assert_eq!(json["signers"], serde_json::json!(["arm"]));
+    let words = store.run(&["explain", "grasp + cup + ward"]).fine().out;
+    assert!(words.contains("Signed: 20 of 25, by 1 producer (arm)"), "{words}");
+    let log = store.run(&["log", "--json"]).fine().out;
+    let event: Value = serde_json::from_str(log.lines().nth(10).unwrap()).unwrap();
+    let event = event["event_ref"].as_str().unwrap();
+    assert!(store.run(&["explain", event]).fine().out.contains("signed  by arm"));
+    // Sending it again changes nothing.
+    assert_eq!(counts(&signed.import(&file).fine()), [0, 0, 20]);
+    let db = rusqlite::Connection::open(&store.path).unwrap();
+    let kept: i64 = db.query_row("SELECT count(*) FROM statement", [], |row| row.get(0)).unwrap();
+    assert_eq!(kept, 3, "8, 8 and 4 events");
+    store.run(&["verify"]).fine();
+    // Forgetting takes content, not what was signed about it.
+    store.run(&["forget", event]).fine();
+    store.run(&["verify"]).fine();
+    let json = store.run(&["explain", "grasp + cup + ward", "--json"]).fine().json();
+    assert_eq!((&json["signed"], &json["evidence_total"]), (&19.into(), &24.into()));
+}
+
+#[test]
+fn the_policy_decides_what_is_let_in() {
+    let signed = Signed::new();
+    let store = &signed.store;
+    store.run(&["config", "signatures", "maybe"]).ended(2, &["off, record, require"]);
+    assert_eq!(store.run(&["config", "signatures"]).fine().out, "signatures  record\n");
+    let good = signed.file("good.jsonl", "arm", &signed.identity, &attempts(0, 10));
+    let other = signed.file("other.jsonl", "arm", &"ab".repeat(32), &attempts(10, 20));
+    store.run(&["config", "signatures", "require"]).fine();
+    assert_eq!(counts(&store.import(attempts(30, 33)).ended(1, &["unsigned"])), [0, 3, 0]);
+    store.run(&["record", "--zone", "z", "--failed"]).ended(1, &["unsigned", "nothing was stored"]);
+    let ran = signed.import(&other).ended(1, &["wrong_signature", "another identity"]);
+    assert_eq!(counts(&ran), [0, 12, 0]);
+    assert_eq!(store.run(&["log"]).code, 1, "nothing was stored");
+    assert_eq!(counts(&signed.import(&good).fine()), [10, 0, 10]);
+    assert_eq!(counts(&store.import(attempts(0, 1)).fine()), [0, 0, 0], "a duplicate is no event");
+    store.run(&["config", "signatures", "record"]).fine();
+    let ran = signed.import(&other).ended(1, &["wrong_signature", "another identity"]);
+    assert_eq!(counts(&ran), [10, 2, 0], "taken as unsigned, and told");
+    store.run(&["config", "signatures", "off"]).fine();
+    let more = signed.file("more.jsonl", "arm", &signed.identity, &attempts(40, 50));
+    assert_eq!(counts(&signed.import(&more).ended(0, &["passed over"])), [10, 0, 0]);
+    store.run(&["verify"]).fine();
+}
+
+#[test]
+fn only_registered_keys_sign_and_only_until_they_are_revoked() {
+    let signed = Signed::new();
+    let store = &signed.store;
+    store.run(&["config", "signatures", "require"]).fine();
+    let before = signed.file("before.jsonl", "arm", &signed.identity, &attempts(0, 8));
+    let after = signed.file("after.jsonl", "arm", &signed.identity, &attempts(8, 16));
+    signed.import(&before).fine();
+    store.run(&["key", "revoke", "arm", "--yes"]).fine();
+    let ran = signed.import(&after).ended(1, &["no registered producer"]);
+    assert_eq!(counts(&ran), [0, 9, 0]);
+    store.run(&["verify"]).fine();
+    assert_eq!(signed.signers()[0], serde_json::json!(["arm"]), "it stays what it was");
+    // A stranger under the same name.
+    let stranger = Signed::new();
+    let file = stranger.file("stranger.jsonl", "arm", &signed.identity, &attempts(20, 28));
+    signed.import(&file).ended(1, &["no registered producer"]);
+}
+
+#[test]
+fn what_was_signed_and_then_changed_counts_for_nothing() {
+    let signed = Signed::new();
+    signed.store.run(&["config", "signatures", "require"]).fine();
+    let file = signed.file("s.jsonl", "arm", &signed.identity, &attempts(0, 8));
+    let text = std::fs::read_to_string(&file).unwrap();
+    let lines: Vec<&str> = text.lines().collect();
+    assert_eq!(lines.len(), 9);
+    let all = |lines: &[&str]| lines.iter().flat_map(|line| [*line, "\n"]).collect::<String>();
+    let changed = text.replacen("\"target_class\":\"cup\"", "\"target_class\":\"pot\"", 1);
+    let ran = signed.store.fed(&["import", "-", "--signed", "--json"], changed);
+    assert_eq!(counts(&ran.ended(1, &["line 1", "unsigned"])), [7, 1, 7]);
+    // An envelope too early, without its events, twice, or none at all.
+    let early = all(&[&[lines[8]], &lines[..8]].concat());
+    let ran = signed.store.fed(&["import", "-", "--signed", "--json"], early);
+    assert_eq!(counts(&ran.ended(1, &["unsigned"])), [0, 1, 0], "seven are there, one is not");
+    signed.store.fed(&["import", "-", "--signed"], all(&[lines[8], lines[8]])).fine();
+    let ran = signed.store.fed(&["import", "-", "--signed", "--json"], all(&lines[..1]));
+    assert_eq!(counts(&ran.ended(1, &["unsigned"])), [0, 1, 0]);
+    let ran = signed.store.fed(&["import", "-", "--signed", "--json"], text.clone());
+    assert_eq!(counts(&ran.fine()), [1, 0, 8]);
+    // Without the flag an envelope is no event.
+    signed.store.fed(&["import", "-"], text).ended(1, &["line 9", "missing"]);
+    signed.store.run(&["verify"]).fine();
+}
+
+#[test]
+fn damaged_statements_are_found() {
+    for (sql, words) in [
+        ("UPDATE statement SET envelope = replace(envelope, 'keyid', 'keyed')", "envelope"),
+        ("UPDATE statement SET signer = 'x'", "another producer"),
+        ("UPDATE statement SET events = x'0107'", "does not name the events"),
+        ("UPDATE statement SET events = x'0109'", "does not name the events"),
+        ("UPDATE statement SET events = x'01ffffffffffffffff01'", "does not name the events"),
+        ("DELETE FROM producer", "no registered producer"),
+    ] {
+        let signed = Signed::new();
+        let file = signed.file("s.jsonl", "arm", &signed.identity, &attempts(0, 8));
+        signed.import(&file).fine();
+        let db = rusqlite::Connection::open(&signed.store.path).unwrap();
+        let guard = "SELECT sql FROM sqlite_schema WHERE name = 'statement_is_frozen'";
+        let guard: String = db.query_row(guard, [], |row| row.get(0)).unwrap();
+        db.execute_batch("DROP TRIGGER statement_is_frozen").unwrap();
+        // A run that is right is left as it is: 01 07 says seq 1 to 8.
+        let sql =
+            if sql.contains("x'0107'") { "UPDATE statement SET events = x'0207'" } else { sql };
+        db.execute_batch(sql).unwrap();
+        db.execute_batch(&guard).unwrap();
+        drop(db);
+        let ran = signed.store.run(&["verify"]).ended(1, &[]);
+        assert!(ran.out.contains("producer statement 1") && ran.out.contains(words), "{}", ran.out);
+    }
+}
