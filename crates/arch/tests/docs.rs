@@ -9,7 +9,7 @@ use std::fs;
 use workspace::{files, read, report, root};
 
 /// What a reader is promised.
-const PAGES: [&str; 14] = [
+const PAGES: [&str; 15] = [
     "README.md",
     "ARCHITECTURE.md",
     "CHANGELOG.md",
@@ -22,6 +22,7 @@ const PAGES: [&str; 14] = [
     "docs/formats/snapshot.md",
     "docs/formats/ledger.md",
     "docs/formats/bundle.md",
+    "docs/guide/audit.md",
     "docs/guide/forgetting.md",
     "docs/guide/operate.md",
 ];
