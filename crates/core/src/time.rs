@@ -4,8 +4,6 @@
 //! offset, no second 60, no hour 24); digits finer than a microsecond are cut off, not rounded;
 //! only instants of the years 1970 to 9999 in UTC exist.
 
-use alloc::format;
-use alloc::string::String;
 use core::fmt;
 
 const MICROS_PER_SECOND: i64 = 1_000_000;
@@ -62,8 +60,26 @@ impl fmt::Display for Time {
         let second_of_day = seconds % SECONDS_PER_DAY;
         let (hour, minute, second) =
             (second_of_day / 3600, second_of_day / 60 % 60, second_of_day % 60);
-        let fraction = if micros == 0 { String::new() } else { format!(".{micros:06}") };
-        write!(f, "{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}{fraction}Z")
+        // Digit by digit: every entry and every event has a time.
+        let mut text = *b"0000-00-00T00:00:00.000000Z";
+        let mut put = |at: usize, digits: usize, mut number: i64| {
+            for place in (at..at + digits).rev() {
+                text[place] += (number % 10).unsigned_abs() as u8;
+                number /= 10;
+            }
+        };
+        put(0, 4, year);
+        put(5, 2, month);
+        put(8, 2, day);
+        put(11, 2, hour);
+        put(14, 2, minute);
+        put(17, 2, second);
+        put(20, 6, micros);
+        if micros == 0 {
+            text[19] = b'Z';
+        }
+        let end = if micros == 0 { 20 } else { text.len() };
+        f.write_str(core::str::from_utf8(&text[..end]).map_err(|_| fmt::Error)?)
     }
 }
 
@@ -180,6 +196,7 @@ fn civil(days: i64) -> (i64, i64, i64) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use alloc::string::String;
     use alloc::string::ToString;
     use proptest::prelude::*;
 

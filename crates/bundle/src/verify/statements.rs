@@ -139,9 +139,8 @@ impl Checking<'_> {
         }
         for (key, n) in &self.elsewhere {
             let events = counted(*n, "event");
-            let message = format!(
-                "{events} signed by {key} and not in this log: refused as a conflict, or left out"
-            );
+            let message =
+                format!("{events} signed by {key} and not in this log: never sent, or left out");
             report.limit("signatures", message);
         }
         if self.again > 0 {
