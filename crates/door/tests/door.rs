@@ -29,7 +29,8 @@ fn every_refused_line_names_its_field_and_rule() {
     assert!(producer("\u{0}").is_err());
     assert_eq!(admit(b"\xff", Origin::Producer, || [0; 16]).unwrap_err().rule, Rule::InvalidUtf8);
     // Made elsewhere: by the store, by the reader of files, and the case above.
-    seen.extend(["conflict", "forgotten", "truncated", "invalid_utf8"]);
+    seen.extend(["conflict", "forgotten", "unsigned", "wrong_signature"]);
+    seen.extend(["truncated", "invalid_utf8"]);
     let all: BTreeSet<_> = Rule::ALL.iter().map(|rule| rule.code()).collect();
     assert_eq!(seen, all, "every rule has a vector");
 }
