@@ -9,7 +9,7 @@ use std::fs;
 use workspace::{files, read, report, root};
 
 /// What a reader is promised.
-const PAGES: [&str; 15] = [
+const PAGES: [&str; 16] = [
     "README.md",
     "ARCHITECTURE.md",
     "CHANGELOG.md",
@@ -25,6 +25,7 @@ const PAGES: [&str; 15] = [
     "docs/guide/audit.md",
     "docs/guide/forgetting.md",
     "docs/guide/operate.md",
+    "docs/guide/signing.md",
 ];
 
 /// The first thing to try, and the one command that checks everything.

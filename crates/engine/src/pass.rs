@@ -11,14 +11,10 @@ use ipse_consolidate::RuleSet;
 use ipse_core::json::{Members, quoted};
 use ipse_core::{Admitted, Fact, FactKey, Identity, Seq, hex};
 use ipse_door::house_event;
+use ipse_ledger::account::{Skipped, shortened};
 use ipse_store::sqlite::{Batch, Pass};
 use ipse_store::{PassRecord, Progress};
 use std::collections::BTreeMap;
-
-/// Types that a pass record lists among the skipped at most, the most frequent ones; the others are
-/// summed under `ipse.other`, so that the record stays far below the size limit of events.
-pub const MAX_SKIPPED_TYPES: usize = 64;
-const OTHER_TYPES: &str = "ipse.other";
 
 /// What made a pass begin.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -60,9 +56,6 @@ pub struct PassCommitted {
     /// Facts that changed or are gone.
     pub rows_touched: u64,
 }
-
-/// Skipped events by type and reason code.
-pub type Skipped = BTreeMap<String, BTreeMap<&'static str, u64>>;
 
 /// What a pass did.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -176,24 +169,6 @@ fn fold<R: RuleSet>(
 struct Counts {
     processed: u64,
     skipped: Skipped,
-}
-
-/// Keeps the most frequent types and sums the others.
-fn shortened(skipped: Skipped) -> Skipped {
-    if skipped.len() <= MAX_SKIPPED_TYPES {
-        return skipped;
-    }
-    let mut types: Vec<_> = skipped.into_iter().collect();
-    types.sort_by_key(|(name, reasons)| {
-        (std::cmp::Reverse(reasons.values().sum::<u64>()), name.clone())
-    });
-    let others = types.split_off(MAX_SKIPPED_TYPES);
-    let mut short: Skipped = types.into_iter().collect();
-    let sum = short.entry(OTHER_TYPES.to_string()).or_default();
-    for (code, count) in others.into_iter().flat_map(|(_, reasons)| reasons) {
-        *sum.entry(code).or_default() += count;
-    }
-    short
 }
 
 fn record_event(

@@ -8,6 +8,7 @@ use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::format;
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
+use core::cmp::Reverse;
 use core::ops::RangeInclusive;
 use ipse_core::json::{Object, Value};
 use ipse_core::{EventRef, Seq, is_housekeeping, json_parse};
@@ -223,6 +224,30 @@ impl Claimed {
         ];
         rules.into_iter().filter(|(wrong, _)| *wrong).map(|(_, message)| message).collect()
     }
+}
+
+/// Types that a pass record lists among the skipped at most, the most frequent ones; the others are
+/// summed under `ipse.other`, so that the record stays far below the size limit of events.
+pub const MAX_SKIPPED_TYPES: usize = 64;
+const OTHER_TYPES: &str = "ipse.other";
+
+/// Skipped events by type and reason code.
+pub type Skipped = BTreeMap<String, BTreeMap<&'static str, u64>>;
+
+/// Keeps the most frequent types and sums the others, as a pass record lists them.
+pub fn shortened(skipped: Skipped) -> Skipped {
+    if skipped.len() <= MAX_SKIPPED_TYPES {
+        return skipped;
+    }
+    let mut types: Vec<_> = skipped.into_iter().collect();
+    types.sort_by_key(|(name, reasons)| (Reverse(reasons.values().sum::<u64>()), name.clone()));
+    let others = types.split_off(MAX_SKIPPED_TYPES);
+    let mut short: Skipped = types.into_iter().collect();
+    let sum = short.entry(OTHER_TYPES.to_string()).or_default();
+    for (code, count) in others.into_iter().flat_map(|(_, reasons)| reasons) {
+        *sum.entry(code).or_default() += count;
+    }
+    short
 }
 
 fn by_type(skipped: &Object<'_>) -> Option<BTreeMap<String, BTreeMap<String, u64>>> {

@@ -8,17 +8,13 @@ use crate::report::{Report, counted};
 use ipse_consolidate::{RuleSet, Skip, V1};
 use ipse_core::{Seq, hex, sha256};
 use ipse_ledger::Bundled;
-use ipse_ledger::account::{Before, Claimed};
+use ipse_ledger::account::{Before, Claimed, Skipped, shortened};
 use std::collections::BTreeMap;
 use std::io;
 
-/// Types that a pass record lists among the skipped at most; others are summed under one name.
-const MAX_SKIPPED_TYPES: usize = 64;
-const OTHER_TYPES: &str = "ipse.other";
-
 /// Skipped events by type and reason.
 #[derive(Default)]
-pub(super) struct Skips(BTreeMap<String, BTreeMap<&'static str, u64>>);
+pub(super) struct Skips(Skipped);
 
 impl Skips {
     pub(super) fn add(&mut self, event_type: &str, skip: Skip) {
@@ -26,29 +22,13 @@ impl Skips {
         *reasons.entry(skip.code()).or_default() += 1;
     }
 
-    /// Whether a pass record lists these: each type as it is, and the rest summed if there are too
-    /// many.
+    /// Whether a pass record lists these.
     pub(super) fn are(&self, listed: &BTreeMap<String, BTreeMap<String, u64>>) -> bool {
-        let summed = self.0.len() > MAX_SKIPPED_TYPES;
-        if listed.contains_key(OTHER_TYPES) != summed
-            || listed.len() != self.0.len().min(MAX_SKIPPED_TYPES + 1)
-        {
-            return false;
-        }
-        let mut rest: BTreeMap<&str, u64> = BTreeMap::new();
-        for (event_type, reasons) in &self.0 {
-            let equal = |listed: &BTreeMap<String, u64>| {
-                let listed = listed.iter().map(|(code, n)| (code.as_str(), *n));
-                listed.eq(reasons.iter().map(|(code, n)| (*code, *n)))
-            };
-            match listed.get(event_type) {
-                Some(listed) if equal(listed) => {}
-                Some(_) => return false,
-                None => reasons.iter().for_each(|(code, n)| *rest.entry(code).or_default() += n),
-            }
-        }
-        let other = listed.get(OTHER_TYPES).into_iter().flatten();
-        other.map(|(code, n)| (code.as_str(), *n)).eq(rest)
+        let own = |(code, n): (&'static str, u64)| (code.to_string(), n);
+        let expected = shortened(self.0.clone()).into_iter();
+        let expected =
+            expected.map(|(name, reasons)| (name, reasons.into_iter().map(own).collect()));
+        expected.collect::<BTreeMap<_, BTreeMap<_, _>>>() == *listed
     }
 }
 

@@ -10,10 +10,11 @@ use super::key_args::{KeyAction, NewKey};
 use super::passphrase;
 use super::terminal::Terminal;
 use anyhow::{Context as _, bail};
-use ipse::SystemHost;
 use ipse::keys::{self, Held, KeyDirectory, KeyError, Role};
+use ipse::{DirectoryNotary, SystemHost};
 use ipse_core::json::Members;
 use ipse_core::{Identity, hex};
+use ipse_engine::sign_head;
 use ipse_ledger::{NoteKey, TreeHead};
 use ipse_store::sqlite::{Reader, Settings};
 use std::path::{Path, PathBuf};
@@ -68,6 +69,13 @@ fn new_of_store(
         show_new(context, terminal, &Row::new(name, key, state_of(directory.held(role))))?;
     }
     writeln!(terminal.err, "made {name}.key in {}; keep it", directory.path().display())?;
+    if role == Role::Log {
+        // What the key before it signed counts no more.
+        for identity in identities {
+            let notary = DirectoryNotary::open(&directory, &identity, passphrase)?;
+            sign_head(&context.store, &identity, &notary)?;
+        }
+    }
     Ok(Exit::Fine)
 }
 

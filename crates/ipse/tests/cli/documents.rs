@@ -13,6 +13,11 @@ fn the_transcript_of_forgetting_is_real() {
     assert!(transcript("docs/guide/forgetting.md") >= 5, "the transcript is there");
 }
 
+#[test]
+fn the_transcript_of_signing_is_real() {
+    assert!(transcript("docs/guide/signing.md") >= 8, "the transcript is there");
+}
+
 /// Runs every `$ ` line of a page's console blocks and compares what it prints; says how many.
 fn transcript(page: &str) -> usize {
     let readme = fs::read_to_string(root().join(page)).unwrap();
