@@ -29,6 +29,7 @@ DELTA_RUNS = 100
 # The stand-in takes seconds a run here, and its figures spread least.
 PYTHON_SLOW, PYTHON_SLOW_ROUNDS = 1_000_000, 2
 LOOKUP_RUNS, APPEND_RUNS, OPEN_RUNS, EXPLAIN_RUNS, FORGET_RUNS = 10, 3, 11, 500, 40
+SIGN_RUNS, PROOF_RUNS = 100, 500
 
 
 @dataclass
@@ -91,6 +92,9 @@ class Bench:
             self.record(n)
         largest = self.plan.sizes[-1]
         self.ours("append", largest, KEYS, APPEND_RUNS)
+        self.ours("append-signed", largest, KEYS, APPEND_RUNS)
+        self.ours("sign", largest, KEYS, SIGN_RUNS)
+        self.ours("proof", largest, KEYS, PROOF_RUNS)
         self.ours("lookup", largest, KEYS, LOOKUP_RUNS)
         self.ours("explain", largest, KEYS, EXPLAIN_RUNS)
         for n in (self.plan.sizes[1], largest):

@@ -14,6 +14,9 @@ use ipse_store::sqlite::{Grown, HeadWriter};
 use std::any::Any;
 use std::io;
 use std::path::Path;
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::sync::{Arc, Mutex};
+use std::thread::JoinHandle;
 
 /// Microseconds between two heads that are signed by themselves, at least.
 pub const HEAD_EVERY: i64 = 1_000_000;
@@ -36,12 +39,20 @@ pub trait Notary: Send {
 
 /// Signs the head of a log as it is now, or hands out the one that says the same already.
 pub fn sign_head(path: &Path, identity: &Identity, notary: &dyn Notary) -> Result<String, Error> {
+    sign_with(&mut HeadWriter::open(path, identity)?, identity, notary)
+}
+
+/// The same with a handle that may know most of the tree already.
+pub(crate) fn sign_with(
+    writer: &mut HeadWriter,
+    identity: &Identity,
+    notary: &dyn Notary,
+) -> Result<String, Error> {
     let _held = notary.lock().map_err(Error::Notary)?;
-    let mut writer = HeadWriter::open(path, identity)?;
     let grown = writer.grow()?;
     let kept = notary.last().map_err(Error::Notary)?;
     for note in [&kept, &grown.stored].into_iter().flatten() {
-        check(&writer, identity, &grown, note)?;
+        check(writer, identity, &grown, note)?;
     }
     let head =
         TreeHead { origin: TreeHead::origin_of(identity), size: grown.size, root: grown.root };
@@ -81,4 +92,55 @@ fn check(writer: &HeadWriter, identity: &Identity, grown: &Grown, note: &str) ->
         return Err(Error::Forked { signed: head.size });
     }
     Ok(())
+}
+
+/// Events of a batch from which on the tree grows behind it, on a thread of its own.
+pub(crate) const MANY: usize = 512;
+
+/// A handle for tree heads that lives as long as its log, and a thread that hashes entries while
+/// more of them are appended.
+pub(crate) struct Heads {
+    writer: Arc<Mutex<HeadWriter>>,
+    thread: Option<(SyncSender<()>, JoinHandle<()>)>,
+}
+
+impl Heads {
+    pub(crate) fn open(path: &Path, identity: &Identity) -> Result<Self, Error> {
+        let writer = Arc::new(Mutex::new(HeadWriter::open(path, identity)?));
+        Ok(Heads { writer, thread: None })
+    }
+
+    pub(crate) fn sign(&self, identity: &Identity, notary: &dyn Notary) -> Result<String, Error> {
+        let mut writer = self.writer.lock().map_err(|_| Error::Poisoned)?;
+        sign_with(&mut writer, identity, notary)
+    }
+
+    /// Lets the tree grow over what is durable, meanwhile. If that fails, signing says so.
+    pub(crate) fn grow_behind(&mut self) {
+        let writer = &self.writer;
+        let (wake, _) = self.thread.get_or_insert_with(|| {
+            let (wake, woken) = sync_channel(1);
+            let writer = writer.clone();
+            (wake, std::thread::spawn(move || grow_when_woken(&writer, &woken)))
+        });
+        // If it has not begun with the last batch yet, it takes this one along.
+        let _ = wake.try_send(());
+    }
+}
+
+impl Drop for Heads {
+    fn drop(&mut self) {
+        if let Some((wake, thread)) = self.thread.take() {
+            drop(wake);
+            // A thread that panicked has left nothing behind: the tree is made again from the log.
+            let _ = thread.join();
+        }
+    }
+}
+
+fn grow_when_woken(writer: &Mutex<HeadWriter>, woken: &Receiver<()>) {
+    while woken.recv().is_ok() {
+        let Ok(mut writer) = writer.lock() else { return };
+        let _ = writer.grow();
+    }
 }

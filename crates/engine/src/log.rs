@@ -8,7 +8,7 @@
 use crate::Error;
 use crate::endorsed::{Endorsed, SignatureError, active};
 use crate::forget::{Forgetting, Forgotten, Which};
-use crate::head::{HEAD_EVERY, Notary, sign_head};
+use crate::head::{HEAD_EVERY, Heads, MANY, Notary};
 use crate::hot::{Hot, SAVE_EVERY};
 use crate::pass::{self, PassCommitted, PassReport, Trigger};
 use crate::signers::Signers;
@@ -63,6 +63,8 @@ pub struct Log<R: RuleSet = V1> {
     subscribers: Vec<Subscriber>,
     broken: bool,
     notary: Option<Box<dyn Notary>>,
+    /// Opened when it is first needed.
+    heads: Option<Heads>,
     /// When a head was last signed, as far as is known.
     signed_at: Option<Time>,
     /// Whether a pass came after the last head.
@@ -89,6 +91,7 @@ impl<R: RuleSet> Log<R> {
             subscribers,
             broken: false,
             notary: None,
+            heads: None,
             signed_at: None,
             owes_head: false,
             head_error: None,
@@ -105,9 +108,19 @@ impl<R: RuleSet> Log<R> {
     pub fn sign_head(&mut self) -> Result<Option<String>, Error> {
         let Some(notary) = &self.notary else { return Ok(None) };
         self.signed_at = Some(self.host.now());
-        let note = sign_head(self.writer.path(), &self.identity, &**notary)?;
+        let heads = opened(&mut self.heads, &self.writer, &self.identity)?;
+        let note = heads.sign(&self.identity, &**notary)?;
         self.owes_head = false;
         Ok(Some(note))
+    }
+
+    /// Has the tree grow behind a large batch.
+    fn grow_behind(&mut self, appended: &[Appended]) {
+        let many = appended.len() >= MANY && self.notary.is_some();
+        // If it cannot be opened now, signing says why.
+        if many && let Ok(heads) = opened(&mut self.heads, &self.writer, &self.identity) {
+            heads.grow_behind();
+        }
     }
 
     /// Signs a head if a pass came after the last one and that was long enough ago.
@@ -217,6 +230,7 @@ impl<R: RuleSet> Log<R> {
             Ok(pass) => (pass, None),
             Err(error) => (None, Some(error)),
         };
+        self.grow_behind(&appended);
         self.passed(pass.as_ref());
         let SignedEvents { events: signed, unkept, .. } = signed;
         Ok(Acknowledged { appended, signed, unkept, pass, pass_error })
@@ -255,6 +269,17 @@ impl<R: RuleSet> Log<R> {
         self.hot.cool();
         let Log { writer, identity, rules, hot, host, .. } = self;
         Ok(Forgetting { path: writer.path(), identity, rules, hot, host: &mut **host })
+    }
+}
+
+fn opened<'h>(
+    heads: &'h mut Option<Heads>,
+    writer: &Writer,
+    identity: &Identity,
+) -> Result<&'h mut Heads, Error> {
+    match heads {
+        Some(heads) => Ok(heads),
+        none => Ok(none.insert(Heads::open(writer.path(), identity)?)),
     }
 }
 

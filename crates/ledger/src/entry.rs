@@ -23,18 +23,30 @@ pub struct Entry {
     pub digest: Digest,
 }
 
+/// Appends the canonical bytes of an entry, from its parts.
+pub fn write_entry(
+    seq: Seq,
+    event_ref: &EventRef,
+    time: Time,
+    event_type: &str,
+    digest: &Digest,
+    out: &mut String,
+) {
+    out.push_str("{\"digest\":\"");
+    hex::write(&digest.0, out);
+    out.push_str("\",\"event_ref\":\"ev_");
+    hex::write(&event_ref.0, out);
+    // Writing to a string cannot fail.
+    let _ = write!(out, "\",\"seq\":{seq},\"time\":\"{time}\",\"type\":");
+    write_text(event_type, out);
+    out.push('}');
+}
+
 impl Entry {
     /// Appends the canonical bytes.
     pub fn write(&self, out: &mut String) {
         let Entry { seq, event_ref, time, event_type, digest } = self;
-        out.push_str("{\"digest\":\"");
-        hex::write(&digest.0, out);
-        out.push_str("\",\"event_ref\":\"ev_");
-        hex::write(&event_ref.0, out);
-        // Writing to a string cannot fail.
-        let _ = write!(out, "\",\"seq\":{seq},\"time\":\"{time}\",\"type\":");
-        write_text(event_type, out);
-        out.push('}');
+        write_entry(*seq, event_ref, *time, event_type, digest, out);
     }
 
     /// The canonical bytes.

@@ -25,7 +25,7 @@ pub mod proof;
 pub mod tree;
 
 pub use claim::{Bundled, Certificate, Sent};
-pub use entry::Entry;
+pub use entry::{Entry, write_entry};
 pub use head::TreeHead;
 pub use key::{PublicKey, SecretKey};
 pub use note::{Note, NoteKey, NoteSigner};

@@ -12,9 +12,10 @@ use super::register::find_log;
 use super::transaction::{Level, Open};
 use super::{LogId, MAX_SEQ, open_to_write, seq_of};
 use crate::Error;
-use ipse_core::{Identity, Seq};
+use ipse_core::{Digest, EventRef, Identity, Seq, Time};
 use ipse_ledger::tree::{self, Edge, Hash, Nodes, entry_hash, node_hash};
-use rusqlite::{Connection, OptionalExtension};
+use rusqlite::{Connection, OptionalExtension, Row};
+use std::ops::RangeInclusive;
 use std::path::Path;
 
 /// The level of the smallest subtrees that are stored: 256 entries.
@@ -39,18 +40,53 @@ impl Nodes for View<'_> {
     }
 }
 
+/// Writes the entry of a row; `None` if it has not the form of one.
+fn write_row(row: &Row<'_>, seq: Seq, out: &mut String) -> rusqlite::Result<Option<()>> {
+    let blob = |column| row.get_ref(column).map(|value| value.as_blob().ok());
+    let name = blob(1)?.and_then(|name| name.try_into().ok()).map(EventRef);
+    let digest = blob(4)?.and_then(|digest| digest.try_into().ok()).map(Digest);
+    let (time, event_type) = (Time::from_micros(row.get(2)?), row.get_ref(3)?.as_str().ok());
+    let (Some(name), Some(digest), Some(time), Some(event_type)) = (name, digest, time, event_type)
+    else {
+        return Ok(None);
+    };
+    ipse_ledger::write_entry(seq, &name, time, event_type, &digest, out);
+    Ok(Some(()))
+}
+
 impl View<'_> {
     fn small_subtree(&self, level: u32, index: u64) -> Result<Hash, Error> {
         let (first, last) = (Seq((index << level) + 1), Seq((index + 1) << level));
         let mut edge = Edge::default();
-        self.each_entry(first..=last, |entry, _| {
-            edge.push(entry.hash(), |_, _, _| {});
-            Ok::<_, Error>(())
-        })?;
+        self.each_entry_hash(first..=last, |hash| edge.push(hash, |_, _, _| {}))?;
         match edge.size() {
             size if size == 1 << level => Ok(edge.root()),
             _ => Err(Error::Corrupt(format!("entries are missing in seq {first}..{last}"))),
         }
+    }
+
+    /// Hands the hashes of the entries of a range to `each`, in order.
+    fn each_entry_hash(
+        &self,
+        range: RangeInclusive<Seq>,
+        mut each: impl FnMut(Hash),
+    ) -> Result<(), Error> {
+        let attempt = Error::while_trying("read the entries of the log");
+        let sql = "SELECT at, event_ref, time_us, type, digest FROM event \
+                   WHERE at BETWEEN ?1 AND ?2 ORDER BY at";
+        let mut statement = self.connection.prepare_cached(sql).map_err(&attempt)?;
+        let bounds = (self.log.at(*range.start()), self.log.at(*range.end()));
+        let mut rows = statement.query(bounds).map_err(&attempt)?;
+        let mut text = String::with_capacity(256);
+        while let Some(row) = rows.next().map_err(&attempt)? {
+            text.clear();
+            let seq = seq_of(row.get(0).map_err(&attempt)?);
+            if write_row(row, seq, &mut text).map_err(&attempt)?.is_none() {
+                return Err(Error::Corrupt(format!("the entry of seq {seq} cannot be read")));
+            }
+            each(entry_hash(text.as_bytes()));
+        }
+        Ok(())
     }
 
     /// The stored roots of the subtrees that end at a position, the smallest first.
@@ -58,7 +94,7 @@ impl View<'_> {
         self.connection
             .prepare_cached("SELECT nodes FROM tree WHERE at = ?1")
             .and_then(|mut statement| {
-                let read = |row: &rusqlite::Row<'_>| {
+                let read = |row: &Row<'_>| {
                     let nodes = row.get_ref(0)?.as_blob()?;
                     Ok(nodes.as_chunks().0.to_vec())
                 };
@@ -112,7 +148,7 @@ impl View<'_> {
     }
 }
 
-/// The tree of a log at one moment, with what is to be stored of it.
+/// The tree of a log at one moment.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Grown {
     /// How many entries it has.
@@ -121,14 +157,16 @@ pub struct Grown {
     pub root: Hash,
     /// The tree head that is stored.
     pub stored: Option<String>,
-    /// Positions and the roots of the subtrees that end there.
-    rows: Vec<(i64, Vec<u8>)>,
 }
 
 /// The handle that stores tree heads, on one identity's log: a connection of its own.
 pub struct HeadWriter {
     connection: Connection,
     log: LogId,
+    /// How far the tree has grown here; nothing before it is first asked for.
+    edge: Option<Edge>,
+    /// Subtrees that are not stored yet: where they end, and their roots.
+    rows: Vec<(i64, Vec<u8>)>,
 }
 
 impl HeadWriter {
@@ -138,7 +176,7 @@ impl HeadWriter {
         let log = find_log(&connection, identity)?
             .ok_or_else(|| Error::UnknownIdentity(identity.to_string()))?;
         confine(&mut connection, Duty::Sign)?;
-        Ok(HeadWriter { connection, log })
+        Ok(HeadWriter { connection, log, edge: None, rows: Vec::new() })
     }
 
     /// What can be read.
@@ -146,21 +184,23 @@ impl HeadWriter {
         View { connection: &self.connection, log: self.log }
     }
 
-    /// The tree over all entries, from the stored right edge on. It takes no lock: entries never
-    /// change, so what holds now holds for good.
-    pub fn grow(&self) -> Result<Grown, Error> {
+    /// Lets the tree grow over all entries, from where it was or from what is stored of it. It
+    /// takes no lock: entries never change, so what holds now holds for good.
+    pub fn grow(&mut self) -> Result<Grown, Error> {
         let attempt = Error::while_trying("begin to read");
         let reading = self.connection.unchecked_transaction().map_err(attempt)?;
         let view = View { connection: &reading, log: self.log };
         let (head, stored) = (view.head()?, view.tree_head()?);
-        let mut edge = view.stored_edge()?;
-        let mut rows: Vec<(i64, Vec<u8>)> = Vec::new();
-        let log = self.log;
-        let mut text = String::with_capacity(256);
-        view.each_entry(Seq(edge.size() + 1)..=head, |entry, _| {
-            text.clear();
-            entry.write(&mut text);
-            edge.push(entry_hash(text.as_bytes()), |level, index, hash| {
+        let mut edge = match self.edge.take() {
+            Some(edge) if edge.size() <= head.0 => edge,
+            _ => {
+                self.rows.clear();
+                view.stored_edge()?
+            }
+        };
+        let (log, rows) = (self.log, &mut self.rows);
+        view.each_entry_hash(Seq(edge.size() + 1)..=head, |hash| {
+            edge.push(hash, |level, index, hash| {
                 let at = log.at(Seq((index + 1) << level));
                 match level {
                     0..STORED_LEVEL => {}
@@ -169,9 +209,10 @@ impl HeadWriter {
                     _ => rows.iter_mut().rev().take(1).for_each(|row| row.1.extend(hash)),
                 }
             });
-            Ok::<_, Error>(())
         })?;
-        Ok(Grown { size: edge.size(), root: edge.root(), stored, rows })
+        let grown = Grown { size: edge.size(), root: edge.root(), stored };
+        self.edge = Some(edge);
+        Ok(grown)
     }
 
     /// Puts a signed head in place of the one that was there when the tree was grown, and stores
@@ -186,13 +227,15 @@ impl HeadWriter {
         let put = || {
             let sql = "INSERT OR IGNORE INTO tree (at, nodes) VALUES (?1, ?2)";
             let mut insert = tx.connection.prepare_cached(sql)?;
-            grown.rows.iter().try_for_each(|(at, nodes)| insert.execute((at, nodes)).map(drop))?;
+            self.rows.iter().try_for_each(|(at, nodes)| insert.execute((at, nodes)).map(drop))?;
             let sql = "INSERT INTO tree_head (log, note) VALUES (?1, ?2) \
                        ON CONFLICT (log) DO UPDATE SET note = excluded.note";
             tx.connection.prepare_cached(sql)?.execute((self.log.0, note)).map(drop)
         };
         put().map_err(&attempt)?;
-        tx.commit().map_err(&attempt)
+        tx.commit().map_err(&attempt)?;
+        self.rows.clear();
+        Ok(())
     }
 
     /// Runs any statement, to show in a test that the guard refuses it.
