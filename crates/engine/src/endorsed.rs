@@ -20,8 +20,14 @@ pub enum SignatureError {
     #[error("the statement is about another identity")]
     OtherIdentity,
     /// No key of a registered producer signed it.
-    #[error("no registered producer signed it, or only one whose key was revoked")]
+    #[error("no producer that is registered for this identity signed it")]
     UnknownProducer,
+    /// The producer's key was revoked.
+    #[error("the key that signed it was revoked")]
+    Revoked,
+    /// It speaks of an event that is nowhere.
+    #[error("it names {0}, which did not come with it as it was signed, and is not in the log")]
+    Incomplete(EventRef),
     /// It speaks of an event that somebody sent unsigned before, with other content or salt.
     #[error("it names {0}, which is in the log with other content or salt, and unsigned")]
     Contradicts(EventRef),
@@ -80,8 +86,7 @@ impl Endorsed {
     }
 }
 
-/// The keys that may sign, of those that are registered.
-pub fn active(producers: &[(String, bool)]) -> Vec<NoteKey> {
-    let active = producers.iter().filter(|(_, revoked)| !revoked);
-    active.filter_map(|(key, _)| NoteKey::parse(key)).collect()
+/// The keys of registered producers, revoked ones included: what they signed before stays signed.
+pub fn registered(producers: &[(String, bool)]) -> Vec<NoteKey> {
+    producers.iter().filter_map(|(key, _)| NoteKey::parse(key)).collect()
 }

@@ -36,7 +36,7 @@ pub mod verify;
 
 pub use census::{Census, census};
 pub use diff::{Changed, Diff, Figure, diff};
-pub use endorsed::{Endorsed, SignatureError, active};
+pub use endorsed::{Endorsed, SignatureError, registered};
 pub use error::Error;
 pub use forget::{Forgotten, Preview, Which, preview};
 pub use head::{HEAD_EVERY, Notary, head_of, sign_head};

@@ -6,7 +6,7 @@
 //!   later with the data gone, so it is never retried.
 
 use crate::Error;
-use crate::endorsed::{Endorsed, SignatureError, active};
+use crate::endorsed::{Endorsed, SignatureError};
 use crate::forget::{Forgetting, Forgotten, Which};
 use crate::head::{HEAD_EVERY, Heads, MANY, Notary};
 use crate::hot::{Hot, SAVE_EVERY};
@@ -301,7 +301,7 @@ fn append_all(
 ) -> Result<(Vec<Appended>, SignedEvents), Error> {
     let policy = batch.view().signatures()?;
     let given = endorsed.filter(|_| policy != Signatures::Off);
-    let unkept = given.map(|endorsed| objection(batch, endorsed)).transpose()?.flatten();
+    let unkept = given.map(|endorsed| objection(batch, events, endorsed)).transpose()?.flatten();
     let endorsed = given.filter(|_| unkept.is_none());
     let covered = |event: &Admitted| endorsed.is_some_and(|signed| signed.covers(&event.digest));
     let mut one = |event: &Admitted| match policy == Signatures::Require && !covered(event) {
@@ -316,31 +316,44 @@ fn append_all(
     Ok((appended, SignedEvents { unkept, ..signed }))
 }
 
-/// Why an envelope counts for nothing now: a key can be revoked between opening and appending; and
-/// one that contradicts an unsigned event of the log would make the log look forged.
-fn objection(batch: &mut Batch<'_>, endorsed: &Endorsed) -> Result<Option<SignatureError>, Error> {
-    let registered = batch.view().producers()?;
-    if !active(&registered).iter().any(|key| key.to_string() == endorsed.signer) {
-        return Ok(Some(SignatureError::UnknownProducer));
+/// Why an envelope counts for nothing here. One that was kept before counts; a new one needs a key
+/// that is not revoked, and every event that it names: with it or in the log, as it was signed. An
+/// event that is in the log otherwise must be signed otherwise; or the log would look forged.
+fn objection(
+    batch: &mut Batch<'_>,
+    events: &[Admitted],
+    endorsed: &Endorsed,
+) -> Result<Option<SignatureError>, Error> {
+    let producers = batch.view().producers()?;
+    match producers.iter().find(|(key, _)| *key == endorsed.signer) {
+        None => return Ok(Some(SignatureError::UnknownProducer)),
+        Some((_, revoked)) if *revoked && !is_kept(batch, endorsed)? => {
+            return Ok(Some(SignatureError::Revoked));
+        }
+        Some(_) => {}
     }
+    let mut brought: Vec<[u8; 32]> = events.iter().map(|event| event.digest.0).collect();
+    brought.sort_unstable();
     let mut signers = None;
     for (name, digest) in endorsed.events() {
-        let Some(seq) = batch.find(name)? else { continue };
-        let stored = batch.view().stored(seq)?;
-        if stored.is_some_and(|stored| stored.digest.0 == *digest) {
-            continue;
-        }
-        if signers.is_none() {
-            signers = Some(Signers::of(batch.view())?);
-        }
-        if signers.as_ref().is_some_and(|signers| signers.names(seq).is_empty()) {
-            return Ok(Some(SignatureError::Contradicts(*name)));
+        match batch.find(name)? {
+            None if brought.binary_search(digest).is_ok() => {}
+            None => return Ok(Some(SignatureError::Incomplete(*name))),
+            Some(seq) if has_digest(batch, seq, digest)? => {}
+            Some(seq) => {
+                if signers.is_none() {
+                    signers = Some(Signers::of(batch.view())?);
+                }
+                if signers.as_ref().is_some_and(|signers| signers.names(seq).is_empty()) {
+                    return Ok(Some(SignatureError::Contradicts(*name)));
+                }
+            }
         }
     }
     Ok(None)
 }
 
-/// Keeps an envelope, unless none of its events is in the log or it is there already.
+/// Keeps an envelope, unless it is there already or none of its events stands in the log so.
 fn keep_statement(
     batch: &mut Batch<'_>,
     events: &[Admitted],
@@ -351,34 +364,56 @@ fn keep_statement(
     let mut all_new = true;
     for (event, appended) in events.iter().zip(appended) {
         match appended {
-            _ if !endorsed.covers(&event.digest) => {}
-            Appended::New(seq) => seqs.push(*seq),
-            // Equal content under another salt is another digest, which nobody signed.
-            Appended::Duplicate(seq) if has_digest(batch, *seq, event)? => {
-                seqs.push(*seq);
+            Appended::New(seq) if endorsed.covers(&event.digest) => seqs.push(*seq),
+            Appended::Duplicate(_) => all_new = false,
+            _ => {}
+        }
+    }
+    // What was there before, in this file or not, is looked up.
+    if seqs.len() < endorsed.events().count() {
+        for (name, digest) in endorsed.events() {
+            let seq = batch.find(name)?.filter(|seq| !seqs.contains(seq));
+            if let Some(seq) = seq
+                && has_digest(batch, seq, digest)?
+            {
+                seqs.push(seq);
                 all_new = false;
             }
-            _ => {}
         }
     }
     seqs.sort_unstable();
     seqs.dedup();
-    let kept = !seqs.is_empty() && (all_new || !is_kept(batch, &seqs, endorsed)?);
+    let kept = !seqs.is_empty() && (all_new || !is_kept(batch, endorsed)?);
     if kept {
         batch.put_statement(&endorsed.signer, &seqs, &endorsed.envelope)?;
     }
-    Ok(SignedEvents { events: seqs.len() as u64, kept, unkept: None })
+    let stands = |appended: &Appended| match appended {
+        Appended::New(seq) | Appended::Duplicate(seq) => seqs.binary_search(seq).is_ok(),
+        _ => false,
+    };
+    let sent = events.iter().zip(appended).filter(|(_, appended)| stands(appended)).count();
+    Ok(SignedEvents { events: sent as u64, kept, unkept: None })
 }
 
-fn has_digest(batch: &Batch<'_>, seq: Seq, event: &Admitted) -> Result<bool, Error> {
-    let stored = batch.view().stored(seq)?;
-    Ok(stored.is_some_and(|stored| stored.digest == event.digest))
+fn has_digest(batch: &Batch<'_>, seq: Seq, digest: &[u8; 32]) -> Result<bool, Error> {
+    Ok(batch.view().digest(seq)?.0 == *digest)
 }
 
-fn is_kept(batch: &Batch<'_>, seqs: &[Seq], endorsed: &Endorsed) -> Result<bool, Error> {
-    let view = batch.view();
+/// Whether an envelope is kept already.
+fn is_kept(batch: &mut Batch<'_>, endorsed: &Endorsed) -> Result<bool, Error> {
+    let mut covered = None;
+    for (name, digest) in endorsed.events() {
+        let seq = batch.find(name)?;
+        if let Some(seq) = seq
+            && has_digest(batch, seq, digest)?
+        {
+            covered = Some(seq);
+            break;
+        }
+    }
+    let (Some(seq), view) = (covered, batch.view()) else { return Ok(false) };
     for statement in view.statements()? {
-        let same = statement.signer == endorsed.signer && statement.covers(seqs[0]);
+        let same = statement.signer == endorsed.signer && statement.covers(seq);
         if same && view.envelope(statement.number)? == endorsed.envelope {
             return Ok(true);
         }

@@ -4,8 +4,8 @@
 //! only under the log's own key. Where the log itself is damaged, that is what is told.
 
 use super::{Report, Severity};
-use crate::{Endorsed, Error, head_of};
-use ipse_core::{Digest, EventRef, Identity, Seq, Time};
+use crate::{Endorsed, Error, head_of, registered};
+use ipse_core::{Digest, EventRef, Identity, Seq, Time, sha256};
 use ipse_ledger::{Edge, Entry, Hash, Note, NoteKey, TreeHead};
 use ipse_store::sqlite::{RawEvent, Signed, View};
 use std::collections::BTreeMap;
@@ -29,15 +29,18 @@ pub(super) struct Growing<'v> {
     ends: Vec<Seq>,
     /// What ends at the entry that was pushed last, the smallest first.
     ending: Vec<Hash>,
-    /// Ends of subtrees that differ from the entries.
+    /// Ends of subtrees that differ from the entries, and of those that are not there.
     odd: Vec<Seq>,
+    missing: Vec<Seq>,
     /// Roots at the sizes of heads.
     roots: BTreeMap<u64, Option<Hash>>,
     heads: Vec<(&'static str, String)>,
-    /// Digests by position, if anything is signed by producers.
-    digests: Option<Vec<Digest>>,
+    /// Names and digests with their positions, if anything is signed by producers.
+    digests: Option<Vec<(EventRef, Digest, Seq)>>,
 }
 
+/// Where the newest head should be.
+const IN_STORE: &str = "tree head";
 /// The level of the smallest subtrees that are stored.
 const STORED_LEVEL: u32 = 8;
 
@@ -45,7 +48,7 @@ impl<'v> Growing<'v> {
     pub(super) fn new(view: View<'v>, outside: &Outside) -> Result<Self, Error> {
         let mut ends = view.tree_ends()?;
         ends.reverse();
-        let stored = view.tree_head()?.map(|note| ("tree head", note));
+        let stored = view.tree_head()?.map(|note| (IN_STORE, note));
         let last = outside.last_head.clone().map(|note| ("tree head in the key directory", note));
         let heads: Vec<_> = stored.into_iter().chain(last).collect();
         let sizes = heads.iter().filter_map(|(_, note)| Some(head_of(note)?.size));
@@ -54,8 +57,9 @@ impl<'v> Growing<'v> {
             *root = Some(Edge::default().root());
         }
         let digests = (view.statement_count()? > 0).then(Vec::new);
-        let (edge, whole, ending, odd) = (Edge::default(), true, Vec::new(), Vec::new());
-        Ok(Growing { view, edge, whole, ends, ending, odd, roots, heads, digests })
+        let (edge, whole, ending) = (Edge::default(), true, Vec::new());
+        let (odd, missing) = (Vec::new(), Vec::new());
+        Ok(Growing { view, edge, whole, ends, ending, odd, missing, roots, heads, digests })
     }
 
     /// Takes in the next entry.
@@ -65,7 +69,7 @@ impl<'v> Growing<'v> {
             return Ok(());
         };
         if let Some(digests) = &mut self.digests {
-            digests.push(entry.digest);
+            digests.push((entry.event_ref, entry.digest, entry.seq));
         }
         self.ending.clear();
         let ending = &mut self.ending;
@@ -76,6 +80,9 @@ impl<'v> Growing<'v> {
         });
         if let Some(root) = self.roots.get_mut(&entry.seq.0) {
             *root = Some(self.edge.root());
+        }
+        if !self.ending.is_empty() && self.ends.last() != Some(&entry.seq) {
+            self.missing.push(entry.seq);
         }
         while self.ends.last().is_some_and(|end| *end <= entry.seq) {
             let end = self.ends.pop().unwrap_or_default();
@@ -108,10 +115,20 @@ impl<'v> Growing<'v> {
                 report.error(format!("tree at seq {end}"), "differs from the entries");
             }
         }
+        let missing = self.missing.iter().filter(|end| end.0 <= self.stored_size()).count();
+        if missing > 0 {
+            // They are computed from the entries where they are needed.
+            report.notes.push(format!("subtrees of the tree that are not stored: {missing}"));
+        }
         self.unsigned(report);
-        if let Some(digests) = &self.digests {
+        if let Err(error) = self.view.signatures() {
+            report.error_of_ground("policy on signatures", error.to_string());
+        }
+        if let Some(mut digests) = self.digests {
+            digests.sort_unstable_by_key(|(name, _, _)| *name);
+            let mut seen = BTreeMap::new();
             for signed in self.view.statements()? {
-                statement(self.view, identity, &signed, digests, report)?;
+                statement(self.view, identity, &signed, (&digests, &mut seen), report)?;
             }
         }
         Ok(())
@@ -128,21 +145,27 @@ impl<'v> Growing<'v> {
         let read = Note::parse(note).ok();
         let head = read.as_ref().and_then(|note| TreeHead::parse(note.text));
         let (Some(read), Some(head)) = (read, head) else {
-            report.critical(place, "cannot be read");
+            report.critical_head(place, "cannot be read");
             return;
         };
         if head.origin != TreeHead::origin_of(identity) {
-            report.critical(place, "is of another log");
+            report.critical_head(place, "is of another log");
         } else if !outside.log_keys.is_empty() && read.verify(&outside.log_keys).is_err() {
-            report.critical(place, "is not signed by the log's key");
+            report.critical_head(place, "is not signed by the log's key");
         } else if head.size > self.edge.size() {
             let (signed, stored) = (head.size, self.edge.size());
             let message = format!("covers {signed} entries, and there are {stored}: an older copy");
-            report.critical(place, message);
+            report.critical_head(place, message);
         } else if self.roots.get(&head.size) != Some(&Some(head.root)) {
             let message = format!("the first {} entries are not those that were signed", head.size);
-            report.critical(place, message);
+            report.critical_head(place, message);
         }
+    }
+
+    /// How far the head in the store reaches: what is stored of the tree reaches as far.
+    fn stored_size(&self) -> u64 {
+        let stored = self.heads.iter().find(|(place, _)| *place == IN_STORE);
+        stored.and_then(|(_, note)| head_of(note)).map_or(0, |head| head.size)
     }
 
     /// What no head covers is no breach.
@@ -171,29 +194,37 @@ fn entry(raw: &RawEvent) -> Option<Entry> {
     })
 }
 
+/// Envelopes that were met, by their hash.
+type Seen = BTreeMap<[u8; 32], u64>;
+
 /// What a producer signed, whether its key was revoked since or not.
 fn statement(
     view: View<'_>,
     identity: &Identity,
     signed: &Signed,
-    digests: &[Digest],
+    (digests, seen): (&[(EventRef, Digest, Seq)], &mut Seen),
     report: &mut Report,
 ) -> Result<(), Error> {
     let place = format!("producer statement {}", signed.number);
-    let registered = view.producers()?;
-    let keys: Vec<NoteKey> = registered.iter().filter_map(|(key, _)| NoteKey::parse(key)).collect();
-    match Endorsed::open(&view.envelope(signed.number)?, identity, &keys) {
+    let envelope = view.envelope(signed.number)?;
+    if let Some(first) = seen.insert(sha256(&[envelope.as_bytes()]), signed.number) {
+        report.error_of_ground(place, format!("is statement {first} once more"));
+        return Ok(());
+    }
+    match Endorsed::open(&envelope, identity, &registered(&view.producers()?)) {
         Err(error) => report.critical(place, error.to_string()),
         Ok(endorsed) if endorsed.signer() != signed.signer => {
             report.error_of_ground(place, "another producer signed it than is said beside it");
         }
         Ok(endorsed) => {
-            let mut seqs = signed.events.iter().flat_map(|run| run.start().0..=run.end().0);
-            let covered = |seq: u64| {
-                let place = usize::try_from(seq).unwrap_or(0).wrapping_sub(1);
-                digests.get(place).is_some_and(|digest| endorsed.covers(digest))
+            let position = |(name, digest): (&EventRef, &[u8; 32])| {
+                let found = digests.binary_search_by_key(name, |(name, _, _)| *name).ok()?;
+                (digests[found].1.0 == *digest).then_some(digests[found].2)
             };
-            if signed.events.is_empty() || !seqs.all(covered) {
+            let mut seqs: Vec<Seq> = endorsed.events().filter_map(position).collect();
+            seqs.sort_unstable();
+            seqs.dedup();
+            if !signed.covers_exactly(&seqs) {
                 let message = "does not name the events that are said to be signed";
                 report.error_of_ground(place, message);
             }

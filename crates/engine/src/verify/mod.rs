@@ -56,6 +56,10 @@ const RESTORE: &str = "keep this file, and restore a backup from before it happe
 /// Derived: it can be made again.
 const REMAKE: &str = "keep a copy; derived state can be made again, see docs/guide/operate.md";
 
+/// A head: what was signed is not what is here.
+const HEAD: &str = "an older copy, or a log that was changed: put the newer one back, see \
+                    docs/guide/operate.md#keys-and-tree-heads";
+
 /// What a verification found.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Report {
@@ -73,6 +77,12 @@ impl Report {
     fn critical(&mut self, place: impl Into<String>, message: impl Into<String>) {
         let (place, message) = (place.into(), message.into());
         self.findings.push(Finding { severity: Severity::Critical, place, message, hint: RESTORE });
+    }
+
+    /// The log is not what was signed.
+    fn critical_head(&mut self, place: &str, message: impl Into<String>) {
+        let (place, message) = (place.to_string(), message.into());
+        self.findings.push(Finding { severity: Severity::Critical, place, message, hint: HEAD });
     }
 
     /// Not ground itself, but no command makes it again.

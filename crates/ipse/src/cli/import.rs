@@ -16,7 +16,7 @@ use ipse::SystemHost;
 use ipse_core::json::Members;
 use ipse_core::{Admitted, Identity, json_parse};
 use ipse_door::{MAX_DEPTH, MAX_EVENT_BYTES, Origin, Refusal, Rule, admit};
-use ipse_engine::{Endorsed, Host, Log, PassReport, SignatureError, Then, Trigger, active};
+use ipse_engine::{Endorsed, Host, Log, PassReport, SignatureError, Then, Trigger, registered};
 use ipse_ledger::{NoteKey, Sent};
 use ipse_store::{Appended, Signatures};
 use std::fs::File;
@@ -52,6 +52,18 @@ struct Parcel {
 impl Parcel {
     fn is_empty(&self) -> bool {
         self.events.is_empty() && self.refusals.is_empty()
+    }
+
+    /// Takes out what no envelope that follows can cover.
+    fn split(&mut self) -> Parcel {
+        let unsigned = self.events.len().saturating_sub(Sent::MAX_EVENTS);
+        let (events, lines) = (self.events.split_off(unsigned), self.lines.split_off(unsigned));
+        let last_line = self.last_line;
+        let refusals = std::mem::take(&mut self.refusals);
+        let older =
+            std::mem::replace(self, Parcel { events, lines, last_line, ..Parcel::default() });
+        let last_line = older.lines.last().copied().unwrap_or_default();
+        Parcel { refusals, last_line, ..older }
     }
 
     /// Ends it with what its envelope says.
@@ -95,7 +107,7 @@ impl Signing {
     fn of(context: &Context, terminal: &mut Terminal<'_>) -> anyhow::Result<Self> {
         let (reader, identity) = context.read_or_migrate()?;
         let snapshot = reader.view(&identity)?;
-        let producers = active(&snapshot.view().producers()?);
+        let producers = registered(&snapshot.view().producers()?);
         let policy = snapshot.view().signatures()?;
         if policy == Signatures::Off {
             let hint = "`ipse config signatures record` keeps them";
@@ -116,6 +128,11 @@ impl Signing {
         let opened = Endorsed::open(&text, &self.identity, &self.producers);
         opened.map(Some).map_err(|error| wrong_signature(&error))
     }
+}
+
+fn not_asked_for() -> Refusal {
+    let message = "this line signs the events before it, and is no event: give --signed";
+    Refusal::new("signatures", Rule::WrongSignature, message)
 }
 
 fn wrong_signature(error: &SignatureError) -> Refusal {
@@ -195,8 +212,9 @@ fn through_the_door(
 ) -> std::io::Result<()> {
     let mut host = SystemHost::new();
     let mut parcel = Parcel::default();
+    // Whatever an envelope can cover is still here when it comes, and some stray events before it.
     let (limit, batch) = match signing {
-        Some(_) => (Sent::MAX_ENVELOPE_BYTES, Sent::MAX_EVENTS),
+        Some(_) => (Sent::MAX_ENVELOPE_BYTES, 2 * Sent::MAX_EVENTS),
         None => (MAX_EVENT_BYTES, BATCH),
     };
     let mut lines = Lines::of_at_most(limit, input)?;
@@ -205,7 +223,12 @@ fn through_the_door(
         let waits = live && signing.is_none() && !lines.ready() && !parcel.is_empty();
         let full = parcel.events.len() + parcel.refusals.len() >= batch;
         let sealed = parcel.sealed;
-        if (waits || full || sealed) && parcels.send(std::mem::take(&mut parcel)).is_err() {
+        let older = match signing {
+            Some(_) if full && !sealed => parcel.split(),
+            _ if waits || full || sealed => std::mem::take(&mut parcel),
+            _ => Parcel::default(),
+        };
+        if (older.sealed || !older.is_empty()) && parcels.send(older).is_err() {
             return Ok(());
         }
         let Some(line) = lines.next() else { break };
@@ -218,7 +241,8 @@ fn through_the_door(
                     parcel.seal(number, signing.endorse(&line));
                     continue;
                 }
-                None => admit(&line, Origin::Producer, || host.salt()),
+                None => admit(&line, Origin::Producer, || host.salt())
+                    .map_err(|refusal| if is_envelope(&line) { not_asked_for() } else { refusal }),
             },
             Line::TooLong(length) => Err(ipse_door::too_large("as sent", length)),
             Line::Broken(error) => Err(truncated(&error)),
@@ -335,6 +359,15 @@ impl Report {
             writeln!(terminal.err, "… and {more} more such lines (--json lists {MAX_LISTED})")?;
         }
         let Report { appended, duplicates, conflicts, refused, .. } = self;
+        let unsigned = (appended + duplicates).saturating_sub(self.signed);
+        if signed && unsigned > 0 {
+            writeln!(
+                terminal.err,
+                "note: {} of them without a signature that counts (another salt than before is \
+                 another digest)",
+                counted(unsigned, "event")
+            )?;
+        }
         if appended + duplicates + conflicts + refused == 0 {
             writeln!(terminal.err, "note: there was no event in the input")?;
         }

@@ -117,14 +117,15 @@ fn only_registered_keys_sign_and_only_until_they_are_revoked() {
     let after = signed.file("after.jsonl", "arm", &signed.identity, &attempts(8, 16));
     signed.import(&before).fine();
     store.run(&["key", "revoke", "arm", "--yes"]).fine();
-    let ran = signed.import(&after).ended(1, &["no registered producer"]);
+    let ran = signed.import(&after).ended(1, &["revoked"]);
     assert_eq!(counts(&ran), [0, 9, 0]);
+    assert_eq!(counts(&signed.import(&before).fine()), [0, 0, 8], "sending it again is safe");
     store.run(&["verify"]).fine();
     assert_eq!(signed.signers()[0], serde_json::json!(["arm"]), "it stays what it was");
     // A stranger under the same name.
     let stranger = Signed::new();
     let file = stranger.file("stranger.jsonl", "arm", &signed.identity, &attempts(20, 28));
-    signed.import(&file).ended(1, &["no registered producer"]);
+    signed.import(&file).ended(1, &["no producer that is registered"]);
 }
 
 #[test]
@@ -136,20 +137,19 @@ fn what_was_signed_and_then_changed_counts_for_nothing() {
     let lines: Vec<&str> = text.lines().collect();
     assert_eq!(lines.len(), 9);
     let all = |lines: &[&str]| lines.iter().flat_map(|line| [*line, "\n"]).collect::<String>();
+    let import = |text: String| signed.store.fed(&["import", "-", "--signed", "--json"], text);
+    // An envelope counts with all of its events, or not at all.
     let changed = text.replacen("\"target_class\":\"cup\"", "\"target_class\":\"pot\"", 1);
-    let ran = signed.store.fed(&["import", "-", "--signed", "--json"], changed);
-    assert_eq!(counts(&ran.ended(1, &["line 1", "unsigned"])), [7, 1, 7]);
-    // An envelope too early, without its events, twice, or none at all.
+    assert_eq!(counts(&import(changed).ended(1, &["line 9", "as it was signed"])), [0, 9, 0]);
     let early = all(&[&[lines[8]], &lines[..8]].concat());
-    let ran = signed.store.fed(&["import", "-", "--signed", "--json"], early);
-    assert_eq!(counts(&ran.ended(1, &["unsigned"])), [0, 1, 0], "seven are there, one is not");
-    signed.store.fed(&["import", "-", "--signed"], all(&[lines[8], lines[8]])).fine();
-    let ran = signed.store.fed(&["import", "-", "--signed", "--json"], all(&lines[..1]));
-    assert_eq!(counts(&ran.ended(1, &["unsigned"])), [0, 1, 0]);
-    let ran = signed.store.fed(&["import", "-", "--signed", "--json"], text.clone());
-    assert_eq!(counts(&ran.fine()), [1, 0, 8]);
+    assert_eq!(counts(&import(early).ended(1, &["line 1:", "unsigned"])), [0, 9, 0]);
+    let lost = all(&[&lines[..3], &lines[4..]].concat());
+    assert_eq!(counts(&import(lost).ended(1, &["line 8", "not in the log"])), [0, 8, 0]);
+    assert_eq!(counts(&import(all(&lines[..1])).ended(1, &["unsigned"])), [0, 1, 0]);
+    assert_eq!(counts(&import(text.clone()).fine()), [8, 0, 8]);
+    assert_eq!(counts(&import(all(&[lines[8], lines[8]])).fine()), [0, 0, 0]);
     // Without the flag an envelope is no event.
-    signed.store.fed(&["import", "-"], text).ended(1, &["line 9", "missing"]);
+    signed.store.fed(&["import", "-"], text).ended(1, &["line 9", "--signed"]);
     signed.store.run(&["verify"]).fine();
 }
 
@@ -161,7 +161,8 @@ fn damaged_statements_are_found() {
         ("UPDATE statement SET events = x'0107'", "does not name the events"),
         ("UPDATE statement SET events = x'0109'", "does not name the events"),
         ("UPDATE statement SET events = x'01ffffffffffffffff01'", "does not name the events"),
-        ("DELETE FROM producer", "no registered producer"),
+        ("DELETE FROM producer", "no producer that is registered"),
+        ("UPDATE statement SET events = x'0106'", "does not name the events"),
     ] {
         let signed = Signed::new();
         let file = signed.file("s.jsonl", "arm", &signed.identity, &attempts(0, 8));
@@ -209,4 +210,27 @@ fn what_is_sent_again_otherwise_does_not_make_a_bundle_fail() {
     assert!(report.passed(), "{}", report.json());
     assert!(report.json().contains("4 events signed again"), "{}", report.json());
     assert!(report.json().contains("12 events signed by 1 producer"), "{}", report.json());
+}
+
+/// As many events as one statement may name, and stray ones around it.
+#[test]
+fn the_largest_batches_are_signed_whole() {
+    let signed = Signed::new();
+    let store = &signed.store;
+    let input = store.write("many.jsonl", attempts(0, 8192));
+    let key = store.path.with_extension("db.keys").join("producers").join("arm.key");
+    let (key, identity) = (key.to_str().unwrap(), signed.identity.as_str());
+    let args = ["sign", &input, "--key", key, "--name", "arm", "--identity", identity];
+    let text = store.run(&[&args[..], &["--batch", "4096"]].concat()).fine().out;
+    assert_eq!(text.lines().count(), 8194);
+    let stray = format!("{}{text}{}", attempts(20_000, 20_003), attempts(30_000, 30_002));
+    let ran = store.fed(&["import", "-", "--signed", "--json"], stray).fine();
+    assert_eq!(counts(&ran), [8197, 0, 8192]);
+    // So many unsigned ones before it that they cannot all wait.
+    let plain: String = attempts(40_000, 53_000);
+    let more = signed.file("more.jsonl", "arm", identity, &attempts(60_000, 60_008));
+    let more = std::fs::read_to_string(more).unwrap();
+    let ran = store.fed(&["import", "-", "--signed", "--json"], plain + &more).fine();
+    assert_eq!(counts(&ran), [13_008, 0, 8]);
+    store.run(&["verify"]).fine();
 }

@@ -359,6 +359,13 @@ impl<'c> View<'c> {
             .map_err(Error::while_trying("read the refs of a chunk"))
     }
 
+    /// The digest of the event at a position.
+    pub fn digest(&self, seq: Seq) -> Result<Digest, Error> {
+        self.prepare("SELECT digest FROM event WHERE at = ?1")?
+            .query_row([self.log.at(seq)], |row| row.get(0).map(Digest))
+            .map_err(Error::while_trying("read an event's digest"))
+    }
+
     /// The name of the event at a position.
     pub fn event_ref(&self, seq: Seq) -> Result<EventRef, Error> {
         self.prepare("SELECT event_ref FROM event WHERE at = ?1")?

@@ -29,6 +29,11 @@ impl Signed {
         let after = self.events.partition_point(|run| *run.start() <= seq);
         after > 0 && self.events[after - 1].contains(&seq)
     }
+
+    /// Whether it covers these positions, given in ascending order, and no others.
+    pub fn covers_exactly(&self, seqs: &[Seq]) -> bool {
+        !seqs.is_empty() && runs(seqs) == self.events
+    }
 }
 
 /// Runs of positions, given in ascending order.
