@@ -85,13 +85,10 @@ pub(crate) fn is_producer(name: &str) -> bool {
 }
 
 fn verifier_key(line: &str) -> Result<NoteKey, Error> {
-    NoteKey::parse(line).ok_or_else(|| {
-        let shown: String = line.chars().filter(|c| !c.is_control()).take(80).collect();
-        Error::Key(format!(
-            "`{shown}` is no verifier key: expected name+id+key, whole and with an id that fits, \
-             of an Ed25519 key that is not weak"
-        ))
-    })
+    // It is not shown: it may be a private key, given by mistake.
+    let message = "that is no verifier key: expected name+id+key, whole and with an id that fits, \
+                   of an Ed25519 key that is not weak";
+    NoteKey::parse(line).ok_or_else(|| Error::Key(message.to_string()))
 }
 
 fn operator_key(body: &str) -> Result<NoteKey, Error> {

@@ -101,9 +101,9 @@ pub(crate) struct Bundle(File);
 impl Bundle {
     pub(crate) fn open(path: &Path) -> anyhow::Result<Self> {
         let open = || {
-            let file = File::open(path)?;
-            match file.metadata()?.is_file() {
-                true => Ok(file),
+            // Asked before it is opened: opening a pipe would wait for whoever writes to it.
+            match std::fs::metadata(path)?.is_file() {
+                true => File::open(path),
                 false => Err(io::Error::new(io::ErrorKind::InvalidInput, "it is no plain file")),
             }
         };

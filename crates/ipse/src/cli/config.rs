@@ -125,7 +125,7 @@ fn tell(
     }
     if shown(RETENTION) {
         let shown = retention.as_deref().map_or(OFF.to_string(), ipse_door::printable);
-        writeln!(terminal.out, "{RETENTION}  {shown}")?;
+        writeln!(terminal.out, "{RETENTION:<10}  {shown}")?;
     }
     let several = policies.len() > 1;
     for (identity, policy) in policies {

@@ -230,18 +230,23 @@ impl Context {
 fn key_hint(error: &KeyError) -> Option<String> {
     let shown = |path: &Path| shell_word(&path.to_string_lossy());
     Some(match error {
-        KeyError::Missing(path) if path.ends_with("log.key") => {
-            "ipse key new log makes it; if it is elsewhere, name its directory with --key-dir"
-                .into()
-        }
+        KeyError::Missing(path) if path.ends_with("log.key") => missing(path, "log", "log.vkey"),
         KeyError::Missing(path) if path.ends_with("operator.key") => {
-            "ipse key new operator makes it; if it is elsewhere, name its directory with --key-dir"
-                .into()
+            missing(path, "operator", "operator.pub")
         }
         KeyError::Missing(path) => {
             format!("ipse key new producer NAME --out {} makes one", shown(path))
         }
-        KeyError::Exists(_) => "no key is overwritten; revoke it first: ipse key revoke".into(),
+        KeyError::Exists(path) if path.parent().is_some_and(|it| it.ends_with("producers")) => {
+            format!(
+                "no key is overwritten; to register this one: ipse key new producer NAME --public \
+                 \"$(cat {})\"",
+                shown(&path.with_extension("vkey"))
+            )
+        }
+        KeyError::Exists(_) => {
+            "no key is overwritten: name another file, or revoke it first (ipse key revoke)".into()
+        }
         KeyError::NoPassphrase(_) => {
             "name a file with the passphrase in IPSE_PASSPHRASE_FILE, or run this on a terminal"
                 .into()
@@ -249,6 +254,7 @@ fn key_hint(error: &KeyError) -> Option<String> {
         KeyError::WrongPassphrase(_) => {
             "it was taken from IPSE_PASSPHRASE, IPSE_PASSPHRASE_FILE or the terminal".into()
         }
+        KeyError::Unsafe(path) if path.is_dir() => format!("chmod 700 {}", shown(path)),
         KeyError::Unsafe(path) => format!(
             "chmod 600 {}; if others may have read it, revoke it and make another",
             shown(path)
@@ -263,6 +269,19 @@ fn key_hint(error: &KeyError) -> Option<String> {
         ),
         _ => return None,
     })
+}
+
+/// What to do about a private half that is not there.
+fn missing(path: &Path, role: &str, public: &str) -> String {
+    match path.with_file_name(public).exists() {
+        true => format!(
+            "put it back, or name its directory with --key-dir; if it is lost: ipse key revoke \
+             {role}, then ipse key new {role}"
+        ),
+        false => format!(
+            "ipse key new {role} makes it; if it is elsewhere, name its directory with --key-dir"
+        ),
+    }
 }
 
 /// All identities of a store.

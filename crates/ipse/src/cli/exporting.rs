@@ -7,6 +7,7 @@ use super::Exit;
 use super::args::ExportArgs;
 use super::context::Context;
 use super::init::stored_manifest;
+use super::output::{Output, shown};
 use super::passphrase;
 use super::terminal::{Terminal, counted};
 use anyhow::{Context as _, bail};
@@ -16,9 +17,9 @@ use ipse_core::json::Members;
 use ipse_core::{Identity, Seq};
 use ipse_engine::{head_of, rebuild, sign_head};
 use ipse_ledger::account::Claimed;
-use ipse_ledger::{Bundled, Certificate, NoteKey, NoteSigner, TreeHead, dsse};
+use ipse_ledger::{Bundled, Certificate, Note, NoteKey, NoteSigner, TreeHead, dsse};
 use ipse_store::sqlite::View;
-use std::io::{self, BufWriter, Write};
+use std::io::{self, Read, Write};
 use std::path::Path;
 
 pub(crate) fn run(
@@ -29,28 +30,30 @@ pub(crate) fn run(
     let (reader, identity) = context.read_or_migrate()?;
     let keys = context.keys();
     let operator = passphrase::open(terminal, |passphrase| keys.operator_signer(passphrase))?;
-    if let Some(notary) = context.notary(terminal, &identity)? {
-        sign_head(&context.store, &identity, &notary)?;
-    }
+    let notary = context.notary(terminal, &identity)?;
     let manifest = stored_manifest(&reader, &identity)?;
-    let snapshot = reader.view(&identity)?;
-    let export = Export::of(snapshot.view(), identity, args)?;
-    let log_key = context.outside(&identity)?.log_keys;
-    let done = if args.output == Path::new("-") {
-        export.write(&mut terminal.out, &manifest, &operator, &log_key)?
-    } else {
-        let directory = args.output.parent().filter(|parent| !parent.as_os_str().is_empty());
-        let directory = directory.unwrap_or(Path::new("."));
-        let file = tempfile::NamedTempFile::new_in(directory)
-            .with_context(|| format!("could not write into {}", directory.display()))?;
-        let done = export.write(&mut file.as_file(), &manifest, &operator, &log_key)?;
-        file.as_file().sync_all().context("could not make the bundle durable")?;
-        let name = args.output.display();
-        file.persist(&args.output).with_context(|| format!("could not write {name}"))?;
-        done
-    };
-    export.tell(context, terminal, args, &done)
+    for left in (0..TRIES).rev() {
+        if let Some(notary) = &notary {
+            sign_head(&context.store, &identity, notary)?;
+        }
+        let snapshot = reader.view(&identity)?;
+        let export = Export::of(snapshot.view(), identity, args)?;
+        if export.lost_content()? {
+            // Somebody forgot something between the head and this moment: a newer head says so.
+            if left > 0 && notary.is_some() {
+                continue;
+            }
+            bail!("events under the tree head were forgotten since: `ipse tree-head --sign` first");
+        }
+        export.check_head(context, notary.is_some(), args)?;
+        let done = export.write_out(context, terminal, args, (&manifest, &operator))?;
+        return export.tell(context, terminal, args, &done);
+    }
+    bail!("BUG: an export neither ended nor failed")
 }
+
+/// How often a head is signed anew while somebody forgets.
+const TRIES: u32 = 20;
 
 /// What goes into a bundle.
 struct Export<'v> {
@@ -75,6 +78,9 @@ impl<'v> Export<'v> {
         let head: TreeHead = head_of(&note).context("the tree head cannot be read: ipse verify")?;
         let size = head.size;
         let (from, to) = (Seq(args.from.unwrap_or(1)), Seq(args.to.unwrap_or(size)));
+        if args.to.is_none() && from.0 > size.max(1) {
+            bail!("--from {from} is beyond the signed tree head, which covers {size} entries");
+        }
         if to.0 > size {
             bail!("--to {to} is beyond the signed tree head, which covers {size} entries");
         }
@@ -94,6 +100,46 @@ impl<'v> Export<'v> {
         Ok(Export { view, identity, note, bundled, facts })
     }
 
+    /// Whether something that the head covers was forgotten by what it does not cover.
+    fn lost_content(&self) -> anyhow::Result<bool> {
+        let size = Seq(self.bundled.size);
+        let newest = self.view.last_of_type("forget", self.view.head()?)?;
+        Ok(newest.is_some_and(|forget| forget.seq > size))
+    }
+
+    /// The head must count for those who have `log.vkey`, and cover what is asked for.
+    fn check_head(&self, context: &Context, signs: bool, args: &ExportArgs) -> anyhow::Result<()> {
+        let log_keys = context.outside(&self.identity)?.log_keys;
+        if Note::parse(&self.note).is_ok_and(|note| note.verify(&log_keys).is_err()) {
+            bail!("the newest tree head is not signed with the key in log.vkey; sign one anew");
+        }
+        let (size, head) = (self.bundled.size, self.view.head()?.0);
+        if head > size && !signs && args.to.is_none() {
+            bail!(
+                "the newest tree head covers {size} of {head} events, and there is no key to sign \
+                 another; --to {size} exports what it covers"
+            );
+        }
+        Ok(())
+    }
+
+    fn write_out(
+        &self,
+        context: &Context,
+        terminal: &mut Terminal<'_>,
+        args: &ExportArgs,
+        (manifest, operator): (&str, &NoteSigner),
+    ) -> anyhow::Result<Done> {
+        let log_keys = context.outside(&self.identity)?.log_keys;
+        if args.output == Path::new("-") {
+            return self.write(&mut *terminal.out, manifest, operator, &log_keys);
+        }
+        let mut file = Output::create(context, &args.output, &[])?;
+        let done = self.write(&mut file, manifest, operator, &log_keys)?;
+        file.finish()?;
+        Ok(done)
+    }
+
     fn write(
         &self,
         out: &mut dyn Write,
@@ -105,7 +151,7 @@ impl<'v> Export<'v> {
         if certificate.identity() != self.identity {
             bail!("the stored manifest is not that of the identity: ipse verify");
         }
-        let mut writer = Writer::new(BufWriter::with_capacity(1 << 16, out));
+        let mut writer = Writer::new(out);
         writer.bytes("manifest.json", manifest.as_bytes())?;
         let envelope = dsse::sign(&certificate.statement(), operator);
         writer.bytes("certificate.dsse.json", envelope.as_bytes())?;
@@ -222,12 +268,15 @@ impl<'v> Export<'v> {
         };
         let name = match to_stdout {
             true => "standard output".to_string(),
-            false => args.output.display().to_string(),
+            false => shown(&args.output),
         };
         let words = format!("exported to {name}: {events}, {facts}, tree head over {size}");
         writeln!(if to_stdout { &mut terminal.err } else { &mut terminal.out }, "{words}")?;
+        if to_stdout {
+            return Ok(Exit::Fine);
+        }
         let keys = context.keys();
-        let keys = keys.path().display();
+        let keys = shown(keys.path());
         writeln!(
             terminal.err,
             "hint: whoever has {keys}/log.vkey and {keys}/operator.pub can check it: \
@@ -265,18 +314,32 @@ fn key_lines(keys: &[NoteKey]) -> String {
     keys.iter().map(|key| format!("{key}\n")).collect()
 }
 
-/// The bytes that are given to `--trust`: a key itself, or a file of keys.
+/// The longest file of public keys.
+const MAX_KEYS_BYTES: u64 = 1 << 20;
+
+/// What is given to `--trust`: a key itself, or a file of keys.
 pub(crate) fn trusted(words: &[String]) -> anyhow::Result<ipse_bundle::Trust> {
     let mut trust = ipse_bundle::Trust::default();
     for word in words {
-        let is_key = NoteKey::parse(word).is_some();
-        let text = match is_key {
-            true => word.clone(),
-            false => std::fs::read_to_string(word).with_context(|| {
-                format!("could not read the key {}", ipse_door::printable(word))
-            })?,
-        };
-        trust.add(&text).with_context(|| format!("in {}", ipse_door::printable(word)))?;
+        match NoteKey::parse(word) {
+            Some(_) => trust.add(word)?,
+            None => {
+                let text = read_keys(Path::new(word))?;
+                trust.add(&text).with_context(|| format!("in {}", ipse_door::printable(word)))?;
+            }
+        }
     }
     Ok(trust)
+}
+
+fn read_keys(path: &Path) -> anyhow::Result<String> {
+    let attempt = || format!("could not read the key {}", shown(path));
+    // Asked before it is opened: opening a pipe would wait for whoever writes to it.
+    if !path.metadata().with_context(attempt)?.is_file() {
+        bail!("{} is not an ordinary file", shown(path));
+    }
+    let mut text = String::new();
+    let file = std::fs::File::open(path).with_context(attempt)?;
+    file.take(MAX_KEYS_BYTES).read_to_string(&mut text).with_context(attempt)?;
+    Ok(text)
 }

@@ -64,7 +64,11 @@ pub(crate) fn head_hint(error: &Error) -> Option<&'static str> {
              one is lost for good, `ipse key revoke log` and `ipse key new log` begin anew, and \
              whoever holds an older tree head will see the break",
         ),
-        Error::NoHead(_) => Some("look at the directory heads/ among the keys"),
+        Error::NoHead(_) => Some(
+            "the note under heads/ among the keys, or the one in the store, is damaged: put back a \
+             copy of it (somebody who was given it has one), or begin anew with `ipse key revoke \
+             log` and `ipse key new log`",
+        ),
         _ => None,
     }
 }

@@ -113,10 +113,12 @@ fn new_producer(
     })?;
     show_new(context, terminal, &Row::new(PRODUCER, &key, REGISTERED.into()))?;
     let file = shell_word(&place.to_string_lossy());
+    let key_file = place.file_name().unwrap_or_default().to_string_lossy();
+    let key_file = shell_word(&key_file);
     writeln!(
         terminal.err,
         "registered; the private half is {file}: take it to the producer, and sign there with\n  \
-         ipse sign EVENTS --key {name}.key --name {name} --identity {identity}"
+         ipse sign EVENTS --key {key_file} --name {name} --identity {identity}"
     )?;
     Ok(Exit::Fine)
 }
@@ -131,9 +133,9 @@ fn register(
 ) -> anyhow::Result<Exit> {
     keys::check_producer_name(name)?;
     let Some(key) = NoteKey::parse(public.trim()) else {
-        let public = ipse_door::printable(public);
+        // It is not shown: it may be a private key, given by mistake.
         bail!(
-            "`{public}` is no verifier key, or a weak one; \
+            "what --public was given is no verifier key, or a weak one; \
              NAME+ID+KEY, as `ipse key new producer` prints it"
         );
     };
@@ -142,7 +144,9 @@ fn register(
     }
     let (reader, identity) = context.read_or_migrate()?;
     check_free(&reader, &identity, name, Some(&key))?;
-    Settings::open(&context.store)?.put_producer(&identity, &key.to_string())?;
+    if !Settings::open(&context.store)?.put_producer(&identity, &key.to_string())? {
+        bail!("that key was revoked, and does not come back: {name} needs a new one");
+    }
     show_new(context, terminal, &Row::new(PRODUCER, &key, REGISTERED.into()))?;
     writeln!(terminal.err, "registered; {name} may sign for {identity}")?;
     Ok(Exit::Fine)

@@ -23,6 +23,7 @@ mod keys;
 mod lines;
 mod looking;
 mod manifest_file;
+mod output;
 mod passphrase;
 mod proof;
 mod reading;

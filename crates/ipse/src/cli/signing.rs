@@ -9,6 +9,7 @@ use super::import::{MAX_LISTED, MAX_TOLD, open, refusals_json};
 use super::init::stored_manifest;
 use super::key_args::SignArgs;
 use super::lines::{Line, Lines};
+use super::output::Output;
 use super::passphrase;
 use super::terminal::{Terminal, counted};
 use anyhow::{Context as _, bail};
@@ -19,14 +20,7 @@ use ipse_core::{Admitted, Digest, EventRef, Identity};
 use ipse_door::{Origin, Refusal, Rule, admit};
 use ipse_engine::Host;
 use ipse_ledger::{Certificate, NoteSigner, Sent, dsse};
-use std::fs::{File, Permissions};
-use std::io::{self, BufWriter, Write};
-use std::os::unix::fs::PermissionsExt;
-use std::path::Path;
-use tempfile::NamedTempFile;
-
-/// The mode of a new file before the user's mask: events are not a key.
-const NEW_FILE: u32 = 0o666;
+use std::io::{self, Write};
 
 /// Prints the operator's word for who this is.
 pub(crate) fn certificate(context: &Context, terminal: &mut Terminal<'_>) -> anyhow::Result<Exit> {
@@ -51,7 +45,8 @@ pub(crate) fn sign(
     let (input, _) = open(&args.file)?;
     let signer = passphrase::open(terminal, |word| read_signer(&args.key, &args.name, word))?;
     let batch = usize::try_from(args.batch).unwrap_or(Sent::MAX_EVENTS);
-    let mut file = args.out.as_deref().map(Output::open).transpose()?;
+    let file = args.out.as_deref();
+    let mut file = file.map(|out| Output::create(context, out, &[&args.key])).transpose()?;
     let out: &mut dyn Write = match &mut file {
         Some(file) => file,
         None => &mut *terminal.out,
@@ -126,52 +121,6 @@ impl Signing<'_> {
         let sent = Sent { identity: self.identity, events: std::mem::take(&mut self.events) };
         self.envelopes += 1;
         writeln!(self.out, "{}", dsse::sign(&sent.statement(), &self.signer))
-    }
-}
-
-/// A file to write to. One that is there is replaced when all is written, not before: it may be the
-/// one that is read.
-enum Output<'p> {
-    New(&'p Path, BufWriter<NamedTempFile>),
-    /// A pipe or a device.
-    There(File),
-}
-
-impl<'p> Output<'p> {
-    fn open(path: &'p Path) -> anyhow::Result<Self> {
-        let attempt = || format!("could not write {}", path.display());
-        if path.metadata().is_ok_and(|metadata| !metadata.is_file()) {
-            let file = File::options().write(true).open(path);
-            return Ok(Output::There(file.with_context(attempt)?));
-        }
-        let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty());
-        let mut builder = tempfile::Builder::new();
-        builder.prefix(".new-").permissions(Permissions::from_mode(NEW_FILE));
-        let file = builder.tempfile_in(parent.unwrap_or(Path::new("."))).with_context(attempt)?;
-        Ok(Output::New(path, BufWriter::new(file)))
-    }
-
-    fn finish(self) -> anyhow::Result<()> {
-        let Output::New(path, file) = self else { return Ok(()) };
-        let attempt = || format!("could not write {}", path.display());
-        let file = file.into_inner().map_err(io::IntoInnerError::into_error);
-        file.and_then(|file| Ok(file.persist(path)?)).map(drop).with_context(attempt)
-    }
-}
-
-impl Write for Output<'_> {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        match self {
-            Output::New(_, file) => file.write(bytes),
-            Output::There(file) => file.write(bytes),
-        }
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        match self {
-            Output::New(_, file) => file.flush(),
-            Output::There(file) => file.flush(),
-        }
     }
 }
 

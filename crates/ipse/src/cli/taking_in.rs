@@ -7,6 +7,7 @@ use super::Exit;
 use super::args::ImportBundleArgs;
 use super::context::Context;
 use super::exporting::trusted;
+use super::output::shown;
 use super::terminal::{Terminal, counted};
 use anyhow::{Context as _, bail};
 use ipse_bundle::{Opened, Source, Verdict, open};
@@ -39,11 +40,13 @@ pub(crate) fn run(
     terminal: &mut Terminal<'_>,
     args: &ImportBundleArgs,
 ) -> anyhow::Result<Exit> {
-    let name = args.file.display();
-    let file = File::open(&args.file).with_context(|| format!("could not open {name}"))?;
-    if !file.metadata()?.is_file() {
+    let name = shown(&args.file);
+    let attempt = || format!("could not open {name}");
+    // Asked before it is opened: opening a pipe would wait for whoever writes to it.
+    if !args.file.metadata().with_context(attempt)?.is_file() {
         bail!("{name} is not an ordinary file");
     }
+    let file = File::open(&args.file).with_context(attempt)?;
     if args.trust.is_empty() {
         bail!(
             "whom do you trust? give --trust with the keys of the log and its operator, which you \
@@ -102,8 +105,9 @@ fn take_in(
         sign_head(&context.store, &identity, &notary)?;
     }
     if left_out > 0 {
-        let words = "statements of producers that are not among --trust were left out";
-        writeln!(terminal.err, "note: {left_out} {words}")?;
+        let statements = counted(left_out, "statement");
+        let words = "of producers that are not among --trust, left out";
+        writeln!(terminal.err, "note: {statements} {words}")?;
     }
     let entries = opened.bundled.size;
     if context.json {

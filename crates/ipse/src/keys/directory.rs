@@ -185,6 +185,9 @@ impl KeyDirectory {
         passphrase: Option<&str>,
     ) -> Result<NoteSigner, KeyError> {
         let path = self.file(Role::Log.private());
+        if path.exists() {
+            self.check_private()?;
+        }
         super::read_signer(&path, &TreeHead::origin_of(identity), passphrase)
     }
 
@@ -327,7 +330,22 @@ impl KeyDirectory {
 
     fn made_and_locked(&self) -> Result<File, KeyError> {
         durable::make_directory(&self.path).map_err(KeyError::io("make", &self.path))?;
-        self.lock().map_err(KeyError::io("lock", &self.path))
+        let lock = self.lock().map_err(KeyError::io("lock", &self.path))?;
+        // Nobody else writes here now: what is unfinished is of somebody who died.
+        for directory in [self.path.clone(), self.file("producers"), self.file("heads")] {
+            durable::sweep(&directory);
+        }
+        Ok(lock)
+    }
+
+    /// A directory that others may write to holds no secret: they could put a key of theirs there.
+    fn check_private(&self) -> Result<(), KeyError> {
+        use std::os::unix::fs::PermissionsExt;
+        let metadata = self.path.metadata().map_err(|_| KeyError::Missing(self.path.clone()))?;
+        match metadata.permissions().mode() & 0o022 {
+            0 => Ok(()),
+            _ => Err(KeyError::Unsafe(self.path.clone())),
+        }
     }
 
     fn file(&self, name: &str) -> PathBuf {

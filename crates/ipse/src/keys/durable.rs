@@ -11,6 +11,8 @@ pub(super) const PRIVATE: u32 = 0o600;
 /// The mode of what may be handed out; the directory around it is private all the same.
 pub(super) const PUBLIC: u32 = 0o644;
 const PRIVATE_DIRECTORY: u32 = 0o700;
+/// How the names of files begin that are not finished.
+const UNFINISHED: &str = ".new-";
 
 /// Writes a file that must not be there yet.
 pub(super) fn write_new(path: &Path, bytes: &[u8], mode: u32) -> io::Result<()> {
@@ -30,11 +32,21 @@ pub(super) fn replace(path: &Path, bytes: &[u8], mode: u32) -> io::Result<()> {
 /// leaves a file under a name that nobody reads; whoever dies after, the whole file.
 fn written(path: &Path, bytes: &[u8], mode: u32) -> io::Result<NamedTempFile> {
     let mut builder = tempfile::Builder::new();
-    builder.prefix(".new-").permissions(Permissions::from_mode(mode));
+    builder.prefix(UNFINISHED).permissions(Permissions::from_mode(mode));
     let mut file = builder.tempfile_in(directory_of(path))?;
     file.write_all(bytes)?;
     file.as_file().sync_all()?;
     Ok(file)
+}
+
+/// Removes what was left unfinished in a directory.
+pub(super) fn sweep(directory: &Path) {
+    let Ok(files) = std::fs::read_dir(directory) else { return };
+    for file in files.flatten() {
+        if file.file_name().as_encoded_bytes().starts_with(UNFINISHED.as_bytes()) {
+            let _ = std::fs::remove_file(file.path());
+        }
+    }
 }
 
 /// Makes a private directory, unless it is there.

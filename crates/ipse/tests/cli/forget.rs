@@ -249,7 +249,7 @@ fn pruning_shows_first_and_then_does() {
 #[test]
 fn a_retention_is_set_kept_and_applied() {
     let store = Store::with("facts/glass_cup.events.jsonl");
-    assert_eq!(store.run(&["config"]).fine().out, "retention  off\nsignatures  record\n");
+    assert_eq!(store.run(&["config"]).fine().out, "retention   off\nsignatures  record\n");
     assert!(store.run(&["config", "--json"]).fine().json()["retention"].is_null());
     for bad in ["soon", "0d", "180", "36501d", ""] {
         store.run(&["config", "retention", bad]).ended(2, &["is no retention"]);
@@ -257,14 +257,14 @@ fn a_retention_is_set_kept_and_applied() {
     store.run(&["config", "colour"]).ended(2, &["no setting `colour`", "retention"]);
     store.run(&["prune", "--retention"]).ended(2, &["ipse config retention 180d"]);
     store.run(&["config", "retention", "36500d"]).ended(0, &["prune --retention"]);
-    assert_eq!(store.run(&["config", "retention"]).fine().out, "retention  36500d\n");
+    assert_eq!(store.run(&["config", "retention"]).fine().out, "retention   36500d\n");
     let ran = store.run(&["prune", "--retention", "--json"]).fine();
     assert_eq!(ran.json()["forgotten"], 0);
     let attempt = ["record", "--skill", "s", "--success"];
     store.run(&attempt).fine();
     store.run(&["config", "retention", "1h"]).fine();
     assert_eq!(store.run(&["prune", "--retention", "--json"]).fine().json()["forgotten"], 15);
-    assert_eq!(store.run(&["config", "retention", "off"]).fine().out, "retention  off\n");
+    assert_eq!(store.run(&["config", "retention", "off"]).fine().out, "retention   off\n");
     store.run(&["prune", "--retention"]).ended(2, &["no retention is set"]);
 }
 

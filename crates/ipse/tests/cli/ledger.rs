@@ -233,6 +233,61 @@ fn exports_name_their_range_and_their_keys() {
     import_bundle(&empty, &other, &file).fine();
 }
 
+/// Nothing that ipse needs, and nothing that is no file, is replaced by what it writes.
+#[test]
+fn exports_replace_neither_stores_nor_keys_nor_devices() {
+    let store = cup();
+    let bundle = store.write("old.ipse", "old");
+    for (path, words) in [
+        (store.path.clone(), "it is the store"),
+        (keys(&store).join("log.key"), "among the keys"),
+        (keys(&store).join("new.ipse"), "among the keys"),
+        (store.directory.path().to_path_buf(), "directory"),
+    ] {
+        let args = ["export", "-o", path.to_str().unwrap()];
+        store.run(&args).ended(2, &[words]);
+    }
+    let link = store.directory.path().join("link.ipse");
+    std::os::unix::fs::symlink(&store.path, &link).unwrap();
+    store.run(&["export", "-o", link.to_str().unwrap()]).ended(2, &["it is the store"]);
+    store.run(&["export", "-o", "/dev/null"]).fine();
+    assert!(!std::path::Path::new("/dev/null").metadata().unwrap().is_file());
+    store.run(&["export", "-o", &bundle]).fine();
+    assert!(verified(&store, bundle.as_ref()).passed(), "what was there before is replaced");
+    let names = std::fs::read_dir(store.directory.path()).unwrap();
+    let names = names.map(|entry| entry.unwrap().file_name().into_string().unwrap());
+    assert!(!names.collect::<Vec<_>>().iter().any(|name| name.ends_with(".part")));
+    store.run(&["verify"]).fine();
+}
+
+#[test]
+fn an_export_never_covers_less_than_it_says() {
+    let store = cup();
+    std::fs::rename(keys(&store).join("log.key"), store.directory.path().join("k")).unwrap();
+    let (file, ran) = export(&store, "a.ipse", &[]);
+    ran.ended(0, &["not signed"]);
+    assert!(verified(&store, &file).passed(), "the head covers everything");
+    store.import(attempt("1", true)).fine();
+    let (_, ran) = export(&store, "b.ipse", &[]);
+    ran.ended(2, &["covers 16 of 18 events", "--to 16"]);
+    let (file, ran) = export(&store, "b.ipse", &["--to", "16"]);
+    ran.ended(0, &[]);
+    assert!(verified(&store, &file).passed());
+    let first = events(&store)[0]["event_ref"].as_str().unwrap().to_string();
+    store.run(&["forget", &first]).fine();
+    let (_, ran) = export(&store, "c.ipse", &["--to", "16"]);
+    ran.ended(2, &["forgotten since"]);
+    // A head of a key that is no longer the log's.
+    std::fs::rename(store.directory.path().join("k"), keys(&store).join("log.key")).unwrap();
+    store.run(&["key", "revoke", "log", "--yes"]).fine();
+    let (_, ran) = export(&store, "d.ipse", &["--to", "16"]);
+    assert_eq!(ran.code, 2, "{}", ran.out);
+    store.run(&["key", "new", "log"]).fine();
+    let (file, ran) = export(&store, "e.ipse", &[]);
+    ran.fine();
+    assert!(verified(&store, &file).passed());
+}
+
 fn verified(store: &Store, file: &std::path::Path) -> ipse_bundle::Report {
     let mut trust = ipse_bundle::Trust::default();
     for name in ["log.vkey", "operator.pub"] {

@@ -34,17 +34,19 @@ impl Settings {
         set.map(drop).map_err(Error::while_trying("change a setting"))
     }
 
-    /// Lets a producer sign for an identity, by its verifier key. A key that is there already is no
-    /// longer revoked.
-    pub fn put_producer(&mut self, identity: &Identity, key: &str) -> Result<(), Error> {
+    /// Lets a producer sign for an identity, by its verifier key; says whether it may. A key that
+    /// was revoked stays revoked.
+    pub fn put_producer(&mut self, identity: &Identity, key: &str) -> Result<bool, Error> {
         let log = self.log(identity)?;
         let put = || {
-            let sql = "UPDATE producer SET revoked = 0 WHERE log = ?1 AND key = ?2";
-            if self.connection.execute(sql, (log, key))? == 0 {
+            let sql = "SELECT revoked FROM producer WHERE log = ?1 AND key = ?2";
+            let revoked =
+                self.connection.query_row(sql, (log, key), |row| row.get(0)).optional()?;
+            if revoked.is_none() {
                 let sql = "INSERT INTO producer (log, key, revoked) VALUES (?1, ?2, 0)";
                 self.connection.execute(sql, (log, key))?;
             }
-            Ok(())
+            Ok(revoked != Some(true))
         };
         put().map_err(Error::while_trying("register a producer"))
     }
