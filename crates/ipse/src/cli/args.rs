@@ -267,8 +267,10 @@ pub(crate) enum Command {
     ///
     /// The file holds manifest, events, the whole ledger, facts, signatures and public keys;
     /// `ipse-verify` checks it without this store, and so do tools that we did not write
-    /// (docs/guide/audit.md). A tree head over everything is signed first, if the log's key is at
-    /// hand. A range that does not start at 1 carries no facts.
+    /// (docs/guide/audit.md). A tree head over everything is signed first; without the log's key
+    /// the newest one must cover what is exported. A range that does not start at 1 carries no
+    /// facts. A file that is there is replaced once the new one is whole (until then it is
+    /// FILE.part).
     ///
     /// Example: ipse export -o ward-robot.ipse
     Export(ExportArgs),
