@@ -13,7 +13,7 @@ use ipse_ledger::{Note, TreeHead};
 use ipse_store::sqlite::{Grown, HeadWriter};
 use std::any::Any;
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
@@ -43,7 +43,7 @@ pub fn sign_head(path: &Path, identity: &Identity, notary: &dyn Notary) -> Resul
 }
 
 /// The same with a handle that may know most of the tree already.
-pub(crate) fn sign_with(
+fn sign_with(
     writer: &mut HeadWriter,
     identity: &Identity,
     notary: &dyn Notary,
@@ -95,28 +95,97 @@ fn check(writer: &HeadWriter, identity: &Identity, grown: &Grown, note: &str) ->
 }
 
 /// Events of a batch from which on the tree grows behind it, on a thread of its own.
-pub(crate) const MANY: usize = 512;
+const MANY: usize = 512;
 
-/// A handle for tree heads that lives as long as its log, and a thread that hashes entries while
-/// more of them are appended.
+/// The heads of one log while it is open: who signs them, when, and the tree as far as it is known.
 pub(crate) struct Heads {
+    path: PathBuf,
+    identity: Identity,
+    notary: Box<dyn Notary>,
+    /// When a head was last signed, as far as is known.
+    signed_at: Option<Time>,
+    /// Whether a pass came after the last head.
+    owed: bool,
+    error: Option<Error>,
+    /// Opened when it is first needed.
+    tree: Option<Tree>,
+}
+
+impl Heads {
+    pub(crate) fn new(path: &Path, identity: Identity, notary: Box<dyn Notary>) -> Self {
+        let signed_at = notary.last_time();
+        let (path, owed) = (path.to_owned(), false);
+        Heads { path, identity, notary, signed_at, owed, error: None, tree: None }
+    }
+
+    /// A pass was made.
+    pub(crate) fn owe(&mut self) {
+        self.owed = true;
+    }
+
+    pub(crate) fn owed(&self) -> bool {
+        self.owed
+    }
+
+    pub(crate) fn take_error(&mut self) -> Option<Error> {
+        self.error.take()
+    }
+
+    pub(crate) fn sign(&mut self, now: Time) -> Result<String, Error> {
+        self.signed_at = Some(now);
+        let writer = self.tree()?.writer.clone();
+        let mut writer = writer.lock().map_err(|_| Error::Poisoned)?;
+        let note = sign_with(&mut writer, &self.identity, &*self.notary)?;
+        self.owed = false;
+        Ok(note)
+    }
+
+    pub(crate) fn sign_owed(&mut self, now: Time) {
+        if self.owed
+            && let Err(error) = self.sign(now)
+        {
+            self.error = Some(error);
+        }
+    }
+
+    pub(crate) fn sign_if_due(&mut self, now: Time) {
+        let since = self.signed_at.map(|at| now.micros() - at.micros());
+        // A clock that went back is no reason to wait.
+        if since.is_none_or(|since| !(0..HEAD_EVERY).contains(&since)) {
+            self.sign_owed(now);
+        }
+    }
+
+    /// Lets the tree grow behind a large batch.
+    pub(crate) fn grow_behind(&mut self, events: usize) {
+        // If it cannot be opened now, signing says why.
+        if events >= MANY
+            && let Ok(tree) = self.tree()
+        {
+            tree.grow_behind();
+        }
+    }
+
+    fn tree(&mut self) -> Result<&mut Tree, Error> {
+        match &mut self.tree {
+            Some(tree) => Ok(tree),
+            none => {
+                let writer = HeadWriter::open(&self.path, &self.identity)?;
+                Ok(none.insert(Tree { writer: Arc::new(Mutex::new(writer)), thread: None }))
+            }
+        }
+    }
+}
+
+/// A handle that knows the tree, and a thread that hashes entries while more are appended.
+struct Tree {
     writer: Arc<Mutex<HeadWriter>>,
     thread: Option<(SyncSender<()>, JoinHandle<()>)>,
 }
 
-impl Heads {
-    pub(crate) fn open(path: &Path, identity: &Identity) -> Result<Self, Error> {
-        let writer = Arc::new(Mutex::new(HeadWriter::open(path, identity)?));
-        Ok(Heads { writer, thread: None })
-    }
-
-    pub(crate) fn sign(&self, identity: &Identity, notary: &dyn Notary) -> Result<String, Error> {
-        let mut writer = self.writer.lock().map_err(|_| Error::Poisoned)?;
-        sign_with(&mut writer, identity, notary)
-    }
-
-    /// Lets the tree grow over what is durable, meanwhile. If that fails, signing says so.
-    pub(crate) fn grow_behind(&mut self) {
+impl Tree {
+    /// Lets it grow over what is durable, meanwhile. If that fails, signing says so.
+    fn grow_behind(&mut self) {
         let writer = &self.writer;
         let (wake, _) = self.thread.get_or_insert_with(|| {
             let (wake, woken) = sync_channel(1);
@@ -128,7 +197,7 @@ impl Heads {
     }
 }
 
-impl Drop for Heads {
+impl Drop for Tree {
     fn drop(&mut self) {
         if let Some((wake, thread)) = self.thread.take() {
             drop(wake);

@@ -31,6 +31,7 @@ mod proof;
 mod rebuild;
 mod restore;
 mod scan;
+mod signed;
 mod signers;
 pub mod verify;
 

@@ -8,15 +8,15 @@
 use crate::Error;
 use crate::endorsed::{Endorsed, SignatureError};
 use crate::forget::{Forgetting, Forgotten, Which};
-use crate::head::{HEAD_EVERY, Heads, MANY, Notary};
+use crate::head::{Heads, Notary};
 use crate::hot::{Hot, SAVE_EVERY};
 use crate::pass::{self, PassCommitted, PassReport, Trigger};
-use crate::signers::Signers;
+use crate::signed::{SignedEvents, append_all};
 use ipse_consolidate::{RuleSet, V1};
-use ipse_core::{Admitted, Identity, Seq, Time};
+use ipse_core::{Admitted, Identity, Time};
 use ipse_door::Salt;
-use ipse_store::sqlite::{Batch, Writer};
-use ipse_store::{Appended, Signatures};
+use ipse_store::Appended;
+use ipse_store::sqlite::Writer;
 use std::path::Path;
 
 /// Clock and randomness, handed down from the binary.
@@ -62,14 +62,8 @@ pub struct Log<R: RuleSet = V1> {
     host: Box<dyn Host>,
     subscribers: Vec<Subscriber>,
     broken: bool,
-    notary: Option<Box<dyn Notary>>,
-    /// Opened when it is first needed.
+    /// What signs tree heads, if anything does.
     heads: Option<Heads>,
-    /// When a head was last signed, as far as is known.
-    signed_at: Option<Time>,
-    /// Whether a pass came after the last head.
-    owes_head: bool,
-    head_error: Option<Error>,
 }
 
 impl<R: RuleSet> Log<R> {
@@ -82,75 +76,42 @@ impl<R: RuleSet> Log<R> {
     ) -> Result<Self, Error> {
         let writer = Writer::open(path, &identity)?;
         let (hot, subscribers) = (Hot::cold(&rules, SAVE_EVERY), Vec::new());
-        Ok(Log {
-            writer,
-            identity,
-            rules,
-            hot,
-            host,
-            subscribers,
-            broken: false,
-            notary: None,
-            heads: None,
-            signed_at: None,
-            owes_head: false,
-            head_error: None,
-        })
+        let (broken, heads) = (false, None);
+        Ok(Log { writer, identity, rules, hot, host, subscribers, broken, heads })
     }
 
     /// Has tree heads signed from now on: after passes, at most one a second.
     pub fn set_notary(&mut self, notary: Box<dyn Notary>) {
-        self.signed_at = notary.last_time();
-        self.notary = Some(notary);
+        self.heads = Some(Heads::new(self.writer.path(), self.identity, notary));
     }
 
     /// Signs a tree head now, if there is a notary.
     pub fn sign_head(&mut self) -> Result<Option<String>, Error> {
-        let Some(notary) = &self.notary else { return Ok(None) };
-        self.signed_at = Some(self.host.now());
-        let heads = opened(&mut self.heads, &self.writer, &self.identity)?;
-        let note = heads.sign(&self.identity, &**notary)?;
-        self.owes_head = false;
-        Ok(Some(note))
-    }
-
-    /// Has the tree grow behind a large batch.
-    fn grow_behind(&mut self, appended: &[Appended]) {
-        let many = appended.len() >= MANY && self.notary.is_some();
-        // If it cannot be opened now, signing says why.
-        if many && let Ok(heads) = opened(&mut self.heads, &self.writer, &self.identity) {
-            heads.grow_behind();
-        }
+        self.heads.as_mut().map(|heads| heads.sign(self.host.now())).transpose()
     }
 
     /// Signs a head if a pass came after the last one and that was long enough ago.
     pub fn sign_head_if_due(&mut self) {
-        let now = self.host.now().micros();
-        let since = self.signed_at.map(|at| now - at.micros());
-        // A clock that went back is no reason to wait.
-        let due = since.is_none_or(|since| !(0..HEAD_EVERY).contains(&since));
-        if self.owes_head && due {
-            self.sign_owed_head();
+        if let Some(heads) = &mut self.heads {
+            heads.sign_if_due(self.host.now());
         }
     }
 
     /// Signs a head if a pass came after the last one.
     pub fn sign_owed_head(&mut self) {
-        if self.owes_head
-            && let Err(error) = self.sign_head()
-        {
-            self.head_error = Some(error);
+        if let Some(heads) = &mut self.heads {
+            heads.sign_owed(self.host.now());
         }
     }
 
     /// Whether a head is to be signed that was not due yet.
     pub fn owes_head(&self) -> bool {
-        self.owes_head
+        self.heads.as_ref().is_some_and(Heads::owed)
     }
 
     /// Why the last head could not be signed, if it could not. The events are durable all the same.
     pub fn take_head_error(&mut self) -> Option<Error> {
-        self.head_error.take()
+        self.heads.as_mut().and_then(Heads::take_error)
     }
 
     /// Saves sums more often, so that a test crosses the boundary with few events.
@@ -230,7 +191,9 @@ impl<R: RuleSet> Log<R> {
             Ok(pass) => (pass, None),
             Err(error) => (None, Some(error)),
         };
-        self.grow_behind(&appended);
+        if let Some(heads) = &mut self.heads {
+            heads.grow_behind(appended.len());
+        }
         self.passed(pass.as_ref());
         let SignedEvents { events: signed, unkept, .. } = signed;
         Ok(Acknowledged { appended, signed, unkept, pass, pass_error })
@@ -253,7 +216,9 @@ impl<R: RuleSet> Log<R> {
     fn passed(&mut self, pass: Option<&PassReport>) {
         let Some(report) = pass else { return };
         self.subscribers.iter_mut().for_each(|tell| tell(&report.committed));
-        self.owes_head = self.notary.is_some();
+        if let Some(heads) = &mut self.heads {
+            heads.owe();
+        }
         self.sign_head_if_due();
     }
 
@@ -270,153 +235,4 @@ impl<R: RuleSet> Log<R> {
         let Log { writer, identity, rules, hot, host, .. } = self;
         Ok(Forgetting { path: writer.path(), identity, rules, hot, host: &mut **host })
     }
-}
-
-fn opened<'h>(
-    heads: &'h mut Option<Heads>,
-    writer: &Writer,
-    identity: &Identity,
-) -> Result<&'h mut Heads, Error> {
-    match heads {
-        Some(heads) => Ok(heads),
-        none => Ok(none.insert(Heads::open(writer.path(), identity)?)),
-    }
-}
-
-/// What came of signatures in a batch.
-#[derive(Default)]
-struct SignedEvents {
-    /// Events that stand in the log under the signature.
-    events: u64,
-    /// Whether the envelope was kept.
-    kept: bool,
-    /// Why it was not.
-    unkept: Option<SignatureError>,
-}
-
-fn append_all(
-    batch: &mut Batch<'_>,
-    events: &[Admitted],
-    endorsed: Option<&Endorsed>,
-) -> Result<(Vec<Appended>, SignedEvents), Error> {
-    let policy = batch.view().signatures()?;
-    let given = endorsed.filter(|_| policy != Signatures::Off);
-    let unkept = given.map(|endorsed| objection(batch, events, endorsed)).transpose()?.flatten();
-    let endorsed = given.filter(|_| unkept.is_none());
-    let covered = |event: &Admitted| endorsed.is_some_and(|signed| signed.covers(&event.digest));
-    let mut one = |event: &Admitted| match policy == Signatures::Require && !covered(event) {
-        true => Ok(batch.look(event)?.unwrap_or(Appended::Unsigned)),
-        false => batch.append(event),
-    };
-    let appended = events.iter().map(&mut one).collect::<Result<Vec<_>, _>>()?;
-    let signed = match endorsed {
-        Some(endorsed) => keep_statement(batch, events, &appended, endorsed)?,
-        None => SignedEvents::default(),
-    };
-    Ok((appended, SignedEvents { unkept, ..signed }))
-}
-
-/// Why an envelope counts for nothing here. One that was kept before counts; a new one needs a key
-/// that is not revoked, and every event that it names: with it or in the log, as it was signed. An
-/// event that is in the log otherwise must be signed otherwise; or the log would look forged.
-fn objection(
-    batch: &mut Batch<'_>,
-    events: &[Admitted],
-    endorsed: &Endorsed,
-) -> Result<Option<SignatureError>, Error> {
-    let producers = batch.view().producers()?;
-    match producers.iter().find(|(key, _)| *key == endorsed.signer) {
-        None => return Ok(Some(SignatureError::UnknownProducer)),
-        Some((_, revoked)) if *revoked && !is_kept(batch, endorsed)? => {
-            return Ok(Some(SignatureError::Revoked));
-        }
-        Some(_) => {}
-    }
-    let mut brought: Vec<[u8; 32]> = events.iter().map(|event| event.digest.0).collect();
-    brought.sort_unstable();
-    let mut signers = None;
-    for (name, digest) in endorsed.events() {
-        match batch.find(name)? {
-            None if brought.binary_search(digest).is_ok() => {}
-            None => return Ok(Some(SignatureError::Incomplete(*name))),
-            Some(seq) if has_digest(batch, seq, digest)? => {}
-            Some(seq) => {
-                if signers.is_none() {
-                    signers = Some(Signers::of(batch.view())?);
-                }
-                if signers.as_ref().is_some_and(|signers| signers.names(seq).is_empty()) {
-                    return Ok(Some(SignatureError::Contradicts(*name)));
-                }
-            }
-        }
-    }
-    Ok(None)
-}
-
-/// Keeps an envelope, unless it is there already or none of its events stands in the log so.
-fn keep_statement(
-    batch: &mut Batch<'_>,
-    events: &[Admitted],
-    appended: &[Appended],
-    endorsed: &Endorsed,
-) -> Result<SignedEvents, Error> {
-    let mut seqs = Vec::new();
-    let mut all_new = true;
-    for (event, appended) in events.iter().zip(appended) {
-        match appended {
-            Appended::New(seq) if endorsed.covers(&event.digest) => seqs.push(*seq),
-            Appended::Duplicate(_) => all_new = false,
-            _ => {}
-        }
-    }
-    // What was there before, in this file or not, is looked up.
-    if seqs.len() < endorsed.events().count() {
-        for (name, digest) in endorsed.events() {
-            let seq = batch.find(name)?.filter(|seq| !seqs.contains(seq));
-            if let Some(seq) = seq
-                && has_digest(batch, seq, digest)?
-            {
-                seqs.push(seq);
-                all_new = false;
-            }
-        }
-    }
-    seqs.sort_unstable();
-    seqs.dedup();
-    let kept = !seqs.is_empty() && (all_new || !is_kept(batch, endorsed)?);
-    if kept {
-        batch.put_statement(&endorsed.signer, &seqs, &endorsed.envelope)?;
-    }
-    let stands = |appended: &Appended| match appended {
-        Appended::New(seq) | Appended::Duplicate(seq) => seqs.binary_search(seq).is_ok(),
-        _ => false,
-    };
-    let sent = events.iter().zip(appended).filter(|(_, appended)| stands(appended)).count();
-    Ok(SignedEvents { events: sent as u64, kept, unkept: None })
-}
-
-fn has_digest(batch: &Batch<'_>, seq: Seq, digest: &[u8; 32]) -> Result<bool, Error> {
-    Ok(batch.view().digest(seq)?.0 == *digest)
-}
-
-/// Whether an envelope is kept already.
-fn is_kept(batch: &mut Batch<'_>, endorsed: &Endorsed) -> Result<bool, Error> {
-    let mut covered = None;
-    for (name, digest) in endorsed.events() {
-        let seq = batch.find(name)?;
-        if let Some(seq) = seq
-            && has_digest(batch, seq, digest)?
-        {
-            covered = Some(seq);
-            break;
-        }
-    }
-    let (Some(seq), view) = (covered, batch.view()) else { return Ok(false) };
-    for statement in view.statements()? {
-        let same = statement.signer == endorsed.signer && statement.covers(seq);
-        if same && view.envelope(statement.number)? == endorsed.envelope {
-            return Ok(true);
-        }
-    }
-    Ok(false)
 }
