@@ -59,8 +59,8 @@ pub(crate) struct Args {
 pub(crate) enum Command {
     /// Show a week of learning, end to end, in a temporary store
     ///
-    /// Fifteen grasps of a glass cup, one pass, the fact it yields, the events behind it, and the
-    /// identity before and after: byte-equal.
+    /// Fifteen grasps of a glass cup, one pass, the fact it yields, the events behind it, a bundle
+    /// that verifies without the store, and the identity before and after: byte-equal.
     Demo,
 
     /// Write a manifest template

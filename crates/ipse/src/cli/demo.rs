@@ -1,11 +1,14 @@
 //! `demo`: the paper's glass-cup week, through the real store, on one screen.
 
 use super::Exit;
+use super::args::ExportArgs;
 use super::context::Context;
+use super::exporting;
 use super::terminal::Terminal;
 use super::writing::pass_words;
 use anyhow::{Context as _, ensure};
-use ipse::{Filter, Manifest};
+use ipse::{Filter, Manifest, SystemHost};
+use ipse_bundle::{Trust, verify};
 use ipse_core::json::Members;
 use ipse_core::{Admitted, Identity, sha256};
 use ipse_door::{Origin, admit};
@@ -40,6 +43,7 @@ fn show(terminal: &mut Terminal<'_>) -> anyhow::Result<Identity> {
     let directory = tempfile::tempdir().context("could not make a temporary directory")?;
     let context = Context::on(directory.path().join("demo.db"));
     let before = create(&context.store)?.register(&manifest()?.canonical())?.identity;
+    context.keys().create(&before, &mut SystemHost::random, None)?;
     writeln!(terminal.out, "One week with a glass cup, in a temporary store.\n")?;
     writeln!(terminal.out, "identity  {before}")?;
 
@@ -54,6 +58,7 @@ fn show(terminal: &mut Terminal<'_>) -> anyhow::Result<Identity> {
     writeln!(terminal.out, "learned   {}\n", pass_words(pass.as_ref()))?;
     show_fact(terminal, &context.store, &before)?;
     show_evidence(terminal, &context.store, &before)?;
+    show_proof(terminal, &context, directory.path())?;
     finish(terminal, &context.store, &mut log, &before)
 }
 
@@ -135,6 +140,35 @@ fn show_evidence(
     Ok(())
 }
 
+/// The whole of it as one file, verified as somebody without the store would.
+fn show_proof(
+    terminal: &mut Terminal<'_>,
+    context: &Context,
+    directory: &Path,
+) -> anyhow::Result<()> {
+    let output = directory.join("demo.ipse");
+    let mut words = std::io::sink();
+    let mut told = std::io::sink();
+    let args = ExportArgs { output: output.clone(), from: None, to: None };
+    exporting::run(context, &mut Terminal::plain(&mut told, &mut words), &args)?;
+    let keys = context.keys();
+    let mut trust = Trust::default();
+    for key in ["log.vkey", "operator.pub"] {
+        trust.add(&std::fs::read_to_string(keys.path().join(key))?)?;
+    }
+    let bundle = std::fs::read(&output)?;
+    let report = verify(&bundle, &trust, &[], &mut |_, _| {})?;
+    ensure!(report.passed(), "BUG: a bundle does not verify: {}", report.json());
+    let entries = report.size.unwrap_or_default();
+    writeln!(
+        terminal.out,
+        "\nall of it as one signed file of {} kB, verified without the store:\n  \
+         {entries} entries under one signed tree head, the facts re-derived byte for byte",
+        bundle.len().div_ceil(1000)
+    )?;
+    Ok(())
+}
+
 fn finish(
     terminal: &mut Terminal<'_>,
     store: &Path,
@@ -154,6 +188,7 @@ fn finish(
         "ipse manifest new > agent.toml && ipse init --manifest agent.toml",
         "ipse record --skill grasp --target cup --param force_n=25 --success",
         "ipse import week.jsonl && ipse facts",
+        "ipse export -o agent.ipse",
     ] {
         writeln!(terminal.out, "  {command}")?;
     }
