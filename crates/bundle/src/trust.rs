@@ -1,7 +1,8 @@
 //! Keys and tree heads that the verifier brings along: what trust begins with.
 //!
-//! **Invariant:** what a key may sign follows from its name. `operator` signs for bundles and
-//! certificates, `ipse/<identity>` for that identity's log, every other name for a producer.
+//! **Invariants:** what a key may sign follows from its name. `operator` signs for bundles and
+//! certificates, `ipse/<identity>` for that identity's log, every other name for a producer. All
+//! operators' keys come from one place, and so do all keys of one log: nobody slips one in.
 
 use crate::Error;
 use ipse_core::Identity;
@@ -22,6 +23,8 @@ const DER_PREFIX: [u8; 12] =
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Trust {
     keys: Vec<NoteKey>,
+    /// How many of them are from places before.
+    before: usize,
 }
 
 impl Trust {
@@ -33,8 +36,36 @@ impl Trust {
         Ok(trust)
     }
 
-    /// Reads more keys.
+    /// Reads more keys, from somebody else: whoever hands over producers' keys cannot name an
+    /// operator or a log with them, and nobody else can add an operator or a log to those that are
+    /// there.
     pub fn add(&mut self, text: &str) -> Result<(), Error> {
+        let mut more = Trust::default();
+        more.read(text)?;
+        let producers = more.keys.iter().any(|key| is_producer(key.name()));
+        let own = |key: &&NoteKey| !is_producer(key.name());
+        if producers && more.keys.iter().any(|key| own(&key)) {
+            let message = "producers' keys and those of an operator or a log, in one place: \
+                           whoever wrote it could be either; give each from its owner";
+            return Err(Error::Key(message.to_string()));
+        }
+        for key in more.keys {
+            let rival = |other: &&NoteKey| other.name() == key.name() && own(other);
+            if self.keys.contains(&key) {
+                continue;
+            }
+            if self.keys[..self.before].iter().any(|other| rival(&other)) {
+                let message =
+                    format!("two places give a key named `{}`: which one is it?", key.name());
+                return Err(Error::Key(message));
+            }
+            self.keys.push(key);
+        }
+        self.before = self.keys.len();
+        Ok(())
+    }
+
+    fn read(&mut self, text: &str) -> Result<(), Error> {
         let mut lines = text.lines().map(str::trim).filter(|line| !line.is_empty());
         let mut found = false;
         while let Some(line) = lines.next() {
@@ -182,9 +213,19 @@ mod tests {
         let names = ["operator", "robot-7", &TreeHead::origin_of(&identity), "ipse/other"];
         let lines: Vec<String> =
             names.iter().map(|name| key(name, 1).unwrap().to_string()).collect();
-        let trust = Trust::parse(&lines.join("\n")).unwrap();
+        assert!(Trust::parse(&lines.join("\n")).is_err(), "a producer beside an operator");
+        let mut trust = Trust::parse(&[&lines[..1], &lines[2..]].concat().join("\n")).unwrap();
+        trust.add(&lines[1]).unwrap();
+        trust.add(&lines[0]).unwrap();
         let counts = [trust.operators(), trust.producers(), trust.logs(&identity)].map(|k| k.len());
         assert_eq!((counts, trust.keys().len()), ([1, 1, 1], 4));
+        for name in [names[0], names[2]] {
+            let rival = key(name, 2).unwrap().to_string();
+            assert!(trust.add(&rival).is_err(), "another {name} from somebody else");
+            let both = format!("{}\n{rival}", key(name, 1).unwrap());
+            assert_eq!(Trust::parse(&both).unwrap().keys().len(), 2, "two from one place");
+        }
+        assert!(trust.add(&key("robot-7", 2).unwrap().to_string()).is_ok());
         assert!(Trust::parse("").is_err() && Trust::parse("operator+1+x").is_err());
     }
 }

@@ -28,9 +28,12 @@ pub enum SignatureError {
     /// It speaks of an event that is nowhere.
     #[error("it names {0}, which did not come with it as it was signed, and is not in the log")]
     Incomplete(EventRef),
-    /// It speaks of an event that somebody sent unsigned before, with other content or salt.
-    #[error("it names {0}, which is in the log with other content or salt, and unsigned")]
+    /// It speaks of an event that was sent before, with other content or another salt.
+    #[error("it names {0}, which is in the log with other content or another salt")]
     Contradicts(EventRef),
+    /// It speaks of an event that ipse wrote.
+    #[error("it names {0}, which ipse wrote about itself")]
+    NotAProducers(EventRef),
 }
 
 /// An envelope that counts.

@@ -14,14 +14,11 @@ use crate::{Diff, Error, Host, census};
 use ipse_consolidate::{Group, RuleSet, Tally};
 use ipse_core::{Admitted, EventRef, FactId, FactKey, Identity, Seq, Time, is_housekeeping};
 use ipse_door::house_event;
-use ipse_ledger::account::can_be_forgotten;
+use ipse_ledger::account::{MAX_REFS, can_be_forgotten};
 use ipse_store::Appended;
 use ipse_store::sqlite::{Eraser, Erasing, Pass, View};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
-
-/// Refs that one `forget` event names at most: so it stays below the size limit of events.
-const MAX_REFS: usize = 1600;
 
 /// Which events are to be forgotten.
 #[derive(Clone, PartialEq, Eq, Debug)]

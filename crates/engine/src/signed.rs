@@ -5,8 +5,7 @@
 
 use crate::Error;
 use crate::endorsed::{Endorsed, SignatureError};
-use crate::signers::Signers;
-use ipse_core::{Admitted, Seq};
+use ipse_core::{Admitted, Seq, is_housekeeping};
 use ipse_store::sqlite::Batch;
 use ipse_store::{Appended, Signatures};
 
@@ -45,8 +44,8 @@ pub(crate) fn append_all(
 }
 
 /// Why an envelope counts for nothing here. One that was kept before counts; a new one needs a key
-/// that is not revoked, and every event that it names: with it or in the log, as it was signed. An
-/// event that is in the log otherwise must be signed otherwise; or the log would look forged.
+/// that is not revoked, and every event that it names: with it or in the log, as it was signed. One
+/// that names an event which is in the log otherwise would make an honest log look forged.
 fn objection(
     batch: &mut Batch<'_>,
     events: &[Admitted],
@@ -62,23 +61,27 @@ fn objection(
     }
     let mut brought: Vec<[u8; 32]> = events.iter().map(|event| event.digest.0).collect();
     brought.sort_unstable();
-    let mut signers = None;
     for (name, digest) in endorsed.events() {
         match batch.find(name)? {
             None if brought.binary_search(digest).is_ok() => {}
             None => return Ok(Some(SignatureError::Incomplete(*name))),
-            Some(seq) if has_digest(batch, seq, digest)? => {}
-            Some(seq) => {
-                if signers.is_none() {
-                    signers = Some(Signers::of(batch.view())?);
-                }
-                if signers.as_ref().is_some_and(|signers| signers.names(seq).is_empty()) {
-                    return Ok(Some(SignatureError::Contradicts(*name)));
-                }
+            Some(seq) if is_house_event(batch, seq)? => {
+                return Ok(Some(SignatureError::NotAProducers(*name)));
             }
+            Some(seq) if has_digest(batch, seq, digest)? => {}
+            Some(_) => return Ok(Some(SignatureError::Contradicts(*name))),
         }
     }
     Ok(None)
+}
+
+fn is_house_event(batch: &Batch<'_>, seq: Seq) -> Result<bool, Error> {
+    let mut house = false;
+    batch.view().each_entry(seq..=seq, |entry, _| {
+        house = is_housekeeping(&entry.event_type);
+        Ok::<_, Error>(())
+    })?;
+    Ok(house)
 }
 
 /// Keeps an envelope, unless it is there already or none of its events stands in the log so.

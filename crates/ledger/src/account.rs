@@ -31,6 +31,9 @@ pub struct Forgets {
     gone: BTreeMap<Seq, (EventRef, bool)>,
     /// The position of the first `forget` event that names an event.
     said: BTreeMap<EventRef, Seq>,
+    /// The last event, if it was a `forget` event, and those that stand without a pass.
+    behind_forget: Option<Seq>,
+    without_pass: Vec<Seq>,
 }
 
 impl Forgets {
@@ -96,8 +99,19 @@ impl Forgets {
         self.said.get(name).is_some_and(|said| *said > seq)
     }
 
+    /// Takes down the next event of the log: behind `forget` events comes their pass.
+    pub fn next(&mut self, seq: Seq, event_type: &str) {
+        if !matches!(event_type, "forget" | "consolidation_run") {
+            self.without_pass.extend(self.behind_forget);
+        }
+        self.behind_forget = (event_type == "forget").then_some(seq);
+    }
+
     /// Compares what is gone with what is said to be.
     pub fn faults(&self) -> Vec<Fault> {
+        let message = "is not followed by the pass that took it in";
+        let alone = self.without_pass.iter().chain(&self.behind_forget);
+        let alone = alone.map(|seq| (format!("forget event at seq {seq}"), message.to_string()));
         let silent = self.gone.iter().filter(|(seq, (name, _))| !self.is_said(**seq, name));
         let message = "its content is gone, and no later forget event names it";
         let silent = silent.map(|(seq, _)| (format!("seq {seq}"), message.to_string()));
@@ -107,17 +121,36 @@ impl Forgets {
             let message = format!("says that {name} is forgotten, and it is not");
             (format!("forget event at seq {said}"), message)
         });
-        silent.chain(there).collect()
+        silent.chain(there).chain(alone).collect()
     }
 }
 
-/// The names in a `forget` event.
+/// Refs that one `forget` event names at most: so it stays below the size limit of events.
+pub const MAX_REFS: usize = 1600;
+
+/// The names in a `forget` event: some, and none of them twice.
 fn forgotten_names(payload: &[u8]) -> Option<Vec<EventRef>> {
     let value = json_parse::parse(payload, DEPTH).ok()?;
-    match value.as_object()?.get("data")?.as_object()?.get("event_refs")? {
-        Value::Array(names) => names.iter().map(|name| EventRef::parse(name.as_text()?)).collect(),
-        _ => None,
-    }
+    let data = house_data(&value, &["event_refs"])?;
+    let Value::Array(names) = data.get("event_refs")? else { return None };
+    let names = names.iter().map(|name| EventRef::parse(name.as_text()?));
+    let names = names.collect::<Option<Vec<EventRef>>>()?;
+    let distinct: BTreeSet<&EventRef> = names.iter().collect();
+    let fits = (1..=MAX_REFS).contains(&names.len()) && distinct.len() == names.len();
+    fits.then_some(names)
+}
+
+/// The members of an event that ipse writes about itself.
+const HOUSE_MEMBERS: [&str; 7] = ["data", "id", "salt", "source", "specversion", "time", "type"];
+
+/// The data of such an event, if it has exactly the members that it must have.
+fn house_data<'v>(value: &'v Value<'_>, members: &[&str]) -> Option<&'v Object<'v>> {
+    let event = value.as_object()?;
+    let data = event.get("data")?.as_object()?;
+    let exact = |object: &Object<'_>, names: &[&str]| {
+        object.iter().map(|(name, _)| name).eq(names.iter().copied())
+    };
+    (exact(event, &HOUSE_MEMBERS) && exact(data, members)).then_some(data)
 }
 
 /// What stands before a pass record.
@@ -155,11 +188,32 @@ pub struct Claimed {
     last_name: Option<EventRef>,
 }
 
+/// The members of a pass record's data, in canonical order.
+const RECORD_MEMBERS: [&str; 11] = [
+    "events_processed",
+    "events_skipped",
+    "first_processed_event_id",
+    "first_seq",
+    "last_processed_event_id",
+    "last_seq",
+    "rows_touched",
+    "rule_set_sha256",
+    "rule_version",
+    "skipped",
+    "trigger",
+];
+/// What can make a pass begin.
+const TRIGGERS: [&str; 4] = ["startup", "threshold", "manual", "forget"];
+
 impl Claimed {
     /// Reads the record at a position, before which so many events stand, housekeeping aside.
     pub fn read(seq: Seq, payload: &[u8], counted: u64) -> Option<Self> {
         let value = json_parse::parse(payload, DEPTH).ok()?;
-        let data = value.as_object()?.get("data")?.as_object()?;
+        let data = house_data(&value, &RECORD_MEMBERS)?;
+        let trigger = data.get("trigger")?.as_text()?;
+        if !TRIGGERS.contains(&trigger) || data.get("rows_touched")?.as_count().is_none() {
+            return None;
+        }
         let count = |name: &str| data.get(name).and_then(Value::as_count);
         let text = |name: &str| data.get(name)?.as_text().map(str::to_owned);
         let name = |member: &str| text(member).and_then(|text| EventRef::parse(&text));
@@ -204,7 +258,10 @@ impl Claimed {
         let by_type = self.skipped_by_type.values().flat_map(BTreeMap::values);
         let by_type = by_type.fold(0_u64, |sum, n| sum.saturating_add(*n));
         let rules = [
-            (!joined, "its range leaves a gap or overlaps the one before it"),
+            (
+                !joined || self.first == Seq(0),
+                "its range leaves a gap or overlaps the one before it",
+            ),
             (
                 self.last.0.checked_add(1) != Some(self.seq.0) || self.first > self.last,
                 "its range does not end right before it",

@@ -5,6 +5,7 @@
 //! another subject or another type is none of these.
 
 use crate::dsse::Statement;
+use alloc::collections::BTreeSet;
 use alloc::format;
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
@@ -81,7 +82,7 @@ impl Certificate {
 pub struct Sent {
     /// To whom.
     pub identity: Identity,
-    /// Names and digests of the events.
+    /// Names and digests of the events, each name once.
     pub events: Vec<(EventRef, Digest)>,
 }
 
@@ -112,8 +113,10 @@ impl Sent {
         let parts = |predicate: &Object<'_>| {
             let identity = identity_of(predicate)?;
             let events = statement.subjects.iter().map(event).collect::<Option<Vec<_>>>()?;
+            let names: BTreeSet<&EventRef> = events.iter().map(|(name, _)| name).collect();
+            let once = names.len() == events.len();
             let fits = (1..=Self::MAX_EVENTS).contains(&events.len());
-            fits.then_some(Sent { identity, events })
+            (once && fits).then_some(Sent { identity, events })
         };
         read(statement, Self::TYPE, parts, Self::statement)
     }

@@ -185,13 +185,15 @@ impl Parts {
         let message = pre_authentication(&self.payload_type, &self.payload);
         let mut found = Vec::new();
         for (id, signature) in &self.signatures {
-            for key in trusted.iter().filter(|key| key_id(key) == *id) {
-                if !key.key().verifies(&message, signature) {
+            let named = |key: &&NoteKey| key_id(key) == *id;
+            // Two keys of one name may share an id: four bytes are soon found.
+            match trusted.iter().filter(named).find(|key| key.key().verifies(&message, signature)) {
+                Some(key) if found.contains(&key) => {}
+                Some(key) => found.push(key),
+                None if trusted.iter().any(|key| named(&key)) => {
                     return Err(EnvelopeError::WrongSignature);
                 }
-                if !found.contains(&key) {
-                    found.push(key);
-                }
+                None => {}
             }
         }
         if found.is_empty() { Err(EnvelopeError::Untrusted) } else { Ok(found) }

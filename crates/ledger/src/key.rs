@@ -14,8 +14,7 @@ impl PublicKey {
     /// The key of 32 bytes; `None` if they are no point, or one under which anybody can sign.
     pub fn new(bytes: &[u8; 32]) -> Option<Self> {
         let key = VerifyingKey::from_bytes(bytes).ok()?;
-        // Another encoding of the same point would be another key to everybody else.
-        (!key.is_weak() && key.to_bytes() == *bytes).then_some(PublicKey(key))
+        (!key.is_weak() && is_canonical(bytes)).then_some(PublicKey(key))
     }
 
     /// Its 32 bytes.
@@ -28,6 +27,13 @@ impl PublicKey {
         let signature = Signature::from_slice(signature);
         signature.is_ok_and(|signature| self.0.verify_strict(message, &signature).is_ok())
     }
+}
+
+/// Whether the coordinate in these bytes is below the field's prime, 2²⁵⁵ − 19. Another encoding of
+/// the same point would be another key to everybody else.
+fn is_canonical(bytes: &[u8; 32]) -> bool {
+    let [low, middle @ .., high] = bytes;
+    !(high & 0x7f == 0x7f && middle.iter().all(|byte| *byte == 0xff) && *low >= 0xed)
 }
 
 impl fmt::Debug for PublicKey {

@@ -169,14 +169,16 @@ impl<'a> Note<'a> {
     pub fn verify<'k>(&self, trusted: &'k [NoteKey]) -> Result<Vec<&'k NoteKey>, NoteError> {
         let mut found = Vec::new();
         for (name, id, signature) in &self.signatures {
-            let known = trusted.iter().filter(|key| key.name == *name && key.id() == *id);
-            for key in known {
-                if !key.key.verifies(self.text.as_bytes(), signature) {
+            let named = |key: &&NoteKey| key.name == *name && key.id() == *id;
+            let signed = |key: &&NoteKey| key.key.verifies(self.text.as_bytes(), signature);
+            // Two keys of one name may share an id: four bytes are soon found.
+            match trusted.iter().filter(named).find(signed) {
+                Some(key) if found.contains(&key) => {}
+                Some(key) => found.push(key),
+                None if trusted.iter().any(|key| named(&key)) => {
                     return Err(NoteError::WrongSignature);
                 }
-                if !found.contains(&key) {
-                    found.push(key);
-                }
+                None => {}
             }
         }
         if found.is_empty() { Err(NoteError::Untrusted) } else { Ok(found) }

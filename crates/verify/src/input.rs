@@ -17,8 +17,8 @@ const MAX_TEXT_BYTES: u64 = 16 << 20;
 pub(crate) const READ_HINT: &str = "copy the file to a healthy disk and try again";
 
 const TRUST_HINT: &str = "ask the operator for <store>.keys/log.vkey and \
-    <store>.keys/operator.pub, over a way that the bundle did not take, and compare the key ids by \
-    voice; then add --trust log.vkey operator.pub. The keys inside the bundle are never trust: \
+    <store>.keys/operator.pub, over a way that the bundle did not take, and compare their \
+    sha256sum by voice; then add --trust log.vkey operator.pub. The keys inside the bundle are never trust: \
     whoever forged it put them there";
 
 const KEY_HINT: &str = "a verifier key is one line, name+id+key, as in <store>.keys/log.vkey; a \

@@ -19,7 +19,9 @@ impl Desk {
     fn new() -> Self {
         let desk = Desk(TempDir::new().unwrap());
         desk.put("week.ipse", &week().draft().pack());
-        desk.put("keys", trusted().as_bytes());
+        let (ours, theirs) = forge::by_owner(&trusted());
+        desk.put("keys", ours.as_bytes());
+        desk.put("producers", theirs.as_bytes());
         desk.put("heads", format!("{}\n{}", week().note(21), week().note(64)).as_bytes());
         desk
     }
@@ -41,7 +43,8 @@ impl Desk {
 
 #[test]
 fn a_good_bundle_is_verified() {
-    let (code, out, err) = Desk::new().run(&["week.ipse", "--trust", "keys", "--anchors", "heads"]);
+    let (code, out, err) =
+        Desk::new().run(&["week.ipse", "--trust", "keys", "producers", "--anchors", "heads"]);
     assert_eq!((code, err.as_str()), (0, ""), "{out}");
     let last = out.lines().last().unwrap();
     assert_eq!(last, format!("verified: {}, 64 entries", identity_of(MANIFEST)));
@@ -54,7 +57,7 @@ fn a_good_bundle_is_verified() {
 #[test]
 fn keys_are_given_as_text_as_files_and_often() {
     let desk = Desk::new();
-    let keys = trusted();
+    let (keys, _) = forge::by_owner(&trusted());
     let log = keys.lines().next().unwrap();
     let pem = desk.put("operator.pub", &keys.as_bytes()[log.len()..]);
     let pem = pem.to_str().unwrap();
@@ -62,6 +65,15 @@ fn keys_are_given_as_text_as_files_and_often() {
     assert_eq!(desk.run(&["week.ipse", "--trust", log, "--trust", pem]).0, 0);
     assert_eq!(desk.run(&["--trust", log, pem, "--", "week.ipse"]).0, 0);
     assert_eq!(desk.run(&["week.ipse", "--trust", log]).0, 1, "the operator is not trusted");
+    // Whoever hands over producers' keys cannot slip in an operator or a log.
+    let all = desk.put("all", trusted().as_bytes());
+    let (code, _, err) = desk.run(&["week.ipse", "--trust", all.to_str().unwrap()]);
+    assert!(code == 2 && err.contains("give each from its owner"), "{err}");
+    for name in ["operator", &format!("ipse/{}", identity_of(MANIFEST))] {
+        let evil = forge::signer(name, 99).public().to_string();
+        let (code, _, err) = desk.run(&["week.ipse", "--trust", "keys", "--trust", &evil]);
+        assert!(code == 2 && err.contains("two places give a key named"), "{err}");
+    }
 }
 
 #[test]

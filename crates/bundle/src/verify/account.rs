@@ -49,10 +49,7 @@ pub(super) fn check(
     }
     let before = report.fails();
     let rules = signed::rule_set(archive, &V1.descriptor(), report)?;
-    let mut earlier = match walked.earlier_passes {
-        true => Before::Unreadable,
-        false => Before::Nothing,
-    };
+    let mut earlier = Before::Nothing;
     let mut from_before_the_range = 0_u64;
     for record in &walked.records {
         let Some(claimed) = &record.claimed else {
@@ -60,8 +57,13 @@ pub(super) fn check(
             earlier = Before::Unreadable;
             continue;
         };
-        if claimed.first < bundled.from {
+        if !record.joined {
+            let message = "its range leaves a gap or overlaps the one before it";
+            report.fail(format!("pass record at seq {}", record.seq), message);
+        } else if claimed.first < bundled.from {
+            // What was forgotten before the range is not known, and with it what was counted.
             from_before_the_range += 1;
+            ranged(record, claimed, &Before::Unreadable, known, walked, report);
         } else {
             ranged(record, claimed, &earlier, known, walked, report);
         }
@@ -79,8 +81,9 @@ pub(super) fn check(
         );
     }
     if from_before_the_range > 0 {
-        let message =
-            format!("not compared, as they reach back before the range: {from_before_the_range}");
+        let message = format!(
+            "counts not compared, of passes from before the range: {from_before_the_range}"
+        );
         report.limit("passes", message);
     }
     Ok(passes)
@@ -99,7 +102,8 @@ fn ranged(
     for wrong in claimed.contradictions(earlier, &known.names, &walked.forgets) {
         report.fail(&place, wrong);
     }
-    if !record.skips && !walked.forgets.any(claimed.first..=claimed.last) {
+    let whole = !matches!(earlier, Before::Unreadable);
+    if whole && !record.skips && !walked.forgets.any(claimed.first..=claimed.last) {
         report.fail(place, "lists other events as skipped than the rules skip in its range");
     }
 }

@@ -25,6 +25,8 @@ pub(super) struct Known {
     pub(super) digests: Vec<Digest>,
     /// Positions from 0, sorted by name.
     by_name: Vec<u32>,
+    /// Whether ipse wrote them, by position.
+    pub(super) house: Vec<bool>,
     /// Whether they can be forgotten, by position.
     pub(super) forgettable: Vec<bool>,
     /// Entries of events, housekeeping aside.
@@ -61,6 +63,7 @@ pub(super) fn walk(
         names: Vec::new(),
         digests: Vec::new(),
         by_name: Vec::new(),
+        house: Vec::new(),
         forgettable: Vec::new(),
         events: 0,
         edge: Edge::default(),
@@ -89,7 +92,9 @@ impl Known {
         if self.names.len() == MAX_ENTRIES {
             return Err("there are more entries than 4294967295");
         }
-        self.events += u64::from(!is_housekeeping(&entry.event_type));
+        let house = is_housekeeping(&entry.event_type);
+        self.events += u64::from(!house);
+        self.house.push(house);
         self.names.push(entry.event_ref);
         self.digests.push(entry.digest);
         self.forgettable.push(can_be_forgotten(&entry.event_type));

@@ -24,8 +24,6 @@ pub(super) struct Walked {
     pub(super) forgets: Forgets,
     /// Pass records of the range.
     pub(super) records: Vec<Record>,
-    /// Whether there are passes before the range.
-    pub(super) earlier_passes: bool,
     /// The sums at the checkpoint.
     pub(super) groups: Groups<Observed>,
 }
@@ -37,6 +35,8 @@ pub(super) struct Record {
     pub(super) claimed: Option<Claimed>,
     /// Whether it has the name that such a record must have.
     pub(super) named: bool,
+    /// Whether it begins where the pass before it, in the range or not, has ended.
+    pub(super) joined: bool,
     /// Whether it lists what the rules skip, if nothing was forgotten.
     pub(super) skips: bool,
 }
@@ -172,18 +172,16 @@ struct Walk<'b> {
     counted: u64,
     /// Skipped events since the last pass, and all of them.
     skips: [Skips; 2],
+    /// Where the last pass record stands.
+    last_pass: Option<Seq>,
     walked: Walked,
 }
 
 impl<'b> Walk<'b> {
     fn new(bundled: &'b Bundled) -> Self {
-        let walked = Walked {
-            forgets: Forgets::default(),
-            records: Vec::new(),
-            earlier_passes: false,
-            groups: Groups::default(),
-        };
-        Walk { bundled, counted: 0, skips: Default::default(), walked }
+        let walked =
+            Walked { forgets: Forgets::default(), records: Vec::new(), groups: Groups::default() };
+        Walk { bundled, counted: 0, skips: Default::default(), last_pass: None, walked }
     }
 
     fn in_range(&self, seq: Seq) -> bool {
@@ -193,7 +191,11 @@ impl<'b> Walk<'b> {
     /// An entry without content.
     fn absent(&mut self, entry: &Entry, report: &mut Report) {
         let Entry { seq, event_ref, event_type, .. } = entry;
+        self.walked.forgets.next(*seq, event_type);
         let place = format!("events.jsonl, seq {seq}");
+        if event_type == "consolidation_run" {
+            self.last_pass = Some(*seq);
+        }
         if self.in_range(*seq) {
             match can_be_forgotten(event_type) {
                 true => self.walked.forgets.gone(*event_ref, *seq, event_type),
@@ -202,8 +204,6 @@ impl<'b> Walk<'b> {
                     format!("{event_type} events are never forgotten, and this one is missing"),
                 ),
             }
-        } else if event_type == "consolidation_run" && *seq < self.bundled.from {
-            self.walked.earlier_passes = true;
         } else if event_type == "forget" && *seq > self.bundled.to {
             report.fail(
                 place,
@@ -215,6 +215,7 @@ impl<'b> Walk<'b> {
     /// An entry with its event.
     fn there(&mut self, entry: &Entry, event: &Admitted, report: &mut Report) {
         let seq = entry.seq;
+        self.walked.forgets.next(seq, &entry.event_type);
         let place = format!("events.jsonl, seq {seq}");
         let explains = event.event_type == "forget" && seq > self.bundled.to;
         if !self.in_range(seq) && !explains {
@@ -257,7 +258,12 @@ impl<'b> Walk<'b> {
             expected.are(&claimed.skipped_by_type)
         });
         self.skips[0] = Skips::default();
-        self.walked.records.push(Record { seq, claimed, named, skips });
+        let joined = claimed.as_ref().is_some_and(|claimed| {
+            // A pass ends right before its record, so the next one begins with that record.
+            claimed.first == Seq(1) || Some(claimed.first) == self.last_pass
+        });
+        self.last_pass = Some(seq);
+        self.walked.records.push(Record { seq, claimed, named, skips, joined });
     }
 
     fn fold(&mut self, seq: Seq, event: &Admitted, report: &mut Report) {

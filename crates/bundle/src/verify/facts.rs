@@ -9,8 +9,8 @@ use ipse_consolidate::V1;
 use ipse_core::{Fact, FactKey, FactKind, Seq, json_parse};
 use std::io;
 
-/// The longest line of a fact; more parameters than fit in it nobody has.
-const MAX_LINE: usize = 1 << 24;
+/// The longest line of a fact: the rules know no limit, so it is that of a member.
+const MAX_LINE: usize = usize::MAX;
 /// Nesting of a fact at most.
 const DEPTH: usize = 16;
 

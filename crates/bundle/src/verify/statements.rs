@@ -30,9 +30,6 @@ pub(super) fn check(
         signed: vec![false; known.names.len()],
         who: BTreeSet::new(),
         unknown: BTreeMap::new(),
-        elsewhere: BTreeMap::new(),
-        others: Vec::new(),
-        again: 0,
     };
     for (name, part) in archive.signatures() {
         let bytes = part.whole(envelope::MAX_BYTES)?;
@@ -40,12 +37,10 @@ pub(super) fn check(
             Some(bytes) => checking.envelope(bytes),
             None => Err(format!("is longer than {} bytes", envelope::MAX_BYTES)),
         };
-        match checked {
-            Ok(others) => checking.others.extend(others.into_iter().map(|other| (name, other))),
-            Err(message) => report.fail(name.to_string(), message),
+        if let Err(message) = checked {
+            report.fail(name.to_string(), message);
         }
     }
-    checking.settle(report);
     checking.tell(report.fails() == before, report);
     Ok(())
 }
@@ -69,60 +64,44 @@ struct Checking<'c> {
     who: BTreeSet<String>,
     /// Statements by keys that are not trusted.
     unknown: BTreeMap<String, u64>,
-    /// Events that are signed and not in this log, by key.
-    elsewhere: BTreeMap<String, u64>,
-    /// Statements about an event of the log with another digest than it has there.
-    others: Vec<(Name, usize)>,
-    /// Those of them whose event is signed as it stands in the log, too.
-    again: u64,
 }
 
 impl Checking<'_> {
-    /// Takes a statement down; hands back the events that it signs with other content.
-    fn envelope(&mut self, bytes: &[u8]) -> Result<Vec<usize>, String> {
+    /// Every event that it names is in the log as it was signed: others are never kept.
+    fn envelope(&mut self, bytes: &[u8]) -> Result<(), String> {
         let (statement, keys) = match dsse::open(bytes, Sent::TYPE, &self.producers) {
             Err(EnvelopeError::Untrusted) => return self.untrusted(bytes),
             opened => opened.map_err(|error| error.to_string())?,
         };
-        let signers = keys.into_iter().map(dsse::key_id).collect::<Vec<_>>();
         let sent = Sent::read(&statement).ok_or("does not say what a producer sent")?;
         if sent.identity != *self.identity {
             return Err(format!("was sent to another identity, {}", sent.identity));
         }
-        let mut others = Vec::new();
         for (name, digest) in &sent.events {
-            match self.known.find(name) {
-                Some(at) if self.known.digests[at] == *digest => self.signed[at] = true,
-                Some(at) => others.push(at),
-                None => *self.elsewhere.entry(signers.join(", ")).or_default() += 1,
+            let Some(at) = self.known.find(name) else {
+                return Err(format!("{name} was signed and is not in this log"));
+            };
+            let seq = Seq(at as u64 + 1);
+            if self.known.digests[at] != *digest {
+                return Err(format!("{name} was signed with other content than seq {seq} has"));
             }
+            if self.known.house[at] {
+                return Err(format!("{name} at seq {seq} is none of a producer's events"));
+            }
+            self.signed[at] = true;
         }
-        self.who.extend(signers);
-        Ok(others)
+        self.who.extend(keys.into_iter().map(dsse::key_id));
+        Ok(())
     }
 
-    /// An event that was signed with other content may have been sent again; but then what is in
-    /// the log is signed as well. If it is not, somebody else put it there.
-    fn settle(&mut self, report: &mut Report) {
-        for (statement, at) in std::mem::take(&mut self.others) {
-            if self.signed[at] {
-                self.again += 1;
-                continue;
-            }
-            let (name, seq) = (self.known.names[at], Seq(at as u64 + 1));
-            let message = format!("{name} was signed with other content than seq {seq} has");
-            report.fail(statement.to_string(), message);
-        }
-    }
-
-    fn untrusted(&mut self, bytes: &[u8]) -> Result<Vec<usize>, String> {
+    fn untrusted(&mut self, bytes: &[u8]) -> Result<(), String> {
         let ids = envelope::key_ids(bytes);
         let name = |id: &String| id.split('+').next().is_some_and(is_producer);
         match ids.iter().all(name) && !ids.is_empty() {
             true => *self.unknown.entry(ids.join(", ")).or_default() += 1,
             false => return Err("no producer's key signed it".to_string()),
         }
-        Ok(Vec::new())
+        Ok(())
     }
 
     fn tell(&self, holds: bool, report: &mut Report) {
@@ -135,17 +114,6 @@ impl Checking<'_> {
         for (key, n) in &self.unknown {
             let statements = counted(*n, "statement");
             let message = format!("{statements} by {key}, which is not trusted: not counted");
-            report.limit("signatures", message);
-        }
-        for (key, n) in &self.elsewhere {
-            let events = counted(*n, "event");
-            let message =
-                format!("{events} signed by {key} and not in this log: never sent, or left out");
-            report.limit("signatures", message);
-        }
-        if self.again > 0 {
-            let events = counted(self.again, "event");
-            let message = format!("{events} signed again, with other content or another salt");
             report.limit("signatures", message);
         }
         let unsigned = self.known.events.saturating_sub(signed);

@@ -1,6 +1,6 @@
 //! Damage by rule: every bit, every member, every line, every cut; and bytes at random.
 
-use crate::forge::{Draft, Files, archive, fails, report, trusted, week};
+use crate::forge::{Draft, Files, archive, fails, report, trust_of, trusted, week};
 use ipse_bundle::{Trust, verify};
 use proptest::prelude::*;
 use std::thread;
@@ -17,7 +17,7 @@ fn refused(bytes: &[u8], trust: &Trust, what: impl Fn() -> String) {
 }
 
 fn trust() -> Trust {
-    Trust::parse(&trusted()).unwrap()
+    trust_of(&trusted()).unwrap()
 }
 
 #[test]

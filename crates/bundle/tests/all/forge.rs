@@ -55,6 +55,32 @@ pub fn trusted() -> String {
     format!("{log}\n{operator}{}\n{}\n", robot().public(), camera().public())
 }
 
+/// Those keys by whom they are from: the operator's and the log's, and the producers'.
+pub fn by_owner(keys: &str) -> (String, String) {
+    let mut inside = false;
+    let is_producer = |line: &&str| {
+        inside = (inside || line.starts_with("-----BEGIN")) && !line.starts_with("-----END");
+        let ours = inside || ["-----", "ipse/", "operator+"].iter().any(|s| line.starts_with(s));
+        !ours
+    };
+    let (theirs, ours): (Vec<&str>, Vec<&str>) = keys.lines().partition(is_producer);
+    (ours.join("\n"), theirs.join("\n"))
+}
+
+pub fn trust_of(keys: &str) -> Result<Trust, ipse_bundle::Error> {
+    let (ours, theirs) = by_owner(keys);
+    let mut trust = Trust::default();
+    for keys in [ours, theirs] {
+        if !keys.trim().is_empty() {
+            trust.add(&keys)?;
+        }
+    }
+    match trust.keys() {
+        [] => Trust::parse(keys),
+        _ => Ok(trust),
+    }
+}
+
 pub fn salt(n: u64) -> [u8; 16] {
     sha256(&[b"salt", &n.to_be_bytes()])[..16].try_into().unwrap()
 }
@@ -114,7 +140,7 @@ pub struct PassData {
 }
 
 impl PassData {
-    fn json(&self) -> String {
+    pub fn json(&self) -> String {
         let reasons = |reasons: &BTreeMap<&'static str, u64>| {
             reasons.iter().fold(Members::new(), |all, (code, n)| all.raw(*code, n)).finish()
         };
@@ -453,7 +479,7 @@ pub fn week() -> Log {
 }
 
 pub fn report(bytes: &[u8], trust: &str, anchors: &[String]) -> Report {
-    verify(&bytes, &Trust::parse(trust).unwrap(), anchors, &mut |_, _| {}).unwrap()
+    verify(&bytes, &trust_of(trust).unwrap(), anchors, &mut |_, _| {}).unwrap()
 }
 
 pub fn fails(report: &Report) -> Vec<String> {

@@ -201,6 +201,7 @@ impl<R: RuleSet> Walk<'_, '_, R> {
         } else {
             checked(&raw, report)
         };
+        self.walked.forgets.next(seq, event_type);
         let housekeeping = is_housekeeping(event_type);
         if event_type == "forget" && !self.walked.forgets.said(seq, &raw.payload) {
             report.critical(format!("forget event at seq {seq}"), "cannot be read");

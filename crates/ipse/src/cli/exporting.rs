@@ -224,8 +224,11 @@ impl<'v> Export<'v> {
     fn signatures(&self, writer: &mut Writer<impl Write>) -> anyhow::Result<(u64, Vec<String>)> {
         let (mut number, mut signers) = (0, Vec::new());
         for signed in self.view.statements()? {
-            // What came after the tree head is not in the bundle.
-            if signed.events.last().is_none_or(|run| run.end().0 > self.bundled.size) {
+            // What came after the tree head is not in the bundle; what is about other events than
+            // those of the range proves nothing in it.
+            let Bundled { from, to, size, .. } = self.bundled;
+            let inside = signed.events.iter().any(|run| *run.start() <= to && *run.end() >= from);
+            if !inside || signed.events.last().is_none_or(|run| run.end().0 > size) {
                 continue;
             }
             number += 1;

@@ -15,7 +15,7 @@ use ipse::{DirectoryNotary, SystemHost};
 use ipse_core::json::Members;
 use ipse_core::{Identity, hex};
 use ipse_engine::sign_head;
-use ipse_ledger::{NoteKey, TreeHead};
+use ipse_ledger::{NoteKey, TreeHead, dsse};
 use ipse_store::sqlite::{Reader, Settings};
 use std::path::{Path, PathBuf};
 
@@ -162,6 +162,11 @@ fn check_free(
     for (key, revoked) in producers(reader, identity)? {
         if key.name() == name && !revoked && Some(&key) != wanted {
             bail!("`{name}` has a key already; revoke it first: ipse key revoke {name}");
+        }
+        let same_id =
+            |wanted: &NoteKey| key != *wanted && dsse::key_id(&key) == dsse::key_id(wanted);
+        if wanted.is_some_and(same_id) {
+            bail!("another key of `{name}` has the same id; make one that can be told from it");
         }
     }
     Ok(())

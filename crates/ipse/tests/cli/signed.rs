@@ -182,8 +182,8 @@ fn damaged_statements_are_found() {
     }
 }
 
-/// An honest log never looks forged: a signature over other content than is in the log is kept only
-/// if what is in the log is signed too.
+/// An honest log never looks forged: a signature over other content than is in the log is not kept,
+/// whoever signed that.
 #[test]
 fn what_is_sent_again_otherwise_does_not_make_a_bundle_fail() {
     let signed = Signed::new();
@@ -191,12 +191,12 @@ fn what_is_sent_again_otherwise_does_not_make_a_bundle_fail() {
     store.import(attempts(0, 2)).fine();
     // Signed anew: the same events under other salts, and six more.
     let file = signed.file("again.jsonl", "arm", &signed.identity, &attempts(0, 8));
-    let ran = signed.import(&file).ended(1, &["line 9", "wrong_signature", "unsigned"]);
+    let ran = signed.import(&file).ended(1, &["line 9", "wrong_signature", "another salt"]);
     assert_eq!(counts(&ran), [6, 1, 0], "kept as unsigned, and told");
     let first = signed.file("first.jsonl", "arm", &signed.identity, &attempts(20, 28));
     signed.import(&first).fine();
     let again = signed.file("second.jsonl", "arm", &signed.identity, &attempts(24, 32));
-    assert_eq!(counts(&signed.import(&again).fine()), [4, 0, 4]);
+    assert_eq!(counts(&signed.import(&again).ended(1, &["another salt"])), [4, 1, 0]);
     store.run(&["verify"]).fine();
     let bundle = store.directory.path().join("a.ipse");
     store.run(&["export", "-o", bundle.to_str().unwrap()]).fine();
@@ -208,8 +208,30 @@ fn what_is_sent_again_otherwise_does_not_make_a_bundle_fail() {
     let bytes = std::fs::read(bundle).unwrap();
     let report = ipse_bundle::verify(&bytes, &trust, &[], &mut |_, _| {}).unwrap();
     assert!(report.passed(), "{}", report.json());
-    assert!(report.json().contains("4 events signed again"), "{}", report.json());
-    assert!(report.json().contains("12 events signed by 1 producer"), "{}", report.json());
+    assert!(report.json().contains("8 events signed by 1 producer"), "{}", report.json());
+    assert!(report.json().contains("12 events that no trusted producer signed"));
+}
+
+/// What ipse writes about itself is nobody else's to sign.
+#[test]
+fn pass_records_are_not_signed_by_producers() {
+    let signed = Signed::new();
+    let store = &signed.store;
+    let file = signed.file("s.jsonl", "arm", &signed.identity, &attempts(0, 2));
+    signed.import(&file).fine();
+    let log = store.run(&["log", "--json"]).fine().out;
+    let record: Value = serde_json::from_str(log.lines().last().unwrap()).unwrap();
+    let name = ipse_core::EventRef::parse(record["event_ref"].as_str().unwrap()).unwrap();
+    let digest = ipse_core::hex::decode(record["digest"].as_str().unwrap()).unwrap();
+    let sent = ipse_ledger::Sent {
+        identity: ipse_core::Identity::parse(&signed.identity).unwrap(),
+        events: vec![(name, ipse_core::Digest(digest))],
+    };
+    let keys = store.path.with_extension("db.keys").join("producers");
+    let signer = ipse::keys::read_signer(&keys.join("arm.key"), "arm", None).unwrap();
+    let envelope = ipse_ledger::dsse::sign(&sent.statement(), &signer);
+    let ran = store.fed(&["import", "-", "--signed"], format!("{envelope}\n"));
+    ran.ended(1, &["which ipse wrote about itself"]);
 }
 
 /// As many events as one statement may name, and stray ones around it.

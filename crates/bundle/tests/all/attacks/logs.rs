@@ -235,10 +235,38 @@ pub const ATTACKS: &[Attack] = &[
         log(|log| log.signed_by(&signer("robot-7", 66), 1..=2))
     })
     .in_vain(),
-    refused("statement about events elsewhere", "signatures", "not in this log", || {
+    refused("statement about events elsewhere", "signatures/000003", "not in this log", || {
         sent(|_, sent| sent.events[0].0 = EventRef::new("a", "b"))
-    })
-    .in_vain(),
+    }),
+    refused("statement about a pass record", "signatures/000003", "none of a producer's", || {
+        log(|log| log.signed_by(&robot(), 21..=21))
+    }),
+    refused("statement that names an event twice", "signatures/000003", "does not say", || {
+        sent(|_, sent| sent.events.push((sent.events[0].0, ipse_core::Digest([7; 32]))))
+    }),
+    refused("forget event that names nothing", "forget event at seq 65", "cannot be read", || {
+        with_own("forget", "forget:65", "{\"event_refs\":[]}")
+    }),
+    refused("forget event with a member more", "forget event at seq 65", "cannot be read", || {
+        with_own(
+            "forget",
+            "forget:65",
+            "{\"event_refs\":[\"ev_00112233445566778899aabbccddeeff\"],\"x\":1}",
+        )
+    }),
+    refused("forgetting without its pass", "forget event at seq 65", "not followed", || {
+        log(|log| {
+            log.forget(&[3]);
+            log.events(66..=67);
+            log.pass();
+        })
+    }),
+    refused(
+        "forgetting at the end without a pass",
+        "forget event at seq 65",
+        "not followed",
+        || log(|log| log.forget(&[3])),
+    ),
     refused("statement under a trusted id", "signatures/000003", "not its key's", || {
         log(|log| {
             let mut envelope = sign(&log.sent(1..=2).statement(), &robot());

@@ -9,7 +9,7 @@ mod passes;
 mod signatures;
 
 use crate::forge::{Draft, Files, Log, archive, told, trusted, week};
-use ipse_bundle::{Trust, Verdict, verify};
+use ipse_bundle::{Verdict, verify};
 use std::collections::BTreeSet;
 
 /// What a verifier is given.
@@ -98,7 +98,7 @@ impl Attack {
 
     fn try_it(&self) -> Result<(), String> {
         let case = (self.make)();
-        let trust = match Trust::parse(&case.trust) {
+        let trust = match crate::forge::trust_of(&case.trust) {
             Ok(trust) => trust,
             Err(error) if self.exit == 2 && error.to_string().contains(self.words) => return Ok(()),
             Err(error) => return Err(format!("the keys cannot be read: {error}")),

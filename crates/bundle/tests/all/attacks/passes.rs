@@ -1,7 +1,7 @@
 //! Attacks on passes and facts: records that lie, facts that do not follow.
 
 use super::{Attack, Case, draft, refused};
-use crate::forge::{Log, MANIFEST, PassData, week};
+use crate::forge::{Log, MANIFEST, PassData, salt, time, week};
 use ipse_door::house_event;
 
 /// A log of one good pass and one that lies; both are folded.
@@ -11,6 +11,17 @@ fn lying(change: fn(&mut PassData)) -> Case {
     log.pass();
     log.events(10..=17);
     log.pass_with(change);
+    Case::of(log.draft().pack())
+}
+
+/// A log of one pass whose record is written otherwise.
+fn written(change: fn(&str) -> String) -> Case {
+    let mut log = Log::new(MANIFEST);
+    log.events(1..=8);
+    let data = log.pass_data();
+    log.checkpoint = 8;
+    let json = change(&data.json());
+    log.push(&house_event("consolidation_run", &data.id, time(9), &json, salt(9)));
     Case::of(log.draft().pack())
 }
 
@@ -126,11 +137,25 @@ pub const ATTACKS: &[Attack] = &[
         log.pass();
         Case::of(log.draft().pack())
     }),
-    refused("pass that counts what was forgotten", "pass record at seq 44", "counts", || {
+    refused("pass from before the first event", LIE, "leaves a gap or overlaps", || {
+        lying(|data| {
+            data.first = 0;
+            data.id = "pass:v1:0-17".into();
+        })
+    }),
+    refused("pass record with a member more", "pass record at seq 9", "cannot be read", || {
+        written(|json| json.replace("\"trigger\":", "\"time\":1,\"trigger\":"))
+    }),
+    refused("pass for no reason", "pass record at seq 9", "cannot be read", || {
+        written(|json| json.replace("\"manual\"", "\"whim\""))
+    }),
+    refused("pass that touched fewer than none", "pass record at seq 9", "cannot be read", || {
+        written(|json| json.replace("\"rows_touched\":1", "\"rows_touched\":-1"))
+    }),
+    refused("pass that counts what was forgotten", "pass record at seq 43", "counts", || {
         let mut log = Log::new(MANIFEST);
         log.events(1..=41);
         log.forget(&[3, 7]);
-        log.events(43..=43);
         log.pass_with(|data| data.processed += 1);
         Case::of(log.draft().pack())
     }),
