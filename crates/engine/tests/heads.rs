@@ -274,6 +274,26 @@ fn a_head_of_another_log_or_no_head_at_all_stops_signing() {
     }
 }
 
+/// The head in the store counts as well: the keys may have been made anew.
+#[test]
+fn a_stored_head_that_does_not_fit_stops_signing() {
+    let world = World::new();
+    let notary = TestNotary::new(&world);
+    append(&mut world.log(V1), 0, 3);
+    sign_head(&world.path, &world.identity, &notary).unwrap();
+    let origin = TreeHead::origin_of(&world.identity);
+    let root = "A".repeat(43) + "=";
+    for (size, behind) in [(9, true), (3, false)] {
+        let note = notary.signer.sign(&format!("{origin}\n{size}\n{root}\n")).unwrap();
+        world.raw().execute("UPDATE tree_head SET note = ?1", [note]).unwrap();
+        let fresh = TestNotary::new(&world);
+        let refused = sign_head(&world.path, &world.identity, &fresh);
+        assert_eq!(matches!(refused, Err(Error::Behind { signed: 9, stored: 4 })), behind);
+        assert_eq!(matches!(refused, Err(Error::Forked { signed: 3 })), !behind);
+        assert!(fresh.heads().is_empty());
+    }
+}
+
 #[test]
 fn verify_holds_the_log_against_what_was_signed() {
     let world = World::new();

@@ -11,7 +11,8 @@ use std::path::PathBuf;
 /// be known from this file with these keys.
 ///
 /// Trust begins with keys that you already have. Get them from the operator over a way that the
-/// bundle did not take, and compare their sha256sum by voice. Keys inside the bundle are never trust.
+/// bundle did not take, and compare their sha256sum by voice. Keys inside the bundle are never
+/// trust.
 ///
 /// Keep the bundle's tree-head.note, and give it with --anchors next time: only so can it be
 /// noticed that a log was rolled back, or that two histories of it exist.

@@ -18,8 +18,8 @@ pub(crate) const READ_HINT: &str = "copy the file to a healthy disk and try agai
 
 const TRUST_HINT: &str = "ask the operator for <store>.keys/log.vkey and \
     <store>.keys/operator.pub, over a way that the bundle did not take, and compare their \
-    sha256sum by voice; then add --trust log.vkey operator.pub. The keys inside the bundle are never trust: \
-    whoever forged it put them there";
+    sha256sum by voice; then add --trust log.vkey operator.pub. The keys inside the bundle are \
+    never trust: whoever forged it put them there";
 
 const KEY_HINT: &str = "a verifier key is one line, name+id+key, as in <store>.keys/log.vkey; a \
     PEM public key begins with -----BEGIN PUBLIC KEY-----; secret halves (.key) are not for here";
