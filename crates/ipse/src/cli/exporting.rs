@@ -11,6 +11,7 @@ use super::output::{Output, shown};
 use super::passphrase;
 use super::terminal::{Terminal, counted};
 use anyhow::{Context as _, bail};
+use indicatif::ProgressBar;
 use ipse_bundle::{Writer, pem};
 use ipse_consolidate::{RuleSet, V1, snapshot as snapshot_bytes};
 use ipse_core::json::Members;
@@ -87,7 +88,7 @@ impl<'v> Export<'v> {
         if from > to && (from, to) != (Seq(1), Seq(0)) {
             bail!("--from {from} is after --to {to}");
         }
-        let record = view.last_of_type("consolidation_run", to)?;
+        let record = view.last_of_type("consolidation_run", Seq(1)..=to)?;
         let claimed = record.map(|record| {
             Claimed::read(record.seq, record.canonical.as_bytes(), 0)
                 .with_context(|| format!("the pass record at seq {} is damaged", record.seq))
@@ -102,9 +103,8 @@ impl<'v> Export<'v> {
 
     /// Whether something that the head covers was forgotten by what it does not cover.
     fn lost_content(&self) -> anyhow::Result<bool> {
-        let size = Seq(self.bundled.size);
-        let newest = self.view.last_of_type("forget", self.view.head()?)?;
-        Ok(newest.is_some_and(|forget| forget.seq > size))
+        let after = Seq(self.bundled.size).next()..=self.view.head()?;
+        Ok(self.view.last_of_type("forget", after)?.is_some())
     }
 
     /// The head must count for those who have `log.vkey`, and cover what is asked for.
@@ -128,23 +128,26 @@ impl<'v> Export<'v> {
         context: &Context,
         terminal: &mut Terminal<'_>,
         args: &ExportArgs,
-        (manifest, operator): (&str, &NoteSigner),
+        signed: (&str, &NoteSigner),
     ) -> anyhow::Result<Done> {
+        let bar = terminal.bar("bytes");
         let log_keys = context.outside(&self.identity)?.log_keys;
         if args.output == Path::new("-") {
-            return self.write(&mut *terminal.out, manifest, operator, &log_keys);
+            return self.write(&bar, &mut *terminal.out, signed, &log_keys);
         }
         let mut file = Output::create(context, &args.output, &[])?;
-        let done = self.write(&mut file, manifest, operator, &log_keys)?;
+        let done = self.write(&bar, &mut file, signed, &log_keys);
+        bar.finish_and_clear();
+        let done = done?;
         file.finish()?;
         Ok(done)
     }
 
     fn write(
         &self,
+        bar: &ProgressBar,
         out: &mut dyn Write,
-        manifest: &str,
-        operator: &NoteSigner,
+        (manifest, operator): (&str, &NoteSigner),
         log_keys: &[NoteKey],
     ) -> anyhow::Result<Done> {
         let certificate = Certificate { manifest: manifest.to_string() };
@@ -155,8 +158,8 @@ impl<'v> Export<'v> {
         writer.bytes("manifest.json", manifest.as_bytes())?;
         let envelope = dsse::sign(&certificate.statement(), operator);
         writer.bytes("certificate.dsse.json", envelope.as_bytes())?;
-        let events = self.stream(&mut writer, "events.jsonl", Self::events)?;
-        self.stream(&mut writer, "entries.jsonl", Self::entries)?;
+        let events = self.stream(bar, &mut writer, "events.jsonl", Self::events)?;
+        self.stream(bar, &mut writer, "entries.jsonl", Self::entries)?;
         if let Some(facts) = &self.facts {
             writer.bytes("facts.jsonl", facts.as_bytes())?;
         }
@@ -179,6 +182,7 @@ impl<'v> Export<'v> {
     /// Writes a member of lines, which are counted first: its size stands before it.
     fn stream(
         &self,
+        bar: &ProgressBar,
         writer: &mut Writer<impl Write>,
         name: &str,
         lines: impl Fn(&Self, &mut dyn FnMut(&str) -> anyhow::Result<()>) -> anyhow::Result<()>,
@@ -189,8 +193,10 @@ impl<'v> Export<'v> {
             count += 1;
             Ok(())
         })?;
+        bar.inc_length(size);
         writer.member(name, size, |out| {
             let write = |line: &str| {
+                bar.inc(line.len() as u64 + 1);
                 out.write_all(line.as_bytes())?;
                 Ok(out.write_all(b"\n")?)
             };

@@ -6,7 +6,6 @@ use super::explain::list;
 use super::reading::clean;
 use super::terminal::{Terminal, counted};
 use anyhow::{Context as _, bail};
-use indicatif::{ProgressBar, ProgressStyle};
 use ipse_consolidate::V1;
 use ipse_core::json::{Members, quoted};
 use ipse_core::{Fact, FactId, FactKey, Identity, Seq};
@@ -115,14 +114,7 @@ pub(crate) fn verify(context: &Context, terminal: &mut Terminal<'_>) -> anyhow::
     let manifest = manifests.iter().find(|(hash, _)| *hash == identity.to_string());
     let (_, manifest) = manifest.context("the identity is no longer registered")?;
     let snapshot = reader.view(&identity)?;
-    let bar = if terminal.watched && !context.json {
-        ProgressBar::new(0).with_style(
-            ProgressStyle::with_template("{bar:40} {pos} of {len} events, {eta} to go")
-                .unwrap_or_else(|_| ProgressStyle::default_bar()),
-        )
-    } else {
-        ProgressBar::hidden()
-    };
+    let bar = terminal.bar("events");
     let outside = context.outside(&identity)?;
     let report = verify_store(&snapshot, &V1, &identity, manifest, &outside, &mut |done, total| {
         bar.set_length(total);

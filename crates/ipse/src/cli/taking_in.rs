@@ -55,7 +55,12 @@ pub(crate) fn run(
     }
     let trust = trusted(&args.trust)?;
     let source = BundleFile(file);
-    let opened = open(&source, &trust, &[], &mut |_, _| {});
+    let bar = terminal.bar("bytes verified");
+    let opened = open(&source, &trust, &[], &mut |done, total| {
+        bar.set_length(total);
+        bar.set_position(done);
+    });
+    bar.finish_and_clear();
     let opened = match opened.with_context(|| format!("could not read {name}"))? {
         Ok(opened) => opened,
         Err(report) => {
@@ -100,7 +105,12 @@ fn take_in(
     drop(settings);
     let checkpoint = opened.bundled.checkpoint.unwrap_or_default();
     let whole = Whole { passes: &opened.passes, statements: &statements, checkpoint };
-    restore(&context.store, &identity, &V1, opened.log().map(admitted), &whole)?;
+    let bar = terminal.bar("events");
+    bar.set_length(opened.bundled.size);
+    let log = opened.log().map(admitted).inspect(|_| bar.inc(1));
+    let restored = restore(&context.store, &identity, &V1, log, &whole);
+    bar.finish_and_clear();
+    restored?;
     if let Some(notary) = context.notary(terminal, &identity)? {
         sign_head(&context.store, &identity, &notary)?;
     }

@@ -1,6 +1,7 @@
 //! Where output goes, and tables that fit it.
 
 use comfy_table::{ContentArrangement, Table, presets};
+use indicatif::{ProgressBar, ProgressStyle};
 use std::cell::Cell;
 use std::io::{self, IsTerminal, Write};
 use std::rc::Rc;
@@ -86,6 +87,16 @@ impl<'t> Terminal<'t> {
     /// Output that nobody watches.
     pub(crate) fn plain(out: &'t mut dyn Write, err: &'t mut dyn Write) -> Self {
         Terminal { out, err, width: None, watched: false, unread: Rc::default() }
+    }
+
+    /// A bar for long work, which only a person sees.
+    pub(crate) fn bar(&self, what: &str) -> ProgressBar {
+        if !self.watched {
+            return ProgressBar::hidden();
+        }
+        let template = format!("{{bar:40}} {{pos}} of {{len}} {what}, {{eta}} to go");
+        let style = ProgressStyle::with_template(&template);
+        ProgressBar::new(0).with_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()))
     }
 
     /// Prints one line of JSON.

@@ -321,12 +321,16 @@ impl<'c> View<'c> {
         Ok(())
     }
 
-    /// The newest event of a type up to a position, as it is stored.
-    pub fn last_of_type(&self, event_type: &str, up_to: Seq) -> Result<Option<Stored>, Error> {
+    /// The newest event of a type in a range, as it is stored.
+    pub fn last_of_type(
+        &self,
+        event_type: &str,
+        range: RangeInclusive<Seq>,
+    ) -> Result<Option<Stored>, Error> {
         let sql = "SELECT at, event_ref, time_us, type, digest, payload FROM event \
                    WHERE at BETWEEN ?1 AND ?2 AND type = ?3 ORDER BY at DESC LIMIT 1";
         self.prepare(sql)?
-            .query_row((self.log.at(Seq(0)), self.log.at(up_to), event_type), stored)
+            .query_row((self.log.at(*range.start()), self.log.at(*range.end()), event_type), stored)
             .optional()
             .map_err(Error::while_trying("look for an event"))?
             .transpose()
