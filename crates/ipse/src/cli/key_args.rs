@@ -63,7 +63,8 @@ pub(crate) enum NewKey {
         /// What the producer is called: letters, digits, . _ and -
         name: String,
         /// Register this verifier key: its name, id and bytes, joined by +
-        #[arg(long, value_name = "VKEY", conflicts_with_all = ["out", "passphrase"])]
+        #[arg(long, value_name = "VKEY", conflicts_with_all = ["out", "passphrase"],
+              allow_hyphen_values = true)]
         public: Option<String>,
         /// Where the private half goes; there must be no such file
         #[arg(long, value_name = "FILE")]

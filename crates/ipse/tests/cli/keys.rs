@@ -320,3 +320,33 @@ fn a_private_key_is_in_its_file_and_nowhere_else() {
         }
     }
 }
+
+/// A key in a directory that others may write to could be anybody's.
+#[test]
+fn a_directory_that_others_may_write_to_holds_no_key() {
+    let store = Store::new();
+    let directory = key_file(&store, "");
+    fs::set_permissions(&directory, fs::Permissions::from_mode(0o777)).unwrap();
+    store.run(&["tree-head", "--sign"]).ended(2, &["others may", "chmod 700"]);
+    fs::set_permissions(&directory, fs::Permissions::from_mode(0o700)).unwrap();
+    store.run(&["tree-head", "--sign"]).fine();
+    // Another key than the one that others were told of signs nothing either.
+    fs::copy(key_file(&store, "operator.key"), key_file(&store, "log.key")).unwrap();
+    store.run(&["tree-head", "--sign"]).ended(2, &["log.vkey does not hold its public half"]);
+}
+
+/// What somebody who died left unfinished does not stay.
+#[test]
+fn unfinished_files_are_swept_and_revoked_keys_stay_revoked() {
+    let store = Store::new();
+    let key = store.run(&["key", "new", "producer", "arm"]).fine().out;
+    let left = key_file(&store, "producers/.new-abc");
+    fs::write(&left, "half a key").unwrap();
+    store.run(&["key", "revoke", "arm"]).fine();
+    store.run(&["key", "new", "producer", "arm", "--public", key.trim()]).ended(2, &["revoked"]);
+    store.run(&["key", "new", "producer", "leg"]).fine();
+    assert!(!left.exists());
+    let given = ["key", "new", "producer", "x", "--public", "-----BEGIN PRIVATE KEY-----"];
+    let told = store.run(&given).ended(2, &["no verifier key"]);
+    assert!(!told.err.contains("BEGIN PRIVATE"), "what may be a secret is not shown");
+}
