@@ -288,6 +288,20 @@ fn an_export_never_covers_less_than_it_says() {
     assert!(verified(&store, &file).passed());
 }
 
+/// A head counts under the key that others were told of, and no other.
+#[test]
+fn a_head_of_a_revoked_key_is_not_exported() {
+    let store = cup();
+    store.run(&["key", "revoke", "log", "--yes"]).fine();
+    let (file, ran) = export(&store, "a.ipse", &[]);
+    ran.ended(2, &["not signed with the key in log.vkey"]);
+    assert!(!file.exists());
+    store.run(&["key", "new", "log"]).fine();
+    let (file, ran) = export(&store, "a.ipse", &[]);
+    ran.fine();
+    assert!(verified(&store, &file).passed());
+}
+
 fn verified(store: &Store, file: &std::path::Path) -> ipse_bundle::Report {
     let mut trust = ipse_bundle::Trust::default();
     for name in ["log.vkey", "operator.pub"] {

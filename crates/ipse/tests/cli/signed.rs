@@ -162,6 +162,10 @@ fn damaged_statements_are_found() {
         ("UPDATE statement SET events = x'0109'", "does not name the events"),
         ("UPDATE statement SET events = x'01ffffffffffffffff01'", "does not name the events"),
         ("DELETE FROM producer", "no producer that is registered"),
+        (
+            "INSERT INTO statement SELECT number + 1, signer, events, envelope FROM statement",
+            "is statement 1 once more",
+        ),
         ("UPDATE statement SET events = x'0106'", "does not name the events"),
     ] {
         let signed = Signed::new();
@@ -178,7 +182,7 @@ fn damaged_statements_are_found() {
         db.execute_batch(&guard).unwrap();
         drop(db);
         let ran = signed.store.run(&["verify"]).ended(1, &[]);
-        assert!(ran.out.contains("producer statement 1") && ran.out.contains(words), "{}", ran.out);
+        assert!(ran.out.contains("producer statement") && ran.out.contains(words), "{}", ran.out);
     }
 }
 

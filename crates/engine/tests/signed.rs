@@ -1,0 +1,62 @@
+//! Signatures under each policy, below the command line.
+#![allow(missing_docs, clippy::unwrap_used)]
+
+mod world;
+
+use ipse_consolidate::V1;
+use ipse_core::Admitted;
+use ipse_engine::{Endorsed, SignatureError, Then};
+use ipse_ledger::{NoteSigner, SecretKey, Sent, dsse};
+use ipse_store::sqlite::Settings;
+use ipse_store::{Appended, Signatures};
+use world::{World, admitted};
+
+fn endorsed(world: &World, events: &[Admitted]) -> (Endorsed, String) {
+    let signer = NoteSigner::new("arm", SecretKey::from_seed(&[5; 32])).unwrap();
+    let events = events.iter().map(|event| (event.event_ref, event.digest)).collect();
+    let sent = Sent { identity: world.identity, events };
+    let envelope = dsse::sign(&sent.statement(), &signer);
+    let endorsed = Endorsed::open(&envelope, &world.identity, &[signer.public()]).unwrap();
+    (endorsed, signer.public().to_string())
+}
+
+/// The policy is asked in the transaction, whatever it was when the envelope was opened.
+#[test]
+fn the_policy_of_the_moment_decides() {
+    let world = World::new();
+    let mut log = world.log(V1);
+    let mut settings = Settings::open(&world.path).unwrap();
+    let statements = || {
+        let reader = world.reader();
+        reader.view(&world.identity).unwrap().view().statement_count().unwrap()
+    };
+    for (from, policy, registered, signed, kept) in [
+        (0, Signatures::Record, false, 0, 0),
+        (10, Signatures::Off, true, 0, 0),
+        (20, Signatures::Record, true, 3, 1),
+        (30, Signatures::Require, true, 3, 2),
+    ] {
+        let events: Vec<_> = (from..from + 3).map(|n| admitted(n, "s", true)).collect();
+        let (endorsed, key) = endorsed(&world, &events);
+        if registered {
+            assert!(settings.put_producer(&world.identity, &key).unwrap());
+        }
+        settings.set_signatures(&world.identity, policy).unwrap();
+        let done = log.append_signed(&events, Some(&endorsed), Then::Nothing).unwrap();
+        assert!(done.appended.iter().all(|event| matches!(event, Appended::New(_))));
+        assert_eq!((done.signed, statements()), (signed, kept), "{policy:?}");
+        let unknown = (!registered).then_some(SignatureError::UnknownProducer);
+        assert_eq!(done.unkept, unknown);
+    }
+    let unsigned = log.append(&[admitted(90, "s", true)], Then::Nothing).unwrap();
+    assert_eq!(unsigned.appended, [Appended::Unsigned]);
+    assert!(settings.revoke_producer(&world.identity, "arm").unwrap());
+    let events = [admitted(40, "s", true)];
+    let (endorsed, _) = endorsed(&world, &events);
+    let done = log.append_signed(&events, Some(&endorsed), Then::Nothing).unwrap();
+    assert_eq!(
+        (done.appended, done.unkept),
+        (vec![Appended::Unsigned], Some(SignatureError::Revoked))
+    );
+    world.assert_healthy();
+}
