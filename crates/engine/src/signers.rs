@@ -32,6 +32,10 @@ impl Signers {
             let events = statement.events.iter();
             runs.extend(events.map(|run| (*run.start(), *run.end(), name.to_string())));
         }
+        Ok(Self::new(runs))
+    }
+
+    fn new(mut runs: Vec<(Seq, Seq, String)>) -> Self {
         runs.sort();
         let mut far = Seq(0);
         let reach = runs.iter().map(|(_, last, _)| {
@@ -39,7 +43,7 @@ impl Signers {
             far
         });
         let reach = reach.collect();
-        Ok(Signers { runs, reach })
+        Signers { runs, reach }
     }
 
     /// Whether nothing is signed.
@@ -74,5 +78,21 @@ impl Signers {
             }
         }
         signed
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn runs_may_lie_within_each_other() {
+        let run = |first, last, name: &str| (Seq(first), Seq(last), name.to_string());
+        let signers = Signers::new(vec![run(1, 9, "a"), run(3, 4, "b"), run(6, 6, "c")]);
+        let names = |seq| signers.names(Seq(seq)).into_iter().collect::<Vec<_>>().concat();
+        let all: Vec<String> = (0..=10).map(names).collect();
+        assert_eq!(all, ["", "a", "a", "ab", "ab", "a", "ac", "a", "a", "a", ""]);
+        let counted = signers.count(&[Seq(2), Seq(4), Seq(10)]);
+        assert_eq!((counted.events, counted.producers.len()), (2, 2));
     }
 }
