@@ -4,7 +4,9 @@
 //! with what somebody declared.
 
 use ipse_core::Hashing;
+use std::fs::File;
 use std::io;
+use std::os::unix::fs::FileExt;
 
 /// Bytes that are read by position.
 pub trait Source {
@@ -36,6 +38,22 @@ impl Source for Vec<u8> {
 
     fn read_at(&self, offset: u64, buffer: &mut [u8]) -> io::Result<usize> {
         self.as_slice().read_at(offset, buffer)
+    }
+}
+
+/// A file that somebody else opened.
+impl Source for File {
+    fn size(&self) -> io::Result<u64> {
+        Ok(self.metadata()?.len())
+    }
+
+    fn read_at(&self, offset: u64, buffer: &mut [u8]) -> io::Result<usize> {
+        loop {
+            match FileExt::read_at(self, buffer, offset) {
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                read => return read,
+            }
+        }
     }
 }
 

@@ -3,12 +3,11 @@
 //! **Invariant:** whatever cannot be read ends the program with a hint, before anything is judged.
 
 use anyhow::Context;
-use ipse_bundle::{Source, Trust};
+use ipse_bundle::Trust;
 use std::error::Error;
 use std::fmt;
 use std::fs::File;
 use std::io::{self, Read};
-use std::os::unix::fs::FileExt;
 use std::path::Path;
 
 /// The largest file of keys or tree heads: nobody has that many.
@@ -96,33 +95,14 @@ fn text(path: &Path) -> anyhow::Result<String> {
 }
 
 /// The bundle.
-pub(crate) struct Bundle(File);
-
-impl Bundle {
-    pub(crate) fn open(path: &Path) -> anyhow::Result<Self> {
-        let open = || {
-            // Asked before it is opened: opening a pipe would wait for whoever writes to it.
-            match std::fs::metadata(path)?.is_file() {
-                true => File::open(path),
-                false => Err(io::Error::new(io::ErrorKind::InvalidInput, "it is no plain file")),
-            }
-        };
-        let opened = open().with_context(|| format!("cannot open {}", path.display()));
-        opened.map(Bundle).map_err(|error| Hinted::error(error, FILE_HINT))
-    }
-}
-
-impl Source for Bundle {
-    fn size(&self) -> io::Result<u64> {
-        Ok(self.0.metadata()?.len())
-    }
-
-    fn read_at(&self, offset: u64, buffer: &mut [u8]) -> io::Result<usize> {
-        loop {
-            match self.0.read_at(buffer, offset) {
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                read => return read,
-            }
+pub(crate) fn bundle(path: &Path) -> anyhow::Result<File> {
+    let open = || {
+        // Asked before it is opened: opening a pipe would wait for whoever writes to it.
+        match std::fs::metadata(path)?.is_file() {
+            true => File::open(path),
+            false => Err(io::Error::new(io::ErrorKind::InvalidInput, "it is no plain file")),
         }
-    }
+    };
+    let opened = open().with_context(|| format!("cannot open {}", path.display()));
+    opened.map_err(|error| Hinted::error(error, FILE_HINT))
 }

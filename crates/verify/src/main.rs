@@ -14,7 +14,7 @@ mod tell;
 use anyhow::Context;
 use args::Args;
 use clap::Parser;
-use input::{Bundle, Hinted};
+use input::Hinted;
 use std::io::{self, IsTerminal, Write};
 use std::process::ExitCode;
 
@@ -38,7 +38,7 @@ fn main() -> ExitCode {
 fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<bool> {
     let trust = input::trust(&args.trust)?;
     let anchors = input::anchors(args.anchors.as_deref())?;
-    let bundle = Bundle::open(&args.file)?;
+    let bundle = input::bundle(&args.file)?;
     let mut progress = tell::Progress::new(io::stderr().is_terminal());
     let verified =
         ipse_bundle::verify(&bundle, &trust, &anchors, &mut |done, of| progress.at(done, of));

@@ -10,7 +10,7 @@ use super::exporting::trusted;
 use super::output::shown;
 use super::terminal::{Terminal, counted};
 use anyhow::{Context as _, bail};
-use ipse_bundle::{Opened, Source, Verdict, open};
+use ipse_bundle::{Opened, Verdict, open};
 use ipse_consolidate::V1;
 use ipse_core::json::Members;
 use ipse_core::{Admitted, Seq};
@@ -20,20 +20,6 @@ use ipse_ledger::{Entry, NoteKey};
 use ipse_store::sqlite::{Reader, Settings};
 use std::fs::File;
 use std::io;
-use std::os::unix::fs::FileExt;
-
-/// A bundle in a file.
-struct BundleFile(File);
-
-impl Source for BundleFile {
-    fn size(&self) -> io::Result<u64> {
-        Ok(self.0.metadata()?.len())
-    }
-
-    fn read_at(&self, offset: u64, buffer: &mut [u8]) -> io::Result<usize> {
-        self.0.read_at(buffer, offset)
-    }
-}
 
 pub(crate) fn run(
     context: &Context,
@@ -54,9 +40,8 @@ pub(crate) fn run(
         );
     }
     let trust = trusted(&args.trust)?;
-    let source = BundleFile(file);
     let bar = terminal.bar("bytes verified");
-    let opened = open(&source, &trust, &[], &mut |done, total| {
+    let opened = open(&file, &trust, &[], &mut |done, total| {
         bar.set_length(total);
         bar.set_position(done);
     });

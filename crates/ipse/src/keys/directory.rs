@@ -20,7 +20,7 @@ use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
 /// The name that an operator signs under.
-pub const OPERATOR: &str = "operator";
+pub use ipse_bundle::OPERATOR;
 /// The largest list of public keys: some thousand identities.
 const MAX_LIST_BYTES: u64 = 1 << 20;
 /// The largest signed tree head: three short lines and sixteen signatures.
@@ -381,7 +381,7 @@ impl KeyDirectory {
         let path = self.file(role.public());
         let text = match role {
             Role::Operator if path.exists() => return Ok(()),
-            Role::Operator => pem::write_public(key),
+            Role::Operator => ipse_bundle::pem(key),
             Role::Log => {
                 let mut keys = self.log_keys()?;
                 let before = keys.len();

@@ -5,7 +5,7 @@
 
 use super::{KeyError, durable};
 use ipse_ledger::{PublicKey, SecretKey};
-use pkcs8::der::asn1::{BitStringRef, OctetStringRef};
+use pkcs8::der::asn1::OctetStringRef;
 use pkcs8::der::pem::LineEnding;
 use pkcs8::der::{Decode, Document, SecretDocument};
 use pkcs8::pkcs5::pbes2::{EncryptionScheme, Kdf, Parameters, Salt, ScryptParams};
@@ -159,17 +159,6 @@ fn secret(path: &Path, der: &[u8]) -> Result<SecretKey, KeyError> {
         Some(_) => Ok(secret),
         None => Err(KeyError::Weak(path.to_path_buf())),
     }
-}
-
-/// The text of a public key.
-pub(super) fn write_public(key: &PublicKey) -> String {
-    let bytes = key.bytes();
-    let info = SubjectPublicKeyInfoRef {
-        algorithm: ED25519,
-        subject_public_key: BitStringRef::from_bytes(&bytes).expect("BUG: a key fits its format"),
-    };
-    let document = Document::encode_msg(&info).expect("BUG: a key fits its format");
-    document.to_pem(PUBLIC, LineEnding::LF).expect("BUG: a key fits its format")
 }
 
 /// Reads a public key file.
