@@ -11,7 +11,7 @@ use toml::{Table, Value};
 use workspace::{crates, read_toml, report};
 
 /// Each crate with the crates of the workspace that it depends on.
-const DEPENDS_ON: [(&str, &[&str]); 11] = [
+const DEPENDS_ON: [(&str, &[&str]); 12] = [
     ("core", &[]),
     ("manifest", &["core"]),
     ("consolidate", &["core"]),
@@ -21,7 +21,21 @@ const DEPENDS_ON: [(&str, &[&str]); 11] = [
     ("verify", &["bundle"]),
     ("store", &["core", "ledger"]),
     ("engine", &["core", "consolidate", "ledger", "door", "store"]),
-    ("ipse", &["core", "manifest", "consolidate", "ledger", "door", "bundle", "store", "engine"]),
+    ("reproduce", &["core", "manifest", "consolidate", "door", "store", "engine"]),
+    (
+        "ipse",
+        &[
+            "core",
+            "manifest",
+            "consolidate",
+            "ledger",
+            "door",
+            "bundle",
+            "store",
+            "engine",
+            "reproduce",
+        ],
+    ),
     ("arch", &[]),
 ];
 

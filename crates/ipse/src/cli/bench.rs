@@ -9,7 +9,7 @@ use super::explain::Explanation;
 use super::import;
 use super::reading::cpu_micros;
 use super::terminal::Terminal;
-use super::workload::Workload;
+
 use anyhow::{Context as _, bail};
 use ipse::{DirectoryNotary, Manifest, Policy, SystemHost};
 use ipse_consolidate::V1;
@@ -19,6 +19,7 @@ use ipse_core::{EventRef, FactKey, Identity, Seq, is_housekeeping};
 use ipse_door::{Origin, admit};
 use ipse_engine::{Host, Known, Log, Then, Trigger, Which, prove, rebuild, sign_head};
 use ipse_ledger::{NoteSigner, SecretKey, Sent, dsse};
+use ipse_reproduce::Workload;
 use ipse_store::sqlite::{Reader, Settings, create};
 use std::io::{Read, Write};
 use std::path::{Path, PathBuf};

@@ -32,7 +32,6 @@ mod signing;
 mod taking_in;
 mod terminal;
 mod words;
-mod workload;
 mod writing;
 
 use args::{Args, Command};

@@ -17,7 +17,7 @@ const START: u64 = 1_770_000_000_000;
 const STEP: u64 = 137;
 
 /// A stream of events.
-pub(crate) struct Workload {
+pub struct Workload {
     keys: u64,
     next: u64,
     random: u64,
@@ -34,7 +34,7 @@ struct Key {
 
 impl Workload {
     /// The stream from its `from`-th event on.
-    pub(crate) fn new(keys: u64, from: u64) -> Self {
+    pub fn new(keys: u64, from: u64) -> Self {
         Workload { keys: keys.max(1), next: from, random: 20_260_506 + from }
     }
 

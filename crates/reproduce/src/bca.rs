@@ -1,0 +1,107 @@
+//! The bias-corrected and accelerated bootstrap interval of a mean, as `scipy.stats.bootstrap`
+//! computes it.
+//!
+//! **Invariants:** draws, sums and interpolation follow SciPy's order of operations; data without
+//! spread has no interval, rather than one that is not a number.
+
+use crate::normal::{below, mean, quantile, sum};
+use crate::random::Legacy;
+
+/// Resamples of an interval in the paper.
+pub const RESAMPLES: usize = 10_000;
+/// The paper's `random_state`.
+pub const RANDOM_STATE: u32 = 20_260_524;
+/// The share that lies outside on each side of a 95 % interval.
+const TAIL: f64 = 0.025;
+
+/// An interval, and the figures on the way to it.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Bca {
+    /// The share of resampled means below the mean, those equal counted half.
+    pub share: f64,
+    /// The correction for bias.
+    pub z0: f64,
+    /// The acceleration.
+    pub a: f64,
+    /// The shares of resampled means at which the interval ends.
+    pub ends: [f64; 2],
+    /// The interval.
+    pub interval: [f64; 2],
+}
+
+/// The 95 % interval of the mean of some values.
+pub fn bca(values: &[f64]) -> Option<Bca> {
+    let first = values.first()?;
+    if values.iter().all(|value| value == first) {
+        return None;
+    }
+    let means = resampled_means(values);
+    let share = share_below(&means, mean(values));
+    let (z0, a) = (quantile(share), acceleration(values));
+    let end = |z: f64| below(z0 + (z0 + z) / (1.0 - a * (z0 + z)));
+    let ends = [end(quantile(TAIL)), end(-quantile(TAIL))];
+    let interval = ends.map(|end| percentile(&means, end));
+    interval.iter().all(|end| end.is_finite()).then_some(Bca { share, z0, a, ends, interval })
+}
+
+/// The means of as many resamples as the paper takes, in ascending order.
+fn resampled_means(values: &[f64]) -> Vec<f64> {
+    let mut random = Legacy::new(RANDOM_STATE);
+    let count = u32::try_from(values.len()).expect("BUG: more values than a word counts");
+    let mut resample = vec![0.0; values.len()];
+    let one = |_| {
+        resample.fill_with(|| values[random.below(count) as usize]);
+        mean(&resample)
+    };
+    let mut means: Vec<f64> = (0..RESAMPLES).map(one).collect();
+    means.sort_by(f64::total_cmp);
+    means
+}
+
+fn share_below(sorted: &[f64], value: f64) -> f64 {
+    let less = sorted.partition_point(|other| *other < value);
+    let up_to = sorted.partition_point(|other| *other <= value);
+    (less + up_to) as f64 / (2 * sorted.len()) as f64
+}
+
+/// How the spread of the mean changes with the mean, from leaving out each value in turn.
+fn acceleration(values: &[f64]) -> f64 {
+    let n = values.len() as f64;
+    let without = |at: usize| mean(&[&values[..at], &values[at + 1..]].concat());
+    let means: Vec<f64> = (0..values.len()).map(without).collect();
+    let middle = mean(&means);
+    let influence: Vec<f64> = means.iter().map(|mean| (n - 1.0) * (middle - mean)).collect();
+    let moment = |power: f64| {
+        let powers: Vec<f64> = influence.iter().map(|u| libm::pow(*u, power)).collect();
+        sum(&powers) / libm::pow(n, power)
+    };
+    moment(3.0) / 6.0 / libm::pow(moment(2.0), 1.5)
+}
+
+/// NumPy's percentile: linear between neighbours, from the nearer of the two.
+#[expect(clippy::cast_sign_loss, reason = "a place is not negative, as was just checked")]
+fn percentile(sorted: &[f64], share: f64) -> f64 {
+    let place = (sorted.len() - 1) as f64 * (share * 100.0 / 100.0);
+    if !(0.0..=(sorted.len() - 1) as f64).contains(&place) {
+        return f64::NAN;
+    }
+    let (low, part) = (sorted[place.floor() as usize], place.fract());
+    let high = sorted[place.ceil() as usize];
+    match part {
+        0.5.. => high - (high - low) * (1.0 - part),
+        _ => low + (high - low) * part,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn data_without_spread_has_no_interval() {
+        assert_eq!(bca(&[]), None);
+        assert_eq!(bca(&[3.0]), None);
+        assert_eq!(bca(&[0.1; 10]), None);
+        assert!(bca(&[0.1, 0.2]).is_some());
+    }
+}

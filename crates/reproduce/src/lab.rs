@@ -1,0 +1,114 @@
+//! Scratch stores in which experiments run: real ones, as every user has them.
+//!
+//! **Invariants:** an experiment appends through the door, consolidates in passes, and reads facts
+//! from the table that planners read; it has no other way to what an agent knows.
+
+use crate::Error;
+use ipse_core::{Admitted, Identity};
+use ipse_door::{Origin, admit};
+use ipse_engine::{Host, Known, Memory, PassReport, Policy};
+use ipse_manifest::Manifest;
+use ipse_store::sqlite::{Reader, create};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// Events that are appended in one transaction.
+const BATCH: usize = 4096;
+/// Passes come when an experiment asks for them.
+const BY_HAND: Policy = Policy { every: u64::MAX, quiet: Duration::from_secs(u32::MAX as u64) };
+
+/// A directory for scratch stores, and the clock and randomness that they use.
+pub struct Lab<'l> {
+    /// Where the stores lie; whoever made it takes it away.
+    pub directory: &'l Path,
+    /// Clock and randomness, one for each log that is opened.
+    pub host: &'l dyn Fn() -> Box<dyn Host>,
+}
+
+impl Lab<'_> {
+    /// The store of a name, empty if it is new.
+    pub fn store(&self, name: &str) -> PathBuf {
+        self.directory.join(name).with_extension("db")
+    }
+
+    /// An agent of a name in a store, registered and open.
+    pub fn agent(&self, store: &Path, name: &str) -> Result<Agent, Error> {
+        let manifest = manifest(name, |_| None)?;
+        let identity = create(store)?.register(&manifest.canonical())?.identity;
+        let memory = Memory::open(store, identity, BY_HAND, (self.host)(), None)?;
+        Ok(Agent { identity, memory, host: (self.host)(), store: store.to_owned() })
+    }
+}
+
+/// The manifest of an experiment's agent; `change` may put other values in.
+pub fn manifest(
+    name: &str,
+    change: impl Fn(&str) -> Option<String>,
+) -> Result<Manifest, ipse_manifest::ManifestError> {
+    Manifest::new(|field| {
+        Some(change(field).unwrap_or_else(|| match field {
+            "agent_id" => name.to_owned(),
+            "commissioned_at" => "2026-05-01T00:00:00Z".to_owned(),
+            hash if hash.ends_with("_hash") => "0".repeat(64),
+            _ => "ipse reproduce".to_owned(),
+        }))
+    })
+}
+
+/// One agent of an experiment.
+pub struct Agent {
+    /// Who it is.
+    pub identity: Identity,
+    memory: Memory,
+    host: Box<dyn Host>,
+    store: PathBuf,
+}
+
+impl Agent {
+    /// Lets lines through the door.
+    pub fn admit(
+        &mut self,
+        lines: impl IntoIterator<Item = impl AsRef<[u8]>>,
+    ) -> Result<Vec<Admitted>, Error> {
+        let mut admit_one = |line: &[u8]| admit(line, Origin::Producer, || self.host.salt());
+        lines.into_iter().map(|line| Ok(admit_one(line.as_ref())?)).collect()
+    }
+
+    /// Lives through events, which passed the door; they are durable, and not consolidated yet.
+    pub fn live(&self, events: &[Admitted]) -> Result<(), Error> {
+        for batch in events.chunks(BATCH) {
+            self.memory.append_all(batch)?;
+        }
+        Ok(())
+    }
+
+    /// One pass; `None` if there is nothing new.
+    pub fn consolidate(&self) -> Result<Option<PassReport>, Error> {
+        Ok(self.memory.consolidate()?)
+    }
+
+    /// What it knows, as of its last pass: the table that planners read.
+    pub fn known(&self) -> Arc<Known> {
+        self.memory.known()
+    }
+
+    /// The bytes of all facts.
+    pub fn snapshot(&self) -> Result<String, Error> {
+        let facts = self.reader()?.view(&self.identity)?.view().facts()?;
+        Ok(ipse_consolidate::snapshot(&facts))
+    }
+
+    /// The identity, computed anew from the manifest that the store holds.
+    pub fn recomputed_identity(&self) -> Result<Identity, Error> {
+        let name = self.identity.to_string();
+        let stored = self.reader()?.manifests()?.into_iter().find(|(other, _)| *other == name);
+        let (_, canonical) = stored.ok_or(Error::NoManifest)?;
+        Ok(Manifest::from_canonical(canonical.as_bytes())?.identity())
+    }
+
+    /// A connection that only reads.
+    pub fn reader(&self) -> Result<Reader, Error> {
+        Ok(Reader::open(&self.store)?)
+    }
+}

@@ -1,0 +1,25 @@
+//! The paper, executable: V1, V2, V3, the sweeps D, the runtime G, and V3's question to real logs.
+//!
+//! **Invariants**
+//! - What an agent lives through goes into a real store, and what its planner decides on comes from
+//!   there: no experiment hands itself a figure.
+//! - Random numbers and intervals are those of CPython, NumPy and SciPy, bit for bit; floating point
+//!   is at home here, and nowhere below.
+//! - Clock, randomness, scratch directory and progress are arguments. Nothing is written but
+//!   scratch stores: a report is handed back as files in memory.
+#![forbid(unsafe_code)]
+
+pub mod bca;
+mod error;
+pub mod example;
+pub mod lab;
+pub mod normal;
+pub mod random;
+pub mod runtime;
+pub mod scene;
+pub mod table;
+pub mod v3;
+mod workload;
+
+pub use error::Error;
+pub use workload::Workload;
