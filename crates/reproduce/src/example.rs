@@ -4,9 +4,13 @@
 //! **Invariant:** every figure of it is read from the fact that a real store holds.
 
 use crate::Error;
+use crate::attempt::Attempt;
 use crate::lab::Lab;
-use crate::scene::{Target, attempt_with};
-use ipse_core::json::{Object, Value};
+use crate::printed::like;
+use crate::scene::Target;
+use crate::table::{Row, Table, Verdict};
+use ipse_core::decimal::quotient;
+use ipse_core::json::{Members, Object, Value};
 use ipse_core::{EventRef, Identity, Micro};
 
 /// Attempts at one force: newtons, how many, and whether they held.
@@ -47,15 +51,12 @@ impl Example {
         let each = attempts
             .iter()
             .flat_map(|(force, n, held)| std::iter::repeat_n((*force, *held), *n as usize));
-        let lines: Vec<String> = (1..)
-            .zip(each)
-            .map(|(number, (force, held))| {
-                attempt_with(number, Target::Glass.name(), held, Some(force))
-            })
-            .collect();
-        let events = agent.admit(&lines)?;
-        agent.live(&events)?;
-        agent.consolidate()?;
+        let one = |(number, (force, success))| {
+            let (target, force) = (Some(Target::Glass.name()), Some(force));
+            Attempt { number, target, success, force }.line()
+        };
+        let lines: Vec<String> = (1..).zip(each).map(one).collect();
+        agent.learn(&lines)?;
         let known = agent.known();
         let fact = known.get(&Target::Glass.key()).ok_or(Error::NoFact)?;
         let value = fact.value();
@@ -78,4 +79,49 @@ impl Example {
             after: agent.recomputed_identity()?,
         })
     }
+
+    /// For programs.
+    pub fn json(&self) -> String {
+        let micro = |value: Micro| quotient(value.get().into(), 1_000_000, 6);
+        Members::new()
+            .text("fact_key", &self.fact_key)
+            .raw("recommended_force_n", micro(self.recommended))
+            .raw("confidence", micro(self.confidence))
+            .raw("n_observations", self.n_observations)
+            .raw("success_rate", micro(self.success_rate))
+            .text("last_supporting_event_id", &self.last_event.to_string())
+            .text("identity_before", &self.before.to_string())
+            .text("identity_after", &self.after.to_string())
+            .finish()
+    }
+}
+
+/// The paper's figures of the example beside ours: as told, and as drawn.
+pub fn table(examples: &[Example; 2]) -> Table {
+    let [text, figure] = examples;
+    let newtons = |example: &Example| quotient(example.recommended.get().into(), 1_000_000, 6);
+    let confidence = |example: &Example| {
+        // The paper prints two decimals.
+        like("0.83", example.confidence.get() as f64 / 1e6)
+    };
+    let same = |example: &Example| {
+        if example.before == example.after { "byte-equal" } else { "moved" }
+    };
+    let rows = vec![
+        Row::compared("observations, as told", "15", text.n_observations.to_string()),
+        Row::compared("confidence, as told", "0.83", confidence(text)),
+        Row::compared("recommended force, as told", "25", newtons(text)),
+        Row::with(
+            Verdict::Erratum(8),
+            "observations, as drawn",
+            "15",
+            figure.n_observations.to_string(),
+        ),
+        Row::with(Verdict::Erratum(8), "confidence, as drawn", "0.83", confidence(figure)),
+        Row::compared("recommended force, as drawn", "25", newtons(figure)),
+        Row::compared("identity after the pass", "byte-equal", same(text)),
+    ];
+    let title = "The worked example: a week with a glass cup".to_owned();
+    let note = "The text tells of 15 attempts, the figure draws 16.";
+    Table { name: "worked-example", title, rows, note, timed: false }
 }

@@ -7,7 +7,7 @@ use crate::Error;
 use ipse_core::{Admitted, Identity};
 use ipse_door::{Origin, admit};
 use ipse_engine::{Host, Known, Memory, PassReport, Policy};
-use ipse_manifest::Manifest;
+use ipse_manifest::{Manifest, ManifestError};
 use ipse_store::sqlite::{Reader, create};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -34,25 +34,26 @@ impl Lab<'_> {
 
     /// An agent of a name in a store, registered and open.
     pub fn agent(&self, store: &Path, name: &str) -> Result<Agent, Error> {
-        let manifest = manifest(name, |_| None)?;
+        self.agent_of(store, &manifest(name)?)
+    }
+
+    /// An agent of a manifest.
+    pub fn agent_of(&self, store: &Path, manifest: &Manifest) -> Result<Agent, Error> {
         let identity = create(store)?.register(&manifest.canonical())?.identity;
         let memory = Memory::open(store, identity, BY_HAND, (self.host)(), None)?;
         Ok(Agent { identity, memory, host: (self.host)(), store: store.to_owned() })
     }
 }
 
-/// The manifest of an experiment's agent; `change` may put other values in.
-pub fn manifest(
-    name: &str,
-    change: impl Fn(&str) -> Option<String>,
-) -> Result<Manifest, ipse_manifest::ManifestError> {
+/// The manifest of an experiment's agent.
+fn manifest(name: &str) -> Result<Manifest, ManifestError> {
     Manifest::new(|field| {
-        Some(change(field).unwrap_or_else(|| match field {
+        Some(match field {
             "agent_id" => name.to_owned(),
             "commissioned_at" => "2026-05-01T00:00:00Z".to_owned(),
             hash if hash.ends_with("_hash") => "0".repeat(64),
             _ => "ipse reproduce".to_owned(),
-        }))
+        })
     })
 }
 
@@ -81,6 +82,13 @@ impl Agent {
             self.memory.append_all(batch)?;
         }
         Ok(())
+    }
+
+    /// Lives through lines and consolidates them.
+    pub fn learn(&mut self, lines: &[String]) -> Result<(), Error> {
+        let events = self.admit(lines)?;
+        self.live(&events)?;
+        self.consolidate().map(drop)
     }
 
     /// One pass; `None` if there is nothing new.

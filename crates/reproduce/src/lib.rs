@@ -9,17 +9,25 @@
 //!   scratch stores: a report is handed back as files in memory.
 #![forbid(unsafe_code)]
 
+mod attempt;
 pub mod bca;
+pub mod errata;
 mod error;
 pub mod example;
 pub mod lab;
 pub mod normal;
+pub mod printed;
 pub mod random;
 pub mod runtime;
 pub mod scene;
+pub mod sweeps;
 pub mod table;
+pub mod v1;
+pub mod v2;
 pub mod v3;
+mod v3_table;
 mod workload;
 
 pub use error::Error;
+pub use v3_table::{QUICK as QUICK_DECISIONS, V3};
 pub use workload::Workload;

@@ -6,20 +6,19 @@
 //! real store, the held-out part behind the rest, and planners see either through facts alone.
 
 use crate::Error;
+use crate::attempt::Attempt;
 use crate::lab::{Agent, Lab};
 use crate::random::Python;
-use ipse_core::json::{Members, Value};
-use ipse_core::{FactKey, FactKind, Time};
+use ipse_core::json::Value;
+use ipse_core::{FactKey, FactKind};
 use ipse_engine::Known;
 use std::path::Path;
 use std::sync::Arc;
 
 /// The one skill.
 pub const SKILL: &str = "manipulation.grasp";
-const ENVIRONMENT: &str = "sim_relaxed";
-/// 2026-05-06T00:00:00Z; an attempt a minute.
-const START: i64 = 1_778_025_600_000_000;
-const MINUTE: i64 = 60_000_000;
+/// Where it is tried.
+pub(crate) const ENVIRONMENT: &str = "sim_relaxed";
 
 /// What can be grasped.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -101,12 +100,11 @@ impl Scene {
             let lines: Vec<String> = all
                 .map(|target| {
                     number += 1;
-                    attempt(number, target.name(), target.holds(&mut random))
+                    let (name, success) = (Some(target.name()), target.holds(&mut random));
+                    Attempt { number, target: name, success, force: None }.line()
                 })
                 .collect();
-            let events = agent.admit(&lines)?;
-            agent.live(&events)?;
-            agent.consolidate()?;
+            agent.learn(&lines)?;
             Ok::<_, Error>(agent.known())
         };
         let before = live(&mut agent, HISTORY)?;
@@ -137,28 +135,4 @@ fn record(known: &Known, target: Target) -> Option<Record> {
     let fact = known.get(&target.key())?;
     let successes = fact.value().get("successes").and_then(Value::as_count)?;
     Some(Record { n: fact.n_observations, successes })
-}
-
-/// One attempt as an event.
-pub(crate) fn attempt(number: i64, target: &str, success: bool) -> String {
-    attempt_with(number, target, success, None)
-}
-
-/// The same with the force that was used.
-pub(crate) fn attempt_with(number: i64, target: &str, success: bool, force: Option<u32>) -> String {
-    let time = Time::from_micros(START + number * MINUTE).expect("BUG: no time of this century");
-    let params = force.map(|force| Members::new().raw("force_n", force).finish());
-    let data = Members::new()
-        .text("skill_id", SKILL)
-        .text("target_class", target)
-        .text("environment", ENVIRONMENT)
-        .optional("params", params)
-        .raw("success", success);
-    Members::new()
-        .text("id", &number.to_string())
-        .text("source", "reproduce")
-        .text("type", "execution_result")
-        .text("time", &time.to_string())
-        .raw("data", data.finish())
-        .finish()
 }

@@ -52,6 +52,8 @@ pub struct Row {
     pub ours: String,
     /// How the two compare.
     pub verdict: Verdict,
+    /// How many printed figures the row holds: a reduction with its interval holds three.
+    pub figures: usize,
 }
 
 impl Row {
@@ -59,7 +61,7 @@ impl Row {
     pub fn compared(what: impl Into<String>, paper: &str, ours: impl Into<String>) -> Self {
         let ours = ours.into();
         let verdict = Verdict::of(paper, &ours);
-        Row { what: what.into(), paper: paper.to_owned(), ours, verdict }
+        Row { what: what.into(), paper: paper.to_owned(), ours, verdict, figures: 1 }
     }
 
     /// A figure with a verdict of its own.
@@ -69,7 +71,7 @@ impl Row {
         paper: &str,
         ours: impl Into<String>,
     ) -> Self {
-        Row { what: what.into(), paper: paper.to_owned(), ours: ours.into(), verdict }
+        Row { what: what.into(), paper: paper.to_owned(), ours: ours.into(), verdict, figures: 1 }
     }
 }
 
@@ -84,6 +86,8 @@ pub struct Table {
     pub rows: Vec<Row>,
     /// What a reader must know about it, if anything.
     pub note: &'static str,
+    /// Whether a clock measured figures in it, so that two runs differ.
+    pub timed: bool,
 }
 
 impl Table {
@@ -98,6 +102,7 @@ impl Table {
             head: vec!["figure", "paper", "ours", "verdict"],
             rows: self.rows.iter().map(cells).collect(),
             note: self.note.to_owned(),
+            timed: self.timed,
         }
     }
 }
@@ -115,4 +120,6 @@ pub struct Sheet {
     pub rows: Vec<Vec<String>>,
     /// What a reader must know about it; empty if nothing.
     pub note: String,
+    /// Whether a clock measured figures in it, so that two runs differ.
+    pub timed: bool,
 }

@@ -146,9 +146,8 @@ impl Agents {
     pub fn plan(&self, setting: Setting) -> Summary {
         let one = |(seed, scene): &(i128, Scene)| {
             let (_, attempts, unproductive) = decide(scene, setting);
-            let raw = Setting { control: Control::Raw, ..Setting::of(Control::Raw) };
-            let raw = Setting { decisions: setting.decisions, ..raw };
-            let (no_memory, ..) = decide(scene, raw);
+            let raw = Setting::of(Control::Raw);
+            let (no_memory, ..) = decide(scene, Setting { decisions: setting.decisions, ..raw });
             Run { seed: *seed, no_memory, attempts, unproductive }
         };
         let runs: Vec<Run> = self.0.iter().map(one).collect();
@@ -157,9 +156,11 @@ impl Agents {
         Summary { setting, runs, interval }
     }
 
-    /// Each seed with its scene.
-    pub fn scenes(&self) -> impl Iterator<Item = (i128, &Scene)> {
-        self.0.iter().map(|(seed, scene)| (*seed, scene))
+    /// The least and the greatest confidence that a control has in a target, over the seeds.
+    pub fn confidence(&self, control: Control, target: Target) -> [f64; 2] {
+        let all = self.0.iter().map(|(_, scene)| control.confidence(scene, target));
+        let nothing = [f64::INFINITY, f64::NEG_INFINITY];
+        all.fold(nothing, |[least, most], one| [least.min(one), most.max(one)])
     }
 }
 

@@ -3,10 +3,17 @@
 
 mod laboratory;
 
+use ipse_reproduce::V3;
+use ipse_reproduce::errata::ERRATA;
 use ipse_reproduce::example::{Example, FIGURE, TEXT};
-use ipse_reproduce::v3::{Agents, Control, SEEDS, Setting, Summary};
+use ipse_reproduce::sweeps::Sweeps;
+use ipse_reproduce::table::{Row, Table, Verdict};
+use ipse_reproduce::v1::{self, V1};
+use ipse_reproduce::v2::V2;
+use ipse_reproduce::v3::{Agents, Control, DECISIONS, SEEDS, Setting, Summary};
 use laboratory::{lab, vector};
 use serde_json::Value;
+use std::collections::BTreeSet;
 
 /// A summary against the replay's.
 fn check(ours: &Summary, want: &Value, what: &str) {
@@ -39,6 +46,47 @@ fn v3_counts_of_every_seed() {
     }
 }
 
+/// Printed reductions and bounds that came out equal, and rows that differ.
+fn tally(tables: &[Table]) -> (usize, Vec<&Row>) {
+    let reductions = |row: &&Row| row.paper.contains('%') && row.verdict == Verdict::Equal;
+    let rows = || tables.iter().flat_map(|table| &table.rows);
+    let equal = rows().filter(reductions).map(|row| row.figures).sum();
+    (equal, rows().filter(|row| row.verdict == Verdict::Differs).collect())
+}
+
+#[test]
+fn v3_every_printed_figure() {
+    let agents = lab(|lab| Agents::live(lab, &SEEDS).unwrap());
+    let table = V3::run(&agents, &SEEDS, &Control::ALL, DECISIONS).table();
+    let tables = [table];
+    // Three controls with three figures, and the first seed, told twice.
+    assert_eq!(tally(&tables), (9 + 2, vec![]));
+    let errata = tables[0].rows.iter().filter(|row| matches!(row.verdict, Verdict::Erratum(1..7)));
+    let told: BTreeSet<_> = errata.map(|row| row.verdict.to_string()).collect();
+    assert_eq!(told.len(), 6, "the six cells are shown, and not asserted");
+}
+
+#[test]
+fn sweeps_every_printed_figure() {
+    let agents = lab(|lab| Agents::live(lab, &SEEDS).unwrap());
+    let sweeps = Sweeps::run(&agents, &SEEDS);
+    assert_eq!(tally(&sweeps.tables()), (15 + 9 + 15, vec![]));
+    let replay = &vector("v3_expected.json")["replay"];
+    for sweep in &sweeps.sweeps {
+        for (name, summary, _) in &sweep.points {
+            check(summary, &replay[sweep.varies][name], &format!("{} {name}", sweep.varies));
+        }
+    }
+}
+
+#[test]
+fn raw_and_calibrated_decide_alike() {
+    let agents = lab(|lab| Agents::live(lab, &SEEDS).unwrap());
+    let [raw, calibrated] =
+        [Control::Raw, Control::CALIBRATED].map(|control| agents.plan(Setting::of(control)).runs);
+    assert_eq!(raw, calibrated);
+}
+
 #[test]
 fn the_worked_example_twice() {
     let [text, figure] = lab(|lab| {
@@ -56,4 +104,59 @@ fn the_worked_example_twice() {
         assert_eq!(example.before, example.after);
     }
     assert_ne!(text.before, figure.before, "two agents");
+}
+
+#[test]
+fn v1_fields_idempotence_and_order() {
+    let v1 = lab(|lab| V1::run(lab, v1::EVENTS).unwrap());
+    let want = V1 {
+        events: 1000,
+        facts: 1,
+        kind: "skill_success_rate".to_owned(),
+        n: 1000,
+        successes: 800,
+        rate: "0.8".to_owned(),
+        evidence: 1000,
+        idempotent: true,
+        order_free: true,
+    };
+    assert_eq!(v1, want);
+    assert!(v1.table().rows.iter().all(|row| row.verdict == Verdict::Equal));
+}
+
+/// If this fails, the fix is never to edit the literal: an identity has moved.
+const V2_IDENTITY: &str = "7b0532796c7e8297c3edf734e7f623f8280da6f363a6ae0f7951e43630c6b736";
+
+#[test]
+fn v2_identity_and_its_seven_inputs() {
+    let v2 = lab(|lab| V2::run(lab).unwrap());
+    assert!(v2.unchanged());
+    assert_eq!(v2.identities.map(|identity| identity.to_string()), [V2_IDENTITY; 3]);
+    assert_eq!(v2.facts, 1);
+    let moved: BTreeSet<_> = v2.changed.iter().map(|(_, identity)| identity.to_string()).collect();
+    assert_eq!(moved.len(), 7, "each change gives an identity of its own");
+    assert!(!moved.contains(V2_IDENTITY));
+    assert!(v2.table().rows.iter().all(|row| row.verdict != Verdict::Differs));
+}
+
+#[test]
+fn the_errata_are_what_the_paper_prints() {
+    for (number, erratum) in (1..).zip(ERRATA) {
+        assert_eq!(erratum.number, number, "numbered without a gap");
+    }
+    let columns = &vector("v3_expected.json")["paper"]["not_reproducible_columns"];
+    let agents = lab(|lab| Agents::live(lab, &SEEDS).unwrap());
+    let table = V3::run(&agents, &SEEDS, &Control::ALL, DECISIONS).table();
+    for (what, column) in [
+        ("raw: attempts, mean", "raw_attempts"),
+        ("raw: unproductive, mean", "raw_unprod"),
+        ("raw: rate, mean", "raw_rate"),
+        ("no_memory: unproductive, mean", "no_memory_unprod"),
+        ("uniform: unproductive, mean", "uniform_unprod"),
+    ] {
+        let row = table.rows.iter().find(|row| row.what == what).unwrap();
+        assert!(matches!(row.verdict, Verdict::Erratum(_)), "{what}");
+        assert_eq!(row.paper.parse::<f64>().ok(), columns[column][0].as_f64(), "{what}");
+        assert_eq!(row.ours.parse::<f64>().ok(), columns[column][1].as_f64(), "{what}");
+    }
 }

@@ -1,0 +1,123 @@
+//! V1: one pass over attempts of one skill makes the one fact that it should, once, in any order.
+
+use crate::attempt::four_of_five;
+use crate::lab::{Agent, Lab};
+use crate::random::Python;
+use crate::scene::SKILL;
+use crate::table::{Row, Table};
+use crate::{Error, v3};
+use ipse_consolidate::V1 as RULES;
+use ipse_core::json::{Members, Value};
+use ipse_core::{FactKey, FactKind};
+use ipse_engine::explain::evidence;
+
+/// The paper's rows.
+pub const EVENTS: u32 = 1000;
+/// Rows of a quick run.
+pub const QUICK: u32 = 100;
+
+/// What came out.
+#[derive(Clone, PartialEq, Debug)]
+pub struct V1 {
+    /// Attempts in the log; four of five succeeded.
+    pub events: u32,
+    /// Facts after one pass.
+    pub facts: usize,
+    /// The kind of the first of them.
+    pub kind: String,
+    /// Its `n_observations`.
+    pub n: u64,
+    /// Its `successes`.
+    pub successes: u64,
+    /// Its `success_rate`, as it stands there.
+    pub rate: String,
+    /// Events behind it.
+    pub evidence: usize,
+    /// Whether a second pass found nothing and left the snapshot byte-equal.
+    pub idempotent: bool,
+    /// Whether the same events in another order gave a byte-equal snapshot in a fresh store.
+    pub order_free: bool,
+}
+
+impl V1 {
+    /// Runs it on so many attempts.
+    pub fn run(lab: &Lab<'_>, events: u32) -> Result<Self, Error> {
+        let mut lines = four_of_five(1..=events);
+        let agent = consolidated(lab, "v1", &lines)?;
+        let snapshot = agent.snapshot()?;
+        let again = agent.consolidate()?;
+        let idempotent = again.is_none() && agent.snapshot()? == snapshot;
+
+        Python::new(v3::SEEDS[0]).shuffle(&mut lines);
+        let shuffled = consolidated(lab, "v1-shuffled", &lines)?;
+        let order_free = shuffled.snapshot()? == snapshot;
+
+        let known = agent.known();
+        let fact = known.iter().next().ok_or(Error::NoFact)?;
+        let value = fact.value();
+        let mut rate = String::new();
+        value.get("success_rate").ok_or(Error::NoFact)?.write(&mut rate);
+        Ok(V1 {
+            events,
+            facts: known.len(),
+            kind: fact.fact.key.kind().to_string(),
+            n: fact.n_observations,
+            successes: value.get("successes").and_then(Value::as_count).ok_or(Error::NoFact)?,
+            rate,
+            evidence: evidence_of(&agent)?,
+            idempotent,
+            order_free,
+        })
+    }
+
+    /// The six checks of fields, idempotence and order.
+    pub fn table(&self) -> Table {
+        let n = self.events.to_string();
+        let successes = (self.events / 5 * 4).to_string();
+        let yes = |holds: bool| if holds { "byte-equal" } else { "different" };
+        let rows = vec![
+            Row::compared("facts after one pass", "1", self.facts.to_string()),
+            Row::compared("kind of the fact", "skill_success_rate", &self.kind),
+            Row::compared("observations", &n, self.n.to_string()),
+            Row::compared("successes", &successes, self.successes.to_string()),
+            Row::compared("success rate", "0.8", &self.rate),
+            Row::compared("events behind the fact", &n, self.evidence.to_string()),
+            Row::compared("snapshot after a second pass", "byte-equal", yes(self.idempotent)),
+            Row::compared("snapshot of a shuffled log", "byte-equal", yes(self.order_free)),
+        ];
+        let title = format!("V1: one pass over {n} attempts, {successes} of them successful");
+        let note = "A second pass finds nothing new and writes nothing. The paper compares the \
+                    shuffled log modulo the order of source ids; here all bytes are equal.";
+        Table { name: "v1", title, rows, note, timed: false }
+    }
+
+    /// For programs.
+    pub fn json(&self) -> String {
+        Members::new()
+            .raw("events", self.events)
+            .raw("facts", self.facts)
+            .text("fact_kind", &self.kind)
+            .raw("n_observations", self.n)
+            .raw("successes", self.successes)
+            .raw("success_rate", &self.rate)
+            .raw("evidence", self.evidence)
+            .raw("idempotent", self.idempotent)
+            .raw("order_invariant", self.order_free)
+            .finish()
+    }
+}
+
+/// An agent of a fresh store that has lived through the lines and consolidated them.
+fn consolidated(lab: &Lab<'_>, store: &str, lines: &[String]) -> Result<Agent, Error> {
+    let mut agent = lab.agent(&lab.store(store), "v1")?;
+    agent.learn(lines)?;
+    Ok(agent)
+}
+
+fn evidence_of(agent: &Agent) -> Result<usize, Error> {
+    let key = FactKey::new(FactKind::SkillSuccessRate, &[SKILL, "*", "*"]);
+    let reader = agent.reader()?;
+    let snapshot = reader.view(&agent.identity)?;
+    let checkpoint = agent.known().checkpoint();
+    Ok(evidence(snapshot.view(), &RULES, &key, checkpoint, 0, usize::MAX)?.len())
+}

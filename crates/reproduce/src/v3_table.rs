@@ -1,0 +1,194 @@
+//! V3's table, and its results for programs.
+
+use crate::normal::mean;
+use crate::printed::{Reduction, like, ours_alone, reduction};
+use crate::scene::Target;
+use crate::table::{Row, Table, Verdict};
+use crate::v3::{Agents, Control, DECISIONS, Run, SEEDS, Setting, Summary};
+use ipse_core::json::Members;
+
+/// What came out of V3.
+#[derive(Clone, PartialEq, Debug)]
+pub struct V3 {
+    /// The seeds.
+    pub seeds: Vec<i128>,
+    /// Decisions for each seed and control.
+    pub decisions: u32,
+    /// The grounded controls.
+    pub controls: Vec<Summary>,
+    /// The least and greatest calibrated rate of each target over the seeds.
+    pub shrunk: [[f64; 2]; 2],
+}
+
+/// What the paper prints of a control: attempts, unproductive ones and their share, each with the
+/// number of its erratum if it is one; and the reduction.
+struct Printed {
+    cells: [(&'static str, &'static str, u8); 3],
+    reduction: Reduction,
+}
+
+const ATTEMPTS: &str = "attempts, mean";
+const UNPRODUCTIVE: &str = "unproductive, mean";
+const RATE: &str = "rate, mean";
+
+/// The two grounded controls that agree.
+const GROUNDED: Printed = Printed {
+    cells: [(ATTEMPTS, "544.4", 1), (UNPRODUCTIVE, "109.7", 2), (RATE, "0.201", 3)],
+    reduction: reduction("79.82", "78.02", "81.49"),
+};
+const UNIFORM: Printed = Printed {
+    cells: [(ATTEMPTS, "1000.0", 0), (UNPRODUCTIVE, "510.2", 5), (RATE, "0.510", 6)],
+    reduction: reduction("-2.6", "-4.7", "+0.4"),
+};
+const NO_MEMORY: [(&str, &str, u8); 3] =
+    [(ATTEMPTS, "1000.0", 0), (UNPRODUCTIVE, "497.5", 4), (RATE, "0.498", 0)];
+/// The reduction of the first seed alone, which is the least of the ten.
+const FIRST_SEED: &str = "74.58";
+/// A quick run: as many decisions as the shortest of the paper's sweep.
+pub const QUICK: u32 = 100;
+const QUICK_PRINTED: Reduction = reduction("80.4", "75.2", "84.9");
+
+impl V3 {
+    /// Lets agents plan under each control.
+    pub fn run(agents: &Agents, seeds: &[i128], controls: &[Control], decisions: u32) -> Self {
+        let plan = |control: &Control| agents.plan(Setting { decisions, ..Setting::of(*control) });
+        let shrunk = Target::ALL.map(|target| agents.confidence(Control::CALIBRATED, target));
+        let controls = controls.iter().map(plan).collect();
+        V3 { seeds: seeds.to_vec(), decisions, controls, shrunk }
+    }
+
+    /// Whether the paper made this run.
+    fn printed(&self) -> bool {
+        self.seeds == SEEDS && self.decisions == DECISIONS
+    }
+
+    /// The paper's table, and what its text says about it.
+    pub fn table(&self) -> Table {
+        let mut rows = Vec::new();
+        if let Some(any) = self.controls.first() {
+            rows.extend(self.cells("no_memory", &NO_MEMORY, no_memory(any)));
+        }
+        for summary in &self.controls {
+            rows.extend(self.rows_of(summary));
+        }
+        if self.printed() {
+            rows.extend(self.said());
+        }
+        let (seeds, decisions) = (self.seeds.len(), self.decisions);
+        let title = format!("V3: {decisions} decisions for each of {seeds} seeds and each control");
+        let note = "Reductions are against the no-memory count of the raw run, with 95 % BCa \
+                    intervals of 10 000 resamples. Raw and calibrated agree by construction: see \
+                    erratum 7.";
+        Table { name: "v3", title, rows, note, timed: false }
+    }
+
+    fn rows_of(&self, summary: &Summary) -> Vec<Row> {
+        let name = summary.setting.control.name();
+        let printed = match summary.setting.control {
+            Control::Uniform => UNIFORM,
+            _ => GROUNDED,
+        };
+        let mut rows = self.cells(name, &printed.cells, figures(summary));
+        let what = format!("{name}: reduction, mean [interval]");
+        let quick = self.seeds == SEEDS && self.decisions == QUICK;
+        rows.push(match summary.setting.control {
+            _ if self.printed() => printed.reduction.row(what, summary),
+            Control::Raw | Control::Calibrated { .. } if quick => QUICK_PRINTED.row(what, summary),
+            _ => ours_alone(what, summary),
+        });
+        rows
+    }
+
+    /// Three cells of a control.
+    fn cells(&self, name: &str, cells: &[(&str, &str, u8); 3], ours: [f64; 3]) -> Vec<Row> {
+        let row = |((cell, printed, erratum), ours): (&(&str, &str, u8), f64)| {
+            let (what, ours) = (format!("{name}: {cell}"), like(printed, ours));
+            match erratum {
+                _ if !self.printed() => Row::with(Verdict::Ours, what, "", ours),
+                0 => Row::compared(what, printed, ours),
+                number => Row::with(Verdict::Erratum(*number), what, printed, ours),
+            }
+        };
+        cells.iter().zip(ours).map(row).collect()
+    }
+
+    /// What the paper's text says about the table.
+    fn said(&self) -> Vec<Row> {
+        let grounded = |summary: &&Summary| summary.setting.control != Control::Uniform;
+        let Some(summary) = self.controls.iter().find(grounded) else { return Vec::new() };
+        let percent = |value| format!("{}%", like(FIRST_SEED, value));
+        let first = summary.runs[0].reduction();
+        let least = summary.runs.iter().map(Run::reduction).fold(f64::INFINITY, f64::min);
+        let below = summary.interval.map_or(f64::NAN, |[low, _]| low - first);
+        let [glass, unknown] = self.shrunk.map(|[low, high]| format!("{low:.2} to {high:.2}"));
+        let (seed, erratum) = (self.seeds[0], Verdict::Erratum);
+        vec![
+            Row::compared(format!("seed {seed} alone"), "74.58%", percent(first)),
+            Row::compared("least of the ten seeds", "74.58%", percent(least)),
+            Row::with(erratum(12), "points below the interval", "≈ 4", format!("{below:.2}")),
+            Row::with(erratum(13), "shrunk rate of glass_cup", "≈ 0.9", glass),
+            Row::with(erratum(13), "shrunk rate of unknown_object", "≈ 0.3", unknown),
+        ]
+    }
+
+    /// For programs: all counts of every seed.
+    pub fn json(&self) -> String {
+        let seeds: Vec<String> = self.seeds.iter().map(ToString::to_string).collect();
+        let start = Members::new()
+            .raw("seeds", format!("[{}]", seeds.join(",")))
+            .raw("decisions", self.decisions);
+        let add = |members: Members, summary: &Summary| {
+            members.raw(summary.setting.control.name(), summary_json(summary))
+        };
+        let nothing = self.controls.first().map(|any| {
+            let [attempts, unproductive, rate] = no_memory(any);
+            Members::new()
+                .raw("att_mean", attempts)
+                .raw("unprod_mean", unproductive)
+                .raw("rate_mean", rate)
+                .finish()
+        });
+        self.controls.iter().fold(start, add).optional("no_memory", nothing).finish()
+    }
+}
+
+/// What a control's cells show: attempts, unproductive ones, their share.
+fn figures(summary: &Summary) -> [f64; 3] {
+    [
+        summary.mean(|run| run.attempts as f64),
+        summary.mean(|run| run.unproductive as f64),
+        summary.mean(Run::rate),
+    ]
+}
+
+/// The same of a planner without memory, which attempts everything.
+fn no_memory(any: &Summary) -> [f64; 3] {
+    let decisions = f64::from(any.setting.decisions);
+    let rates: Vec<f64> = any.runs.iter().map(|run| run.no_memory as f64 / decisions).collect();
+    [decisions, any.mean(|run| run.no_memory as f64), mean(&rates)]
+}
+
+/// One setting, with the counts of every seed.
+pub(crate) fn summary_json(summary: &Summary) -> String {
+    let run = |run: &Run| {
+        Members::new()
+            .raw("seed", run.seed)
+            .raw("no_memory_unproductive", run.no_memory)
+            .raw("attempts", run.attempts)
+            .raw("unproductive", run.unproductive)
+            .raw("reduction_pct", run.reduction())
+            .finish()
+    };
+    let runs: Vec<String> = summary.runs.iter().map(run).collect();
+    let [attempts, unproductive, rate] = figures(summary);
+    let interval = summary.interval.map(|[low, high]| format!("[{low},{high}]"));
+    Members::new()
+        .raw("mean_reduction", summary.reduction())
+        .raw("ci", interval.unwrap_or("null".to_owned()))
+        .raw("att_mean", attempts)
+        .raw("unprod_mean", unproductive)
+        .raw("nm_mean", summary.mean(|run| run.no_memory as f64))
+        .raw("rate_mean", rate)
+        .raw("per_seed", format!("[{}]", runs.join(",")))
+        .finish()
+}
