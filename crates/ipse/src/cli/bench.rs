@@ -7,6 +7,7 @@ use super::args::{BenchArgs, BenchJob, ExplainArgs};
 use super::context::Context;
 use super::explain::Explanation;
 use super::import;
+use super::instruments::Machine;
 use super::reading::cpu_micros;
 use super::terminal::Terminal;
 
@@ -20,9 +21,10 @@ use ipse_door::{Origin, admit};
 use ipse_engine::{Host, Known, Log, Then, Trigger, Which, prove, rebuild, sign_head};
 use ipse_ledger::{NoteSigner, SecretKey, Sent, dsse};
 use ipse_reproduce::Workload;
+use ipse_reproduce::runtime::Instruments;
 use ipse_store::sqlite::{Reader, Settings, create};
-use std::io::{Read, Write};
-use std::path::{Path, PathBuf};
+use std::io::Write;
+use std::path::Path;
 use std::time::Instant;
 use tempfile::TempDir;
 
@@ -276,6 +278,8 @@ impl Bench {
         let (done, spent) = runs.iter().fold((0, 0), |(n, t), run| (n + run.count, t + run.wall));
         let rate = i128::from(done) * 1_000_000_000 / spent.max(1);
         let disk = std::fs::metadata(&self.context.store)?.len();
+        // 0 if the kernel does not tell.
+        let peak = Machine::new().peak().unwrap_or(0);
         let job = args.job.name();
         if context.json {
             let json = Members::new()
@@ -285,7 +289,7 @@ impl Bench {
                 .raw("cpu_ms", cpu.json())
                 .raw("wall_ms", wall.json())
                 .raw("per_second", rate)
-                .raw("peak_memory_bytes", peak_memory())
+                .raw("peak_memory_bytes", peak)
                 .raw("disk_bytes", disk)
                 .finish();
             return Ok(terminal.json(&json)?);
@@ -294,7 +298,7 @@ impl Bench {
         for (name, spread) in [("CPU ", cpu), ("wall", wall)] {
             writeln!(terminal.out, "  {name}  {}", spread.words())?;
         }
-        writeln!(terminal.out, "  {rate} a second; peak memory {} MB", peak_memory() / 1_000_000)?;
+        writeln!(terminal.out, "  {rate} a second; peak memory {} MB", peak / 1_000_000)?;
         writeln!(terminal.out, "  {} MB on disk", disk / 1_000_000)?;
         Ok(())
     }
@@ -397,14 +401,4 @@ fn copy_store(from: &Path, to: &Path) -> anyhow::Result<()> {
     let reader = Reader::open(from)?;
     reader.copy_to(to)?;
     Ok(())
-}
-
-/// The most memory that this process has held, as the kernel counts it; 0 if it does not tell.
-fn peak_memory() -> u64 {
-    let mut status = String::new();
-    let read = std::fs::File::open(PathBuf::from("/proc/self/status"))
-        .and_then(|mut file| file.read_to_string(&mut status));
-    let line = read.ok().and_then(|_| status.lines().find(|line| line.starts_with("VmHWM:")));
-    let kib = line.and_then(|line| line.split_whitespace().nth(1)?.parse::<u64>().ok());
-    kib.unwrap_or(0) * 1024
 }

@@ -18,6 +18,7 @@ mod forgetting;
 mod heads;
 mod import;
 mod init;
+mod instruments;
 mod key_args;
 mod keys;
 mod lines;

@@ -1,0 +1,143 @@
+//! G: what a pass costs, from 10² to 10⁶ events.
+//!
+//! Two streams: the two skills of V3, as in the paper, and a thousand keys.
+//!
+//! **Invariants**
+//! - A pass is timed alone and whole, its durable commit included, each time on a store of its own
+//!   that was closed and synced before.
+//! - Clock and memory gauge are arguments, and no time makes anything pass or fail.
+//! - Facts are counted, and planners' requests answered, from the table that planners read.
+
+mod report;
+mod stream;
+mod trial;
+
+use crate::Error;
+use crate::lab::Lab;
+use stream::Stream;
+
+/// What measures, handed down from the binary.
+pub trait Instruments {
+    /// Nanoseconds of a clock that never goes back.
+    fn nanos(&self) -> u64;
+    /// Bytes of memory that the process holds now; `None` if the machine does not tell.
+    fn resident(&self) -> Option<u64>;
+    /// The most that it held since the last reset; `None` if the machine does not tell.
+    fn peak(&self) -> Option<u64>;
+    /// Lets the peak begin anew.
+    fn reset_peak(&self);
+}
+
+/// How much is measured.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Scale<'s> {
+    /// Events of the log, ascending.
+    pub sizes: &'s [u64],
+    /// Passes at each size; one more comes first and is discarded, as it may find caches cold.
+    pub trials: usize,
+    /// Requests of each sort that a planner makes.
+    pub requests: usize,
+}
+
+impl Scale<'static> {
+    /// All sizes: the paper's four, and 10⁶.
+    pub const FULL: Scale<'static> =
+        Scale { sizes: &[100, 1000, 10_000, 100_000, 1_000_000], trials: 9, requests: 1000 };
+    /// Those that take seconds.
+    pub const QUICK: Scale<'static> = Scale { sizes: &[100, 1000, 10_000], ..Scale::FULL };
+}
+
+/// What was measured at one size of the log.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Point {
+    /// Distinct keys of the stream.
+    pub keys: u64,
+    /// Events of the log.
+    pub events: u64,
+    /// Wall time of a pass over all of them, each trial in nanoseconds, ascending.
+    pub pass: Vec<u64>,
+    /// Facts after the pass.
+    pub facts: u64,
+    /// By how much the pass made the file grow, in bytes.
+    pub grown: u64,
+    /// Wall time of a planner's query for all facts of a kind, which is what the paper's statement
+    /// asks, each in nanoseconds, ascending.
+    pub query: Vec<u64>,
+    /// The same of a query for one skill, target and environment.
+    pub choice: Vec<u64>,
+    /// The same of a lookup by key.
+    pub lookup: Vec<u64>,
+    /// Resident memory before the pass and at its most, in bytes; `None` if the machine does not
+    /// tell. Of the trial that came highest.
+    pub resident: Option<[u64; 2]>,
+}
+
+/// What a pass costs.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Runtime {
+    /// The sizes, by keys and then by events.
+    pub points: Vec<Point>,
+}
+
+/// Measures both streams; `progress` is told how much is done, and of how much.
+pub fn measure(
+    lab: &Lab<'_>,
+    instruments: &dyn Instruments,
+    quick: bool,
+    progress: &mut dyn FnMut(u64, u64),
+) -> Result<Runtime, Error> {
+    let scale = if quick { Scale::QUICK } else { Scale::FULL };
+    measure_at(lab, instruments, scale, progress)
+}
+
+/// The same at any scale.
+pub fn measure_at(
+    lab: &Lab<'_>,
+    instruments: &dyn Instruments,
+    scale: Scale<'_>,
+    progress: &mut dyn FnMut(u64, u64),
+) -> Result<Runtime, Error> {
+    let mut work = Work { done: 0, of: Work::all(scale), tell: progress };
+    let mut points = Vec::new();
+    for keys in stream::KEYS {
+        let mut stream = Stream::begin(lab, keys)?;
+        for events in scale.sizes {
+            stream.grow(*events, &mut work)?;
+            points.push(trial::point(&stream, instruments, scale, &mut work)?);
+        }
+    }
+    Ok(Runtime { points })
+}
+
+/// The value of an ascending list that so many percent of it do not exceed, by nearest rank; 0 if
+/// the list is empty.
+pub fn percentile(ascending: &[u64], percent: usize) -> u64 {
+    let rank = (ascending.len() * percent).div_ceil(100).max(1);
+    ascending.get(rank - 1).copied().unwrap_or(0)
+}
+
+/// How far the work is. Its unit is the time that an event takes to be appended.
+struct Work<'w> {
+    done: u64,
+    of: u64,
+    tell: &'w mut dyn FnMut(u64, u64),
+}
+
+impl Work<'_> {
+    /// A pass over so many events, with the copy of the store that it runs on.
+    fn trial(events: u64) -> u64 {
+        events / 10
+    }
+
+    fn all(scale: Scale<'_>) -> u64 {
+        let trials = (scale.trials + 1) as u64;
+        let appended = scale.sizes.last().copied().unwrap_or(0);
+        let passes: u64 = scale.sizes.iter().map(|events| trials * Work::trial(*events)).sum();
+        (appended + passes) * stream::KEYS.len() as u64
+    }
+
+    fn did(&mut self, work: u64) {
+        self.done += work;
+        (self.tell)(self.done, self.of);
+    }
+}

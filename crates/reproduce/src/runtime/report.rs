@@ -1,0 +1,273 @@
+//! What a pass costs, as tables beside the paper's and as JSON.
+//!
+//! **Invariants**
+//! - Only counts are compared with the paper's; whatever a machine has a part in is a measurement.
+//! - The claims that the paper makes of its figures are computed here from ours.
+//! - [`Runtime::rows_json`] holds nothing that another machine would measure otherwise.
+
+use super::stream::KEYS;
+use super::{Point, Runtime, percentile};
+use crate::table::{Row, Table, Verdict};
+use ipse_core::decimal::quotient;
+use ipse_core::json::Members;
+
+/// The sizes of the paper's table.
+const PAPER_SIZES: [u64; 4] = [100, 1000, 10_000, 100_000];
+/// What the paper gives a planner's loop, in nanoseconds.
+const BUDGET: u64 = 200_000_000;
+/// A page of SQLite's is 4 KB in the paper, so its KB are these, and its MB are taken for the same.
+const KB: u64 = 1024;
+const MB: f64 = (KB * KB) as f64;
+const MILLI: f64 = 1e6;
+
+const NOTE: &str = "The paper measured on another machine, so times, memory and file growth are \
+    shown and not compared. A pass is wall time, its durable commit included, on a copy of the \
+    store that had no pass before; median and p90 are nearest ranks of the trials after the first \
+    one, which is discarded. A request is answered from the table of facts in memory that planners \
+    read, where the paper runs a statement of SQL. Memory is that of the whole process, the \
+    experiment included. KB are 1024 bytes, MB 1024 KB. There is no HTTP endpoint in this version, \
+    so none is measured; the paper leaves it out as well.";
+
+const KEYS_NOTE: &str = "Attempts over 1000 keys of skill, target and environment, with parameters \
+    and reasons of failures. Facts are one success rate for each key that occurred, and one pattern \
+    for each skill, target and reason. Otherwise as in the table of the two skills.";
+
+/// One line of the paper's table, or one of ours.
+struct Metric {
+    what: &'static str,
+    /// What the paper prints at its four sizes; empty where it prints nothing.
+    paper: [&'static str; 4],
+    ours: fn(&Point) -> String,
+    /// Whether the machine has a part in it.
+    measured: bool,
+}
+
+const fn metric(
+    what: &'static str,
+    paper: [&'static str; 4],
+    ours: fn(&Point) -> String,
+) -> Metric {
+    Metric { what, paper, ours, measured: true }
+}
+
+const PASS: &str = "pass in ms, median";
+const FACTS: &str = "facts after the pass";
+const GROWN: &str = "KB that the pass adds to the file";
+
+/// The lines of the paper's table, in its order.
+const METRICS: [Metric; 8] = [
+    metric(PASS, ["39.9", "38.8", "67.9", "309.0"], |point| pass_ms(&point.pass, 50)),
+    metric("pass in ms, p90", ["46.9", "42.0", "74.8", "324.5"], |point| pass_ms(&point.pass, 90)),
+    Metric {
+        measured: false,
+        ..metric(FACTS, ["2", "2", "2", "2"], |point| point.facts.to_string())
+    },
+    metric(GROWN, ["20", "24", "20", "20"], |point| quotient(point.grown.into(), KB.into(), 1)),
+    metric("query for a kind in ms, p50", ["0.003", "", "", "0.002"], |point| {
+        request_ms(&point.query, 50)
+    }),
+    metric("query for a kind in ms, p99", ["0.004", "", "", "0.004"], |point| {
+        request_ms(&point.query, 99)
+    }),
+    metric("memory in MB before the pass", ["", "60", "", "60"], |point| memory(point, 0)),
+    metric("memory in MB at its most", ["", "60", "", "75"], |point| memory(point, 1)),
+];
+
+const NOT_PRINTED: [&str; 4] = [""; 4];
+
+/// Requests that the paper has not. They follow the facts and not the events, so that the largest
+/// size says it all.
+const REQUESTS: [Metric; 4] = [
+    metric("query for one skill, target and environment in ms, p50", NOT_PRINTED, |point| {
+        request_ms(&point.choice, 50)
+    }),
+    metric("query for one skill, target and environment in ms, p99", NOT_PRINTED, |point| {
+        request_ms(&point.choice, 99)
+    }),
+    metric("lookup by key in ms, p50", NOT_PRINTED, |point| request_ms(&point.lookup, 50)),
+    metric("lookup by key in ms, p99", NOT_PRINTED, |point| request_ms(&point.lookup, 99)),
+];
+
+impl Runtime {
+    /// The paper's table, and the same for a thousand keys.
+    pub fn tables(&self) -> Vec<Table> {
+        let [paper, ours] = KEYS.map(|keys| {
+            let points = self.points.iter().filter(|point| point.keys == keys);
+            points.collect::<Vec<_>>()
+        });
+        vec![
+            Table {
+                name: "g-runtime",
+                title: "G: what a pass costs, two skills".to_owned(),
+                rows: rows(&paper, true),
+                note: NOTE,
+            },
+            Table {
+                name: "g-runtime-keys",
+                title: "G: what a pass costs, 1000 keys".to_owned(),
+                rows: rows(&ours, false),
+                note: KEYS_NOTE,
+            },
+        ]
+    }
+
+    /// Everything that was measured.
+    pub fn json(&self) -> String {
+        self.points_json(|point| {
+            counts(point)
+                .raw("grown_bytes", point.grown)
+                .raw("pass_ms", pass_json(&point.pass))
+                .raw("query_ms", requests_json(&point.query))
+                .raw("choice_ms", requests_json(&point.choice))
+                .raw("lookup_ms", requests_json(&point.lookup))
+                .optional("resident_bytes", point.resident.map(resident_json))
+        })
+    }
+
+    /// What is the same on any machine: events, keys and facts.
+    pub fn rows_json(&self) -> String {
+        self.points_json(counts)
+    }
+
+    fn points_json(&self, one: impl Fn(&Point) -> Members) -> String {
+        let points = self.points.iter().map(|point| one(point).finish());
+        Members::new().raw("points", list(points)).finish()
+    }
+}
+
+fn list(items: impl Iterator<Item = String>) -> String {
+    format!("[{}]", items.collect::<Vec<_>>().join(","))
+}
+
+fn counts(point: &Point) -> Members {
+    Members::new().raw("keys", point.keys).raw("events", point.events).raw("facts", point.facts)
+}
+
+fn exact_ms(nanos: u64) -> String {
+    quotient(nanos.into(), 1_000_000, 6)
+}
+
+fn pass_json(ascending: &[u64]) -> String {
+    Members::new()
+        .raw("median", exact_ms(percentile(ascending, 50)))
+        .raw("p90", exact_ms(percentile(ascending, 90)))
+        .raw("trials", list(ascending.iter().copied().map(exact_ms)))
+        .finish()
+}
+
+fn requests_json(ascending: &[u64]) -> String {
+    Members::new()
+        .raw("p50", exact_ms(percentile(ascending, 50)))
+        .raw("p99", exact_ms(percentile(ascending, 99)))
+        .raw("requests", ascending.len())
+        .finish()
+}
+
+fn resident_json([before, peak]: [u64; 2]) -> String {
+    Members::new().raw("before", before).raw("peak", peak).finish()
+}
+
+fn pass_ms(ascending: &[u64], percent: usize) -> String {
+    format!("{:.2}", percentile(ascending, percent) as f64 / MILLI)
+}
+
+fn request_ms(ascending: &[u64], percent: usize) -> String {
+    format!("{:.6}", percentile(ascending, percent) as f64 / MILLI)
+}
+
+fn memory(point: &Point, which: usize) -> String {
+    let told = point.resident.map(|resident| format!("{:.1}", resident[which] as f64 / MB));
+    told.unwrap_or_else(|| "not told".to_owned())
+}
+
+/// All rows of a table; `paper` says whether the paper has it.
+fn rows(points: &[&Point], paper: bool) -> Vec<Row> {
+    let every = METRICS.iter().flat_map(|metric| points.iter().map(move |point| (metric, *point)));
+    let mut rows: Vec<Row> = every.map(|(metric, point)| row(metric, point, paper)).collect();
+    if let (Some(first), Some(last)) = (points.first(), points.last()) {
+        rows.extend(REQUESTS.iter().map(|metric| row(metric, last, paper)));
+        rows.extend(claims(points, first, last, paper));
+    }
+    rows
+}
+
+fn row(metric: &Metric, point: &Point, paper: bool) -> Row {
+    let place = PAPER_SIZES.iter().position(|size| *size == point.events && paper);
+    let printed = place.map_or("", |place| metric.paper[place]);
+    let what = format!("{}, N = {}", metric.what, power(point.events));
+    against(what, printed, (metric.ours)(point), metric.measured)
+}
+
+/// A figure of ours beside the paper's, if it has one.
+fn against(what: String, printed: &str, ours: String, measured: bool) -> Row {
+    match printed {
+        "" => Row::with(Verdict::Ours, what, "", ours),
+        _ if measured => Row::with(Verdict::Measured, what, printed, ours),
+        _ => Row::compared(what, printed, ours),
+    }
+}
+
+/// What the paper claims of its figures, of ours.
+fn claims(points: &[&Point], first: &Point, last: &Point, paper: bool) -> [Row; 3] {
+    let printed = |text: &'static str| if paper { text } else { "" };
+    // The paper's claim is about its sizes; ours go further.
+    let end = points.iter().rev().find(|point| !paper || point.events <= PAPER_SIZES[3]);
+    let end = end.copied().unwrap_or(last);
+    let (from, to) = (power(first.events), power(end.events));
+    [
+        against(
+            format!("growth of the median pass, N = {from} to {to}"),
+            printed("sub-linear"),
+            growth(first, end),
+            true,
+        ),
+        against("facts, whatever N".to_owned(), printed("2"), constant(points), false),
+        against(
+            "largest N whose median pass stays within 200 ms".to_owned(),
+            printed("10⁴"),
+            within_budget(points, last),
+            true,
+        ),
+    ]
+}
+
+/// How the median pass grows with the events.
+fn growth(first: &Point, last: &Point) -> String {
+    let median = |point: &Point| percentile(&point.pass, 50).max(1);
+    let longer = median(last) as f64 / median(first) as f64;
+    let more = last.events as f64 / first.events as f64;
+    let word = if longer < more { "sub-linear" } else { "not sub-linear" };
+    format!("{word}: {longer:.1} times as long for {more:.0} times the events")
+}
+
+/// The one number of facts, or between which numbers it lies.
+fn constant(points: &[&Point]) -> String {
+    let facts = || points.iter().map(|point| point.facts);
+    match (facts().min().unwrap_or(0), facts().max().unwrap_or(0)) {
+        (least, most) if least == most => least.to_string(),
+        (least, most) => format!("{least} to {most}"),
+    }
+}
+
+/// The largest size up to which every median pass stays within the budget.
+fn within_budget(points: &[&Point], last: &Point) -> String {
+    let within = |point: &&&Point| percentile(&point.pass, 50) <= BUDGET;
+    match points.iter().take_while(within).last() {
+        None => "none".to_owned(),
+        Some(point) if point.events == last.events => {
+            format!("{}, the largest measured", power(point.events))
+        }
+        Some(point) => power(point.events),
+    }
+}
+
+/// A power of ten as one writes it, any other number as it is.
+fn power(number: u64) -> String {
+    const RAISED: [&str; 10] = ["⁰", "¹", "²", "³", "⁴", "⁵", "⁶", "⁷", "⁸", "⁹"];
+    match number.checked_ilog10() {
+        Some(exponent @ 2..=9) if number == 10_u64.pow(exponent) => {
+            format!("10{}", RAISED[exponent as usize])
+        }
+        _ => number.to_string(),
+    }
+}

@@ -1,0 +1,136 @@
+//! One size of the log: passes over it, and a planner's requests after the last of them.
+//!
+//! **Invariants**
+//! - Between the two looks at the clock there is the pass, or the request, and nothing else: opening,
+//!   copying, closing and letting go of an answer come before and after.
+//! - Every pass begins where no pass was before.
+
+use super::stream::{Scratch, Stream};
+use super::{Instruments, Point, Scale, Work};
+use crate::Error;
+use ipse_core::{FactKey, FactKind};
+use ipse_engine::facts::Filter;
+use ipse_engine::{Known, Trigger};
+use ipse_store::sqlite::Reader;
+use std::hint::black_box;
+
+/// A prime: keys are asked for far from each other.
+const SPREAD: usize = 7919;
+
+/// What one pass took.
+struct Trial {
+    wall: u64,
+    grown: u64,
+    resident: Option<[u64; 2]>,
+    /// The store after it.
+    store: Scratch,
+}
+
+/// Measures a stream at its length.
+pub(super) fn point(
+    stream: &Stream<'_>,
+    instruments: &dyn Instruments,
+    scale: Scale<'_>,
+    work: &mut Work<'_>,
+) -> Result<Point, Error> {
+    let mut next = || {
+        let trial = trial(stream, instruments)?;
+        work.did(Work::trial(stream.events));
+        Ok::<_, Error>(trial)
+    };
+    let mut last = next()?;
+    let (mut pass, mut grown, mut resident) = (Vec::new(), 0, None);
+    for _ in 0..scale.trials {
+        // The next copy takes the place of this one, which must be gone by then.
+        drop(last);
+        last = next()?;
+        pass.push(last.wall);
+        grown = last.grown.max(grown);
+        resident = higher(resident, last.resident);
+    }
+    pass.sort_unstable();
+    let known = known(stream, &last.store)?;
+    let [query, choice, lookup] = requests(&known, instruments, scale.requests)?;
+    let (keys, events, facts) = (stream.keys, stream.events, known.len() as u64);
+    Ok(Point { keys, events, pass, facts, grown, query, choice, lookup, resident })
+}
+
+/// The trial whose memory came higher; the earlier one if both came as high.
+fn higher(first: Option<[u64; 2]>, then: Option<[u64; 2]>) -> Option<[u64; 2]> {
+    let peak = |resident: Option<[u64; 2]>| resident.map(|[_, peak]| peak);
+    if peak(then) > peak(first) { then } else { first }
+}
+
+/// One pass over a copy of the store.
+fn trial(stream: &Stream<'_>, instruments: &dyn Instruments) -> Result<Trial, Error> {
+    let store = stream.copy()?;
+    let before = store.bytes()?;
+    let mut log = stream.open(&store)?;
+    instruments.reset_peak();
+    let resident = instruments.resident();
+    let begun = instruments.nanos();
+    let report = log.consolidate(Trigger::Manual)?;
+    let wall = instruments.nanos().saturating_sub(begun);
+    let peak = instruments.peak();
+    drop(log);
+    report.ok_or(Error::NoFact)?;
+    let grown = store.bytes()?.saturating_sub(before);
+    let resident = resident.zip(peak).map(|(resident, peak)| [resident, peak.max(resident)]);
+    Ok(Trial { wall, grown, resident, store })
+}
+
+/// The table that planners read.
+fn known(stream: &Stream<'_>, store: &Scratch) -> Result<Known, Error> {
+    let reader = Reader::open(store.path())?;
+    let snapshot = reader.view(&stream.identity)?;
+    Ok(Known::read(snapshot.view())?)
+}
+
+/// Times a planner's requests, each singly: by kind, by all that a fact is about, by key.
+fn requests(
+    known: &Known,
+    instruments: &dyn Instruments,
+    count: usize,
+) -> Result<[Vec<u64>; 3], Error> {
+    let kind = FactKind::SkillSuccessRate;
+    let keys = known.iter().map(|fact| &fact.fact.key).filter(|key| key.kind() == kind);
+    let keys: Vec<FactKey> = keys.cloned().collect();
+    if keys.is_empty() {
+        return Err(Error::NoFact);
+    }
+    let by_kind = Filter { kind: Some(kind), ..Filter::default() };
+    let filters: Vec<Filter> = keys.iter().map(filter).collect();
+    let at = |number: usize| number * SPREAD % keys.len();
+    let many = |request: &dyn Fn(usize) -> u64| {
+        let mut all: Vec<u64> = (0..count).map(request).collect();
+        all.sort_unstable();
+        all
+    };
+    Ok([
+        many(&|_| timed(instruments, || known.choose(black_box(&by_kind)))),
+        many(&|number| {
+            let filter = &filters[at(number)];
+            timed(instruments, || known.choose(black_box(filter)))
+        }),
+        many(&|number| {
+            let key = &keys[at(number)];
+            timed(instruments, || known.get(black_box(key)))
+        }),
+    ])
+}
+
+/// A filter for what a success rate is about.
+fn filter(key: &FactKey) -> Filter {
+    let parts = key.parts();
+    let part = |place: usize| parts.get(place).cloned();
+    let (skill, target, environment) = (part(0), part(1), part(2));
+    Filter { skill, target, environment, kind: Some(key.kind()), ..Filter::default() }
+}
+
+fn timed<T>(instruments: &dyn Instruments, request: impl FnOnce() -> T) -> u64 {
+    let begun = instruments.nanos();
+    let answer = black_box(request());
+    let wall = instruments.nanos().saturating_sub(begun);
+    drop(answer);
+    wall
+}

@@ -1,0 +1,259 @@
+//! G with a clock that is made up: what is counted, kept, ranked and shown, and no real time.
+#![allow(missing_docs, clippy::unwrap_used)]
+
+mod laboratory;
+
+use ipse_reproduce::runtime::{
+    Instruments, Point, Runtime, Scale, measure, measure_at, percentile,
+};
+use ipse_reproduce::table::{Row, Table, Verdict};
+use laboratory::lab;
+use serde_json::Value;
+use std::cell::Cell;
+
+/// A clock that takes a longer step at every look, and memory that grows at every pass.
+#[derive(Default)]
+struct Stepping {
+    looks: Cell<u64>,
+    now: Cell<u64>,
+    resets: Cell<u64>,
+}
+
+impl Instruments for Stepping {
+    fn nanos(&self) -> u64 {
+        self.looks.set(self.looks.get() + 1);
+        self.now.set(self.now.get() + self.looks.get());
+        self.now.get()
+    }
+
+    fn resident(&self) -> Option<u64> {
+        Some(1000)
+    }
+
+    fn peak(&self) -> Option<u64> {
+        Some(1000 + self.resets.get())
+    }
+
+    fn reset_peak(&self) {
+        self.resets.set(self.resets.get() + 1);
+    }
+}
+
+/// A machine that tells the time and nothing else.
+struct Mute(Stepping);
+
+impl Instruments for Mute {
+    fn nanos(&self) -> u64 {
+        self.0.nanos()
+    }
+
+    fn resident(&self) -> Option<u64> {
+        None
+    }
+
+    fn peak(&self) -> Option<u64> {
+        None
+    }
+
+    fn reset_peak(&self) {}
+}
+
+const SMALL: Scale<'static> = Scale { sizes: &[100, 400], trials: 3, requests: 25 };
+
+fn small() -> Runtime {
+    let instruments = Stepping::default();
+    lab(|lab| measure_at(lab, &instruments, SMALL, &mut |_, _| {}).unwrap())
+}
+
+fn ascends(values: &[u64]) -> bool {
+    values.windows(2).all(|pair| pair[0] <= pair[1])
+}
+
+#[test]
+fn the_first_trial_is_discarded_and_the_rest_is_in_order() {
+    let runtime = small();
+    let sizes: Vec<_> = runtime.points.iter().map(|point| (point.keys, point.events)).collect();
+    assert_eq!(sizes, [(2, 100), (2, 400), (1000, 100), (1000, 400)]);
+    for point in &runtime.points {
+        assert_eq!(point.pass.len(), 3);
+        for requests in [&point.query, &point.choice, &point.lookup] {
+            assert_eq!(requests.len(), 25);
+            assert!(ascends(requests));
+        }
+        assert!(ascends(&point.pass));
+    }
+    // The clock is looked at before and after each of them, and its steps are 1, 2, 3, …
+    assert_eq!(runtime.points[0].pass, [4, 6, 8], "the trial with a step of 2 is not there");
+    assert_eq!(runtime.points[0].query[0], 10, "a request is timed singly");
+    assert_eq!(runtime.points[0].resident, Some([1000, 1004]), "that of the highest trial");
+}
+
+#[test]
+fn facts_follow_the_keys_and_files_do_not_shrink() {
+    let runtime = small();
+    let facts: Vec<_> = runtime.points.iter().map(|point| point.facts).collect();
+    assert_eq!(facts[..2], [2, 2], "two skills, whatever the size");
+    assert!(facts[2] > 50 && facts[2] < facts[3], "{facts:?}");
+    let rows: Value = serde_json::from_str(&runtime.rows_json()).unwrap();
+    let of_rows: Vec<_> = rows["points"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|row| row["facts"].as_u64().unwrap())
+        .collect();
+    assert_eq!(of_rows, facts);
+    assert_eq!(runtime.rows_json(), small().rows_json(), "nothing in it is measured");
+    for point in runtime.points {
+        assert!(point.grown > 0 && point.grown < 10_000_000, "{}", point.grown);
+    }
+}
+
+#[test]
+fn nothing_is_left_in_the_lab() {
+    lab(|lab| {
+        measure_at(lab, &Stepping::default(), SMALL, &mut |_, _| {}).unwrap();
+        let left: Vec<_> = std::fs::read_dir(lab.directory).unwrap().collect();
+        assert!(left.is_empty(), "{left:?}");
+    });
+}
+
+#[test]
+fn progress_ends_where_it_said() {
+    let mut told = Vec::new();
+    let mut progress = |done, of| told.push((done, of));
+    lab(|lab| measure_at(lab, &Stepping::default(), SMALL, &mut progress).unwrap());
+    let (done, of) = *told.last().unwrap();
+    assert_eq!(done, of);
+    assert!(told.iter().all(|(done, all)| done <= all && *all == of));
+    assert!(ascends(&told.iter().map(|(done, _)| *done).collect::<Vec<_>>()));
+}
+
+#[test]
+fn ranks_are_nearest_ones() {
+    let nine: Vec<u64> = (1..=9).collect();
+    assert_eq!([50, 90, 99, 100].map(|percent| percentile(&nine, percent)), [5, 9, 9, 9]);
+    let many: Vec<u64> = (1..=1000).collect();
+    assert_eq!([0, 50, 90, 99].map(|percent| percentile(&many, percent)), [1, 500, 900, 990]);
+    assert_eq!(percentile(&[], 50), 0);
+    assert_eq!(percentile(&[7], 1), 7);
+}
+
+/// A point whose passes took so many milliseconds each.
+fn point(keys: u64, events: u64, facts: u64, milliseconds: u64) -> Point {
+    Point {
+        keys,
+        events,
+        pass: vec![milliseconds * 1_000_000; 9],
+        facts,
+        grown: 20_480,
+        query: vec![142; 1000],
+        choice: vec![1_500_000; 1000],
+        lookup: vec![60; 1000],
+        resident: Some([60 << 20, 75 << 20]),
+    }
+}
+
+/// What the paper would have measured, and a thousand keys.
+fn made_up() -> Runtime {
+    let times = [(100, 40), (1000, 39), (10_000, 68), (100_000, 309), (1_000_000, 3000)];
+    let paper = times.map(|(events, time)| point(2, events, 2, time));
+    let ours = times.map(|(events, time)| point(1000, events, events.min(1000), time / 20));
+    Runtime { points: paper.into_iter().chain(ours).collect() }
+}
+
+fn find<'t>(table: &'t Table, what: &str) -> &'t Row {
+    let found = table.rows.iter().find(|row| row.what == what);
+    found.unwrap_or_else(|| panic!("no row `{what}` in {:#?}", table.rows))
+}
+
+#[test]
+fn the_table_of_two_skills_is_beside_the_papers() {
+    let tables = made_up().tables();
+    let table = &tables[0];
+    assert_eq!(table.name, "g-runtime");
+    for (what, paper, ours, verdict) in [
+        ("pass in ms, median, N = 10²", "39.9", "40.00", Verdict::Measured),
+        ("pass in ms, p90, N = 10⁵", "324.5", "309.00", Verdict::Measured),
+        ("pass in ms, median, N = 10⁶", "", "3000.00", Verdict::Ours),
+        ("facts after the pass, N = 10³", "2", "2", Verdict::Equal),
+        ("facts after the pass, N = 10⁶", "", "2", Verdict::Ours),
+        ("KB that the pass adds to the file, N = 10³", "24", "20", Verdict::Measured),
+        ("query for a kind in ms, p50, N = 10²", "0.003", "0.000142", Verdict::Measured),
+        ("query for a kind in ms, p99, N = 10³", "", "0.000142", Verdict::Ours),
+        ("memory in MB before the pass, N = 10³", "60", "60.0", Verdict::Measured),
+        ("memory in MB at its most, N = 10⁵", "75", "75.0", Verdict::Measured),
+        ("lookup by key in ms, p99, N = 10⁶", "", "0.000060", Verdict::Ours),
+        ("facts, whatever N", "2", "2", Verdict::Equal),
+        ("largest N whose median pass stays within 200 ms", "10⁴", "10⁴", Verdict::Measured),
+    ] {
+        let row = find(table, what);
+        assert_eq!((&*row.paper, &*row.ours, row.verdict), (paper, ours, verdict), "{what}");
+    }
+    let growth = find(table, "growth of the median pass, N = 10² to 10⁵");
+    assert_eq!(growth.ours, "sub-linear: 7.7 times as long for 1000 times the events");
+    let printed = table.rows.iter().filter(|row| !row.paper.is_empty()).count();
+    assert_eq!(printed, 4 * 4 + 2 * 4 + 3, "every figure of the paper's, and three claims");
+}
+
+#[test]
+fn the_table_of_a_thousand_keys_is_ours() {
+    let tables = made_up().tables();
+    let table = &tables[1];
+    assert_eq!(table.name, "g-runtime-keys");
+    assert!(table.rows.iter().all(|row| row.paper.is_empty() && row.verdict == Verdict::Ours));
+    assert_eq!(find(table, "facts, whatever N").ours, "100 to 1000");
+    assert_eq!(
+        find(table, "largest N whose median pass stays within 200 ms").ours,
+        "10⁶, the largest measured"
+    );
+    let growth = find(table, "growth of the median pass, N = 10² to 10⁶");
+    assert!(growth.ours.starts_with("sub-linear: 75.0 times"), "{growth:?}");
+}
+
+#[test]
+fn more_facts_than_the_paper_are_a_difference() {
+    let mut runtime = made_up();
+    runtime.points[1].facts = 3;
+    let tables = runtime.tables();
+    let differs = tables[0].rows.iter().filter(|row| row.verdict == Verdict::Differs);
+    let differs: Vec<_> = differs.map(|row| row.what.as_str()).collect();
+    assert_eq!(differs, ["facts after the pass, N = 10³", "facts, whatever N"]);
+}
+
+#[test]
+fn json_holds_what_was_measured() {
+    let json: Value = serde_json::from_str(&made_up().json()).unwrap();
+    let point = &json["points"][3];
+    assert_eq!(point["events"], 100_000);
+    assert_eq!(point["facts"], 2);
+    assert_eq!(point["grown_bytes"], 20_480);
+    assert_eq!(point["pass_ms"]["median"], 309);
+    assert_eq!(point["pass_ms"]["trials"].as_array().unwrap().len(), 9);
+    assert_eq!(point["query_ms"]["p99"], 0.000_142);
+    assert_eq!(point["choice_ms"]["p50"], 1.5);
+    assert_eq!(point["lookup_ms"]["requests"], 1000);
+    assert_eq!(point["resident_bytes"]["peak"], 75 << 20);
+    assert_eq!(json["points"].as_array().unwrap().len(), 10);
+}
+
+#[test]
+fn a_machine_that_does_not_tell_its_memory_leaves_it_out() {
+    let instruments = Mute(Stepping::default());
+    let scale = Scale { sizes: &[100], trials: 1, requests: 1 };
+    let runtime = lab(|lab| measure_at(lab, &instruments, scale, &mut |_, _| {}).unwrap());
+    assert!(runtime.points.iter().all(|point| point.resident.is_none()));
+    let tables = runtime.tables();
+    assert_eq!(find(&tables[0], "memory in MB before the pass, N = 10²").ours, "not told");
+    let json: Value = serde_json::from_str(&runtime.json()).unwrap();
+    assert!(json["points"][0].get("resident_bytes").is_none());
+}
+
+#[test]
+fn a_quick_measure_has_the_papers_protocol() {
+    let runtime = lab(|lab| measure(lab, &Stepping::default(), true, &mut |_, _| {}).unwrap());
+    let sizes: Vec<_> = runtime.points.iter().map(|point| point.events).collect();
+    assert_eq!(sizes, [100, 1000, 10_000, 100, 1000, 10_000]);
+    assert!(runtime.points.iter().all(|point| point.pass.len() == 9 && point.query.len() == 1000));
+    let facts: Vec<_> = runtime.points[..3].iter().map(|point| point.facts).collect();
+    assert_eq!(facts, [2, 2, 2]);
+}
