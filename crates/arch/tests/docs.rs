@@ -6,10 +6,11 @@
 mod workspace;
 
 use std::fs;
+use workspace::page::links;
 use workspace::{files, read, report, root};
 
 /// What a reader is promised.
-const PAGES: [&str; 16] = [
+const PAGES: [&str; 17] = [
     "README.md",
     "ARCHITECTURE.md",
     "CHANGELOG.md",
@@ -26,6 +27,7 @@ const PAGES: [&str; 16] = [
     "docs/guide/forgetting.md",
     "docs/guide/operate.md",
     "docs/guide/signing.md",
+    "docs/paper.md",
 ];
 
 /// The first thing to try, and the one command that checks everything.
@@ -39,22 +41,6 @@ fn pages() -> Vec<String> {
     pages.sort();
     pages.extend(files("docs", ".md"));
     pages
-}
-
-/// The targets of `[text](target)`, numbered by line; code, fenced or in backticks, has no links.
-fn links(page: &str) -> Vec<(usize, &str)> {
-    let mut links = Vec::new();
-    let mut fenced = false;
-    for (at, line) in page.lines().enumerate() {
-        if line.trim_start().starts_with("```") {
-            fenced = !fenced;
-        } else if !fenced {
-            let prose = line.split('`').step_by(2);
-            let targets = prose.flat_map(|prose| prose.split("](").skip(1));
-            links.extend(targets.map(|target| (at + 1, target.split([')', ' ']).next().unwrap())));
-        }
-    }
-    links
 }
 
 /// What is wrong with a link on a page, if anything.

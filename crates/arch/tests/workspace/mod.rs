@@ -4,6 +4,8 @@
 //! can be opened from where `cargo` was started.
 #![allow(dead_code, reason = "each test file uses its part")]
 
+pub(crate) mod page;
+
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -113,6 +115,22 @@ impl Source {
         let mut lines = self.shipped();
         lines.retain(|(_, line)| !is_comment(line));
         lines
+    }
+
+    /// The names of its tests: the functions below `#[test]`, inside `proptest!` too.
+    pub(crate) fn tests(&self) -> Vec<&str> {
+        let mut tests = Vec::new();
+        let mut awaited = false;
+        for line in self.text.lines().map(str::trim_start) {
+            if line == "#[test]" {
+                awaited = true;
+            } else if awaited && declares_function(line) {
+                let (_, name) = line.split_once("fn ").unwrap();
+                tests.push(name.split(['(', '<']).next().unwrap());
+                awaited = false;
+            }
+        }
+        tests
     }
 
     /// Every function: the number of its first line, that line, and how many lines it has.
