@@ -14,6 +14,7 @@ pub mod bca;
 pub mod errata;
 mod error;
 pub mod example;
+pub mod figures;
 pub mod lab;
 pub mod normal;
 pub mod printed;

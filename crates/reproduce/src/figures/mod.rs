@@ -1,0 +1,60 @@
+//! The paper's six figures, drawn from what was computed.
+//!
+//! **Invariants**
+//! - A figure shows numbers that it was given, or the paper's own, and says which are which.
+//! - The same numbers give the same bytes, as SVG and as PNG, in every run.
+//! - An SVG refers to nothing outside itself and has no ids: several live on one page.
+
+mod axes;
+mod canvas;
+mod forest;
+mod hash_inputs;
+pub mod letters;
+mod palette;
+mod pipeline;
+mod runtime_scaling;
+mod two_stances;
+mod worked_example;
+
+pub use forest::forest;
+pub use hash_inputs::hash_inputs;
+pub use pipeline::pipeline;
+pub use runtime_scaling::runtime_scaling;
+pub use two_stances::two_stances;
+pub use worked_example::worked_example;
+
+use crate::Error;
+use canvas::Canvas;
+
+/// A figure, ready to be written.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Figure {
+    /// The name of its files, without `.svg` or `.png`.
+    pub name: &'static str,
+    /// What it shows, for those who see it and for those who do not.
+    pub caption: String,
+    /// The figure as text.
+    pub svg: String,
+    /// The same in pixels, two for one of the SVG.
+    pub png: Vec<u8>,
+    /// Whether another machine would draw the same; not so where timings are shown.
+    pub stable: bool,
+}
+
+impl Figure {
+    fn new(
+        name: &'static str,
+        title: &'static str,
+        caption: String,
+        canvas: Canvas,
+    ) -> Result<Self, Error> {
+        let (svg, png) = canvas.finish(name, title)?;
+        Ok(Figure { name, caption, svg, png, stable: true })
+    }
+}
+
+/// The first digits of a hash, as a figure has room for them.
+fn prefix(hash: impl std::fmt::Display, digits: usize) -> String {
+    let hash: String = hash.to_string().chars().take(digits).collect();
+    hash + "…"
+}

@@ -1,0 +1,224 @@
+//! G: what a pass costs as the log grows, and how many facts it leaves.
+//!
+//! **Invariant:** the paper's measurements stand beside ours and are never mixed with them.
+
+use super::Figure;
+use super::axes::{Axis, outline};
+use super::canvas::{Area, At, Canvas, Mark, Sample, Side, Stroke};
+use super::palette::{BLUE, BODY, Colour, GREEN, INK, MUTED, NOTE, ORANGE, PURPLE, RED, TITLE};
+use crate::Error;
+use crate::runtime::{Point, Runtime};
+use std::collections::BTreeMap;
+
+const NAME: &str = "runtime-scaling";
+const WIDTH: f64 = 1160.0;
+const HEIGHT: f64 = 556.0;
+const LATENCY: Area = Area::new(88.0, 94.0, 430.0, 316.0);
+const FACTS: Area = Area::new(702.0, 94.0, 430.0, 316.0);
+
+/// The paper's measurements: events, median and p90 in milliseconds.
+const PAPER: [(u64, f64, f64); 4] =
+    [(100, 39.9, 46.9), (1_000, 38.8, 42.0), (10_000, 67.9, 74.8), (100_000, 309.0, 324.5)];
+/// The paper's facts after each of these passes.
+const PAPER_FACTS: f64 = 2.0;
+/// What the paper allows a pass to take from a planner's loop, in milliseconds.
+const BUDGET: f64 = 200.0;
+/// Shapes and colours of our series, by keys.
+const LOOKS: [(Mark, Colour); 3] =
+    [(Mark::Dot, BLUE), (Mark::Square, GREEN), (Mark::Diamond, PURPLE)];
+
+/// What is measured at one size.
+struct Size {
+    events: f64,
+    median: f64,
+    p90: f64,
+    facts: f64,
+}
+
+/// Sizes that belong to one line.
+struct Series {
+    name: String,
+    mark: Mark,
+    ink: Colour,
+    /// The paper's points are larger and hollow, so that ours are seen upon them.
+    paper: bool,
+    sizes: Vec<Size>,
+}
+
+/// Median and nearest-rank p90 in milliseconds of ascending nanoseconds, if there are any.
+fn quantiles(trials: &[u64]) -> Option<(f64, f64)> {
+    let ms = |at: usize| trials.get(at).map(|nanos| *nanos as f64 / 1e6);
+    let n = trials.len();
+    let median = f64::midpoint(ms(n.checked_sub(1)? / 2)?, ms(n / 2)?);
+    Some((median, ms((9 * n).div_ceil(10) - 1)?))
+}
+
+fn size(point: &Point) -> Option<Size> {
+    let (median, p90) = quantiles(&point.pass)?;
+    Some(Size { events: point.events as f64, median, p90, facts: point.facts as f64 })
+}
+
+/// The paper's series, then ours, by keys.
+fn series(runtime: &Runtime) -> Vec<Series> {
+    let paper = |(events, median, p90): (u64, f64, f64)| Size {
+        events: events as f64,
+        median,
+        p90,
+        facts: PAPER_FACTS,
+    };
+    let mut all = vec![Series {
+        name: "the paper, K = 2 keys".to_owned(),
+        mark: Mark::Diamond,
+        ink: ORANGE,
+        paper: true,
+        sizes: PAPER.map(paper).into(),
+    }];
+    let mut by_keys = BTreeMap::<u64, Vec<Size>>::new();
+    for point in &runtime.points {
+        by_keys.entry(point.keys).or_default().extend(size(point));
+    }
+    for ((keys, sizes), (mark, ink)) in by_keys.into_iter().zip(LOOKS.into_iter().cycle()) {
+        all.push(Series { name: format!("ours, K = {keys} keys"), mark, ink, paper: false, sizes });
+    }
+    all
+}
+
+/// Draws latency and facts over the events of the log.
+pub fn runtime_scaling(runtime: &Runtime) -> Result<Figure, Error> {
+    let series = series(runtime);
+    let mut canvas = Canvas::new(WIDTH, HEIGHT);
+    let every = || series.iter().flat_map(|series| &series.sizes);
+    let events = Axis::powers("events in the log", every().map(|size| size.events), raised);
+    let times = every().flat_map(|size| [size.median, size.p90]).chain([BUDGET]);
+    let latency = Axis::powers("wall time of a pass, ms", times, plain);
+    let facts = every().map(|size| size.facts).chain([1.0, 10.0]);
+    let facts = Axis::powers("facts after the pass", facts, plain);
+    for (plot, axis, head) in
+        [(LATENCY, &latency, "(a) What a pass costs"), (FACTS, &facts, "(b) What it leaves")]
+    {
+        canvas.label((plot.middle().0, 32.0), Side::Middle, TITLE, head, plot.w);
+        events.draw_below(&mut canvas, plot);
+        axis.draw_beside(&mut canvas, plot);
+        outline(&mut canvas, plot);
+    }
+    budget(&mut canvas, latency.up(LATENCY, BUDGET));
+    for one in &series {
+        let place = |plot: Area, axis: &Axis, value: &dyn Fn(&Size) -> f64| -> Vec<At> {
+            let at = |size: &Size| (events.across(plot, size.events), axis.up(plot, value(size)));
+            one.sizes.iter().map(at).collect()
+        };
+        draw(&mut canvas, one, &place(LATENCY, &latency, &|size| size.p90), true);
+        draw(&mut canvas, one, &place(LATENCY, &latency, &|size| size.median), false);
+        draw(&mut canvas, one, &place(FACTS, &facts, &|size| size.facts), false);
+    }
+    legend(&mut canvas, &series);
+    let title = "Cost of a consolidation pass and facts after it";
+    let figure = Figure::new(NAME, title, caption(&series), canvas)?;
+    Ok(Figure { stable: false, ..figure })
+}
+
+fn radius(series: &Series) -> f64 {
+    if series.paper { 6.5 } else { 4.5 }
+}
+
+fn draw(canvas: &mut Canvas, series: &Series, path: &[At], p90: bool) {
+    let stroke = if p90 { Stroke::Dashed } else { Stroke::Solid };
+    canvas.line(path, series.ink, if p90 { 1.5 } else { 2.0 }, stroke);
+    // The points of the p90 would hide those of the median, which lie close below.
+    if !p90 {
+        for at in path {
+            canvas.mark(*at, series.mark, radius(series), series.ink, series.paper);
+        }
+    }
+}
+
+/// The line of the budget, named outside the plot, where no data can lie.
+fn budget(canvas: &mut Canvas, y: f64) {
+    let right = LATENCY.x + LATENCY.w;
+    canvas.line(&[(LATENCY.x, y), (right, y)], RED, 1.75, Stroke::Dotted);
+    for (n, line) in ["200 ms", "planner", "budget"].iter().enumerate() {
+        let at = (right + 10.0, y + 17.0 * (n as f64 - 1.0));
+        canvas.label(at, Side::Left, NOTE.ink(RED), line, 70.0);
+    }
+}
+
+fn legend(canvas: &mut Canvas, series: &[Series]) {
+    let middle = WIDTH / 2.0;
+    let name = |one| -> (String, Sample<'_>) {
+        let series: &Series = one;
+        let sample = |canvas: &mut Canvas, (x, y): At| {
+            canvas.line(&[(x - 17.0, y), (x + 17.0, y)], series.ink, 2.0, Stroke::Solid);
+            canvas.mark((x, y), series.mark, radius(series), series.ink, series.paper);
+        };
+        (series.name.clone(), Box::new(sample))
+    };
+    // Ours in the order of the table, and the paper's last.
+    let (paper, ours) = series.split_at(1);
+    let names: Vec<_> = ours.iter().chain(paper).map(name).collect();
+    canvas.legend((middle, HEIGHT - 64.0), BODY, &names);
+    let strokes = [("median of the trials", Stroke::Solid), ("p90", Stroke::Dashed)];
+    let strokes = strokes.map(|(text, stroke)| -> (String, Sample<'_>) {
+        let sample = move |canvas: &mut Canvas, (x, y): At| {
+            canvas.line(&[(x - 17.0, y), (x + 17.0, y)], INK, 2.0, stroke);
+        };
+        (text.to_owned(), Box::new(sample))
+    });
+    canvas.legend((middle, HEIGHT - 30.0), NOTE.ink(MUTED), &strokes);
+}
+
+/// A power of ten, as a number.
+fn plain(power: i32) -> String {
+    let zeros = |n: u32| "0".repeat(n as usize);
+    match power {
+        0.. => format!("1{}", zeros(power.unsigned_abs())),
+        _ => format!("0.{}1", zeros(power.unsigned_abs() - 1)),
+    }
+}
+
+/// A power of ten, as a power.
+fn raised(power: i32) -> String {
+    const DIGITS: [char; 10] = ['⁰', '¹', '²', '³', '⁴', '⁵', '⁶', '⁷', '⁸', '⁹'];
+    let sign = if power < 0 { "⁻" } else { "" };
+    let digit = |digit: u8| DIGITS[usize::from(digit - b'0')];
+    let digits: String = power.unsigned_abs().to_string().bytes().map(digit).collect();
+    format!("10{sign}{digits}")
+}
+
+fn caption(series: &[Series]) -> String {
+    let last = |one: &Series| {
+        let size = one.sizes.last()?;
+        let (name, events, facts) = (&one.name, size.events, size.facts);
+        Some(format!("{name}: {:.1} ms at {events} events, {facts} facts", size.median))
+    };
+    let ends: Vec<String> = series.iter().filter_map(last).collect();
+    format!(
+        "What a pass costs as the log grows. (a) Median and p90 wall time of a pass over all \
+         events, with the paper's budget of 200 ms for a planner's loop (dotted). (b) Facts after \
+         the pass grow with the distinct keys K, not with the events. The largest size of each: \
+         {}. Timings are this machine's.",
+        ends.join("; ")
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn quantiles_of_few_trials() {
+        let ms = 1_000_000;
+        assert_eq!(quantiles(&[]), None);
+        assert_eq!(quantiles(&[3 * ms]), Some((3.0, 3.0)));
+        assert_eq!(quantiles(&[ms, 2 * ms]), Some((1.5, 2.0)));
+        let nine: Vec<u64> = (1..=9).map(|n| n * ms).collect();
+        assert_eq!(quantiles(&nine), Some((5.0, 9.0)));
+        let ten: Vec<u64> = (1..=10).map(|n| n * ms).collect();
+        assert_eq!(quantiles(&ten), Some((5.5, 9.0)));
+    }
+
+    #[test]
+    fn powers_in_words() {
+        assert_eq!([-2, -1, 0, 3].map(plain), ["0.01", "0.1", "1", "1000"]);
+        assert_eq!([-2, 0, 16].map(raised), ["10⁻²", "10⁰", "10¹⁶"]);
+    }
+}
