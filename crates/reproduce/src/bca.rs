@@ -12,7 +12,7 @@ pub const RESAMPLES: usize = 10_000;
 /// The paper's `random_state`.
 pub const RANDOM_STATE: u32 = 20_260_524;
 /// The share that lies outside on each side of a 95 % interval.
-const TAIL: f64 = 0.025;
+pub(crate) const TAIL: f64 = 0.025;
 
 /// An interval, and the figures on the way to it.
 #[derive(Clone, Copy, PartialEq, Debug)]
@@ -80,7 +80,7 @@ fn acceleration(values: &[f64]) -> f64 {
 
 /// NumPy's percentile: linear between neighbours, from the nearer of the two.
 #[expect(clippy::cast_sign_loss, reason = "a place is not negative, as was just checked")]
-fn percentile(sorted: &[f64], share: f64) -> f64 {
+pub(crate) fn percentile(sorted: &[f64], share: f64) -> f64 {
     let place = (sorted.len() - 1) as f64 * (share * 100.0 / 100.0);
     if !(0.0..=(sorted.len() - 1) as f64).contains(&place) {
         return f64::NAN;

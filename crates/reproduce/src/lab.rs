@@ -5,9 +5,10 @@
 
 use crate::Error;
 use ipse_core::{Admitted, Identity};
-use ipse_door::{Origin, admit};
+use ipse_door::{Origin, Refusal, admit};
 use ipse_engine::{Host, Known, Memory, PassReport, Policy};
 use ipse_manifest::{Manifest, ManifestError};
+use ipse_store::Appended;
 use ipse_store::sqlite::{Reader, create};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -30,6 +31,12 @@ impl Lab<'_> {
     /// The store of a name, empty if it is new.
     pub fn store(&self, name: &str) -> PathBuf {
         self.directory.join(name).with_extension("db")
+    }
+
+    /// A store that is new, whatever else was asked under that name.
+    pub fn fresh_store(&self, name: &str) -> PathBuf {
+        let mut stores = (1_u64..).map(|number| self.store(&format!("{name}-{number}")));
+        stores.find(|store| !store.exists()).expect("BUG: numbers do not end")
     }
 
     /// An agent of a name in a store, registered and open.
@@ -67,21 +74,27 @@ pub struct Agent {
 }
 
 impl Agent {
-    /// Lets lines through the door.
+    /// Lets a line through the door.
+    pub fn admit_one(&mut self, line: &[u8]) -> Result<Admitted, Refusal> {
+        admit(line, Origin::Producer, || self.host.salt())
+    }
+
+    /// Lets lines through the door, all of them or none.
     pub fn admit(
         &mut self,
         lines: impl IntoIterator<Item = impl AsRef<[u8]>>,
     ) -> Result<Vec<Admitted>, Error> {
-        let mut admit_one = |line: &[u8]| admit(line, Origin::Producer, || self.host.salt());
-        lines.into_iter().map(|line| Ok(admit_one(line.as_ref())?)).collect()
+        lines.into_iter().map(|line| Ok(self.admit_one(line.as_ref())?)).collect()
     }
 
     /// Lives through events, which passed the door; they are durable, and not consolidated yet.
-    pub fn live(&self, events: &[Admitted]) -> Result<(), Error> {
+    /// Says what became of each.
+    pub fn live(&self, events: &[Admitted]) -> Result<Vec<Appended>, Error> {
+        let mut appended = Vec::with_capacity(events.len());
         for batch in events.chunks(BATCH) {
-            self.memory.append_all(batch)?;
+            appended.extend(self.memory.append_all(batch)?.appended);
         }
-        Ok(())
+        Ok(appended)
     }
 
     /// Lives through lines and consolidates them.

@@ -19,6 +19,7 @@ pub mod lab;
 pub mod normal;
 pub mod printed;
 pub mod random;
+pub mod real;
 pub mod runtime;
 pub mod scene;
 pub mod sweeps;

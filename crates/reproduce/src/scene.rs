@@ -83,6 +83,13 @@ pub struct Record {
 }
 
 impl Record {
+    /// What the fact under a key says of a skill; `None` if there is no such fact.
+    pub fn read(known: &Known, key: &FactKey) -> Option<Self> {
+        let fact = known.get(key)?;
+        let successes = fact.value().get("successes").and_then(Value::as_count)?;
+        Some(Record { n: fact.n_observations, successes })
+    }
+
     /// The share that held; nothing tried is not a number.
     pub fn rate(self) -> f64 {
         self.successes as f64 / self.n as f64
@@ -120,19 +127,13 @@ impl Scene {
     /// What the fact of the history says of a target, the held-out part aside; `None` if there is
     /// no such fact.
     pub fn known(&self, target: Target) -> Option<Record> {
-        record(&self.before, target)
+        Record::read(&self.before, &target.key())
     }
 
     /// What the held-out part adds to that fact.
     pub fn held_out(&self, target: Target) -> Record {
-        let (before, after) = (self.known(target).unwrap_or_default(), record(&self.after, target));
-        let after = after.unwrap_or_default();
+        let before = self.known(target).unwrap_or_default();
+        let after = Record::read(&self.after, &target.key()).unwrap_or_default();
         Record { n: after.n - before.n, successes: after.successes - before.successes }
     }
-}
-
-fn record(known: &Known, target: Target) -> Option<Record> {
-    let fact = known.get(&target.key())?;
-    let successes = fact.value().get("successes").and_then(Value::as_count)?;
-    Some(Record { n: fact.n_observations, successes })
 }

@@ -16,6 +16,8 @@ pub const SEEDS: [i128; 10] = [
 ];
 /// The paper's decisions for each seed and control.
 pub const DECISIONS: u32 = 1000;
+/// The paper's threshold: a planner attempts what it holds for at least so likely.
+pub const THRESHOLD: f64 = 0.5;
 
 /// How a grounded planner weighs what is known of a skill.
 #[derive(Clone, Copy, PartialEq, Debug)]
@@ -76,7 +78,7 @@ pub struct Setting {
 impl Setting {
     /// The paper's defaults.
     pub fn of(control: Control) -> Self {
-        Setting { control, threshold: 0.5, decisions: DECISIONS }
+        Setting { control, threshold: THRESHOLD, decisions: DECISIONS }
     }
 }
 

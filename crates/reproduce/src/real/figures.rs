@@ -1,0 +1,139 @@
+//! The figures of a policy: lift, gain, and how far the lift can be trusted.
+//!
+//! **Invariants:** counts are added exactly before anything is divided; a figure whose divisor is
+//! zero is absent. The same counts give the same interval, on any machine.
+
+use crate::bca::{RANDOM_STATE, RESAMPLES, TAIL, percentile};
+use crate::random::Legacy;
+use std::ops::AddAssign;
+
+/// Decisions, and what became of them.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Counts {
+    /// Decisions.
+    pub decisions: u64,
+    /// Those that had failed.
+    pub failures: u64,
+    /// Those that were skipped.
+    pub skipped: u64,
+    /// Those that were skipped and had failed.
+    pub avoided: u64,
+}
+
+impl Counts {
+    /// Decisions that had succeeded.
+    pub fn successes(&self) -> u64 {
+        self.decisions - self.failures
+    }
+
+    /// Decisions that were skipped and had succeeded.
+    pub fn lost(&self) -> u64 {
+        self.skipped - self.avoided
+    }
+
+    /// How many times as many failures were avoided as skipping as often at random would avoid;
+    /// `None` if nothing failed or nothing was skipped.
+    pub fn lift(&self) -> Option<f64> {
+        ratio(self.avoided * self.decisions, self.failures * self.skipped)
+    }
+
+    /// The share of failures avoided less the share of successes lost; `None` if nothing failed or
+    /// nothing succeeded.
+    pub fn gain(&self) -> Option<f64> {
+        Some(ratio(self.avoided, self.failures)? - ratio(self.lost(), self.successes())?)
+    }
+}
+
+impl AddAssign for Counts {
+    fn add_assign(&mut self, other: Self) {
+        self.decisions += other.decisions;
+        self.failures += other.failures;
+        self.skipped += other.skipped;
+        self.avoided += other.avoided;
+    }
+}
+
+/// A quotient; `None` if there is nothing to divide by.
+pub(super) fn ratio(part: u64, whole: u64) -> Option<f64> {
+    (whole > 0).then(|| part as f64 / whole as f64)
+}
+
+/// The lift, if keys had been drawn anew.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Interval {
+    /// The ends of the 95 % interval; `None` if too many resamples say nothing.
+    pub ends: Option<[f64; 2]>,
+    /// Resamples without a lift: nothing skipped in them, or nothing failed. They are left out.
+    pub undefined: u64,
+}
+
+/// The percentile interval of the lift; `None` if there are no two keys to draw from.
+pub(super) fn interval(keys: &[Counts]) -> Option<Interval> {
+    let count = u32::try_from(keys.len()).expect("BUG: more keys than a word counts");
+    if count < 2 {
+        return None;
+    }
+    let mut random = Legacy::new(RANDOM_STATE);
+    let mut resample = || {
+        let mut sum = Counts::default();
+        keys.iter().for_each(|_| sum += keys[random.below(count) as usize]);
+        sum
+    };
+    let mut lifts: Vec<f64> = (0..RESAMPLES).filter_map(|_| resample().lift()).collect();
+    lifts.sort_by(f64::total_cmp);
+    let undefined = RESAMPLES - lifts.len();
+    let enough = 2 * undefined <= RESAMPLES;
+    let ends = enough.then(|| [TAIL, 1.0 - TAIL].map(|share| percentile(&lifts, share)));
+    Some(Interval { ends, undefined: undefined as u64 })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn counts(decisions: u64, failures: u64, skipped: u64, avoided: u64) -> Counts {
+        Counts { decisions, failures, skipped, avoided }
+    }
+
+    #[test]
+    fn skipping_at_random_lifts_and_gains_nothing() {
+        let random = counts(40, 10, 20, 5);
+        assert_eq!((random.lift(), random.gain()), (Some(1.0), Some(0.0)));
+        let all = counts(40, 10, 40, 10);
+        assert_eq!((all.lift(), all.gain()), (Some(1.0), Some(0.0)));
+        let perfect = counts(40, 10, 10, 10);
+        assert_eq!((perfect.lift(), perfect.gain()), (Some(4.0), Some(1.0)));
+        let perverse = counts(40, 10, 30, 0);
+        assert_eq!((perverse.lift(), perverse.gain()), (Some(0.0), Some(-1.0)));
+    }
+
+    #[test]
+    fn what_cannot_be_divided_is_absent() {
+        assert_eq!((counts(0, 0, 0, 0).lift(), counts(0, 0, 0, 0).gain()), (None, None));
+        assert_eq!(counts(9, 4, 0, 0).lift(), None, "nothing skipped");
+        assert_eq!(counts(9, 4, 0, 0).gain(), Some(0.0));
+        assert_eq!(counts(9, 0, 2, 0).lift(), None, "nothing failed");
+        assert_eq!(counts(9, 9, 2, 2).gain(), None, "nothing succeeded");
+    }
+
+    #[test]
+    fn an_interval_needs_two_keys_and_resamples_that_say_something() {
+        let (good, bad) = (counts(10, 1, 0, 0), counts(10, 9, 10, 9));
+        assert_eq!(interval(&[]), None);
+        assert_eq!(interval(&[bad]), None);
+        let two = interval(&[good, bad]).unwrap();
+        // Drawing the good key twice leaves nothing skipped: one resample of four.
+        assert!((2300..2700).contains(&two.undefined), "{}", two.undefined);
+        // Drawing the bad key twice skips everything.
+        assert_eq!(two.ends, Some([1.0, 1.8]));
+        // One key of two hundred is not drawn in e⁻¹ of all resamples, none of these in all.
+        let idle = interval(&[good; 200]).unwrap();
+        assert_eq!((idle.ends, idle.undefined), (None, RESAMPLES as u64));
+    }
+
+    #[test]
+    fn equal_keys_have_an_interval_without_width() {
+        let even = interval(&[counts(4, 2, 1, 1); 5]).unwrap();
+        assert_eq!(even, Interval { ends: Some([2.0, 2.0]), undefined: 0 });
+    }
+}

@@ -1,0 +1,197 @@
+//! What a planner does with the decisions of a real log under one policy.
+//!
+//! **Invariants:** every decision consults the agent's table anew; what was skipped never reaches
+//! the agent's log. Time is that of the events: a skipped one moves the clock like any other.
+
+use super::figures::{Counts, Interval, interval};
+use super::log::{Decision, Log};
+use crate::Error;
+use crate::lab::{Agent, Lab};
+use crate::scene::Record;
+use crate::v3::THRESHOLD;
+use ipse_core::{Admitted, FactKey, Time};
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::slice;
+
+/// A day, in microseconds.
+const DAY: i64 = 86_400_000_000;
+
+/// When passes come.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Passes {
+    /// One after the history, and no other.
+    Frozen,
+    /// Also one before the first event of each UTC day.
+    Daily,
+    /// Also one after each event.
+    PerEvent,
+}
+
+impl Passes {
+    /// The word for it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Passes::Frozen => "frozen",
+            Passes::Daily => "daily",
+            Passes::PerEvent => "per event",
+        }
+    }
+}
+
+/// When a key that facts say to skip is attempted all the same.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Retry {
+    /// Never.
+    Never,
+    /// If its last attempt lies 24 hours back or more.
+    AfterADay,
+}
+
+impl Retry {
+    /// The word for it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Retry::Never => "never",
+            Retry::AfterADay => "after a day",
+        }
+    }
+}
+
+/// How an agent consolidates, and how its planner retries.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Policy {
+    /// When passes come.
+    pub passes: Passes,
+    /// When skipping is given up.
+    pub retry: Retry,
+}
+
+impl Policy {
+    /// All of them; the first one is V3's.
+    pub const ALL: [Policy; 6] = [
+        Policy { passes: Passes::Frozen, retry: Retry::Never },
+        Policy { passes: Passes::Frozen, retry: Retry::AfterADay },
+        Policy { passes: Passes::Daily, retry: Retry::Never },
+        Policy { passes: Passes::Daily, retry: Retry::AfterADay },
+        Policy { passes: Passes::PerEvent, retry: Retry::Never },
+        Policy { passes: Passes::PerEvent, retry: Retry::AfterADay },
+    ];
+}
+
+/// What became of the later decisions under one policy.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Run {
+    /// The policy.
+    pub policy: Policy,
+    /// All decisions.
+    pub counts: Counts,
+    /// Failures under keys that had no fact when it was decided.
+    pub unknown_failures: u64,
+    /// Failures avoided under keys that nobody can ask for before they have failed.
+    pub hindsight: u64,
+    /// Keys of which a decision was skipped.
+    pub keys_skipped: u64,
+    /// The interval of the lift, by key; `None` if there are no two keys.
+    pub interval: Option<Interval>,
+}
+
+/// Lets an agent live through the history and its planner decide on what is later. `step` is told
+/// of events as they are done with.
+pub(super) fn replay(
+    lab: &Lab<'_>,
+    store: &Path,
+    log: &Log,
+    policy: Policy,
+    step: &mut impl FnMut(usize),
+) -> Result<Run, Error> {
+    let name = format!("passes {}, retry {}", policy.passes.name(), policy.retry.name());
+    let agent = lab.agent(store, &name)?;
+    let (history, later) = log.events.split_at(log.split);
+    agent.live(history)?;
+    agent.consolidate()?;
+    step(history.len());
+    let mut planner = Planner::new(policy, log);
+    let mut today = history.last().map(day);
+    for (event, decision) in later.iter().zip(&log.decisions[log.split..]) {
+        if policy.passes == Passes::Daily && today != Some(day(event)) {
+            agent.consolidate()?;
+        }
+        today = Some(day(event));
+        let attempted =
+            decision.as_ref().is_none_or(|decision| planner.decide(&agent, decision, event.time));
+        if attempted && policy.passes != Passes::Frozen {
+            agent.live(slice::from_ref(event))?;
+        }
+        if attempted && policy.passes == Passes::PerEvent {
+            agent.consolidate()?;
+        }
+        step(1);
+    }
+    Ok(planner.finish())
+}
+
+/// The UTC day of an event, from 1970.
+fn day(event: &Admitted) -> i64 {
+    event.time.micros().div_euclid(DAY)
+}
+
+struct Planner<'l> {
+    policy: Policy,
+    /// When each key was last attempted.
+    attempted: BTreeMap<&'l FactKey, Time>,
+    keys: BTreeMap<&'l FactKey, Counts>,
+    unknown_failures: u64,
+    hindsight: u64,
+}
+
+impl<'l> Planner<'l> {
+    /// A planner that remembers when the history attempted what.
+    fn new(policy: Policy, log: &'l Log) -> Self {
+        let history = log.events.iter().zip(&log.decisions).take(log.split);
+        // Events stand in the order of time, so the last attempt of a key stays.
+        let attempted =
+            history.filter_map(|(event, decision)| Some((&decision.as_ref()?.key, event.time)));
+        let attempted = attempted.collect();
+        Planner { policy, attempted, keys: BTreeMap::new(), unknown_failures: 0, hindsight: 0 }
+    }
+
+    /// Whether the decision is attempted.
+    fn decide(&mut self, agent: &Agent, decision: &'l Decision, now: Time) -> bool {
+        let known = Record::read(&agent.known(), &decision.key);
+        let bad = known.is_some_and(|record| record.rate() < THRESHOLD);
+        let skipped = bad && !self.retries(&decision.key, now);
+        let failed = !decision.success;
+        self.unknown_failures += u64::from(failed && known.is_none());
+        self.hindsight += u64::from(skipped && decision.lost_field);
+        *self.keys.entry(&decision.key).or_default() += Counts {
+            decisions: 1,
+            failures: u64::from(failed),
+            skipped: u64::from(skipped),
+            avoided: u64::from(skipped && failed),
+        };
+        if !skipped {
+            self.attempted.insert(&decision.key, now);
+        }
+        !skipped
+    }
+
+    fn retries(&self, key: &FactKey, now: Time) -> bool {
+        let long_ago = |last: &Time| now.micros() - last.micros() >= DAY;
+        self.policy.retry == Retry::AfterADay && self.attempted.get(key).is_some_and(long_ago)
+    }
+
+    fn finish(self) -> Run {
+        let keys: Vec<Counts> = self.keys.into_values().collect();
+        let mut counts = Counts::default();
+        keys.iter().for_each(|key| counts += *key);
+        Run {
+            policy: self.policy,
+            counts,
+            unknown_failures: self.unknown_failures,
+            hindsight: self.hindsight,
+            keys_skipped: keys.iter().filter(|key| key.skipped > 0).count() as u64,
+            interval: interval(&keys),
+        }
+    }
+}
