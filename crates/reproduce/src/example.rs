@@ -1,5 +1,5 @@
-//! The worked example: a week with a glass cup, as the paper tells it in its text and draws it in its
-//! figure.
+//! The worked example: a week with a glass cup, as the paper tells it in its text and draws it in
+//! its figure.
 //!
 //! **Invariant:** every figure of it is read from the fact that a real store holds.
 

@@ -53,7 +53,7 @@ impl Lab<'_> {
 }
 
 /// The manifest of an experiment's agent.
-fn manifest(name: &str) -> Result<Manifest, ManifestError> {
+pub(crate) fn manifest(name: &str) -> Result<Manifest, ManifestError> {
     Manifest::new(|field| {
         Some(match field {
             "agent_id" => name.to_owned(),

@@ -3,8 +3,8 @@
 //! **Invariants**
 //! - What an agent lives through goes into a real store, and what its planner decides on comes from
 //!   there: no experiment hands itself a figure.
-//! - Random numbers and intervals are those of CPython, NumPy and SciPy, bit for bit; floating point
-//!   is at home here, and nowhere below.
+//! - Random numbers and intervals are those of CPython, NumPy and SciPy, bit for bit; floating
+//!   point is at home here, and nowhere below.
 //! - Clock, randomness, scratch directory and progress are arguments. Nothing is written but
 //!   scratch stores: a report is handed back as files in memory.
 #![forbid(unsafe_code)]
@@ -20,6 +20,8 @@ pub mod normal;
 pub mod printed;
 pub mod random;
 pub mod real;
+pub mod report;
+pub mod results;
 pub mod runtime;
 pub mod scene;
 pub mod sweeps;

@@ -1,7 +1,7 @@
 //! The random numbers of CPython's `random.Random` and of NumPy's legacy `RandomState`.
 //!
-//! **Invariant:** the same seed gives the same draws as there, bit for bit: both are MT19937, seeded
-//! in two ways, and every draw takes as many words as it takes there.
+//! **Invariant:** the same seed gives the same draws as there, bit for bit: both are MT19937,
+//! seeded in two ways, and every draw takes as many words as it takes there.
 
 use mt19937::{MT19937, gen_res53};
 use rand_core::Rng;

@@ -13,14 +13,10 @@ use ipse_engine::explain::evidence;
 
 /// The paper's rows.
 pub const EVENTS: u32 = 1000;
-/// Rows of a quick run.
-pub const QUICK: u32 = 100;
 
 /// What came out.
 #[derive(Clone, PartialEq, Debug)]
 pub struct V1 {
-    /// Attempts in the log; four of five succeeded.
-    pub events: u32,
     /// Facts after one pass.
     pub facts: usize,
     /// The kind of the first of them.
@@ -40,9 +36,9 @@ pub struct V1 {
 }
 
 impl V1 {
-    /// Runs it on so many attempts.
-    pub fn run(lab: &Lab<'_>, events: u32) -> Result<Self, Error> {
-        let mut lines = four_of_five(1..=events);
+    /// Runs it.
+    pub fn run(lab: &Lab<'_>) -> Result<Self, Error> {
+        let mut lines = four_of_five(1..=EVENTS);
         let agent = consolidated(lab, "v1", &lines)?;
         let snapshot = agent.snapshot()?;
         let again = agent.consolidate()?;
@@ -58,7 +54,6 @@ impl V1 {
         let mut rate = String::new();
         value.get("success_rate").ok_or(Error::NoFact)?.write(&mut rate);
         Ok(V1 {
-            events,
             facts: known.len(),
             kind: fact.fact.key.kind().to_string(),
             n: fact.n_observations,
@@ -72,20 +67,18 @@ impl V1 {
 
     /// The six checks of fields, idempotence and order.
     pub fn table(&self) -> Table {
-        let n = self.events.to_string();
-        let successes = (self.events / 5 * 4).to_string();
         let yes = |holds: bool| if holds { "byte-equal" } else { "different" };
         let rows = vec![
             Row::compared("facts after one pass", "1", self.facts.to_string()),
             Row::compared("kind of the fact", "skill_success_rate", &self.kind),
-            Row::compared("observations", &n, self.n.to_string()),
-            Row::compared("successes", &successes, self.successes.to_string()),
+            Row::compared("observations", "1000", self.n.to_string()),
+            Row::compared("successes", "800", self.successes.to_string()),
             Row::compared("success rate", "0.8", &self.rate),
-            Row::compared("events behind the fact", &n, self.evidence.to_string()),
+            Row::compared("events behind the fact", "1000", self.evidence.to_string()),
             Row::compared("snapshot after a second pass", "byte-equal", yes(self.idempotent)),
             Row::compared("snapshot of a shuffled log", "byte-equal", yes(self.order_free)),
         ];
-        let title = format!("V1: one pass over {n} attempts, {successes} of them successful");
+        let title = "V1: one pass over 1000 attempts, 800 of them successful".to_owned();
         let note = "A second pass finds nothing new and writes nothing. The paper compares the \
                     shuffled log modulo the order of source ids; here all bytes are equal.";
         Table { name: "v1", title, rows, note, timed: false }
@@ -94,7 +87,7 @@ impl V1 {
     /// For programs.
     pub fn json(&self) -> String {
         Members::new()
-            .raw("events", self.events)
+            .raw("events", EVENTS)
             .raw("facts", self.facts)
             .text("fact_kind", &self.kind)
             .raw("n_observations", self.n)

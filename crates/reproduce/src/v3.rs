@@ -166,7 +166,7 @@ impl Agents {
     }
 }
 
-/// Attempts that fail without memory, attempts of the grounded planner, and those of them that fail.
+/// Attempts that fail without memory, those of the grounded planner, and those of them that fail.
 fn decide(scene: &Scene, setting: Setting) -> (u64, u64, u64) {
     let mut random = scene.random();
     let (mut no_memory, mut attempts, mut unproductive) = (0, 0, 0);

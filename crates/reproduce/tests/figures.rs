@@ -3,13 +3,13 @@
 
 mod laboratory;
 
+use ipse_manifest::{Manifest, ManifestError};
 use ipse_reproduce::Error;
 use ipse_reproduce::example::{Example, FIGURE, TEXT};
 use ipse_reproduce::figures::letters::{Face, width};
 use ipse_reproduce::figures::{
     Figure, forest, hash_inputs, pipeline, runtime_scaling, two_stances, worked_example,
 };
-use ipse_reproduce::lab::manifest;
 use ipse_reproduce::runtime::{Point, Runtime};
 use ipse_reproduce::v3::{Agents, Control, SEEDS, Setting, Summary};
 use laboratory::lab;
@@ -164,10 +164,25 @@ fn check(figure: &Figure) {
     assert!(figure.caption.ends_with('.') && !figure.caption.contains("  "), "{}", figure.caption);
 }
 
+/// A manifest with an agent of this name, in which `change` may put other values.
+fn manifest(
+    name: &str,
+    change: impl Fn(&str) -> Option<String>,
+) -> Result<Manifest, ManifestError> {
+    Manifest::new(|field| {
+        Some(change(field).unwrap_or_else(|| match field {
+            "commissioned_at" => "2026-05-01T00:00:00Z".to_owned(),
+            hash if hash.ends_with("_hash") => "0".repeat(64),
+            _ => name.to_owned(),
+        }))
+    })
+}
+
 fn point(keys: u64, events: u64, nanos: u64) -> Point {
     let pass = (0..9).map(|n| nanos + n * nanos / 20).collect();
     let facts = keys.min(events);
-    Point { keys, events, pass, facts, grown: 20_480, query: vec![3000], resident: None }
+    let (query, choice, lookup) = (vec![3000], vec![900], vec![200]);
+    Point { keys, events, pass, facts, grown: 20_480, query, choice, lookup, resident: None }
 }
 
 fn runtime() -> Runtime {

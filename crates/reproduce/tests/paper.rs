@@ -4,11 +4,11 @@
 mod laboratory;
 
 use ipse_reproduce::V3;
-use ipse_reproduce::errata::ERRATA;
+use ipse_reproduce::errata::{ERRATA, Erratum};
 use ipse_reproduce::example::{Example, FIGURE, TEXT};
 use ipse_reproduce::sweeps::Sweeps;
 use ipse_reproduce::table::{Row, Table, Verdict};
-use ipse_reproduce::v1::{self, V1};
+use ipse_reproduce::v1::V1;
 use ipse_reproduce::v2::V2;
 use ipse_reproduce::v3::{Agents, Control, DECISIONS, SEEDS, Setting, Summary};
 use laboratory::{lab, vector};
@@ -108,9 +108,8 @@ fn the_worked_example_twice() {
 
 #[test]
 fn v1_fields_idempotence_and_order() {
-    let v1 = lab(|lab| V1::run(lab, v1::EVENTS).unwrap());
+    let v1 = lab(|lab| V1::run(lab).unwrap());
     let want = V1 {
-        events: 1000,
         facts: 1,
         kind: "skill_success_rate".to_owned(),
         n: 1000,
@@ -159,4 +158,30 @@ fn the_errata_are_what_the_paper_prints() {
         assert_eq!(row.paper.parse::<f64>().ok(), columns[column][0].as_f64(), "{what}");
         assert_eq!(row.ours.parse::<f64>().ok(), columns[column][1].as_f64(), "{what}");
     }
+}
+
+/// Text without line breaks and links.
+fn plain(markdown: &str) -> String {
+    let mut parts = markdown.split('[');
+    let mut text = parts.next().unwrap().to_owned();
+    for part in parts {
+        match part.split_once("](") {
+            Some((name, rest)) => text += &(name.to_owned() + rest.split_once(')').unwrap().1),
+            None => text += &format!("[{part}"),
+        }
+    }
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+#[test]
+fn the_errata_are_those_of_the_page() {
+    let page = include_str!("../../../docs/paper.md");
+    let (_, listed) = page.split_once("\n## Errata\n").unwrap();
+    let (_, listed) = listed.split_once("\n1. ").unwrap();
+    let say = |erratum: &Erratum| {
+        let Erratum { number, title, reason } = erratum;
+        format!("{number}. **{title}**: {reason}")
+    };
+    let ours: Vec<String> = ERRATA.iter().map(say).collect();
+    assert_eq!(plain(&format!("1. {listed}")), ours.join(" "));
 }

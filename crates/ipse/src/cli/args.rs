@@ -1,6 +1,7 @@
 //! Arguments as they are typed. The doc comments are the help texts.
 
 use super::key_args::{KeyAction, SignArgs};
+use super::reproduce_args::ReproduceArgs;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args as ClapArgs, Parser, Subcommand, ValueEnum};
 use ipse_core::{FactKind, Outcome, Time};
@@ -303,6 +304,17 @@ pub(crate) enum Command {
     ///
     /// Example: ipse bench rebuild --events 100000 --keys 2
     Bench(BenchArgs),
+
+    /// Run the paper's experiments, each figure beside the paper's
+    ///
+    /// Through real stores in a temporary directory; the store of the command line is not touched.
+    /// Exit 1 if a figure differs that should be equal. Errata of the paper are listed with their
+    /// reasons and never asserted.
+    ///
+    /// Example: ipse reproduce v3
+    /// Example: ipse reproduce --out report
+    /// Example: ipse reproduce real last-week.jsonl
+    Reproduce(ReproduceArgs),
 
     /// Print the reference of this command line
     #[command(hide = true)]

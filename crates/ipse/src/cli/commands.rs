@@ -5,7 +5,7 @@ use super::context::Context;
 use super::terminal::Terminal;
 use super::{
     Exit, bench, config, demo, explain, exporting, forgetting, heads, import, init, keys, looking,
-    manifest_file, reading, record, reference, signing, taking_in, writing,
+    manifest_file, reading, record, reference, reproduce, signing, taking_in, writing,
 };
 
 pub(crate) fn run(
@@ -65,6 +65,7 @@ pub(crate) fn run(
         Command::Log(args) => reading::log(context, terminal, args.limit),
         Command::Passes(args) => reading::passes(context, terminal, args.limit),
         Command::Rebuild => reading::rebuild(context, terminal),
+        Command::Reproduce(args) => reproduce::run(context, terminal, &args),
         Command::Bench(args) => bench::run(context, terminal, &args),
     }
 }

@@ -29,6 +29,8 @@ mod passphrase;
 mod proof;
 mod reading;
 mod record;
+mod reproduce;
+mod reproduce_args;
 mod signing;
 mod taking_in;
 mod terminal;
@@ -117,6 +119,6 @@ impl Command {
     /// Whether the command answers for people or programs about a store.
     pub(crate) fn needs_store(&self) -> bool {
         let without = matches!(self, Command::Demo | Command::Manifest { .. } | Command::Reference);
-        !without && !matches!(self, Command::Sign(_))
+        !without && !matches!(self, Command::Sign(_) | Command::Reproduce(_))
     }
 }

@@ -49,6 +49,8 @@ pub struct Source {
     pub name: String,
     /// JSON Lines, one event each.
     pub lines: Vec<Vec<u8>>,
+    /// Lines that are longer than any event may be, which count as refused.
+    pub too_long: u64,
 }
 
 /// What a real log answers.
@@ -86,6 +88,7 @@ pub fn ask(
     let one = |policy| replay::replay(lab, &store, &log, policy, &mut step);
     let runs = Policy::ALL.into_iter().map(one).collect::<Result<_, _>>()?;
     let (history, later) = log.parts();
-    let (lines, until) = (log.lines, log.until());
+    let (mut lines, until) = (log.lines, log.until());
+    lines.refused += source.too_long;
     Ok(Real { name: source.name.clone(), lines, until, history, later, runs })
 }

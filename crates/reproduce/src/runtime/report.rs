@@ -101,12 +101,14 @@ impl Runtime {
                 title: "G: what a pass costs, two skills".to_owned(),
                 rows: rows(&paper, true),
                 note: NOTE,
+                timed: true,
             },
             Table {
                 name: "g-runtime-keys",
                 title: "G: what a pass costs, 1000 keys".to_owned(),
                 rows: rows(&ours, false),
                 note: KEYS_NOTE,
+                timed: true,
             },
         ]
     }

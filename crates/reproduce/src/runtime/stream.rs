@@ -7,9 +7,10 @@
 //! - No store outlives the value that stands for it.
 
 use super::Work;
+use crate::attempt::Attempt;
 use crate::lab::{Lab, manifest};
 use crate::random::Python;
-use crate::scene::{Target, attempt};
+use crate::scene::Target;
 use crate::v3::SEEDS;
 use crate::{Error, Workload};
 use ipse_consolidate::V1;
@@ -47,7 +48,7 @@ impl<'l> Stream<'l> {
     pub(super) fn begin(lab: &'l Lab<'l>, keys: u64) -> Result<Self, Error> {
         let name = format!("g with {keys} keys");
         let store = Scratch::new(lab.store(&format!("g-{keys}")))?;
-        let manifest = manifest(&name, |_| None)?;
+        let manifest = manifest(&name)?;
         let identity = create(&store.path)?.register(&manifest.canonical())?.identity;
         Ok(Stream { keys, events: 0, identity, lines: lines(keys), lab, store })
     }
@@ -97,9 +98,10 @@ fn lines(keys: u64) -> Box<dyn Iterator<Item = String>> {
 /// Failures have no reason there, so no more than two facts come of it, however long it is.
 fn two_skills() -> impl Iterator<Item = String> {
     let mut random = Python::new(SEEDS[0]);
-    (0..).map(move |number: i64| {
+    (0..).map(move |number: u32| {
         let target = if number % 5 < 4 { Target::Glass } else { Target::Unknown };
-        attempt(number, target.name(), target.holds(&mut random))
+        let (name, success) = (Some(target.name()), target.holds(&mut random));
+        Attempt { number, target: name, success, force: None }.line()
     })
 }
 

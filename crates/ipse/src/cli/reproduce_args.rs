@@ -1,0 +1,137 @@
+//! Arguments of `reproduce`, and what they ask for. The doc comments are the help texts.
+
+use anyhow::bail;
+use clap::{Args as ClapArgs, ValueEnum};
+use ipse_reproduce::results::{Experiment, Plan};
+use ipse_reproduce::v3::{Control, SEEDS};
+use std::path::PathBuf;
+
+/// Seeds of one run: an interval over more would take minutes, and say no more.
+const MAX_SEEDS: usize = 1000;
+
+#[derive(ClapArgs, Debug)]
+pub(crate) struct ReproduceArgs {
+    /// Which experiment
+    #[arg(value_enum, default_value = "all", hide_default_value = true)]
+    pub(crate) experiment: What,
+
+    /// Logs to put V3's question to, with `real` or `all`: JSON Lines, .gz too
+    #[arg(value_name = "FILE")]
+    pub(crate) files: Vec<PathBuf>,
+
+    /// Seeds of V3 and of the sweeps, as in Python's random.Random; the paper's ten if absent
+    #[arg(long, value_name = "N", num_args = 1.., value_delimiter = ',',
+          allow_negative_numbers = true)]
+    pub(crate) seed: Vec<i128>,
+
+    /// How the planner of V3 weighs facts; each in turn if absent
+    #[arg(long, value_enum, value_name = "HOW")]
+    pub(crate) confidence_weighting: Option<Weighting>,
+
+    /// A smoke run within a second: 100 decisions of the raw control in V3, and neither sweeps nor
+    /// runtime unless they are asked for; runtime up to 10⁴ events
+    #[arg(long)]
+    pub(crate) quick: bool,
+
+    /// Write a report there: report.html, results.json, tables as CSV, figures as SVG and PNG, and
+    /// SHA256SUMS over what every run makes byte-equal
+    #[arg(long, value_name = "DIR")]
+    pub(crate) out: Option<PathBuf>,
+}
+
+#[derive(ValueEnum, Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum What {
+    /// Everything that the paper has
+    All,
+    /// Fields, idempotence and order of one pass
+    V1,
+    /// The identity across passes, and its seven inputs
+    V2,
+    /// Grounded planners against one without memory
+    V3,
+    /// V3 over thresholds, priors and numbers of decisions
+    Sweeps,
+    /// What a pass and a query cost, to 10⁶ events; takes minutes
+    Runtime,
+    /// V3's question to real logs
+    Real,
+}
+
+#[derive(ValueEnum, Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Weighting {
+    /// The success rate of the fact
+    Raw,
+    /// 1 for whatever is known
+    Uniform,
+    /// The rate of held-out attempts, shrunk towards one half
+    Calibrated,
+}
+
+impl Weighting {
+    fn control(self) -> Control {
+        match self {
+            Weighting::Raw => Control::Raw,
+            Weighting::Uniform => Control::Uniform,
+            Weighting::Calibrated => Control::CALIBRATED,
+        }
+    }
+}
+
+impl ReproduceArgs {
+    /// What is to be run; refuses what would be passed over.
+    pub(crate) fn plan(&self) -> anyhow::Result<Plan> {
+        use What::{All, Real, Sweeps, V3};
+        match self.experiment {
+            Real if self.files.is_empty() => {
+                bail!("`reproduce real` needs logs: name files of JSON Lines");
+            }
+            All | Real => {}
+            _ if !self.files.is_empty() => bail!("logs go with `real` or `all` only"),
+            _ => {}
+        }
+        if !self.seed.is_empty() && !matches!(self.experiment, All | V3 | Sweeps) {
+            bail!("--seed goes with v3 and sweeps: nothing else draws");
+        }
+        if self.confidence_weighting.is_some() && !matches!(self.experiment, All | V3) {
+            bail!("--confidence-weighting goes with v3");
+        }
+        if self.quick && self.experiment == Real {
+            bail!("real logs are asked whole: leave --quick out");
+        }
+        let controls = match self.confidence_weighting {
+            Some(weighting) => vec![weighting.control()],
+            None if self.quick => vec![Control::Raw],
+            None => Control::ALL.to_vec(),
+        };
+        let (experiments, seeds) = (self.experiments(), self.seeds()?);
+        Ok(Plan { experiments, seeds, controls, quick: self.quick })
+    }
+
+    fn experiments(&self) -> Vec<Experiment> {
+        use Experiment::{Example, Runtime, Sweeps, V1, V2, V3};
+        match self.experiment {
+            What::All if self.quick => vec![Example, V1, V2, V3],
+            What::All => vec![Example, V1, V2, V3, Sweeps, Runtime],
+            What::V1 => vec![V1],
+            What::V2 => vec![V2],
+            What::V3 => vec![V3],
+            What::Sweeps => vec![Sweeps],
+            What::Runtime => vec![Runtime],
+            What::Real => vec![],
+        }
+    }
+
+    fn seeds(&self) -> anyhow::Result<Vec<i128>> {
+        if self.seed.is_empty() {
+            return Ok(SEEDS.to_vec());
+        }
+        if self.seed.len() > MAX_SEEDS {
+            bail!("{} seeds; one run takes at most {MAX_SEEDS}", self.seed.len());
+        }
+        let twice = |(at, seed): (usize, &i128)| self.seed[..at].contains(seed).then_some(*seed);
+        match self.seed.iter().enumerate().find_map(twice) {
+            Some(seed) => bail!("seed {seed} is given twice; each is one agent"),
+            None => Ok(self.seed.clone()),
+        }
+    }
+}

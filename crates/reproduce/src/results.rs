@@ -1,0 +1,228 @@
+//! Everything that was asked for, run and kept: for the terminal, for programs, for the report.
+//!
+//! **Invariant:** what is measured by a clock is in [`Results::timings`] alone; all else is equal in
+//! every run, to the byte.
+
+use crate::errata::{ERRATA, Erratum};
+use crate::example::{self, Example};
+use crate::lab::Lab;
+use crate::real::{self, Real, Source};
+use crate::runtime::{Instruments, Runtime};
+use crate::sweeps::Sweeps;
+use crate::table::{Sheet, Table, Verdict};
+use crate::v1::V1;
+use crate::v2::V2;
+use crate::v3::{Agents, Control, DECISIONS};
+use crate::v3_table::{QUICK, V3};
+use crate::{Error, runtime};
+use ipse_core::json::{Members, quoted};
+
+/// What is run.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Plan {
+    /// The experiments.
+    pub experiments: Vec<Experiment>,
+    /// The seeds of V3 and of the sweeps.
+    pub seeds: Vec<i128>,
+    /// The grounded controls of V3.
+    pub controls: Vec<Control>,
+    /// Smaller samples.
+    pub quick: bool,
+}
+
+/// An experiment of the paper.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub enum Experiment {
+    /// The worked example of the introduction.
+    Example,
+    /// Fields, idempotence, order.
+    V1,
+    /// The identity across passes.
+    V2,
+    /// Grounding against no memory.
+    V3,
+    /// What V3 hangs on.
+    Sweeps,
+    /// What a pass costs.
+    Runtime,
+}
+
+/// What came out.
+#[derive(Clone, PartialEq, Debug, Default)]
+pub struct Results {
+    /// The worked example: as told, and as drawn.
+    pub example: Option<[Example; 2]>,
+    /// V1.
+    pub v1: Option<V1>,
+    /// V2.
+    pub v2: Option<V2>,
+    /// V3.
+    pub v3: Option<V3>,
+    /// D.
+    pub sweeps: Option<Sweeps>,
+    /// G.
+    pub runtime: Option<Runtime>,
+    /// Real logs.
+    pub real: Vec<Real>,
+}
+
+/// Who is told how far the work is: what is done now, how much of it, of how much.
+pub type Progress<'p> = dyn FnMut(&str, u64, u64) + 'p;
+
+impl Results {
+    /// Runs a plan, and asks V3's question of logs.
+    pub fn of(
+        lab: &Lab<'_>,
+        plan: &Plan,
+        logs: &[Source],
+        instruments: &dyn Instruments,
+        progress: &mut Progress<'_>,
+    ) -> Result<Self, Error> {
+        let mut results = Results::default();
+        let plan_of_agents = |one: &Experiment| matches!(one, Experiment::V3 | Experiment::Sweeps);
+        if plan.experiments.iter().any(plan_of_agents) {
+            results.plan(&Agents::live(lab, &plan.seeds)?, plan);
+        }
+        for experiment in &plan.experiments {
+            results.add(lab, plan, *experiment, instruments, progress)?;
+        }
+        for log in logs {
+            let real = real::ask(lab, log, &mut |done, of| progress(&log.name, done, of))?;
+            results.real.push(real);
+        }
+        Ok(results)
+    }
+
+    /// The experiments in which agents plan.
+    fn plan(&mut self, agents: &Agents, plan: &Plan) {
+        let decisions = if plan.quick { QUICK } else { DECISIONS };
+        if plan.experiments.contains(&Experiment::V3) {
+            self.v3 = Some(V3::run(agents, &plan.seeds, &plan.controls, decisions));
+        }
+        if plan.experiments.contains(&Experiment::Sweeps) {
+            self.sweeps = Some(Sweeps::run(agents, &plan.seeds));
+        }
+    }
+
+    fn add(
+        &mut self,
+        lab: &Lab<'_>,
+        plan: &Plan,
+        experiment: Experiment,
+        instruments: &dyn Instruments,
+        progress: &mut Progress<'_>,
+    ) -> Result<(), Error> {
+        match experiment {
+            Experiment::Example => {
+                let text = Example::live(lab, "worked example, text", example::TEXT)?;
+                let figure = Example::live(lab, "worked example, figure", example::FIGURE)?;
+                self.example = Some([text, figure]);
+            }
+            Experiment::V1 => self.v1 = Some(V1::run(lab)?),
+            Experiment::V2 => self.v2 = Some(V2::run(lab)?),
+            // Planned by agents that both share.
+            Experiment::V3 | Experiment::Sweeps => {}
+            Experiment::Runtime => {
+                let mut told = |done, of| progress("runtime", done, of);
+                self.runtime = Some(runtime::measure(lab, instruments, plan.quick, &mut told)?);
+            }
+        }
+        Ok(())
+    }
+
+    /// All tables in which the paper stands beside ours.
+    pub fn tables(&self) -> Vec<Table> {
+        let mut tables = Vec::new();
+        tables.extend(self.example.as_ref().map(example::table));
+        tables.extend(self.v1.as_ref().map(V1::table));
+        tables.extend(self.v2.as_ref().map(V2::table));
+        tables.extend(self.v3.as_ref().map(V3::table));
+        tables.extend(self.sweeps.iter().flat_map(Sweeps::tables));
+        tables.extend(self.runtime.iter().flat_map(Runtime::tables));
+        tables
+    }
+
+    /// All tables as texts, those of real logs too.
+    pub fn sheets(&self) -> Vec<Sheet> {
+        let papers = self.tables();
+        papers.iter().map(Table::sheet).chain(self.real.iter().map(Real::sheet)).collect()
+    }
+
+    /// How the comparisons ended.
+    pub fn verdicts(&self) -> Verdicts {
+        let mut verdicts = Verdicts::default();
+        for row in self.tables().iter().flat_map(|table| &table.rows) {
+            match row.verdict {
+                Verdict::Equal => verdicts.equal += row.figures,
+                Verdict::Differs => verdicts.different += row.figures,
+                Verdict::Erratum(_) => verdicts.errata += 1,
+                Verdict::Measured => verdicts.measured += 1,
+                Verdict::Ours => {}
+            }
+        }
+        verdicts
+    }
+
+    /// Everything but timings, for programs: the bytes of `results.json`.
+    pub fn json(&self) -> String {
+        self.members().finish()
+    }
+
+    /// The same with the timings, if anything was timed.
+    pub fn json_with_timings(&self) -> String {
+        self.members().optional("timings", self.timings()).finish()
+    }
+
+    /// What a clock measured.
+    pub fn timings(&self) -> Option<String> {
+        self.runtime.as_ref().map(Runtime::json)
+    }
+
+    fn members(&self) -> Members {
+        let list = |items: Vec<String>| format!("[{}]", items.join(","));
+        let real = self.real.iter().map(Real::json).collect::<Vec<_>>();
+        let examples =
+            self.example.as_ref().map(|all| list(all.iter().map(Example::json).collect()));
+        Members::new()
+            .text("ipse", env!("CARGO_PKG_VERSION"))
+            .optional("example", examples)
+            .optional("v1", self.v1.as_ref().map(V1::json))
+            .optional("v2", self.v2.as_ref().map(V2::json))
+            .optional("v3", self.v3.as_ref().map(V3::json))
+            .optional("sweeps", self.sweeps.as_ref().map(Sweeps::json))
+            .optional("runtime", self.runtime.as_ref().map(Runtime::rows_json))
+            .optional("real", (!real.is_empty()).then(|| list(real)))
+            .raw("comparisons", list(self.compared()))
+            .raw("errata", list(ERRATA.iter().map(Erratum::json).collect()))
+    }
+
+    /// Every row in which the paper stands beside ours and no clock does.
+    fn compared(&self) -> Vec<String> {
+        let tables = self.tables();
+        let rows = tables.iter().flat_map(|table| table.rows.iter().map(move |row| (table, row)));
+        let untimed = rows.filter(|(table, row)| !table.timed && !row.paper.is_empty());
+        let json = |(table, row): (&Table, &crate::table::Row)| {
+            Members::new()
+                .text("table", table.name)
+                .text("figure", &row.what)
+                .text("paper", &row.paper)
+                .text("ours", &row.ours)
+                .raw("verdict", quoted(&row.verdict.to_string()))
+                .finish()
+        };
+        untimed.map(json).collect()
+    }
+}
+
+/// How the comparisons ended.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Verdicts {
+    /// Figures equal at printed precision.
+    pub equal: usize,
+    /// Figures that differ.
+    pub different: usize,
+    /// Cells in which the paper contradicts itself.
+    pub errata: usize,
+    /// Measurements.
+    pub measured: usize,
+}
