@@ -1,7 +1,7 @@
 //! Where the paper contradicts its own protocol, its text or itself.
 //!
-//! **Invariant:** errata are shown beside our figures and never asserted; their numbers are those of
-//! `docs/paper.md`.
+//! **Invariant:** errata are shown beside our figures and never asserted; they are those of
+//! `docs/paper.md`, number by number and word by word.
 
 use ipse_core::json::Members;
 

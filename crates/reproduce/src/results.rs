@@ -1,7 +1,7 @@
 //! Everything that was asked for, run and kept: for the terminal, for programs, for the report.
 //!
-//! **Invariant:** what is measured by a clock is in [`Results::timings`] alone; all else is equal in
-//! every run, to the byte.
+//! **Invariant:** what is measured by a clock is in [`Results::timings`] alone; all else is equal
+//! in every run, to the byte.
 
 use crate::errata::{ERRATA, Erratum};
 use crate::example::{self, Example};

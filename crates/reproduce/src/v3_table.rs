@@ -127,7 +127,7 @@ impl V3 {
             Row::compared("least of the ten seeds", "74.58%", percent(least)),
             Row::with(erratum(12), "points below the interval", "≈ 4", format!("{below:.2}")),
             Row::with(erratum(13), "shrunk rate of glass_cup", "≈ 0.9", glass),
-            Row::with(erratum(13), "shrunk rate of unknown_object", "≈ 0.3", unknown),
+            Row::with(erratum(24), "shrunk rate of unknown_object", "≈ 0.3", unknown),
         ]
     }
 

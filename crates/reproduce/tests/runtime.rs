@@ -27,11 +27,11 @@ impl Instruments for Stepping {
     }
 
     fn resident(&self) -> Option<u64> {
-        Some(1000)
+        Some(1000 + 10 * self.resets.get())
     }
 
     fn peak(&self) -> Option<u64> {
-        Some(1000 + self.resets.get())
+        Some(1105 + 10 * self.resets.get())
     }
 
     fn reset_peak(&self) {
@@ -85,7 +85,7 @@ fn the_first_trial_is_discarded_and_the_rest_is_in_order() {
     // The clock is looked at before and after each of them, and its steps are 1, 2, 3, …
     assert_eq!(runtime.points[0].pass, [4, 6, 8], "the trial with a step of 2 is not there");
     assert_eq!(runtime.points[0].query[0], 10, "a request is timed singly");
-    assert_eq!(runtime.points[0].resident, Some([1000, 1004]), "that of the highest trial");
+    assert_eq!(runtime.points[0].resident, Some([1010, 1145]), "the least and the most");
 }
 
 #[test]

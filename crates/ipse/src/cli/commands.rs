@@ -19,17 +19,9 @@ pub(crate) fn run(
     match command {
         Command::Demo => demo::run(terminal, context.json),
         Command::Manifest { action: ManifestAction::New } => {
-            let template = match context.json {
-                true => manifest_file::json_template(context.now()) + "\n",
-                false => manifest_file::template(context.now()),
-            };
-            terminal.out.write_all(template.as_bytes())?;
-            Ok(Exit::Fine)
+            print(terminal, &manifest_file::template_for(context.now(), context.json))
         }
-        Command::Reference => {
-            terminal.out.write_all(reference().as_bytes())?;
-            Ok(Exit::Fine)
-        }
+        Command::Reference => print(terminal, &reference()),
         Command::Init { manifest, passphrase } => {
             init::init(context, terminal, &manifest, passphrase)
         }
@@ -68,4 +60,9 @@ pub(crate) fn run(
         Command::Reproduce(args) => reproduce::run(context, terminal, &args),
         Command::Bench(args) => bench::run(context, terminal, &args),
     }
+}
+
+fn print(terminal: &mut Terminal<'_>, text: &str) -> anyhow::Result<Exit> {
+    terminal.out.write_all(text.as_bytes())?;
+    Ok(Exit::Fine)
 }

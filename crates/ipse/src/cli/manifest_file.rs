@@ -23,8 +23,12 @@ const MAX_NAMED_BYTES: u64 = 64 << 20;
 /// The largest manifest file: seven short fields and comments.
 const MAX_MANIFEST_BYTES: u64 = 1 << 20;
 
-/// A manifest to start from. It can be registered as it stands.
-pub(crate) fn template(now: Time) -> String {
+/// A manifest to start from, for people or for programs. It can be registered as it stands.
+pub(crate) fn template_for(now: Time, json: bool) -> String {
+    if json { json_template(now) + "\n" } else { template(now) }
+}
+
+fn template(now: Time) -> String {
     let empty = hex::encode(&sha256(&[]));
     format!(
         r#"# Who this agent is. The SHA-256 of these seven fields is its identity: change one
@@ -56,7 +60,7 @@ commissioned_at = "{now}"
 }
 
 /// The same as JSON, for programs: no comments.
-pub(crate) fn json_template(now: Time) -> String {
+fn json_template(now: Time) -> String {
     let empty = hex::encode(&sha256(&[]));
     let fields = ipse_manifest::FIELDS.into_iter().map(|field| match field {
         "agent_id" => (field, "my-agent-01".to_string()),

@@ -12,6 +12,7 @@ mod kill;
 mod ledger;
 mod logs;
 mod looking;
+mod reproduce;
 mod shell;
 mod signed;
 mod signing;

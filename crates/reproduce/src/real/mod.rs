@@ -9,9 +9,9 @@
 //! 3. The *history* is the first half of the decisions and everything that is not later than the
 //!    last of them, so that no instant is cut in two. The agent lives through it; one pass follows.
 //! 4. The planner then consults facts for each later decision, in order. It skips if the fact under
-//!    the decision's key has a success rate below one half (V3's raw control); what it does not know
-//!    it attempts. An attempt ends as it did in the log, and the agent lives through it. What was
-//!    skipped the agent did not do: it is not appended, and nothing is learned from it.
+//!    the decision's key has a success rate below one half (V3's raw control); what it does not
+//!    know it attempts. An attempt ends as it did in the log, and the agent lives through it. What
+//!    was skipped the agent did not do: it is not appended, and nothing is learned from it.
 //! 5. Passes come in three ways: none after the history (*frozen*), one before the first event of
 //!    each UTC day (*daily*), one after each event (*per event*). A key that facts say to skip is
 //!    either left alone (*never*) or tried all the same once a day has gone by since it was last

@@ -105,7 +105,8 @@ fn summary(verdicts: Verdicts) -> String {
     format!(
         "<p><cite>Episodic-to-Semantic Consolidation Without Identity Drift</cite>, its \
          experiments run through a real store by ipse {}.</p>\n\
-         <ul class=\"verdicts\">\n<li class=\"equal\"><b>{equal}</b> figures equal as printed</li>\n\
+         <ul class=\"verdicts\">\n\
+         <li class=\"equal\"><b>{equal}</b> figures equal as printed</li>\n\
          <li class=\"{}\"><b>{different}</b> differ</li>\n\
          <li><b>{errata}</b> cells in which the paper contradicts itself</li>\n\
          <li><b>{measured}</b> measured</li>\n</ul>",
@@ -139,7 +140,8 @@ fn errata() -> String {
     let all: String = ERRATA.iter().map(one).collect();
     format!(
         "<section id=\"errata\">\n<h2>Errata</h2>\n<p>Where the paper contradicts its own \
-         protocol, its text, or itself. None of these is asserted.</p>\n<ol>\n{all}</ol>\n</section>\n"
+         protocol, its text, or itself. None of these is asserted.</p>\n<ol>\n{all}</ol>\n\
+         </section>\n"
     )
 }
 

@@ -68,7 +68,7 @@ pub struct Point {
     /// The same of a lookup by key.
     pub lookup: Vec<u64>,
     /// Resident memory before the pass and at its most, in bytes; `None` if the machine does not
-    /// tell. Of the trial that came highest.
+    /// tell. The least before any trial and the most in any, the discarded one included.
     pub resident: Option<[u64; 2]>,
 }
 
@@ -126,7 +126,7 @@ struct Work<'w> {
 impl Work<'_> {
     /// A pass over so many events, with the copy of the store that it runs on.
     fn trial(events: u64) -> u64 {
-        events / 10
+        events / 20
     }
 
     fn all(scale: Scale<'_>) -> u64 {

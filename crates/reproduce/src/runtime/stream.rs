@@ -1,7 +1,7 @@
 //! The logs that passes are timed on: a store that grows, and copies of it.
 //!
 //! **Invariants**
-//! - Events pass the door, are appended durably, and are never consolidated in the store that grows.
+//! - Events pass the door and are appended durably; the store that grows never sees a pass.
 //! - A copy is made of a closed store, when its write-ahead log is empty, and is synced: a commit
 //!   that is timed later does not wait for bytes of the copy.
 //! - No store outlives the value that stands for it.

@@ -1,7 +1,7 @@
 //! One size of the log: passes over it, and a planner's requests after the last of them.
 //!
 //! **Invariants**
-//! - Between the two looks at the clock there is the pass, or the request, and nothing else: opening,
+//! - Between two looks at the clock there is the pass, or the request, and nothing else: opening,
 //!   copying, closing and letting go of an answer come before and after.
 //! - Every pass begins where no pass was before.
 
@@ -39,14 +39,14 @@ pub(super) fn point(
         Ok::<_, Error>(trial)
     };
     let mut last = next()?;
-    let (mut pass, mut grown, mut resident) = (Vec::new(), 0, None);
+    let (mut pass, mut grown, mut resident) = (Vec::new(), 0, last.resident);
     for _ in 0..scale.trials {
         // The next copy takes the place of this one, which must be gone by then.
         drop(last);
         last = next()?;
         pass.push(last.wall);
         grown = last.grown.max(grown);
-        resident = higher(resident, last.resident);
+        resident = wider(resident, last.resident);
     }
     pass.sort_unstable();
     let known = known(stream, &last.store)?;
@@ -55,10 +55,11 @@ pub(super) fn point(
     Ok(Point { keys, events, pass, facts, grown, query, choice, lookup, resident })
 }
 
-/// The trial whose memory came higher; the earlier one if both came as high.
-fn higher(first: Option<[u64; 2]>, then: Option<[u64; 2]>) -> Option<[u64; 2]> {
-    let peak = |resident: Option<[u64; 2]>| resident.map(|[_, peak]| peak);
-    if peak(then) > peak(first) { then } else { first }
+/// The least memory before and the most at all. A process keeps some of what a pass has given back,
+/// so that later ones begin higher and would seem to need less.
+fn wider(one: Option<[u64; 2]>, other: Option<[u64; 2]>) -> Option<[u64; 2]> {
+    let ([before, peak], [other_before, other_peak]) = one.zip(other)?;
+    Some([before.min(other_before), peak.max(other_peak)])
 }
 
 /// One pass over a copy of the store.
