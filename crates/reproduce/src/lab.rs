@@ -18,6 +18,8 @@ use std::time::Duration;
 const BATCH: usize = 4096;
 /// Passes come when an experiment asks for them.
 const BY_HAND: Policy = Policy { every: u64::MAX, quiet: Duration::from_secs(u32::MAX as u64) };
+/// Passes come with every append, in the same transaction.
+const AT_ONCE: Policy = Policy { every: 1, ..BY_HAND };
 
 /// A directory for scratch stores, and the clock and randomness that they use.
 pub struct Lab<'l> {
@@ -44,10 +46,19 @@ impl Lab<'_> {
         self.agent_of(store, &manifest(name)?)
     }
 
+    /// The same, consolidating all that it lives through at once.
+    pub fn eager_agent(&self, store: &Path, name: &str) -> Result<Agent, Error> {
+        self.open(store, &manifest(name)?, AT_ONCE)
+    }
+
     /// An agent of a manifest.
     pub fn agent_of(&self, store: &Path, manifest: &Manifest) -> Result<Agent, Error> {
+        self.open(store, manifest, BY_HAND)
+    }
+
+    fn open(&self, store: &Path, manifest: &Manifest, passes: Policy) -> Result<Agent, Error> {
         let identity = create(store)?.register(&manifest.canonical())?.identity;
-        let memory = Memory::open(store, identity, BY_HAND, (self.host)(), None)?;
+        let memory = Memory::open(store, identity, passes, (self.host)(), None)?;
         Ok(Agent { identity, memory, host: (self.host)(), store: store.to_owned() })
     }
 }
@@ -87,12 +98,16 @@ impl Agent {
         lines.into_iter().map(|line| Ok(self.admit_one(line.as_ref())?)).collect()
     }
 
-    /// Lives through events, which passed the door; they are durable, and not consolidated yet.
-    /// Says what became of each.
+    /// Lives through events, which passed the door, and says what became of each. They are durable,
+    /// and consolidated only by an agent that does so at once.
     pub fn live(&self, events: &[Admitted]) -> Result<Vec<Appended>, Error> {
         let mut appended = Vec::with_capacity(events.len());
         for batch in events.chunks(BATCH) {
-            appended.extend(self.memory.append_all(batch)?.appended);
+            let done = self.memory.append_all(batch)?;
+            if let Some(error) = done.pass_error.or(self.memory.take_pass_error()?) {
+                return Err(error.into());
+            }
+            appended.extend(done.appended);
         }
         Ok(appended)
     }

@@ -11,6 +11,7 @@ use crate::scene::Record;
 use crate::v3::THRESHOLD;
 use ipse_core::{Admitted, FactKey, Time};
 use std::collections::BTreeMap;
+use std::fmt;
 use std::path::Path;
 use std::slice;
 
@@ -79,6 +80,12 @@ impl Policy {
     ];
 }
 
+impl fmt::Display for Policy {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "passes {}, retry {}", self.passes.name(), self.retry.name())
+    }
+}
+
 /// What became of the later decisions under one policy.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Run {
@@ -105,35 +112,82 @@ pub(super) fn replay(
     policy: Policy,
     step: &mut impl FnMut(usize),
 ) -> Result<Run, Error> {
-    let name = format!("passes {}, retry {}", policy.passes.name(), policy.retry.name());
-    let agent = lab.agent(store, &name)?;
     let (history, later) = log.events.split_at(log.split);
-    agent.live(history)?;
-    agent.consolidate()?;
+    let mut life = Life::begin(lab, store, history, policy)?;
     step(history.len());
     let mut planner = Planner::new(policy, log);
-    let mut today = history.last().map(day);
     for (event, decision) in later.iter().zip(&log.decisions[log.split..]) {
-        if policy.passes == Passes::Daily && today != Some(day(event)) {
-            agent.consolidate()?;
-        }
-        today = Some(day(event));
-        let attempted =
-            decision.as_ref().is_none_or(|decision| planner.decide(&agent, decision, event.time));
-        if attempted && policy.passes != Passes::Frozen {
-            agent.live(slice::from_ref(event))?;
-        }
-        if attempted && policy.passes == Passes::PerEvent {
-            agent.consolidate()?;
+        life.reach(event.time)?;
+        let attempts = |decision| planner.decide(&life.agent, decision, event.time);
+        if decision.as_ref().is_none_or(attempts) {
+            life.go_on(event)?;
         }
         step(1);
     }
+    life.end()?;
     Ok(planner.finish())
 }
 
-/// The UTC day of an event, from 1970.
-fn day(event: &Admitted) -> i64 {
-    event.time.micros().div_euclid(DAY)
+/// An agent, and when its passes come.
+struct Life {
+    agent: Agent,
+    passes: Passes,
+    /// The UTC day, from 1970.
+    today: Option<i64>,
+    /// What was lived through since the last pass. Appended with the next one: until then no fact
+    /// can have it, and one transaction is faster than many.
+    waiting: Vec<Admitted>,
+}
+
+impl Life {
+    /// Lives through the history and consolidates it in one pass.
+    fn begin(
+        lab: &Lab<'_>,
+        store: &Path,
+        history: &[Admitted],
+        policy: Policy,
+    ) -> Result<Self, Error> {
+        let name = policy.to_string();
+        let mut agent = lab.agent(store, &name)?;
+        agent.live(history)?;
+        agent.consolidate()?;
+        if policy.passes == Passes::PerEvent {
+            agent = lab.eager_agent(store, &name)?;
+        }
+        let today = history.last().map(|event| day(event.time));
+        Ok(Life { agent, passes: policy.passes, today, waiting: Vec::new() })
+    }
+
+    /// Time goes on until something happens, whether or not the agent has a part in it.
+    fn reach(&mut self, now: Time) -> Result<(), Error> {
+        let before = self.today.replace(day(now));
+        if self.passes == Passes::Daily && before != self.today {
+            self.agent.live(&std::mem::take(&mut self.waiting))?;
+            self.agent.consolidate()?;
+        }
+        Ok(())
+    }
+
+    /// The agent lives through an event.
+    fn go_on(&mut self, event: &Admitted) -> Result<(), Error> {
+        match self.passes {
+            // No fact will ever have it.
+            Passes::Frozen => {}
+            Passes::Daily => self.waiting.push(event.clone()),
+            Passes::PerEvent => drop(self.agent.live(slice::from_ref(event))?),
+        }
+        Ok(())
+    }
+
+    /// Whatever still waits is in the log too.
+    fn end(self) -> Result<(), Error> {
+        self.agent.live(&self.waiting).map(drop)
+    }
+}
+
+/// The UTC day of an instant, from 1970.
+fn day(time: Time) -> i64 {
+    time.micros().div_euclid(DAY)
 }
 
 struct Planner<'l> {

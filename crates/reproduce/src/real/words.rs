@@ -2,7 +2,7 @@
 //!
 //! **Invariants:** a sentence follows from counts and intervals by the rules below, for all six
 //! policies together: none is picked because it looks best. "Helps" and "harms" need an interval of
-//! the lift that leaves 1 out.
+//! the lift that leaves 1 out, and enough keys behind it.
 
 use super::figures::ratio;
 use super::{Passes, Real, Run};
@@ -11,6 +11,10 @@ use super::{Passes, Real, Run};
 const MOST: f64 = 0.5;
 /// The share of failures from which on it is worth saying that their keys were lost.
 const NOTABLE: f64 = 0.05;
+
+/// Keys that must have been skipped before an interval is believed: fewer that all point one way do
+/// so by chance in more than 5 % of cases (2 · 2⁻⁵), and resampling them cannot show it.
+const FEW: u64 = 6;
 
 /// What the interval of a policy's lift says.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
@@ -21,13 +25,14 @@ enum Verdict {
     Harms,
     /// 1 lies in it.
     Open,
-    /// There is none.
+    /// There is none, or too few keys are behind it.
     Unknown,
 }
 
 impl Verdict {
     fn of(run: &Run) -> Self {
-        match run.interval.and_then(|interval| interval.ends) {
+        let believed = run.interval.filter(|_| run.keys_skipped >= FEW);
+        match believed.and_then(|interval| interval.ends) {
             Some([low, _]) if low > 1.0 => Verdict::Helps,
             Some([_, high]) if high < 1.0 => Verdict::Harms,
             Some(_) => Verdict::Open,
@@ -112,14 +117,19 @@ impl Real {
                 "Grounding harms here: under every policy that skips anything the interval of the \
                  lift lies below 1, worse than skipping at random."
             }
-            [Verdict::Unknown] => {
-                "Whether grounding helps cannot be said here: too few keys for an interval of the \
-                 lift."
-            }
+            [Verdict::Unknown] => return self.too_few(),
             [Verdict::Helps | Verdict::Harms, ..] => return self.mixed(),
             _ => "Grounding does not help here: the interval of the lift includes 1.",
         }
         .to_owned()
+    }
+
+    fn too_few(&self) -> String {
+        let most = self.runs.iter().map(|run| run.keys_skipped).max().unwrap_or(0);
+        format!(
+            "Whether grounding helps beyond the keys of this log cannot be said: at most {most} of \
+             them were skipped, and an answer needs {FEW}."
+        )
     }
 
     /// Which policies help, and which harm.
@@ -136,7 +146,7 @@ impl Real {
             named(Verdict::Helps, "lies above 1"),
             named(Verdict::Harms, "lies below 1"),
             named(Verdict::Open, "includes 1"),
-            named(Verdict::Unknown, "cannot be given"),
+            named(Verdict::Unknown, "rests on too few keys"),
         ];
         let places: Vec<String> = places.into_iter().flatten().collect();
         format!(
@@ -178,9 +188,9 @@ impl Real {
         let hindsight = self.runs.iter().map(|run| run.hindsight).max()?;
         (ratio(lost, failures)? >= NOTABLE).then(|| {
             format!(
-                "{lost} of {failures} failures lack a target or environment that every success of \
-                 their skill has: no planner can ask for such a key before it has failed, and up \
-                 to {hindsight} of the failures avoided are hindsight of this kind."
+                "{lost} of {failures} failures came without a target or environment that every \
+                 success of their skill has: no planner can ask for such a key before it has \
+                 failed, and up to {hindsight} of the failures avoided are hindsight of this kind."
             )
         })
     }
@@ -197,4 +207,106 @@ fn range(figures: impl Iterator<Item = f64> + Clone, decimals: usize) -> String 
     let low = print(figures.clone().fold(f64::INFINITY, f64::min));
     let high = print(figures.fold(f64::NEG_INFINITY, f64::max));
     if low == high { low } else { format!("{low} to {high}") }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::real::{Counts, Interval, Lines, Part, Policy};
+
+    /// An answer in which every policy skips 10 of 100 decisions, and avoids 8 of 20 failures; its
+    /// lifts have these intervals.
+    fn real(ends: [Option<[f64; 2]>; 6]) -> Real {
+        let part = Part { events: 100, decisions: 100, failures: 20, keys: 9, lost_fields: 0 };
+        let counts = Counts { decisions: 100, failures: 20, skipped: 10, avoided: 8 };
+        let run = |(policy, ends)| Run {
+            policy,
+            counts,
+            unknown_failures: 0,
+            hindsight: 0,
+            keys_skipped: FEW,
+            interval: Some(Interval { ends, undefined: 0 }),
+        };
+        Real {
+            name: "log.jsonl".to_owned(),
+            lines: Lines::default(),
+            until: None,
+            history: part,
+            later: part,
+            runs: Policy::ALL.into_iter().zip(ends).map(run).collect(),
+        }
+    }
+
+    const ABOVE: Option<[f64; 2]> = Some([1.5, 3.0]);
+    const BELOW: Option<[f64; 2]> = Some([0.5, 0.9]);
+    const AROUND: Option<[f64; 2]> = Some([1.0, 3.0]);
+    const FIGURES: &str = " Over the 6 policies 40.0 % of failures are avoided and 2.5 % of \
+        successes lost, a lift of 4.00.";
+
+    fn check(ends: [Option<[f64; 2]>; 6], verdict: &str) {
+        let words = real(ends).words();
+        assert_eq!(words.strip_suffix(FIGURES), Some(verdict), "{words}");
+    }
+
+    #[test]
+    fn a_verdict_needs_all_policies() {
+        check(
+            [ABOVE; 6],
+            "Grounding helps here: under every policy that skips anything the interval of the lift \
+             lies above 1.",
+        );
+        check(
+            [BELOW; 6],
+            "Grounding harms here: under every policy that skips anything the interval of the lift \
+             lies below 1, worse than skipping at random.",
+        );
+        let open = "Grounding does not help here: the interval of the lift includes 1.";
+        check([AROUND; 6], open);
+        check([AROUND, None, AROUND, None, AROUND, None], open);
+        check(
+            [ABOVE, BELOW, AROUND, None, ABOVE, AROUND],
+            "Whether grounding helps here depends on passes/retry: the interval of the lift lies \
+             above 1 for frozen/never, per event/never; it lies below 1 for frozen/after a day; it \
+             includes 1 for daily/never, per event/after a day; it rests on too few keys for \
+             daily/after a day.",
+        );
+    }
+
+    #[test]
+    fn few_keys_are_not_believed() {
+        let mut few = real([ABOVE; 6]);
+        few.runs.iter_mut().for_each(|run| run.keys_skipped = FEW - 1);
+        let words = few.words();
+        assert!(
+            words.starts_with("Whether grounding helps beyond the keys of this log"),
+            "{words}"
+        );
+        assert!(words.contains("at most 5 of them were skipped"), "{words}");
+    }
+
+    #[test]
+    fn a_policy_that_skips_nothing_has_no_say() {
+        let mut idle = real([ABOVE, None, ABOVE, ABOVE, ABOVE, ABOVE]);
+        idle.runs[1].counts = Counts { skipped: 0, avoided: 0, ..idle.runs[1].counts };
+        let words = idle.words();
+        assert!(words.starts_with("Grounding helps here"), "{words}");
+        assert!(words.contains("0.0 to 40.0 % of failures are avoided"), "{words}");
+    }
+
+    #[test]
+    fn reasons_are_given_from_their_shares_on() {
+        let with = |unknown: u64, lost: u64| {
+            let mut real = real([ABOVE; 6]);
+            real.runs[0].unknown_failures = unknown;
+            real.later.lost_fields = lost;
+            let words = real.words();
+            (
+                words.contains("Most failures (10 of 20)"),
+                words.contains("1 of 20 failures came without"),
+            )
+        };
+        assert_eq!(with(9, 0), (false, false));
+        assert_eq!(with(10, 0), (true, false));
+        assert_eq!(with(9, 1), (false, true));
+    }
 }

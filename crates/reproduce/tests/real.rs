@@ -1,0 +1,363 @@
+//! V3's question to small logs whose answers were worked out by hand.
+//!
+//! **Invariant:** every log is asked three times, its lines in three orders, with one answer.
+#![allow(missing_docs, clippy::unwrap_used)]
+
+mod laboratory;
+
+use ipse_core::json::Members;
+use ipse_core::{FactKey, FactKind, Time};
+use ipse_reproduce::lab::Lab;
+use ipse_reproduce::random::Python;
+use ipse_reproduce::real::{Policy, Real, Source, ask};
+use laboratory::lab;
+use serde_json::Value;
+
+/// 2026-01-05T00:00:00Z.
+const START: i64 = 1_767_571_200_000_000;
+const MINUTE: i64 = 60_000_000;
+const HOUR: i64 = 60 * MINUTE;
+const DAY: i64 = 24 * HOUR;
+
+/// An event so many microseconds after the start. Its target and outcome stand in `data` if given.
+fn event(id: usize, at: i64, target: Option<&str>, outcome: &str) -> String {
+    let data = Members::new()
+        .text("skill_id", "grasp")
+        .optional("target_class", target.map(|target| format!("\"{target}\"")))
+        .text("outcome", outcome)
+        .finish();
+    line("execution_result", id, at, &data)
+}
+
+fn line(event_type: &str, id: usize, at: i64, data: &str) -> String {
+    Members::new()
+        .text("id", &format!("e{id}"))
+        .text("type", event_type)
+        .text("time", &Time::from_micros(START + at).unwrap().to_string())
+        .raw("data", data)
+        .finish()
+}
+
+/// Attempts one after another: when, what, and `+` for a success or `-` for a failure.
+fn attempts(list: &[(i64, &str, char)]) -> Vec<String> {
+    let one = |(id, (at, target, end)): (usize, &(i64, &str, char))| {
+        event(id, *at, Some(target), if *end == '+' { "success" } else { "failed" })
+    };
+    list.iter().enumerate().map(one).collect()
+}
+
+/// Attempts a minute apart, each a target and how it ended: `"cup- mug+"`.
+fn by_the_minute(list: &str) -> Vec<String> {
+    fn attempt((minute, text): (i64, &str)) -> (i64, &str, char) {
+        let (target, end) = text.split_at(text.len() - 1);
+        (minute * MINUTE, target, end.chars().next().unwrap())
+    }
+    attempts(&(0..).zip(list.split_whitespace()).map(attempt).collect::<Vec<_>>())
+}
+
+fn ask_in(lab: &Lab<'_>, lines: &[impl AsRef<[u8]>]) -> Real {
+    let lines = lines.iter().map(|line| line.as_ref().to_vec()).collect();
+    let source = Source { name: "synthetic.jsonl".to_owned(), lines, too_long: 0 };
+    let mut told = (0, 0);
+    let real = ask(lab, &source, &mut |done, of| {
+        assert!(done > told.0 || done == told.0 && done <= of, "{done} of {of}");
+        told = (done, of);
+    })
+    .unwrap();
+    assert_eq!(told, (6 * real.lines.events, 6 * real.lines.events));
+    real
+}
+
+/// The answer of a log, which must be the same however its lines are ordered.
+fn answer(lines: &[String]) -> Real {
+    lab(|lab| {
+        let real = ask_in(lab, lines);
+        let mut other = lines.to_vec();
+        other.reverse();
+        assert_eq!(ask_in(lab, &other).json(), real.json(), "backwards");
+        Python::new(7).shuffle(&mut other);
+        assert_eq!(ask_in(lab, &other).json(), real.json(), "shuffled");
+        invariants(&real);
+        real
+    })
+}
+
+fn invariants(real: &Real) {
+    assert_eq!(real.runs.len(), Policy::ALL.len());
+    for (run, policy) in real.runs.iter().zip(Policy::ALL) {
+        let counts = &run.counts;
+        assert_eq!(run.policy, policy);
+        assert_eq!(counts.avoided + counts.lost(), counts.skipped);
+        assert_eq!(counts.decisions, real.later.decisions);
+        assert_eq!(counts.failures, real.later.failures);
+        assert!(counts.avoided <= counts.failures && counts.lost() <= counts.successes());
+        assert!(run.keys_skipped <= real.later.keys && run.keys_skipped <= counts.skipped);
+        assert!(run.hindsight <= counts.avoided);
+    }
+    let sheet = real.sheet();
+    assert!(sheet.rows.iter().all(|row| row.len() == sheet.head.len()));
+    let all = real.json() + &real.words() + &format!("{sheet:?}");
+    assert!(!all.contains("NaN") && !all.contains("inf"), "{all}");
+    let parsed: Value = serde_json::from_str(&real.json()).unwrap();
+    assert_eq!(parsed["words"], real.words());
+    assert_eq!(parsed["policies"].as_array().unwrap().len(), 6);
+}
+
+/// Skipped, avoided and lost under each policy.
+fn check(lines: &[String], want: [(u64, u64, u64); 6]) -> Real {
+    let real = answer(lines);
+    let counts = real.runs.iter().map(|run| &run.counts);
+    let got: Vec<_> = counts.map(|all| (all.skipped, all.avoided, all.lost())).collect();
+    assert_eq!(got, want);
+    real
+}
+
+fn begins(real: &Real, with: &str) {
+    assert!(real.words().starts_with(with), "{}", real.words());
+}
+
+#[test]
+fn what_always_fails_is_avoided() {
+    let real = check(
+        &by_the_minute(
+            "cup- mug+ cup- mug+ cup- mug+ cup- mug+ \
+             cup- mug+ cup- mug+ cup- mug+ mug- mug+",
+        ),
+        [(3, 3, 0); 6],
+    );
+    assert_eq!((real.history.decisions, real.later.decisions, real.later.failures), (8, 8, 4));
+    let run = &real.runs[0];
+    assert_eq!((run.counts.lift(), run.counts.gain()), (Some(2.0), Some(0.75)));
+    assert_eq!((run.keys_skipped, real.later.keys), (1, 2));
+    assert_eq!(
+        real.sheet().rows[0],
+        [
+            "frozen",
+            "never",
+            "3 of 8 (37.5 %)",
+            "3 of 4 (75.0 %)",
+            "0 of 4 (0.0 %)",
+            "2.00",
+            "[1.00, 2.00]",
+            "+75.0",
+            "1 of 2",
+        ]
+    );
+    begins(
+        &real,
+        "Whether grounding helps beyond the keys of this log cannot be said: at most 1 of",
+    );
+}
+
+#[test]
+fn many_keys_make_the_answer_sure() {
+    let bad = (0..20).map(|key| format!("bad{key}- good{key}+")).collect::<Vec<_>>().join(" ");
+    let real = check(&by_the_minute(&format!("{bad} {bad}")), [(20, 20, 0); 6]);
+    begins(&real, "Grounding helps here: ");
+    let [low, high] = real.runs[0].interval.unwrap().ends.unwrap();
+    assert!(1.0 < low && low < 2.0 && 2.0 < high, "{low} {high}");
+    let turned = bad.replace("- good", "+ good").replace("+ bad", "- bad");
+    let turned = turned.strip_suffix('+').unwrap().to_owned() + "-";
+    let real = check(&by_the_minute(&format!("{bad} {turned}")), [(20, 0, 20); 6]);
+    begins(&real, "Grounding harms here: ");
+}
+
+#[test]
+fn one_half_is_attempted() {
+    let real = check(&by_the_minute("cup- cup+ cup- cup-"), {
+        // After the first later failure the rate is one third.
+        [(0, 0, 0), (0, 0, 0), (0, 0, 0), (0, 0, 0), (1, 1, 0), (1, 1, 0)]
+    });
+    begins(&real, "Whether grounding helps cannot be said here: all 2 later decisions failed");
+}
+
+/// Fails seven times within an hour; fine a week later, and once a day after that.
+#[test]
+fn a_storm_that_passes_costs_successes_unless_it_is_tried_again() {
+    let mut list: Vec<_> = (0..7).map(|minute| (minute * MINUTE, "edge", '-')).collect();
+    list.extend((7..13).map(|day| (day * DAY, "edge", '+')));
+    // A microsecond less than a day after the last attempt.
+    list.push((13 * DAY - 1, "edge", '+'));
+    let (never, after) = ((7, 0, 7), (1, 0, 1));
+    let real = check(&attempts(&list), [never, after, never, after, never, after]);
+    begins(&real, "No failure to avoid: all 7 later decisions succeeded, and up to 7 of them were");
+    assert_eq!(real.runs[0].counts.lift(), None);
+}
+
+/// A key that is new after the history: twice on one day, twice on the next.
+#[test]
+fn passes_learn_when_they_come() {
+    let mut list: Vec<_> = (0..4).map(|minute| (minute * MINUTE, "mug", '+')).collect();
+    list.extend([0, HOUR, DAY, DAY + HOUR].map(|at| (DAY + at, "cup", '-')));
+    let real = check(
+        &attempts(&list),
+        // Retrying daily: a day after the last attempt is the second time on the next day.
+        // Retrying per event: it is the first one.
+        [(0, 0, 0), (0, 0, 0), (2, 2, 0), (1, 1, 0), (3, 3, 0), (2, 2, 0)],
+    );
+    let unknown: Vec<u64> = real.runs.iter().map(|run| run.unknown_failures).collect();
+    assert_eq!(unknown, [4, 4, 2, 2, 1, 1]);
+}
+
+/// A key that is new after the history, twice within a minute.
+#[test]
+fn a_day_begins_at_midnight_in_utc() {
+    let twice = |at: i64| {
+        let known = [(0, "mug", '+'), (1, "mug", '+')];
+        attempts(&[&known[..], &[(at, "cup", '-'), (at + MINUTE, "cup", '-')]].concat())
+    };
+    let (none, one) = ((0, 0, 0), (1, 1, 0));
+    check(&twice(2 * DAY - 2 * MINUTE), [none, none, none, none, one, one]);
+    check(&twice(2 * DAY - MINUTE), [none, none, one, one, one, one]);
+    check(&twice(2 * DAY), [none, none, none, none, one, one]);
+}
+
+#[test]
+fn an_instant_is_never_cut_in_two() {
+    let mut lines = attempts(&[
+        (0, "cup", '-'),
+        (0, "cup", '-'),
+        (0, "mug", '+'),
+        (0, "cup", '-'),
+        (1, "cup", '-'),
+        (2, "cup", '-'),
+    ]);
+    lines.push(line("note", 90, 0, "{}"));
+    lines.push(line("note", 91, 1, "{}"));
+    let real = check(&lines, [(2, 2, 0); 6]);
+    assert_eq!((real.history.events, real.history.decisions), (5, 4));
+    assert_eq!((real.later.events, real.later.decisions), (3, 2));
+}
+
+#[test]
+fn one_instant_leaves_nothing_to_decide_on() {
+    let lines: Vec<String> = (0..9).map(|id| event(id, 0, Some("cup"), "failed")).collect();
+    let real = check(&lines, [(0, 0, 0); 6]);
+    assert_eq!((real.history.decisions, real.later.decisions), (9, 0));
+    assert_eq!(
+        real.words(),
+        "Nothing to decide on: no decision of this log is later than 2026-01-05T00:00:00Z, so all \
+         9 are history."
+    );
+    assert_eq!(real.sheet().rows[0][2..], ["0 of 0", "0 of 0", "0 of 0", "-", "-", "-", "0 of 0"]);
+}
+
+#[test]
+fn an_empty_log_and_one_without_decisions_say_so() {
+    let blank = ["", "  ", "\r"].map(str::to_owned);
+    let note = [line("note", 1, 0, "{}"), event(2, 1, Some("cup"), "denied")];
+    for (lines, events) in [(&[][..], 0), (&blank[..], 0), (&note[..], 2)] {
+        let real = check(lines, [(0, 0, 0); 6]);
+        assert_eq!((real.lines.events, real.lines.refused, real.until), (events, 0, None));
+        begins(&real, "Nothing to decide on: no event of this log is an attempt");
+    }
+}
+
+#[test]
+fn unknown_keys_are_attempted() {
+    let real = check(&by_the_minute("mug+ mug+ mug+ a- b- c-"), [(0, 0, 0); 6]);
+    assert_eq!(
+        real.words(),
+        "Grounding changes nothing here: no fact that was consulted has a success rate below one \
+         half, so nothing was skipped and all 3 failures happened. Most failures (3 of 3) are on \
+         keys that the history has no fact about: it cannot foresee them."
+    );
+    let interval = real.runs[0].interval.unwrap();
+    assert_eq!((interval.ends, interval.undefined), (None, 10_000));
+}
+
+#[test]
+fn what_neither_succeeded_nor_failed_is_no_decision() {
+    let mut lines = by_the_minute("cup- mug+ cup- mug+");
+    for (id, outcome) in ["denied", "interrupted", "canceled", "unknown", "odd"].iter().enumerate()
+    {
+        lines.push(event(10 + id, 30_000_000, Some("cup"), outcome));
+        lines.push(event(20 + id, 150_000_000, Some("cup"), outcome));
+    }
+    lines.push(line("execution_result", 30, 150_000_000, r#"{"outcome":"failed"}"#));
+    lines.push(line("attempt", 31, 150_000_000, r#"{"outcome":"failed","skill_id":"grasp"}"#));
+    let real = check(&lines, [(1, 1, 0); 6]);
+    assert_eq!((real.history.decisions, real.history.events), (2, 7));
+    assert_eq!((real.later.decisions, real.later.events), (2, 9));
+}
+
+#[test]
+fn skipping_everything_is_no_better_than_at_random() {
+    let history = "a- b- c- d- e- f- ".repeat(2);
+    let real = check(&by_the_minute(&(history + &"a+ b- c+ d- e+ f- ".repeat(2))), [(12, 6, 6); 6]);
+    let run = &real.runs[0];
+    assert_eq!((run.counts.lift(), run.counts.gain()), (Some(1.0), Some(0.0)));
+    assert_eq!(run.interval.unwrap().ends, Some([1.0, 1.0]));
+    begins(&real, "Grounding does not help here: the interval of the lift includes 1. Over the 6");
+}
+
+#[test]
+fn one_key_has_no_interval() {
+    let real = check(&by_the_minute("cup- cup- cup- cup+"), [(2, 1, 1); 6]);
+    assert!(real.runs.iter().all(|run| run.interval.is_none()));
+    begins(&real, "Whether grounding helps beyond the keys of this log cannot be said: at most 1");
+    assert!(!real.json().contains("\"interval\":") && !real.json().contains("undefined"));
+}
+
+#[test]
+fn refused_lines_and_repeated_ones_are_counted_and_left_out() {
+    let mut lines = by_the_minute("cup- mug+ cup- mug+");
+    let plain = check(&lines, [(1, 1, 0); 6]);
+    lines.push("{".to_owned());
+    lines.push(line("ipse.pass", 9, 0, "{}"));
+    lines.push(String::new());
+    lines.push(lines[3].clone());
+    // Of two that say different things under one id the earlier one counts, whichever comes first.
+    lines.push(event(0, DAY, Some("cup"), "success"));
+    let real = check(&lines, [(1, 1, 0); 6]);
+    let told = &real.lines;
+    assert_eq!((told.events, told.refused, told.duplicates, told.conflicts), (4, 2, 1, 1));
+    assert_eq!((real.runs, real.later), (plain.runs, plain.later));
+}
+
+/// A conflict at one instant: what counts must not hang on which line came first.
+#[test]
+fn a_conflict_at_one_instant_is_settled_by_what_is_said() {
+    let mut lines = by_the_minute("cup- mug+ cup+ mug+");
+    lines.push(event(0, 0, Some("cup"), "success"));
+    let real = answer(&lines);
+    assert_eq!((real.lines.events, real.lines.conflicts), (4, 1));
+}
+
+#[test]
+fn failures_that_lose_their_target_are_told_apart() {
+    let mut lines = by_the_minute("cup+ cup+ cup+ cup+ cup+ cup+");
+    let bare = |id: usize, minute: i64, outcome| event(id, minute * MINUTE + 1, None, outcome);
+    lines.extend([bare(10, 0, "failed"), bare(11, 3, "failed"), bare(12, 4, "failed")]);
+    let real = check(&lines, [(2, 2, 0); 6]);
+    assert_eq!((real.later.lost_fields, real.runs[0].hindsight), (2, 2));
+    assert!(real.words().contains("2 of 2 failures came without a target or environment"));
+    assert!(real.words().ends_with("up to 2 of the failures avoided are hindsight of this kind."));
+    // One success without a target, and the missing one says nothing any more.
+    lines.push(bare(13, 5, "success"));
+    let real = answer(&lines);
+    assert_eq!((real.later.lost_fields, real.runs[0].hindsight), (0, 0));
+}
+
+/// What the agents' logs hold in the end: what was attempted and everything that is no decision,
+/// and nothing that was skipped.
+#[test]
+fn nothing_is_learned_from_what_was_skipped() {
+    let mut lines = by_the_minute("cup- mug+ cup- mug+ cup+ mug- cup+ mug+");
+    lines.push(line("incident", 20, HOUR, r#"{"zone":"ward"}"#));
+    let observations = |agent: &str| {
+        lab(|lab| {
+            ask_in(lab, &lines);
+            let agent = lab.agent(&lab.store("real-1"), agent).unwrap();
+            let known = agent.known();
+            let n = |fact: &FactKey| known.get(fact).map_or(0, |fact| fact.n_observations);
+            let skill = |target| FactKey::new(FactKind::SkillSuccessRate, &["grasp", target, "*"]);
+            let zone = FactKey::new(FactKind::ZoneRisk, &["ward"]);
+            [n(&skill("cup")), n(&skill("mug")), n(&zone)]
+        })
+    };
+    assert_eq!(observations("the log as it is"), [4, 4, 1]);
+    assert_eq!(observations("passes frozen, retry never"), [2, 2, 0]);
+    assert_eq!(observations("passes daily, retry never"), [2, 4, 1]);
+    assert_eq!(observations("passes per event, retry after a day"), [2, 4, 1]);
+}
