@@ -5,7 +5,7 @@
 
 use crate::Error;
 use ipse_core::json::{Object, Value};
-use ipse_core::{Fact, FactKind, Micro, json_parse};
+use ipse_core::{Fact, FactKey, FactKind, Micro, json_parse};
 use std::sync::Arc;
 
 /// Nesting of a fact's value: the value, `params`, a parameter, its recommendation.
@@ -28,33 +28,34 @@ pub struct Filter {
     pub limit: Option<usize>,
 }
 
-/// The part of a key that a filter speaks of.
-#[derive(Clone, Copy)]
-enum Part {
-    Skill,
-    Target,
-    Environment,
-    Zone,
-}
-
 impl Filter {
-    fn matches(&self, fact: &Fact) -> bool {
-        let kind = fact.key.kind();
-        let parts = fact.key.parts();
-        let agrees = |wanted: &Option<String>, part: Part| match wanted {
-            None => true,
-            Some(_)
-                if matches!((kind, part), (FactKind::InteractionPattern, Part::Environment)) =>
-            {
-                true
-            }
-            Some(wanted) => place(kind, part).is_some_and(|place| parts.get(place) == Some(wanted)),
+    /// What each part of a key of this kind must be, where it matters; `None` if no such key can
+    /// match, as the kind lacks a part that is asked for.
+    fn wanted(&self, kind: FactKind) -> Option<[Option<&str>; 3]> {
+        if self.kind.is_some_and(|wanted| wanted != kind) {
+            return None;
+        }
+        let Filter { skill, target, environment, zone, .. } = self;
+        let (wanted, others): (_, &[&Option<String>]) = match kind {
+            FactKind::SkillSuccessRate => ([skill, target, environment], &[zone]),
+            FactKind::InteractionPattern => ([skill, target, &None], &[zone]),
+            FactKind::ObjectProperty => ([target, &None, &None], &[skill, environment, zone]),
+            FactKind::ZoneRisk => ([zone, &None, &None], &[skill, target, environment]),
         };
-        self.kind.is_none_or(|wanted| wanted == kind)
-            && agrees(&self.skill, Part::Skill)
-            && agrees(&self.target, Part::Target)
-            && agrees(&self.environment, Part::Environment)
-            && agrees(&self.zone, Part::Zone)
+        others.iter().all(|part| part.is_none()).then_some(wanted.map(Option::as_deref))
+    }
+
+    fn matches(&self, fact: &Fact) -> bool {
+        let Some(wanted) = self.wanted(fact.key.kind()) else { return false };
+        let agrees = |(part, wanted): (&String, Option<&str>)| wanted.is_none_or(|it| it == part);
+        wanted == [None; 3] || fact.key.parts().iter().zip(wanted).all(agrees)
+    }
+
+    /// How the text of every key of a kind begins that can match; `None` if none can.
+    pub(crate) fn beginning(&self, kind: FactKind) -> Option<String> {
+        let wanted = self.wanted(kind)?;
+        let leading: Vec<&str> = wanted.into_iter().map_while(|part| part).collect();
+        Some(FactKey::new(kind, &leading).text().to_owned())
     }
 
     /// The facts that match, by confidence descending, then kind, then key.
@@ -76,18 +77,6 @@ impl Filter {
         });
         chosen.truncate(self.limit.unwrap_or(usize::MAX));
         chosen
-    }
-}
-
-/// Where a part stands in the keys of a kind.
-fn place(kind: FactKind, part: Part) -> Option<usize> {
-    match (kind, part) {
-        (FactKind::SkillSuccessRate | FactKind::InteractionPattern, Part::Skill) => Some(0),
-        (FactKind::SkillSuccessRate | FactKind::InteractionPattern, Part::Target) => Some(1),
-        (FactKind::ObjectProperty, Part::Target) => Some(0),
-        (FactKind::SkillSuccessRate, Part::Environment) => Some(2),
-        (FactKind::ZoneRisk, Part::Zone) => Some(0),
-        _ => None,
     }
 }
 
@@ -131,7 +120,7 @@ fn parse_value(value: &str) -> Option<Object<'_>> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use ipse_core::{EventRef, FactKey, Support, Time};
+    use ipse_core::{EventRef, Support, Time};
 
     fn fact(kind: FactKind, parts: &[&str], confidence: &str) -> Fact {
         Fact {

@@ -5,7 +5,7 @@
 
 use crate::Error;
 use crate::facts::{Consulted, Filter};
-use ipse_core::{Fact, FactKey, Seq};
+use ipse_core::{Fact, FactKey, FactKind, Seq};
 use ipse_store::sqlite::View;
 use std::sync::Arc;
 
@@ -94,7 +94,25 @@ impl Known {
 
     /// The facts that match a filter, by confidence descending, then kind, then key.
     pub fn choose(&self, filter: &Filter) -> Vec<Arc<Consulted>> {
-        filter.among(self.iter())
+        let kinds = FactKind::ALL.into_iter();
+        let kinds = kinds.filter_map(|kind| Some((kind, filter.beginning(kind)?)));
+        filter.among(kinds.flat_map(|(kind, text)| self.beginning_with(kind, text)))
+    }
+
+    /// The facts of a kind whose keys begin with a text: only their pages are looked at.
+    fn beginning_with(
+        &self,
+        kind: FactKind,
+        text: String,
+    ) -> impl Iterator<Item = &Arc<Consulted>> {
+        let first = FactKey::from_text(kind, text);
+        let pages = self.pages.get(self.page_of(&first)..).unwrap_or_default();
+        let at = pages.first().map_or(0, |page| page.partition_point(|it| it.fact.key < first));
+        let facts = pages.iter().flat_map(|page| page.iter()).skip(at);
+        facts.take_while(move |fact| {
+            let key = &fact.fact.key;
+            key.kind() == kind && key.text().starts_with(first.text())
+        })
     }
 
     /// All facts in the order of their keys.
@@ -141,7 +159,52 @@ mod tests {
         }
     }
 
+    /// Parts that begin with each other, and with what separates them.
+    const PARTS: [&str; 7] = ["a", "ab", "a + b", "a+", "*", "b", "b\\"];
+
+    fn part() -> impl Strategy<Value = String> {
+        proptest::sample::select(&PARTS[..]).prop_map(str::to_owned)
+    }
+
+    fn key() -> impl Strategy<Value = FactKey> {
+        let kinds = proptest::sample::select(&FactKind::ALL[..]);
+        (kinds, proptest::collection::vec(part(), 3)).prop_map(|(kind, parts)| {
+            let parts: Vec<&str> = parts.iter().map(String::as_str).collect();
+            let count = match kind {
+                FactKind::ZoneRisk => 1,
+                FactKind::ObjectProperty => 2,
+                _ => 3,
+            };
+            FactKey::new(kind, &parts[..count])
+        })
+    }
+
+    fn filter() -> impl Strategy<Value = Filter> {
+        let some = || proptest::option::of(part());
+        let kind = proptest::option::of(proptest::sample::select(&FactKind::ALL[..]));
+        (some(), some(), some(), some(), kind).prop_map(
+            |(skill, target, environment, zone, kind)| Filter {
+                skill,
+                target,
+                environment,
+                zone,
+                kind,
+                limit: None,
+            },
+        )
+    }
+
     proptest! {
+        #[test]
+        fn what_is_chosen_is_what_a_look_at_every_fact_finds(
+            keys in proptest::collection::vec(key(), 0..400),
+            filter in filter(),
+        ) {
+            let facts = keys.into_iter().map(|key| Fact { key, ..fact(0, 1) }).collect();
+            let known = Known::default().after(Seq(1), facts, &[]).unwrap();
+            prop_assert_eq!(known.choose(&filter), filter.among(known.iter()));
+        }
+
         #[test]
         fn pages_hold_what_a_map_holds(
             passes in proptest::collection::vec(
@@ -167,6 +230,8 @@ mod tests {
                 prop_assert_eq!(&known.get(key).unwrap().fact.value, value);
             }
             prop_assert!(known.get(&fact(601, 0).key).is_none());
+            let zone = Filter { zone: Some("z17".to_owned()), ..Filter::default() };
+            prop_assert_eq!(known.choose(&zone), zone.among(known.iter()));
             prop_assert!(known.pages.iter().all(|page| !page.is_empty() && page.len() <= PAGE));
         }
     }

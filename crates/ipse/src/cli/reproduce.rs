@@ -16,7 +16,7 @@ use ipse::SystemHost;
 use ipse_engine::Host;
 use ipse_reproduce::errata::{ERRATA, Erratum};
 use ipse_reproduce::lab::Lab;
-use ipse_reproduce::real::Source;
+use ipse_reproduce::real::{PROTOCOL, Source};
 use ipse_reproduce::report;
 use ipse_reproduce::results::{Results, Verdicts};
 use ipse_reproduce::table::Verdict;
@@ -138,8 +138,8 @@ fn show(terminal: &mut Terminal<'_>, results: &Results, whole: bool) -> anyhow::
         }
         writeln!(terminal.out)?;
     }
-    for real in &results.real {
-        writeln!(terminal.out, "{}: {}\n", real.name, real.words())?;
+    if !results.real.is_empty() {
+        writeln!(terminal.out, "{PROTOCOL}\n")?;
     }
     show_errata(terminal, results, whole)?;
     if !results.tables().is_empty() {

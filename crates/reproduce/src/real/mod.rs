@@ -37,6 +37,7 @@ mod words;
 
 pub use figures::{Counts, Interval};
 pub use log::{Lines, Part};
+pub use page::PROTOCOL;
 pub use replay::{Passes, Policy, Retry, Run};
 
 use crate::Error;

@@ -11,8 +11,8 @@ use ipse_core::json::Members;
 /// What stands in a cell without a value.
 const NONE: &str = "-";
 
-/// The protocol, for readers of the table.
-const NOTE: &str = "Events by time; the first half of the decisions and everything not later is \
+/// The protocol, for readers of the tables.
+pub const PROTOCOL: &str = "Events by time; the first half of the decisions and everything not later is \
     history, lived through and consolidated. Each later decision is skipped if the fact under its \
     key has a success rate below one half; unknown keys are attempted. What is skipped is not \
     learned from. Passes: none after the history (frozen), before the first event of each UTC day \
@@ -43,7 +43,7 @@ impl Real {
                 "keys skipped",
             ],
             rows: self.runs.iter().map(|run| row(run, later)).collect(),
-            note: NOTE.to_owned(),
+            note: self.words(),
             timed: false,
         }
     }

@@ -4,6 +4,7 @@
 
 use crate::errata::ERRATA;
 use crate::figures::Figure;
+use crate::real::PROTOCOL;
 use crate::results::{Results, Verdicts};
 use crate::table::Sheet;
 
@@ -122,11 +123,10 @@ fn real<'r>(results: &Results, sheets: &'r [Sheet]) -> Option<Section<'r>> {
                  decisions on the rest. Skipping everything would avoid every failure, so \
                  successes lost stand beside failures avoided, and the lift says how much better \
                  than skipping as many at random.";
-    let told = results.real.iter().map(|real| format!("{}: {}", real.name, real.words()));
     (!results.real.is_empty()).then(|| Section {
         id: "real",
         heading: "Beyond the paper: real logs",
-        words: std::iter::once(intro.to_owned()).chain(told).collect(),
+        words: vec![intro.to_owned(), PROTOCOL.to_owned()],
         figures: Vec::new(),
         sheets: sheets.iter().filter(|sheet| sheet.name.starts_with("real")).collect(),
     })
