@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
 """Compares a built `ipse` with the oracle on generated logs, through the command line.
 
-usage: compare.py PATH_TO_IPSE FIRST_SEED COUNT [EVENTS]
+usage: compare.py PATH_TO_IPSE FIRST_SEED COUNT [EVENTS [replays]]
 
 Guarantee: exit 0 only if for every seed the counts, the refused line numbers and the snapshot
-bytes of both programs agree, and `ipse rebuild` finds them equal too.
+bytes of both programs agree, and `ipse rebuild` finds them equal too; with `replays` also all
+counts of V3's question to the log.
 """
 import hashlib
 import json
@@ -45,7 +46,24 @@ def theirs(log):
     return json.loads(done.stderr.splitlines()[-1]), done.stdout
 
 
-def compare(ipse, seed, events):
+def holds(ours, theirs):
+    """Whether everything that the oracle says stands in ours too."""
+    if isinstance(theirs, dict):
+        return all(name in ours and holds(ours[name], value) for name, value in theirs.items())
+    if isinstance(theirs, list):
+        return len(ours) == len(theirs) and all(map(holds, ours, theirs))
+    return ours == theirs
+
+
+def compare_replays(ipse, seed, log):
+    ours = json.loads(run(ipse, "reproduce", "real", log, "--json", ok=(0,)).stdout)["real"][0]
+    theirs = json.loads(run(sys.executable, os.path.join(HERE, "real.py"), log, ok=(0,)).stdout)
+    if not holds(ours, theirs):
+        print(f"seed {seed}: replays differ\n  ours   {ours}\n  oracle {theirs}")
+    return holds(ours, theirs)
+
+
+def compare(ipse, seed, events, replays):
     with tempfile.TemporaryDirectory() as directory:
         log = os.path.join(directory, "log.jsonl")
         generated = run(sys.executable, os.path.join(HERE, "generate.py"), str(seed), str(events))
@@ -53,6 +71,8 @@ def compare(ipse, seed, events):
             file.write(generated.stdout)
         our_counts, our_facts = ours(ipse, log, directory)
         their_counts, their_facts = theirs(log)
+        if replays and not compare_replays(ipse, seed, log):
+            return False
     if our_counts != their_counts:
         print(f"seed {seed}: counts differ\n  ours   {our_counts}\n  oracle {their_counts}")
         return False
@@ -70,7 +90,8 @@ def compare(ipse, seed, events):
 def main():
     ipse, first, count = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
     events = int(sys.argv[4]) if len(sys.argv) > 4 else 600
-    equal = [compare(ipse, seed, events) for seed in range(first, first + count)]
+    replays = sys.argv[5:] == ["replays"]
+    equal = [compare(ipse, seed, events, replays) for seed in range(first, first + count)]
     print(f"{sum(equal)} passed, {len(equal) - sum(equal)} failed")
     return 0 if all(equal) else 1
 

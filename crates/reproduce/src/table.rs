@@ -36,7 +36,7 @@ impl fmt::Display for Verdict {
             Verdict::Differs => f.pad("DIFFERS"),
             Verdict::Erratum(number) => f.pad(&format!("erratum {number}")),
             Verdict::Measured => f.pad("measured"),
-            Verdict::Ours => f.pad("not in the paper"),
+            Verdict::Ours => f.pad("ours only"),
         }
     }
 }

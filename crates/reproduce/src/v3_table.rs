@@ -119,7 +119,8 @@ impl V3 {
         let percent = |value| format!("{}%", like(FIRST_SEED, value));
         let first = summary.runs[0].reduction();
         let least = summary.runs.iter().map(Run::reduction).fold(f64::INFINITY, f64::min);
-        let below = summary.interval.map_or(f64::NAN, |[low, _]| low - first);
+        let below = |[low, _]: [f64; 2]| hundredths(low) - hundredths(first);
+        let below = summary.interval.map_or(f64::NAN, below);
         let [glass, unknown] = self.shrunk.map(|[low, high]| format!("{low:.2} to {high:.2}"));
         let (seed, erratum) = (self.seeds[0], Verdict::Erratum);
         vec![
@@ -150,6 +151,11 @@ impl V3 {
         });
         self.controls.iter().fold(start, add).optional("no_memory", nothing).finish()
     }
+}
+
+/// As printed: what the text counts from.
+fn hundredths(value: f64) -> f64 {
+    (value * 100.0).round() / 100.0
 }
 
 /// What a control's cells show: attempts, unproductive ones, their share.

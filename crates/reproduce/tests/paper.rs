@@ -6,11 +6,12 @@ mod laboratory;
 use ipse_reproduce::V3;
 use ipse_reproduce::errata::{ERRATA, Erratum};
 use ipse_reproduce::example::{Example, FIGURE, TEXT};
+use ipse_reproduce::scene::Target;
 use ipse_reproduce::sweeps::Sweeps;
 use ipse_reproduce::table::{Row, Table, Verdict};
 use ipse_reproduce::v1::V1;
 use ipse_reproduce::v2::V2;
-use ipse_reproduce::v3::{Agents, Control, DECISIONS, SEEDS, Setting, Summary};
+use ipse_reproduce::v3::{Agents, Control, DECISIONS, Run, SEEDS, Setting, Summary};
 use laboratory::{lab, vector};
 use serde_json::Value;
 use std::collections::BTreeSet;
@@ -184,4 +185,36 @@ fn the_errata_are_those_of_the_page() {
     };
     let ours: Vec<String> = ERRATA.iter().map(say).collect();
     assert_eq!(plain(&format!("1. {listed}")), ours.join(" "));
+}
+
+/// The figures that errata rest on, where no table has them.
+#[test]
+fn what_the_errata_say_of_v3() {
+    let agents = lab(|lab| Agents::live(lab, &SEEDS).unwrap());
+    let calibrated = Setting::of(Control::CALIBRATED);
+    let rounded = |ends: [f64; 2]| ends.map(|end| format!("{end:.2}"));
+    let shrunk = |target| rounded(agents.confidence(Control::CALIBRATED, target));
+    assert_eq!(shrunk(Target::Glass), ["0.64", "0.90"], "13");
+    assert_eq!(shrunk(Target::Unknown), ["0.30", "0.45"], "24");
+    let table = V3::run(&agents, &SEEDS, &Control::ALL, DECISIONS).table();
+    let below = table.rows.iter().find(|row| row.what == "points below the interval").unwrap();
+    assert_eq!(below.ours, "3.44", "12");
+
+    let high = agents.plan(Setting { threshold: 0.7, ..calibrated });
+    let idle: Vec<_> = high.runs.iter().filter(|run| run.attempts == 0).collect();
+    assert_eq!(idle.iter().map(|run| run.seed).collect::<Vec<_>>(), [20_260_507], "23");
+    assert_eq!(idle[0].reduction(), 100.0, "23");
+
+    // At the threshold itself only "at least" decides.
+    let heavy = Setting::of(Control::Calibrated { mean: 0.7, weight: 20.0 });
+    for (setting, above) in [(Setting { threshold: 0.3, ..calibrated }, 0.3), (heavy, 0.5)] {
+        let moved = Setting { threshold: f64::next_up(above), ..setting };
+        let fewer = |run: &&Run| run.attempts < u64::from(DECISIONS);
+        assert_eq!(agents.plan(moved).runs.iter().filter(fewer).count(), 4, "24");
+    }
+
+    let at = |decisions| agents.plan(Setting { decisions, ..calibrated });
+    assert_eq!(format!("{:.2}", at(500).reduction()), "79.89", "32");
+    let width = |decisions| at(decisions).interval.map(|[low, high]| high - low).unwrap();
+    assert!(width(10_000) > width(5000), "32");
 }

@@ -315,6 +315,14 @@ fn refused_lines_and_repeated_ones_are_counted_and_left_out() {
     assert_eq!((real.runs, real.later), (plain.runs, plain.later));
 }
 
+#[test]
+fn a_log_of_which_nothing_passes_the_door_says_so() {
+    let source = Source { name: "x".to_owned(), lines: vec![b"{".to_vec()], too_long: 2 };
+    let real = lab(|lab| ask(lab, &source, &mut |_, _| ()).unwrap());
+    assert_eq!((real.lines.events, real.lines.refused), (0, 3));
+    assert!(real.words().ends_with("The door refused 3 lines."), "{}", real.words());
+}
+
 /// A conflict at one instant: what counts must not hang on which line came first.
 #[test]
 fn a_conflict_at_one_instant_is_settled_by_what_is_said() {

@@ -190,7 +190,7 @@ fn the_table_of_two_skills_is_beside_the_papers() {
         assert_eq!((&*row.paper, &*row.ours, row.verdict), (paper, ours, verdict), "{what}");
     }
     let growth = find(table, "growth of the median pass, N = 10² to 10⁵");
-    assert_eq!(growth.ours, "sub-linear: 7.7 times as long for 1000 times the events");
+    assert_eq!(growth.ours, "sub-linear: ×7.7 for ×1000 events");
     let printed = table.rows.iter().filter(|row| !row.paper.is_empty()).count();
     assert_eq!(printed, 4 * 4 + 2 * 4 + 3, "every figure of the paper's, and three claims");
 }

@@ -41,12 +41,15 @@ impl Verdict {
     }
 }
 
+const NOTHING_DECIDED: &str = "Nothing to decide on: no event of this log is an attempt of a \
+    skill that succeeded or failed.";
+
 impl Real {
     /// The conclusion.
     pub fn words(&self) -> String {
         let (later, skipped) = (&self.later, self.runs.iter().any(|run| run.counts.skipped > 0));
         let conclusion = if self.history.decisions == 0 {
-            nothing_decided()
+            NOTHING_DECIDED.to_owned()
         } else if later.decisions == 0 {
             self.nothing_later()
         } else if later.failures == 0 {
@@ -58,11 +61,20 @@ impl Real {
         } else {
             format!("{} {}", self.verdict(), self.ranges())
         };
-        [Some(conclusion), self.unknown_keys(), self.lost_fields()]
+        [Some(conclusion), self.unknown_keys(), self.lost_fields(), self.refused()]
             .into_iter()
             .flatten()
             .collect::<Vec<_>>()
             .join(" ")
+    }
+
+    /// Lines that are missing here, and why.
+    fn refused(&self) -> Option<String> {
+        match self.lines.refused {
+            0 => None,
+            1 => Some("The door refused 1 line.".to_owned()),
+            refused => Some(format!("The door refused {refused} lines.")),
+        }
     }
 
     fn nothing_later(&self) -> String {
@@ -194,11 +206,6 @@ impl Real {
             )
         })
     }
-}
-
-fn nothing_decided() -> String {
-    "Nothing to decide on: no event of this log is an attempt of a skill that succeeded or failed."
-        .to_owned()
 }
 
 /// The least and the greatest of some figures, or the one that they print as.

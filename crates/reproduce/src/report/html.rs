@@ -135,7 +135,7 @@ fn real<'r>(results: &Results, sheets: &'r [Sheet]) -> Option<Section<'r>> {
 fn errata() -> String {
     let one = |erratum: &crate::errata::Erratum| {
         let (title, reason) = (code(erratum.title), code(erratum.reason));
-        format!("<li value=\"{}\"><b>{title}</b>: {reason}</li>\n", erratum.number)
+        format!("<li id=\"erratum-{0}\"><b>{title}</b>: {reason}</li>\n", erratum.number)
     };
     let all: String = ERRATA.iter().map(one).collect();
     format!(
@@ -171,8 +171,7 @@ fn sheet_html(sheet: &Sheet) -> String {
             Some(verdict) if verdict.starts_with("erratum") => " class=\"erratum\"",
             _ => "",
         };
-        let cells: String =
-            cells.iter().map(|cell| format!("<td>{}</td>", escaped(cell))).collect();
+        let cells: String = cells.iter().map(|cell| format!("<td>{}</td>", linked(cell))).collect();
         format!("<tr{class}>{cells}</tr>\n")
     };
     let rows: String = sheet.rows.iter().map(row).collect();
@@ -185,6 +184,14 @@ fn sheet_html(sheet: &Sheet) -> String {
          <tbody>\n{rows}</tbody>\n</table>\n{note}</div>\n",
         escaped(&sheet.title)
     )
+}
+
+/// A cell; the number of an erratum leads to it.
+fn linked(cell: &str) -> String {
+    match cell.strip_prefix("erratum ") {
+        Some(number) => format!("<a href=\"#erratum-{0}\">erratum {0}</a>", escaped(number)),
+        None => escaped(cell),
+    }
 }
 
 /// Text for a page.

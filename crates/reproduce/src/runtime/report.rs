@@ -81,10 +81,10 @@ const NOT_PRINTED: [&str; 4] = [""; 4];
 /// Requests that the paper has not. They follow the facts and not the events, so that the largest
 /// size says it all.
 const REQUESTS: [Metric; 4] = [
-    metric("query for one skill, target and environment in ms, p50", NOT_PRINTED, |point| {
+    metric("query by skill, target, environment in ms, p50", NOT_PRINTED, |point| {
         request_ms(&point.choice, 50)
     }),
-    metric("query for one skill, target and environment in ms, p99", NOT_PRINTED, |point| {
+    metric("query by skill, target, environment in ms, p99", NOT_PRINTED, |point| {
         request_ms(&point.choice, 99)
     }),
     metric("lookup by key in ms, p50", NOT_PRINTED, |point| request_ms(&point.lookup, 50)),
@@ -242,7 +242,7 @@ fn growth(first: &Point, last: &Point) -> String {
     let longer = median(last) as f64 / median(first) as f64;
     let more = last.events as f64 / first.events as f64;
     let word = if longer < more { "sub-linear" } else { "not sub-linear" };
-    format!("{word}: {longer:.1} times as long for {more:.0} times the events")
+    format!("{word}: ×{longer:.1} for ×{more:.0} events")
 }
 
 /// The one number of facts, or between which numbers it lies.
