@@ -10,7 +10,7 @@ use workspace::page::links;
 use workspace::{files, read, report, root};
 
 /// What a reader is promised.
-const PAGES: [&str; 17] = [
+const PAGES: [&str; 18] = [
     "README.md",
     "ARCHITECTURE.md",
     "CHANGELOG.md",
@@ -26,6 +26,7 @@ const PAGES: [&str; 17] = [
     "docs/guide/audit.md",
     "docs/guide/forgetting.md",
     "docs/guide/operate.md",
+    "docs/guide/reproduce.md",
     "docs/guide/signing.md",
     "docs/paper.md",
 ];
