@@ -14,12 +14,12 @@ const NONE: &str = "-";
 /// The protocol, for readers of the tables.
 pub const PROTOCOL: &str = "Events by time; the first half of the decisions and everything not \
     later is history, lived through and consolidated. Each later decision is skipped if the fact \
-    under its key has a success rate below one half; unknown keys are attempted. What is skipped is \
-    not learned from. Passes: none after the history (frozen), before the first event of each UTC \
-    day (daily), after each event (per event). Retry: never, or once 24 hours have gone by since \
-    the key was last attempted. Lift: failures avoided, as a multiple of what skipping as many \
-    decisions at random avoids; its interval resamples keys. Gain: percent of failures avoided \
-    less percent of successes lost, 0 for skipping at random.";
+    under its key has a success rate below one half; unknown keys are attempted. What is skipped \
+    is not learned from. Passes: none after the history (frozen), before the first event of each \
+    UTC day (daily), after each event (per event). Retry: never, or once 24 hours have gone by \
+    since the key was last attempted. Lift: failures avoided, as a multiple of what skipping as \
+    many decisions at random avoids; its interval resamples keys. Gain: percent of failures \
+    avoided less percent of successes lost, 0 for skipping at random.";
 
 impl Real {
     /// The table: a row for each policy.
