@@ -4,7 +4,7 @@
 //! Texts out of a bundle are made printable here, once, and for everybody.
 
 use ipse_core::Identity;
-use ipse_core::json::{Members, quoted};
+use ipse_core::json::{Members, list, quoted};
 
 /// Lines of one verdict that are kept; of more than that only the number is told.
 pub const MAX_LINES: u64 = 100;
@@ -76,13 +76,12 @@ impl Report {
             let members = Members::new().text("verdict", &verdict).text("place", &line.place);
             members.text("message", &line.message).finish()
         };
-        let findings: Vec<String> = self.lines.iter().map(finding).collect();
         let null = || "null".to_string();
         Members::new()
             .raw("verified", self.passed())
             .raw("identity_hash", self.identity.map_or_else(null, |it| quoted(&it.to_string())))
             .raw("tree_size", self.size.map_or_else(null, |size| size.to_string()))
-            .raw("findings", format!("[{}]", findings.join(",")))
+            .raw("findings", list(self.lines.iter().map(finding)))
             .finish()
     }
 

@@ -210,6 +210,17 @@ fn write_members<'m, V: 'm>(
     out.push('}');
 }
 
+/// An array of texts that are canonical JSON already.
+///
+/// ```
+/// # use ipse_core::json::list;
+/// assert_eq!(list(["1", "\"b\""].map(str::to_owned)), r#"[1,"b"]"#);
+/// ```
+pub fn list(items: impl IntoIterator<Item = String>) -> String {
+    let items: Vec<String> = items.into_iter().collect();
+    String::from("[") + &items.join(",") + "]"
+}
+
 /// A JSON string literal.
 pub fn quoted(text: &str) -> String {
     let mut out = String::with_capacity(text.len() + 2);

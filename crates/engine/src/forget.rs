@@ -12,6 +12,7 @@ use crate::pass::{self, PassReport, Trigger};
 use crate::rebuild::rebuild_without;
 use crate::{Diff, Error, Host, census};
 use ipse_consolidate::{Group, RuleSet, Tally};
+use ipse_core::json::{Members, list, quoted};
 use ipse_core::{Admitted, EventRef, FactId, FactKey, Identity, Seq, Time, is_housekeeping};
 use ipse_door::house_event;
 use ipse_ledger::account::{MAX_REFS, can_be_forgotten};
@@ -203,8 +204,8 @@ impl Chosen {
     fn forget_events(&self, head: Seq, host: &mut dyn Host) -> Vec<Admitted> {
         let names: Vec<EventRef> = self.events.values().copied().collect();
         let event = |(seq, names): (u64, &[EventRef])| {
-            let names: Vec<String> = names.iter().map(|name| format!("\"{name}\"")).collect();
-            let data = format!("{{\"event_refs\":[{}]}}", names.join(","));
+            let names = list(names.iter().map(|name| quoted(&name.to_string())));
+            let data = Members::new().raw("event_refs", names).finish();
             house_event("forget", &format!("forget:{seq}"), host.now(), &data, host.salt())
         };
         (head.0 + 1..).zip(names.chunks(MAX_REFS)).map(event).collect()

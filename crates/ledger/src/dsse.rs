@@ -9,7 +9,7 @@ use alloc::format;
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 use core::fmt;
-use ipse_core::json::{Members, Object, Value};
+use ipse_core::json::{Members, Object, Value, list};
 use ipse_core::{hex, json_parse};
 
 /// The type of every payload here.
@@ -84,12 +84,11 @@ impl Statement {
             let digest = Members::new().text("sha256", digest).finish();
             Members::new().raw("digest", digest).text("name", name).finish()
         };
-        let subjects: Vec<String> = self.subjects.iter().map(subject).collect();
         Members::new()
             .text("_type", STATEMENT_TYPE)
             .raw("predicate", &self.predicate)
             .text("predicateType", &self.predicate_type)
-            .raw("subject", format!("[{}]", subjects.join(",")))
+            .raw("subject", list(self.subjects.iter().map(subject)))
             .finish()
     }
 

@@ -9,13 +9,13 @@ use crate::lab::Lab;
 use crate::real::{self, Real, Source};
 use crate::runtime::{Instruments, Runtime};
 use crate::sweeps::Sweeps;
-use crate::table::{Sheet, Table, Verdict};
+use crate::table::{Row, Sheet, Table, Verdict};
 use crate::v1::V1;
 use crate::v2::V2;
 use crate::v3::{Agents, Control, DECISIONS};
 use crate::v3_table::{QUICK, V3};
 use crate::{Error, runtime};
-use ipse_core::json::{Members, quoted};
+use ipse_core::json::{Members, list};
 
 /// What is run.
 #[derive(Clone, PartialEq, Debug)]
@@ -179,10 +179,8 @@ impl Results {
     }
 
     fn members(&self) -> Members {
-        let list = |items: Vec<String>| format!("[{}]", items.join(","));
-        let real = self.real.iter().map(Real::json).collect::<Vec<_>>();
-        let examples =
-            self.example.as_ref().map(|all| list(all.iter().map(Example::json).collect()));
+        let examples = self.example.as_ref().map(|all| list(all.each_ref().map(Example::json)));
+        let real = (!self.real.is_empty()).then(|| list(self.real.iter().map(Real::json)));
         Members::new()
             .text("ipse", env!("CARGO_PKG_VERSION"))
             .optional("example", examples)
@@ -191,9 +189,9 @@ impl Results {
             .optional("v3", self.v3.as_ref().map(V3::json))
             .optional("sweeps", self.sweeps.as_ref().map(Sweeps::json))
             .optional("runtime", self.runtime.as_ref().map(Runtime::rows_json))
-            .optional("real", (!real.is_empty()).then(|| list(real)))
+            .optional("real", real)
             .raw("comparisons", list(self.compared()))
-            .raw("errata", list(ERRATA.iter().map(Erratum::json).collect()))
+            .raw("errata", list(ERRATA.iter().map(Erratum::json)))
     }
 
     /// Every row in which the paper stands beside ours and no clock does.
@@ -201,13 +199,13 @@ impl Results {
         let tables = self.tables();
         let rows = tables.iter().flat_map(|table| table.rows.iter().map(move |row| (table, row)));
         let untimed = rows.filter(|(table, row)| !table.timed && !row.paper.is_empty());
-        let json = |(table, row): (&Table, &crate::table::Row)| {
+        let json = |(table, row): (&Table, &Row)| {
             Members::new()
                 .text("table", table.name)
                 .text("figure", &row.what)
                 .text("paper", &row.paper)
                 .text("ours", &row.ours)
-                .raw("verdict", quoted(&row.verdict.to_string()))
+                .text("verdict", &row.verdict.to_string())
                 .finish()
         };
         untimed.map(json).collect()

@@ -5,7 +5,7 @@ use crate::printed::{Reduction, like, ours_alone, reduction};
 use crate::scene::Target;
 use crate::table::{Row, Table, Verdict};
 use crate::v3::{Agents, Control, DECISIONS, Run, SEEDS, Setting, Summary};
-use ipse_core::json::Members;
+use ipse_core::json::{Members, list};
 
 /// What came out of V3.
 #[derive(Clone, PartialEq, Debug)]
@@ -134,10 +134,8 @@ impl V3 {
 
     /// For programs: all counts of every seed.
     pub fn json(&self) -> String {
-        let seeds: Vec<String> = self.seeds.iter().map(ToString::to_string).collect();
-        let start = Members::new()
-            .raw("seeds", format!("[{}]", seeds.join(",")))
-            .raw("decisions", self.decisions);
+        let seeds = list(self.seeds.iter().map(ToString::to_string));
+        let start = Members::new().raw("seeds", seeds).raw("decisions", self.decisions);
         let add = |members: Members, summary: &Summary| {
             members.raw(summary.setting.control.name(), summary_json(summary))
         };
@@ -185,7 +183,6 @@ pub(crate) fn summary_json(summary: &Summary) -> String {
             .raw("reduction_pct", run.reduction())
             .finish()
     };
-    let runs: Vec<String> = summary.runs.iter().map(run).collect();
     let [attempts, unproductive, rate] = figures(summary);
     let interval = summary.interval.map(|[low, high]| format!("[{low},{high}]"));
     Members::new()
@@ -195,6 +192,6 @@ pub(crate) fn summary_json(summary: &Summary) -> String {
         .raw("unprod_mean", unproductive)
         .raw("nm_mean", summary.mean(|run| run.no_memory as f64))
         .raw("rate_mean", rate)
-        .raw("per_seed", format!("[{}]", runs.join(",")))
+        .raw("per_seed", list(summary.runs.iter().map(run)))
         .finish()
 }

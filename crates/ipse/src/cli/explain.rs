@@ -10,7 +10,7 @@ use super::words;
 use anyhow::bail;
 use ipse::Consulted;
 use ipse_consolidate::V1;
-use ipse_core::json::{Members, Value, quoted};
+use ipse_core::json::{Members, Value, list, quoted};
 use ipse_core::{
     Columns, EventRef, Fact, FactId, FactKey, FactKind, Identity, Outcome, Seq, is_housekeeping,
     json_parse,
@@ -276,11 +276,6 @@ fn signed_observations(view: View<'_>, key: &FactKey, up_to: Seq) -> anyhow::Res
         return Ok(SignedBy::default());
     }
     Ok(signers.count(&evidence(view, &V1, key, up_to, 0, usize::MAX)?))
-}
-
-/// A JSON array of texts that are JSON already.
-pub(crate) fn list(items: impl Iterator<Item = String>) -> String {
-    format!("[{}]", items.collect::<Vec<_>>().join(","))
 }
 
 /// A time that leaves room for the rest of a line.

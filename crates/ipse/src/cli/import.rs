@@ -13,7 +13,7 @@ use super::writing::pass_words;
 use anyhow::{Context as _, bail};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use ipse::SystemHost;
-use ipse_core::json::Members;
+use ipse_core::json::{Members, list};
 use ipse_core::{Admitted, Identity, json_parse};
 use ipse_door::{MAX_DEPTH, MAX_EVENT_BYTES, Origin, Refusal, Rule, admit};
 use ipse_engine::{Endorsed, Host, Log, PassReport, SignatureError, Then, Trigger, registered};
@@ -410,8 +410,7 @@ pub(crate) fn refusals_json(listed: &[(u64, Refusal)]) -> String {
             .text("rule", refusal.rule.code())
             .finish()
     };
-    let refusals: Vec<String> = listed.iter().map(refusal).collect();
-    format!("[{}]", refusals.join(","))
+    list(listed.iter().map(refusal))
 }
 
 /// A progress bar that shows itself only to a person, and only on long work.

@@ -12,7 +12,7 @@ use super::terminal::Terminal;
 use anyhow::{Context as _, bail};
 use ipse::keys::{self, Held, KeyDirectory, KeyError, Role};
 use ipse::{DirectoryNotary, SystemHost};
-use ipse_core::json::Members;
+use ipse_core::json::{self, Members};
 use ipse_core::{Identity, hex};
 use ipse_engine::sign_head;
 use ipse_ledger::{NoteKey, TreeHead, dsse};
@@ -231,8 +231,7 @@ fn list(context: &Context, terminal: &mut Terminal<'_>) -> anyhow::Result<Exit> 
         rows.push(Row::new(PRODUCER, &key, state.into()));
     }
     if context.json {
-        let rows: Vec<String> = rows.iter().map(Row::json).collect();
-        terminal.json(&format!("[{}]", rows.join(",")))?;
+        terminal.json(&json::list(rows.iter().map(Row::json)))?;
     } else if !rows.is_empty() {
         let cells = |row: &Row| {
             vec![row.name.clone(), row.role.into(), row.key_id.clone(), row.state.clone()]

@@ -3,14 +3,13 @@
 use super::Exit;
 use super::args::{FactsArgs, Format};
 use super::context::Context;
-use super::explain::list;
 use super::looking::within;
 use super::terminal::{Terminal, counted};
 use anyhow::Context as _;
 use ipse::{Consulted, Filter};
 use ipse_consolidate::{RuleSet, V1, snapshot as snapshot_bytes};
 use ipse_core::decimal::quotient;
-use ipse_core::json::{Members, Object, Value, quoted};
+use ipse_core::json::{Members, Object, Value, list, quoted};
 use ipse_core::{Fact, FactId, Identity, Seq, Time, json_parse};
 use ipse_engine::grounding::{body, escaped_controls, grounding, two_decimals};
 use ipse_engine::{Signers, rebuild as rebuild_facts};
@@ -115,12 +114,11 @@ fn facts_json(identity: &Identity, progress: &Progress, facts: &[Arc<Consulted>]
             .raw("value", &fact.fact.value)
             .finish()
     };
-    let facts: Vec<String> = facts.iter().map(fact).collect();
     Members::new()
         .text("identity_hash", &identity.to_string())
         .raw("checkpoint", progress.checkpoint)
         .text("rule_version", rule_version(progress))
-        .raw("facts", format!("[{}]", facts.join(",")))
+        .raw("facts", list(facts.iter().map(fact)))
         .finish()
 }
 

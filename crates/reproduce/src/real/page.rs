@@ -6,7 +6,7 @@
 use super::figures::ratio;
 use super::{Interval, Part, Real, Run};
 use crate::table::Sheet;
-use ipse_core::json::Members;
+use ipse_core::json::{Members, list};
 
 /// What stands in a cell without a value.
 const NONE: &str = "-";
@@ -50,7 +50,6 @@ impl Real {
 
     /// Everything, as canonical JSON.
     pub fn json(&self) -> String {
-        let runs: Vec<String> = self.runs.iter().map(run_json).collect();
         Members::new()
             .text("source", &self.name)
             .raw("events", self.lines.events)
@@ -60,7 +59,7 @@ impl Real {
             .optional("until", self.until.map(|time| format!("\"{time}\"")))
             .raw("history", part_json(&self.history))
             .raw("later", part_json(&self.later))
-            .raw("policies", format!("[{}]", runs.join(",")))
+            .raw("policies", list(self.runs.iter().map(run_json)))
             .text("words", &self.words())
             .finish()
     }

@@ -9,7 +9,7 @@ use super::stream::KEYS;
 use super::{Point, Runtime, percentile};
 use crate::table::{Row, Table, Verdict};
 use ipse_core::decimal::quotient;
-use ipse_core::json::Members;
+use ipse_core::json::{Members, list};
 
 /// The sizes of the paper's table.
 const PAPER_SIZES: [u64; 4] = [100, 1000, 10_000, 100_000];
@@ -138,10 +138,6 @@ impl Runtime {
         let points = self.points.iter().map(|point| one(point).finish());
         Members::new().raw("points", list(points)).finish()
     }
-}
-
-fn list(items: impl Iterator<Item = String>) -> String {
-    format!("[{}]", items.collect::<Vec<_>>().join(","))
 }
 
 fn counts(point: &Point) -> Members {
