@@ -9,7 +9,6 @@ use crate::lab::Lab;
 use crate::printed::like;
 use crate::scene::Target;
 use crate::table::{Row, Table, Verdict};
-use ipse_core::decimal::quotient;
 use ipse_core::json::{Members, Object, Value};
 use ipse_core::{EventRef, Identity, Micro};
 
@@ -82,13 +81,12 @@ impl Example {
 
     /// For programs.
     pub fn json(&self) -> String {
-        let micro = |value: Micro| quotient(value.get().into(), 1_000_000, 6);
         Members::new()
             .text("fact_key", &self.fact_key)
-            .raw("recommended_force_n", micro(self.recommended))
-            .raw("confidence", micro(self.confidence))
+            .raw("recommended_force_n", self.recommended)
+            .raw("confidence", self.confidence)
             .raw("n_observations", self.n_observations)
-            .raw("success_rate", micro(self.success_rate))
+            .raw("success_rate", self.success_rate)
             .text("last_supporting_event_id", &self.last_event.to_string())
             .text("identity_before", &self.before.to_string())
             .text("identity_after", &self.after.to_string())
@@ -99,7 +97,7 @@ impl Example {
 /// The paper's figures of the example beside ours: as told, and as drawn.
 pub fn table(examples: &[Example; 2]) -> Table {
     let [text, figure] = examples;
-    let newtons = |example: &Example| quotient(example.recommended.get().into(), 1_000_000, 6);
+    let newtons = |example: &Example| example.recommended.to_string();
     let confidence = |example: &Example| {
         // The paper prints two decimals.
         like("0.83", example.confidence.get() as f64 / 1e6)

@@ -15,7 +15,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 /// Events that are appended in one transaction.
-const BATCH: usize = 4096;
+pub(crate) const BATCH: usize = 4096;
 /// Passes come when an experiment asks for them.
 const BY_HAND: Policy = Policy { every: u64::MAX, quiet: Duration::from_secs(u32::MAX as u64) };
 /// Passes come with every append, in the same transaction.

@@ -12,6 +12,15 @@ pub fn like(printed: &str, value: f64) -> String {
     if printed.starts_with('+') && !text.starts_with('-') { format!("+{text}") } else { text }
 }
 
+/// A power of ten as one writes it.
+pub(crate) fn power_of_ten(exponent: i32) -> String {
+    const RAISED: [char; 10] = ['⁰', '¹', '²', '³', '⁴', '⁵', '⁶', '⁷', '⁸', '⁹'];
+    let sign = if exponent < 0 { "⁻" } else { "" };
+    let digit = |digit: u8| RAISED[usize::from(digit - b'0')];
+    let digits: String = exponent.unsigned_abs().to_string().bytes().map(digit).collect();
+    format!("10{sign}{digits}")
+}
+
 /// A mean reduction and, where the paper prints it, its interval; in percent.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Reduction {
@@ -70,5 +79,10 @@ mod tests {
         ] {
             assert_eq!(like(printed, value), want);
         }
+    }
+
+    #[test]
+    fn exponents_are_raised() {
+        assert_eq!([-2, 0, 16].map(power_of_ten), ["10⁻²", "10⁰", "10¹⁶"]);
     }
 }

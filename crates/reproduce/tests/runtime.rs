@@ -4,7 +4,7 @@
 mod laboratory;
 
 use ipse_reproduce::runtime::{
-    Instruments, Point, Runtime, Scale, measure, measure_at, percentile,
+    Instruments, Point, Runtime, Scale, measure, measure_at, nearest_rank,
 };
 use ipse_reproduce::table::{Row, Table, Verdict};
 use laboratory::lab;
@@ -131,11 +131,11 @@ fn progress_ends_where_it_said() {
 #[test]
 fn ranks_are_nearest_ones() {
     let nine: Vec<u64> = (1..=9).collect();
-    assert_eq!([50, 90, 99, 100].map(|percent| percentile(&nine, percent)), [5, 9, 9, 9]);
+    assert_eq!([50, 90, 99, 100].map(|percent| nearest_rank(&nine, percent)), [5, 9, 9, 9]);
     let many: Vec<u64> = (1..=1000).collect();
-    assert_eq!([0, 50, 90, 99].map(|percent| percentile(&many, percent)), [1, 500, 900, 990]);
-    assert_eq!(percentile(&[], 50), 0);
-    assert_eq!(percentile(&[7], 1), 7);
+    assert_eq!([0, 50, 90, 99].map(|percent| nearest_rank(&many, percent)), [1, 500, 900, 990]);
+    assert_eq!(nearest_rank::<u64>(&[], 50), 0);
+    assert_eq!(nearest_rank(&[7], 1), 7);
 }
 
 /// A point whose passes took so many milliseconds each.

@@ -21,7 +21,7 @@ use ipse_door::{Origin, admit};
 use ipse_engine::{Host, Known, Log, Then, Trigger, Which, prove, rebuild, sign_head};
 use ipse_ledger::{NoteSigner, SecretKey, Sent, dsse};
 use ipse_reproduce::Workload;
-use ipse_reproduce::runtime::Instruments;
+use ipse_reproduce::runtime::{Instruments, nearest_rank};
 use ipse_store::sqlite::{Reader, Settings, create};
 use std::io::Write;
 use std::path::Path;
@@ -333,11 +333,8 @@ impl Spread {
     fn of(values: impl Iterator<Item = i128>) -> Self {
         let mut values: Vec<i128> = values.collect();
         values.sort_unstable();
-        let at = |percent: usize| {
-            let rank = (values.len() * percent).div_ceil(100).max(1);
-            values.get(rank - 1).copied().unwrap_or(0)
-        };
-        Spread { median: at(50), p90: at(90), p99: at(99) }
+        let [median, p90, p99] = [50, 90, 99].map(|percent| nearest_rank(&values, percent));
+        Spread { median, p90, p99 }
     }
 
     fn json(&self) -> String {

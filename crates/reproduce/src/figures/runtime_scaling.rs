@@ -7,7 +7,8 @@ use super::axes::{Axis, outline};
 use super::canvas::{Area, At, Canvas, Mark, Sample, Side, Stroke};
 use super::palette::{BLUE, BODY, Colour, GREEN, INK, MUTED, NOTE, ORANGE, PURPLE, RED, TITLE};
 use crate::Error;
-use crate::runtime::{Point, Runtime};
+use crate::printed::power_of_ten;
+use crate::runtime::{BUDGET_MS, PAPER, PAPER_FACTS, Point, Runtime, nearest_rank};
 use std::collections::BTreeMap;
 
 const NAME: &str = "runtime-scaling";
@@ -16,13 +17,6 @@ const HEIGHT: f64 = 556.0;
 const LATENCY: Area = Area::new(88.0, 94.0, 430.0, 316.0);
 const FACTS: Area = Area::new(702.0, 94.0, 430.0, 316.0);
 
-/// The paper's measurements: events, median and p90 in milliseconds.
-const PAPER: [(u64, f64, f64); 4] =
-    [(100, 39.9, 46.9), (1_000, 38.8, 42.0), (10_000, 67.9, 74.8), (100_000, 309.0, 324.5)];
-/// The paper's facts after each of these passes.
-const PAPER_FACTS: f64 = 2.0;
-/// What the paper allows a pass to take from a planner's loop, in milliseconds.
-const BUDGET: f64 = 200.0;
 /// Shapes and colours of our series, by keys.
 const LOOKS: [(Mark, Colour); 3] =
     [(Mark::Dot, BLUE), (Mark::Square, GREEN), (Mark::Diamond, PURPLE)];
@@ -45,26 +39,20 @@ struct Series {
     sizes: Vec<Size>,
 }
 
-/// Median and nearest-rank p90 in milliseconds of ascending nanoseconds, if there are any.
-fn quantiles(trials: &[u64]) -> Option<(f64, f64)> {
-    let ms = |at: usize| trials.get(at).map(|nanos| *nanos as f64 / 1e6);
-    let n = trials.len();
-    let median = f64::midpoint(ms(n.checked_sub(1)? / 2)?, ms(n / 2)?);
-    Some((median, ms((9 * n).div_ceil(10) - 1)?))
-}
-
-fn size(point: &Point) -> Option<Size> {
-    let (median, p90) = quantiles(&point.pass)?;
-    Some(Size { events: point.events as f64, median, p90, facts: point.facts as f64 })
+/// The figures of a point, as the table has them.
+fn size(point: &Point) -> Size {
+    let ms = |percent| nearest_rank(&point.pass, percent) as f64 / 1e6;
+    Size { events: point.events as f64, median: ms(50), p90: ms(90), facts: point.facts as f64 }
 }
 
 /// The paper's series, then ours, by keys.
 fn series(runtime: &Runtime) -> Vec<Series> {
-    let paper = |(events, median, p90): (u64, f64, f64)| Size {
+    let number = |printed: &str| printed.parse().expect("BUG: the paper prints numbers");
+    let paper = |(events, median, p90): (u64, &str, &str)| Size {
         events: events as f64,
-        median,
-        p90,
-        facts: PAPER_FACTS,
+        median: number(median),
+        p90: number(p90),
+        facts: number(PAPER_FACTS),
     };
     let mut all = vec![Series {
         name: "the paper, K = 2 keys".to_owned(),
@@ -75,7 +63,7 @@ fn series(runtime: &Runtime) -> Vec<Series> {
     }];
     let mut by_keys = BTreeMap::<u64, Vec<Size>>::new();
     for point in &runtime.points {
-        by_keys.entry(point.keys).or_default().extend(size(point));
+        by_keys.entry(point.keys).or_default().push(size(point));
     }
     for ((keys, sizes), (mark, ink)) in by_keys.into_iter().zip(LOOKS.into_iter().cycle()) {
         all.push(Series { name: format!("ours, K = {keys} keys"), mark, ink, paper: false, sizes });
@@ -88,8 +76,9 @@ pub fn runtime_scaling(runtime: &Runtime) -> Result<Figure, Error> {
     let series = series(runtime);
     let mut canvas = Canvas::new(WIDTH, HEIGHT);
     let every = || series.iter().flat_map(|series| &series.sizes);
-    let events = Axis::powers("events in the log", every().map(|size| size.events), raised);
-    let times = every().flat_map(|size| [size.median, size.p90]).chain([BUDGET]);
+    let events = Axis::powers("events in the log", every().map(|size| size.events), power_of_ten);
+    let budget_ms = BUDGET_MS as f64;
+    let times = every().flat_map(|size| [size.median, size.p90]).chain([budget_ms]);
     let latency = Axis::powers("wall time of a pass, ms", times, plain);
     let facts = every().map(|size| size.facts).chain([1.0, 10.0]);
     let facts = Axis::powers("facts after the pass", facts, plain);
@@ -101,7 +90,7 @@ pub fn runtime_scaling(runtime: &Runtime) -> Result<Figure, Error> {
         axis.draw_beside(&mut canvas, plot);
         outline(&mut canvas, plot);
     }
-    budget(&mut canvas, latency.up(LATENCY, BUDGET));
+    budget(&mut canvas, latency.up(LATENCY, budget_ms));
     for one in &series {
         let place = |plot: Area, axis: &Axis, value: &dyn Fn(&Size) -> f64| -> Vec<At> {
             let at = |size: &Size| (events.across(plot, size.events), axis.up(plot, value(size)));
@@ -175,15 +164,6 @@ fn plain(power: i32) -> String {
     }
 }
 
-/// A power of ten, as a power.
-fn raised(power: i32) -> String {
-    const DIGITS: [char; 10] = ['⁰', '¹', '²', '³', '⁴', '⁵', '⁶', '⁷', '⁸', '⁹'];
-    let sign = if power < 0 { "⁻" } else { "" };
-    let digit = |digit: u8| DIGITS[usize::from(digit - b'0')];
-    let digits: String = power.unsigned_abs().to_string().bytes().map(digit).collect();
-    format!("10{sign}{digits}")
-}
-
 fn caption(series: &[Series]) -> String {
     let last = |one: &Series| {
         let size = one.sizes.last()?;
@@ -205,20 +185,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn quantiles_of_few_trials() {
-        let ms = 1_000_000;
-        assert_eq!(quantiles(&[]), None);
-        assert_eq!(quantiles(&[3 * ms]), Some((3.0, 3.0)));
-        assert_eq!(quantiles(&[ms, 2 * ms]), Some((1.5, 2.0)));
-        let nine: Vec<u64> = (1..=9).map(|n| n * ms).collect();
-        assert_eq!(quantiles(&nine), Some((5.0, 9.0)));
-        let ten: Vec<u64> = (1..=10).map(|n| n * ms).collect();
-        assert_eq!(quantiles(&ten), Some((5.5, 9.0)));
-    }
-
-    #[test]
     fn powers_in_words() {
         assert_eq!([-2, -1, 0, 3].map(plain), ["0.01", "0.1", "1", "1000"]);
-        assert_eq!([-2, 0, 16].map(raised), ["10⁻²", "10⁰", "10¹⁶"]);
     }
 }

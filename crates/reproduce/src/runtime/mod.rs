@@ -16,6 +16,19 @@ use crate::Error;
 use crate::lab::Lab;
 use stream::Stream;
 
+/// What the paper measured: events of the log, median and p90 of a pass in milliseconds, as
+/// printed.
+pub(crate) const PAPER: [(u64, &str, &str); 4] = [
+    (100, "39.9", "46.9"),
+    (1000, "38.8", "42.0"),
+    (10_000, "67.9", "74.8"),
+    (100_000, "309.0", "324.5"),
+];
+/// The paper's facts after each of these passes.
+pub(crate) const PAPER_FACTS: &str = "2";
+/// What the paper gives a planner's loop, in milliseconds.
+pub(crate) const BUDGET_MS: u64 = 200;
+
 /// What measures, handed down from the binary.
 pub trait Instruments {
     /// Nanoseconds of a clock that never goes back.
@@ -111,9 +124,9 @@ pub fn measure_at(
 
 /// The value of an ascending list that so many percent of it do not exceed, by nearest rank; 0 if
 /// the list is empty.
-pub fn percentile(ascending: &[u64], percent: usize) -> u64 {
+pub fn nearest_rank<T: Copy + Default>(ascending: &[T], percent: usize) -> T {
     let rank = (ascending.len() * percent).div_ceil(100).max(1);
-    ascending.get(rank - 1).copied().unwrap_or(0)
+    ascending.get(rank - 1).copied().unwrap_or_default()
 }
 
 /// How far the work is. Its unit is the time that an event takes to be appended.

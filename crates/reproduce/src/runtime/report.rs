@@ -6,15 +6,19 @@
 //! - [`Runtime::rows_json`] holds nothing that another machine would measure otherwise.
 
 use super::stream::KEYS;
-use super::{Point, Runtime, percentile};
+use super::{BUDGET_MS, PAPER, PAPER_FACTS, Point, Runtime, nearest_rank};
+use crate::printed::power_of_ten;
 use crate::table::{Row, Table, Verdict};
 use ipse_core::decimal::quotient;
 use ipse_core::json::{Members, list};
 
 /// The sizes of the paper's table.
-const PAPER_SIZES: [u64; 4] = [100, 1000, 10_000, 100_000];
+const PAPER_SIZES: [u64; 4] = [PAPER[0].0, PAPER[1].0, PAPER[2].0, PAPER[3].0];
+/// The paper's medians and p90s, in the order of its sizes.
+const MEDIANS: [&str; 4] = [PAPER[0].1, PAPER[1].1, PAPER[2].1, PAPER[3].1];
+const P90S: [&str; 4] = [PAPER[0].2, PAPER[1].2, PAPER[2].2, PAPER[3].2];
 /// What the paper gives a planner's loop, in nanoseconds.
-const BUDGET: u64 = 200_000_000;
+const BUDGET: u64 = BUDGET_MS * 1_000_000;
 /// A page of SQLite's is 4 KB in the paper, so its KB are these, and its MB are taken for the same.
 const KB: u64 = 1024;
 const MB: f64 = (KB * KB) as f64;
@@ -59,12 +63,9 @@ const GROWN: &str = "KB that the pass adds to the file";
 
 /// The lines of the paper's table, in its order.
 const METRICS: [Metric; 8] = [
-    metric(PASS, ["39.9", "38.8", "67.9", "309.0"], |point| pass_ms(&point.pass, 50)),
-    metric("pass in ms, p90", ["46.9", "42.0", "74.8", "324.5"], |point| pass_ms(&point.pass, 90)),
-    Metric {
-        measured: false,
-        ..metric(FACTS, ["2", "2", "2", "2"], |point| point.facts.to_string())
-    },
+    metric(PASS, MEDIANS, |point| pass_ms(&point.pass, 50)),
+    metric("pass in ms, p90", P90S, |point| pass_ms(&point.pass, 90)),
+    Metric { measured: false, ..metric(FACTS, [PAPER_FACTS; 4], |point| point.facts.to_string()) },
     metric(GROWN, ["20", "24", "20", "20"], |point| quotient(point.grown.into(), KB.into(), 1)),
     metric("query for a kind in ms, p50", ["0.003", "", "", "0.002"], |point| {
         request_ms(&point.query, 50)
@@ -150,16 +151,16 @@ fn exact_ms(nanos: u64) -> String {
 
 fn pass_json(ascending: &[u64]) -> String {
     Members::new()
-        .raw("median", exact_ms(percentile(ascending, 50)))
-        .raw("p90", exact_ms(percentile(ascending, 90)))
+        .raw("median", exact_ms(nearest_rank(ascending, 50)))
+        .raw("p90", exact_ms(nearest_rank(ascending, 90)))
         .raw("trials", list(ascending.iter().copied().map(exact_ms)))
         .finish()
 }
 
 fn requests_json(ascending: &[u64]) -> String {
     Members::new()
-        .raw("p50", exact_ms(percentile(ascending, 50)))
-        .raw("p99", exact_ms(percentile(ascending, 99)))
+        .raw("p50", exact_ms(nearest_rank(ascending, 50)))
+        .raw("p99", exact_ms(nearest_rank(ascending, 99)))
         .raw("requests", ascending.len())
         .finish()
 }
@@ -169,11 +170,11 @@ fn resident_json([before, peak]: [u64; 2]) -> String {
 }
 
 fn pass_ms(ascending: &[u64], percent: usize) -> String {
-    format!("{:.2}", percentile(ascending, percent) as f64 / MILLI)
+    format!("{:.2}", nearest_rank(ascending, percent) as f64 / MILLI)
 }
 
 fn request_ms(ascending: &[u64], percent: usize) -> String {
-    format!("{:.6}", percentile(ascending, percent) as f64 / MILLI)
+    format!("{:.6}", nearest_rank(ascending, percent) as f64 / MILLI)
 }
 
 fn memory(point: &Point, which: usize) -> String {
@@ -222,7 +223,7 @@ fn claims(points: &[&Point], first: &Point, last: &Point, paper: bool) -> [Row; 
             growth(first, end),
             true,
         ),
-        against("facts, whatever N".to_owned(), printed("2"), constant(points), false),
+        against("facts, whatever N".to_owned(), printed(PAPER_FACTS), constant(points), false),
         against(
             "largest N whose median pass stays within 200 ms".to_owned(),
             printed("10⁴"),
@@ -234,7 +235,7 @@ fn claims(points: &[&Point], first: &Point, last: &Point, paper: bool) -> [Row; 
 
 /// How the median pass grows with the events.
 fn growth(first: &Point, last: &Point) -> String {
-    let median = |point: &Point| percentile(&point.pass, 50).max(1);
+    let median = |point: &Point| nearest_rank(&point.pass, 50).max(1);
     let longer = median(last) as f64 / median(first) as f64;
     let more = last.events as f64 / first.events as f64;
     let word = if longer < more { "sub-linear" } else { "not sub-linear" };
@@ -252,7 +253,7 @@ fn constant(points: &[&Point]) -> String {
 
 /// The largest size up to which every median pass stays within the budget.
 fn within_budget(points: &[&Point], last: &Point) -> String {
-    let within = |point: &&&Point| percentile(&point.pass, 50) <= BUDGET;
+    let within = |point: &&&Point| nearest_rank(&point.pass, 50) <= BUDGET;
     match points.iter().take_while(within).last() {
         None => "none".to_owned(),
         Some(point) if point.events == last.events => {
@@ -264,10 +265,9 @@ fn within_budget(points: &[&Point], last: &Point) -> String {
 
 /// A power of ten as one writes it, any other number as it is.
 fn power(number: u64) -> String {
-    const RAISED: [&str; 10] = ["⁰", "¹", "²", "³", "⁴", "⁵", "⁶", "⁷", "⁸", "⁹"];
     match number.checked_ilog10() {
-        Some(exponent @ 2..=9) if number == 10_u64.pow(exponent) => {
-            format!("10{}", RAISED[exponent as usize])
+        Some(exponent @ 2..) if number == 10_u64.pow(exponent) => {
+            power_of_ten(exponent.cast_signed())
         }
         _ => number.to_string(),
     }

@@ -8,7 +8,7 @@
 
 use super::Work;
 use crate::attempt::Attempt;
-use crate::lab::{Lab, manifest};
+use crate::lab::{BATCH, Lab, manifest};
 use crate::random::Python;
 use crate::scene::Target;
 use crate::v3::SEEDS;
@@ -25,8 +25,6 @@ use std::path::{Path, PathBuf};
 /// Keys of the streams: the paper's two skills, and a thousand.
 pub(super) const KEYS: [u64; 2] = [TWO_SKILLS, 1000];
 const TWO_SKILLS: u64 = 2;
-/// Events that are appended in one transaction.
-const BATCH: u64 = 4096;
 /// What SQLite puts beside a store while it is open.
 const BESIDE: [&str; 2] = ["-wal", "-shm"];
 
@@ -57,7 +55,7 @@ impl<'l> Stream<'l> {
     pub(super) fn grow(&mut self, to: u64, work: &mut Work<'_>) -> Result<(), Error> {
         let mut log = self.open(&self.store)?;
         while self.events < to {
-            let count = BATCH.min(to - self.events);
+            let count = (to - self.events).min(BATCH as u64);
             let lines = self.lines.by_ref().take(count as usize);
             let events = lines
                 .map(|line| admit(line.as_bytes(), Origin::Producer, || log.host().salt()))
