@@ -7,14 +7,14 @@ use std::cmp::Ordering;
 use std::f64::consts::{PI, SQRT_2};
 
 /// The share of a normal distribution below `z`.
-pub fn below(z: f64) -> f64 {
+pub(crate) fn below(z: f64) -> f64 {
     0.5 * erfc(-z / SQRT_2)
 }
 
 /// Where a share of `p` lies below: the inverse of [`below`], infinite at 0 and 1.
 ///
 /// Newton's steps down the lower tail: the function is convex there, so they never pass the root.
-pub fn quantile(p: f64) -> f64 {
+pub(crate) fn quantile(p: f64) -> f64 {
     if p > 0.5 {
         return -quantile(1.0 - p);
     }
@@ -39,7 +39,7 @@ const LANES: usize = 8;
 const BLOCK: usize = 128;
 
 /// The sum of the values, added in the order in which NumPy adds a contiguous array.
-pub fn sum(values: &[f64]) -> f64 {
+pub(crate) fn sum(values: &[f64]) -> f64 {
     if values.len() < LANES {
         return values.iter().fold(-0.0, |sum, value| sum + value);
     }
@@ -59,7 +59,7 @@ pub fn sum(values: &[f64]) -> f64 {
 }
 
 /// The arithmetic mean; not a number if there is nothing.
-pub fn mean(values: &[f64]) -> f64 {
+pub(crate) fn mean(values: &[f64]) -> f64 {
     sum(values) / values.len() as f64
 }
 

@@ -79,8 +79,8 @@ impl Results {
         progress: &mut Progress<'_>,
     ) -> Result<Self, Error> {
         let mut results = Results::default();
-        let plan_of_agents = |one: &Experiment| matches!(one, Experiment::V3 | Experiment::Sweeps);
-        if plan.experiments.iter().any(plan_of_agents) {
+        let needs_agents = |one: &Experiment| matches!(one, Experiment::V3 | Experiment::Sweeps);
+        if plan.experiments.iter().any(needs_agents) {
             results.plan(&Agents::live(lab, &plan.seeds)?, plan);
         }
         for experiment in &plan.experiments {

@@ -18,8 +18,9 @@ struct Point {
 pub struct Sweep {
     /// The name of its table.
     pub name: &'static str,
-    /// What it varies.
+    /// What it varies, for programs and for people.
     pub varies: &'static str,
+    what: &'static str,
     /// Each point's name, summary and printed figures.
     pub points: Vec<(String, Summary, Reduction)>,
 }
@@ -90,11 +91,11 @@ impl Sweeps {
             let one = |point: Point| (point.name, agents.plan(point.setting), point.printed);
             points.into_iter().map(one).collect()
         };
-        let sweep = |name, varies, points| Sweep { name, varies, points: all(points) };
+        let sweep = |name, varies, what, points| Sweep { name, varies, what, points: all(points) };
         let sweeps = [
-            sweep("d-threshold", "threshold", thresholds()),
-            sweep("d-prior", "prior", priors()),
-            sweep("d-n", "n", lengths()),
+            sweep("d-threshold", "threshold", "attempt threshold", thresholds()),
+            sweep("d-prior", "prior", "prior mean/weight", priors()),
+            sweep("d-n", "n", "decisions", lengths()),
         ];
         Sweeps { seeds: seeds.to_vec(), sweeps }
     }
@@ -118,11 +119,7 @@ impl Sweeps {
 
 impl Sweep {
     fn table(&self, printed: bool) -> Table {
-        let what = match self.varies {
-            "threshold" => "attempt threshold",
-            "prior" => "prior mean/weight",
-            _ => "decisions",
-        };
+        let what = self.what;
         let row = |(name, summary, figures): &(String, Summary, Reduction)| -> Row {
             let what = format!("{what} {name}");
             if printed { figures.row(what, summary) } else { ours_alone(what, summary) }

@@ -126,7 +126,7 @@ mod tests {
         assert!((2300..2700).contains(&two.undefined), "{}", two.undefined);
         // Drawing the bad key twice skips everything.
         assert_eq!(two.ends, Some([1.0, 1.8]));
-        // One key of two hundred is not drawn in e⁻¹ of all resamples, none of these in all.
+        // Where no key was ever skipped, no resample has a lift.
         let idle = interval(&[good; 200]).unwrap();
         assert_eq!((idle.ends, idle.undefined), (None, RESAMPLES as u64));
     }

@@ -2,7 +2,7 @@
 //!
 //! **Invariant:** every text that comes from a log or a file name is escaped.
 
-use crate::errata::ERRATA;
+use crate::errata::{ERRATA, Erratum};
 use crate::figures::Figure;
 use crate::real::PROTOCOL;
 use crate::results::{Results, Verdicts};
@@ -133,7 +133,7 @@ fn real<'r>(results: &Results, sheets: &'r [Sheet]) -> Option<Section<'r>> {
 }
 
 fn errata() -> String {
-    let one = |erratum: &crate::errata::Erratum| {
+    let one = |erratum: &Erratum| {
         let (title, reason) = (code(erratum.title), code(erratum.reason));
         format!("<li id=\"erratum-{0}\"><b>{title}</b>: {reason}</li>\n", erratum.number)
     };
