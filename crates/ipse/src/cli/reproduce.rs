@@ -20,10 +20,10 @@ use ipse_reproduce::real::{PROTOCOL, Source};
 use ipse_reproduce::report;
 use ipse_reproduce::results::{Results, Verdicts};
 use ipse_reproduce::table::Verdict;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::fs::File;
 use std::io::Write;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 pub(crate) fn run(
     context: &Context,
@@ -49,7 +49,7 @@ pub(crate) fn run(
         show(terminal, &results, args.experiment == What::All)?;
     }
     if let Some(out) = &args.out {
-        write(context, &results, out)?;
+        write(context, &results, out, &args.files)?;
         writeln!(terminal.err, "report: {}", shown(&out.join(report::PAGE)))?;
     } else if !context.json {
         writeln!(terminal.err, "--out DIR writes this as a report, with figures")?;
@@ -101,14 +101,17 @@ fn stem(path: &Path) -> String {
     ipse_door::printable(stem)
 }
 
-/// Numbers logs that have the name of one before them.
+/// Numbers logs whose table would have the name of one before them.
 fn tell_apart(logs: &mut [Source]) {
-    let mut met = BTreeMap::new();
+    let mut met = BTreeSet::new();
     for log in logs {
-        let times = met.entry(log.name.clone()).or_insert(0);
-        *times += 1;
-        if *times > 1 {
-            log.name = format!("{} {times}", log.name);
+        let name = log.name.clone();
+        for times in 2_u64.. {
+            // There are file systems on which capitals tell no files apart.
+            if met.insert(log.table_name().to_ascii_lowercase()) {
+                break;
+            }
+            log.name = format!("{name} {times}");
         }
     }
 }
@@ -117,12 +120,16 @@ fn prepare(out: &Path) -> anyhow::Result<()> {
     if out.exists() && !out.is_dir() {
         bail!("could not write {}: it is not a directory", shown(out));
     }
-    std::fs::create_dir_all(out).with_context(|| format!("could not make {}", shown(out)))
+    std::fs::create_dir_all(out).with_context(|| format!("could not make {}", shown(out)))?;
+    // A file that goes at once: whoever waits for results must not lose them.
+    let probe = tempfile::tempfile_in(out);
+    probe.map(drop).with_context(|| format!("could not write to {}", shown(out)))
 }
 
-fn write(context: &Context, results: &Results, out: &Path) -> anyhow::Result<()> {
+fn write(context: &Context, results: &Results, out: &Path, logs: &[PathBuf]) -> anyhow::Result<()> {
+    let logs: Vec<&Path> = logs.iter().map(PathBuf::as_path).collect();
     for file in report::files(results)? {
-        let mut output = Output::create(context, &out.join(&file.name), &[])?;
+        let mut output = Output::create(context, &out.join(&file.name), &logs)?;
         output.write_all(&file.bytes).with_context(|| format!("could not write {}", file.name))?;
         output.finish()?;
     }

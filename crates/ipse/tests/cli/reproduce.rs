@@ -155,20 +155,26 @@ fn what_would_be_passed_over_is_refused() {
         (&["real", "."], "could not read ."),
         (&["v1", "--out", "a-file"], "it is not a directory"),
         (&["v1", "--out", "a-file/below"], "could not make a-file/below"),
+        (&["v1", "--out", "/proc"], "could not write to /proc"),
     ] {
         let ran = reproduce(directory.path(), args).ended(2, &[words]);
         assert!(ran.out.is_empty(), "{args:?}");
     }
 }
 
+/// Names that are equal, or would be once a file system takes them.
 #[test]
 fn logs_of_one_name_are_told_apart() {
     let directory = tempfile::tempdir().unwrap();
-    let log = vector("facts/glass_cup.events.jsonl");
-    let log = log.to_str().unwrap();
-    let out = directory.path().join("report");
-    let args = ["real", log, log, "--out", out.to_str().unwrap()];
+    let names = ["log.jsonl", "log.jsonl", "log 2.jsonl", "LOG.jsonl", "日誌.jsonl", "記録.jsonl"];
+    for name in names {
+        let vector = vector("facts/glass_cup.events.jsonl");
+        fs::copy(vector, directory.path().join(name)).unwrap();
+    }
+    let args = [&["real"], &names[..], &["--out", "report"]].concat();
     reproduce(directory.path(), &args).fine();
-    let tables = files(&out).into_keys().filter(|name| name.ends_with(".csv")).count();
-    assert_eq!(tables, 2);
+    let files = files(&directory.path().join("report"));
+    let tables: Vec<&str> =
+        files.keys().filter_map(|name| name.strip_prefix("real_")?.strip_suffix(".csv")).collect();
+    assert_eq!(tables, ["LOG_3", "__", "___2", "log", "log_2", "log_2_2"]);
 }

@@ -54,6 +54,13 @@ pub struct Source {
     pub too_long: u64,
 }
 
+impl Source {
+    /// The name of its table. Logs that are asked together need one each: files are called so.
+    pub fn table_name(&self) -> String {
+        page::table_name(&self.name)
+    }
+}
+
 /// What a real log answers.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Real {

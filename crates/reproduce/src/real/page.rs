@@ -26,7 +26,7 @@ impl Real {
     pub fn sheet(&self) -> Sheet {
         let later = &self.later;
         Sheet {
-            name: format!("real_{}", plain(&self.name)),
+            name: table_name(&self.name),
             title: format!(
                 "{}: {} decisions on {} keys after {} of history, {} failed",
                 self.name, later.decisions, later.keys, self.history.decisions, later.failures
@@ -65,10 +65,11 @@ impl Real {
     }
 }
 
-/// The stem of a file's name, as far as any file system takes it.
-fn plain(name: &str) -> String {
-    let stem = name.split('.').find(|part| !part.is_empty()).unwrap_or_default();
-    stem.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '_' }).collect()
+/// The name of a log's table: that of the log, as far as any file system takes it.
+pub(super) fn table_name(log: &str) -> String {
+    let stem = log.split('.').find(|part| !part.is_empty()).unwrap_or_default();
+    let plain = stem.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '_' });
+    format!("real_{}", plain.collect::<String>())
 }
 
 fn row(run: &Run, later: &Part) -> Vec<String> {
