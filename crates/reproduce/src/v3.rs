@@ -89,6 +89,8 @@ pub struct Run {
     pub seed: i128,
     /// Attempts that failed without memory, in the raw run: what reductions are against.
     pub no_memory: u64,
+    /// The same in this very run, which draws other numbers.
+    pub own_no_memory: u64,
     /// Attempts of the grounded planner.
     pub attempts: u64,
     /// Those that failed.
@@ -147,10 +149,10 @@ impl Agents {
     /// Lets them all plan under a setting.
     pub fn plan(&self, setting: Setting) -> Summary {
         let one = |(seed, scene): &(i128, Scene)| {
-            let (_, attempts, unproductive) = decide(scene, setting);
+            let (own_no_memory, attempts, unproductive) = decide(scene, setting);
             let raw = Setting::of(Control::Raw);
             let (no_memory, ..) = decide(scene, Setting { decisions: setting.decisions, ..raw });
-            Run { seed: *seed, no_memory, attempts, unproductive }
+            Run { seed: *seed, no_memory, own_no_memory, attempts, unproductive }
         };
         let runs: Vec<Run> = self.0.iter().map(one).collect();
         let reductions: Vec<f64> = runs.iter().map(Run::reduction).collect();

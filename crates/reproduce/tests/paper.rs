@@ -215,6 +215,8 @@ fn what_the_errata_say_of_v3() {
 
     let at = |decisions| agents.plan(Setting { decisions, ..calibrated });
     assert_eq!(format!("{:.2}", at(500).reduction()), "79.89", "32");
-    let width = |decisions| at(decisions).interval.map(|[low, high]| high - low).unwrap();
-    assert!(width(10_000) > width(5000), "32");
+
+    let own = |run: &Run| 100.0 * (1.0 - run.unproductive as f64 / run.own_no_memory as f64);
+    let uniform = agents.plan(Setting::of(Control::Uniform));
+    assert_eq!(format!("{:.2}", uniform.mean(own)), "-0.07", "21");
 }
