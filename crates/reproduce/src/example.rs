@@ -29,6 +29,8 @@ pub struct Example {
     pub fact_key: String,
     /// The recommended force.
     pub recommended: Micro,
+    /// How sure it is of that force: what a planner should gate on.
+    pub recommended_confidence: Micro,
     /// How far the observations agree.
     pub confidence: Micro,
     /// How many there are.
@@ -62,17 +64,18 @@ impl Example {
         let recommended = ["params", "force_n", "recommended"]
             .iter()
             .try_fold(&value, |object: &Object<'_>, name| object.get(name)?.as_object())
-            .and_then(|recommended| recommended.get("value")?.as_micro());
+            .ok_or(Error::NoFact)?;
+        let figure = |object: &Object<'_>, name: &str| {
+            object.get(name).and_then(Value::as_micro).ok_or(Error::NoFact)
+        };
         Ok(Example {
             attempts: attempts.to_vec(),
             fact_key: fact.fact.key.text().to_owned(),
-            recommended: recommended.ok_or(Error::NoFact)?,
+            recommended: figure(recommended, "value")?,
+            recommended_confidence: figure(recommended, "confidence")?,
             confidence: fact.confidence,
             n_observations: fact.n_observations,
-            success_rate: value
-                .get("success_rate")
-                .and_then(Value::as_micro)
-                .ok_or(Error::NoFact)?,
+            success_rate: figure(&value, "success_rate")?,
             last_event: fact.fact.last.event_ref,
             before: agent.identity,
             after: agent.recomputed_identity()?,
@@ -84,6 +87,7 @@ impl Example {
         Members::new()
             .text("fact_key", &self.fact_key)
             .raw("recommended_force_n", self.recommended)
+            .raw("recommended_confidence", self.recommended_confidence)
             .raw("confidence", self.confidence)
             .raw("n_observations", self.n_observations)
             .raw("success_rate", self.success_rate)
@@ -121,5 +125,5 @@ pub fn table(examples: &[Example; 2]) -> Table {
     ];
     let title = "The worked example: a week with a glass cup".to_owned();
     let note = "The text tells of 15 attempts, the figure draws 16.";
-    Table { name: "worked-example", title, rows, note, timed: false }
+    Table { name: "worked-example", title, rows, note: note.to_owned(), errata: &[], timed: false }
 }

@@ -16,6 +16,7 @@ use crate::v3::{Agents, Control, DECISIONS};
 use crate::v3_table::{QUICK, V3};
 use crate::{Error, runtime};
 use ipse_core::json::{Members, list};
+use std::collections::BTreeSet;
 
 /// What is run.
 #[derive(Clone, PartialEq, Debug)]
@@ -175,7 +176,9 @@ impl Results {
 
     /// What a clock measured.
     pub fn timings(&self) -> Option<String> {
-        self.runtime.as_ref().map(Runtime::json)
+        let measured = |row: &Row| row.verdict == Verdict::Measured;
+        let comparisons = || list(self.compared(measured));
+        self.runtime.as_ref().map(|it| it.json().raw("comparisons", comparisons()).finish())
     }
 
     fn members(&self) -> Members {
@@ -188,17 +191,16 @@ impl Results {
             .optional("v2", self.v2.as_ref().map(V2::json))
             .optional("v3", self.v3.as_ref().map(V3::json))
             .optional("sweeps", self.sweeps.as_ref().map(Sweeps::json))
-            .optional("runtime", self.runtime.as_ref().map(Runtime::rows_json))
+            .optional("runtime", self.runtime.as_ref().map(|it| it.rows_json().finish()))
             .optional("real", real)
-            .raw("comparisons", list(self.compared()))
-            .raw("errata", list(ERRATA.iter().map(Erratum::json)))
+            .raw("comparisons", list(self.compared(|row| row.verdict != Verdict::Measured)))
+            .raw("errata", list(self.errata().into_iter().map(Erratum::json)))
     }
 
-    /// Every row in which the paper stands beside ours and no clock does.
-    fn compared(&self) -> Vec<String> {
+    /// The rows of these in which the paper stands beside ours.
+    fn compared(&self, which: impl Fn(&Row) -> bool) -> Vec<String> {
         let tables = self.tables();
         let rows = tables.iter().flat_map(|table| table.rows.iter().map(move |row| (table, row)));
-        let untimed = rows.filter(|(table, row)| !table.timed && !row.paper.is_empty());
         let json = |(table, row): (&Table, &Row)| {
             Members::new()
                 .text("table", table.name)
@@ -206,9 +208,18 @@ impl Results {
                 .text("paper", &row.paper)
                 .text("ours", &row.ours)
                 .text("verdict", &row.verdict.to_string())
+                .raw("figures", row.figures)
                 .finish()
         };
-        untimed.map(json).collect()
+        rows.filter(|(_, row)| !row.paper.is_empty() && which(row)).map(json).collect()
+    }
+
+    /// The errata about what was run; all of them once every experiment but the runtime was.
+    pub fn errata(&self) -> Vec<&'static Erratum> {
+        let whole = self.example.is_some() && self.v1.is_some() && self.v2.is_some();
+        let about: BTreeSet<u8> = self.tables().iter().flat_map(Table::errata).collect();
+        let whole = whole && self.v3.is_some();
+        ERRATA.iter().filter(|erratum| whole || about.contains(&erratum.number)).collect()
     }
 }
 

@@ -21,6 +21,7 @@ pub struct Sweep {
     /// What it varies, for programs and for people.
     pub varies: &'static str,
     what: &'static str,
+    errata: &'static [u8],
     /// Each point's name, summary and printed figures.
     pub points: Vec<(String, Summary, Reduction)>,
 }
@@ -91,11 +92,14 @@ impl Sweeps {
             let one = |point: Point| (point.name, agents.plan(point.setting), point.printed);
             points.into_iter().map(one).collect()
         };
-        let sweep = |name, varies, what, points| Sweep { name, varies, what, points: all(points) };
+        let sweep = |name, varies, what, errata, points| {
+            let points = all(points);
+            Sweep { name, varies, what, errata, points }
+        };
         let sweeps = [
-            sweep("d-threshold", "threshold", "attempt threshold", thresholds()),
-            sweep("d-prior", "prior", "prior mean/weight", priors()),
-            sweep("d-n", "n", "decisions", lengths()),
+            sweep("d-threshold", "threshold", "attempt threshold", &[22, 23, 24], thresholds()),
+            sweep("d-prior", "prior", "prior mean/weight", &[22, 24, 25], priors()),
+            sweep("d-n", "n", "decisions", &[32], lengths()),
         ];
         Sweeps { seeds: seeds.to_vec(), sweeps }
     }
@@ -126,6 +130,8 @@ impl Sweep {
         };
         let title = format!("D: reduction by {what}, calibrated control");
         let rows = self.points.iter().map(row).collect();
-        Table { name: self.name, title, rows, note: "", timed: false }
+        let note =
+            "A seed on which nothing is attempted counts as a reduction of 100 %.".to_owned();
+        Table { name: self.name, title, rows, note, errata: self.errata, timed: false }
     }
 }

@@ -3,6 +3,7 @@
 //! **Invariant:** a table of the paper's shows *paper*, *ours* and a verdict in every row; what the
 //! paper contradicts itself in is an erratum and never counts as agreement.
 
+use std::collections::BTreeSet;
 use std::fmt;
 
 /// How a figure of ours stands beside the paper's.
@@ -84,13 +85,24 @@ pub struct Table {
     pub title: String,
     /// Its figures.
     pub rows: Vec<Row>,
-    /// What a reader must know about it, if anything.
-    pub note: &'static str,
+    /// What a reader must know about it; empty if nothing.
+    pub note: String,
+    /// Errata about it as a whole, beside those of its rows.
+    pub errata: &'static [u8],
     /// Whether a clock measured figures in it, so that two runs differ.
     pub timed: bool,
 }
 
 impl Table {
+    /// The numbers of all errata about it.
+    pub fn errata(&self) -> BTreeSet<u8> {
+        let of_rows = self.rows.iter().filter_map(|row| match row.verdict {
+            Verdict::Erratum(number) => Some(number),
+            _ => None,
+        });
+        of_rows.chain(self.errata.iter().copied()).collect()
+    }
+
     /// The table as texts.
     pub fn sheet(&self) -> Sheet {
         let cells = |row: &Row| {
@@ -101,7 +113,8 @@ impl Table {
             title: self.title.clone(),
             head: vec!["figure", "paper", "ours", "verdict"],
             rows: self.rows.iter().map(cells).collect(),
-            note: self.note.to_owned(),
+            data: None,
+            note: self.note.clone(),
             timed: self.timed,
         }
     }
@@ -118,6 +131,8 @@ pub struct Sheet {
     pub head: Vec<&'static str>,
     /// Its rows.
     pub rows: Vec<Vec<String>>,
+    /// The same for programs, where it is not: heads and bare figures.
+    pub data: Option<(Vec<&'static str>, Vec<Vec<String>>)>,
     /// What a reader must know about it; empty if nothing.
     pub note: String,
     /// Whether a clock measured figures in it, so that two runs differ.

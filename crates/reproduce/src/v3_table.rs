@@ -82,12 +82,27 @@ impl V3 {
         if self.printed() {
             rows.extend(self.said());
         }
-        let (seeds, decisions) = (self.seeds.len(), self.decisions);
-        let title = format!("V3: {decisions} decisions for each of {seeds} seeds and each control");
-        let note = "Reductions are against the no-memory count of the raw run, with 95 % BCa \
-                    intervals of 10 000 resamples. Raw and calibrated agree by construction: see \
-                    erratum 7.";
-        Table { name: "v3", title, rows, note, timed: false }
+        let (seeds, decisions) = (seeds_words(self.seeds.len()), self.decisions);
+        let title = format!("V3: {decisions} decisions of each control, {seeds}");
+        let errata = &[7, 11, 19, 20, 21];
+        Table { name: "v3", title, rows, note: self.note(), errata, timed: false }
+    }
+
+    fn note(&self) -> String {
+        let against = "Reductions are against the no-memory count of the raw run, with 95 % BCa \
+                       intervals of 10 000 resamples.";
+        let runs = |control: Control| {
+            self.controls.iter().find(|summary| summary.setting.control == control)
+        };
+        let (Some(raw), Some(calibrated)) = (runs(Control::Raw), runs(Control::CALIBRATED)) else {
+            return against.to_owned();
+        };
+        let pairs = raw.runs.iter().zip(&calibrated.runs);
+        let alike = match pairs.filter(|(raw, calibrated)| raw != calibrated).count() {
+            0 => "Raw and calibrated decide alike on all of them (erratum 7).".to_owned(),
+            n => format!("Raw and calibrated decide otherwise on {}.", seeds_words(n)),
+        };
+        format!("{against} {alike}")
     }
 
     fn rows_of(&self, summary: &Summary) -> Vec<Row> {
@@ -142,7 +157,7 @@ impl V3 {
 
     /// For programs: all counts of every seed.
     pub fn json(&self) -> String {
-        let seeds = list(self.seeds.iter().map(ToString::to_string));
+        let seeds = list(self.seeds.iter().map(|seed| seed_json(*seed)));
         let start = Members::new().raw("seeds", seeds).raw("decisions", self.decisions);
         let add = |members: Members, summary: &Summary| {
             members.raw(summary.setting.control.name(), summary_json(summary))
@@ -157,6 +172,16 @@ impl V3 {
         });
         self.controls.iter().fold(start, add).optional("no_memory", nothing).finish()
     }
+}
+
+fn seeds_words(count: usize) -> String {
+    if count == 1 { "1 seed".to_owned() } else { format!("{count} seeds") }
+}
+
+/// A seed for programs; as a text if it is beyond what every reader of JSON takes.
+fn seed_json(seed: i128) -> String {
+    let safe = seed.unsigned_abs() < 1 << 53;
+    if safe { seed.to_string() } else { format!("\"{seed}\"") }
 }
 
 /// As printed: what the text counts from.
@@ -184,7 +209,7 @@ fn no_memory(any: &Summary) -> [f64; 3] {
 pub(crate) fn summary_json(summary: &Summary) -> String {
     let run = |run: &Run| {
         Members::new()
-            .raw("seed", run.seed)
+            .raw("seed", seed_json(run.seed))
             .raw("no_memory_unproductive", run.no_memory)
             .raw("attempts", run.attempts)
             .raw("unproductive", run.unproductive)

@@ -100,6 +100,7 @@ fn the_worked_example_twice() {
         assert_eq!(example.n_observations, n);
         assert_eq!(example.recommended.get(), 25_000_000);
         assert_eq!(example.confidence.get(), confidence);
+        assert!(example.recommended_confidence < example.confidence, "choosing has its price");
         assert_eq!(example.success_rate.get(), rate);
         assert_eq!(example.fact_key, "manipulation.grasp + glass_cup + sim_relaxed");
         assert_eq!(example.before, example.after);

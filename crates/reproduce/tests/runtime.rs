@@ -94,7 +94,7 @@ fn facts_follow_the_keys_and_files_do_not_shrink() {
     let facts: Vec<_> = runtime.points.iter().map(|point| point.facts).collect();
     assert_eq!(facts[..2], [2, 2], "two skills, whatever the size");
     assert!(facts[2] > 50 && facts[2] < facts[3], "{facts:?}");
-    let rows: Value = serde_json::from_str(&runtime.rows_json()).unwrap();
+    let rows: Value = serde_json::from_str(&runtime.rows_json().finish()).unwrap();
     let of_rows: Vec<_> = rows["points"]
         .as_array()
         .unwrap()
@@ -102,7 +102,11 @@ fn facts_follow_the_keys_and_files_do_not_shrink() {
         .map(|row| row["facts"].as_u64().unwrap())
         .collect();
     assert_eq!(of_rows, facts);
-    assert_eq!(runtime.rows_json(), small().rows_json(), "nothing in it is measured");
+    assert_eq!(
+        runtime.rows_json().finish(),
+        small().rows_json().finish(),
+        "nothing in it is measured"
+    );
     for point in runtime.points {
         assert!(point.grown > 0 && point.grown < 10_000_000, "{}", point.grown);
     }
@@ -222,7 +226,7 @@ fn more_facts_than_the_paper_are_a_difference() {
 
 #[test]
 fn json_holds_what_was_measured() {
-    let json: Value = serde_json::from_str(&made_up().json()).unwrap();
+    let json: Value = serde_json::from_str(&made_up().json().finish()).unwrap();
     let point = &json["points"][3];
     assert_eq!(point["events"], 100_000);
     assert_eq!(point["facts"], 2);
@@ -244,7 +248,7 @@ fn a_machine_that_does_not_tell_its_memory_leaves_it_out() {
     assert!(runtime.points.iter().all(|point| point.resident.is_none()));
     let tables = runtime.tables();
     assert_eq!(find(&tables[0], "memory in MB before the pass, N = 10²").ours, "not told");
-    let json: Value = serde_json::from_str(&runtime.json()).unwrap();
+    let json: Value = serde_json::from_str(&runtime.json().finish()).unwrap();
     assert!(json["points"][0].get("resident_bytes").is_none());
 }
 

@@ -311,9 +311,7 @@ pub(crate) enum Command {
     /// Exit 1 if a figure differs that should be equal. Errata of the paper are listed with their
     /// reasons and never asserted.
     ///
-    /// Example: ipse reproduce v3
-    /// Example: ipse reproduce --out report
-    /// Example: ipse reproduce real last-week.jsonl
+    /// Examples: ipse reproduce v3; ipse reproduce --out report; ipse reproduce real week.jsonl
     Reproduce(ReproduceArgs),
 
     /// Print the reference of this command line

@@ -9,6 +9,7 @@ use super::explain::Explanation;
 use super::import;
 use super::instruments::Machine;
 use super::reading::cpu_micros;
+use super::scratch::Scratch;
 use super::terminal::Terminal;
 
 use anyhow::{Context as _, bail};
@@ -26,7 +27,6 @@ use ipse_store::sqlite::{Reader, Settings, create};
 use std::io::Write;
 use std::path::Path;
 use std::time::Instant;
-use tempfile::TempDir;
 
 /// Events that one run of `append` adds: enough for many durable batches.
 const APPENDED: u64 = 100_000;
@@ -84,7 +84,7 @@ struct Bench {
     identity: Identity,
     keys: u64,
     events: u64,
-    directory: TempDir,
+    directory: Scratch,
 }
 
 impl Bench {
@@ -93,7 +93,7 @@ impl Bench {
         terminal: &mut Terminal<'_>,
         args: &BenchArgs,
     ) -> anyhow::Result<Self> {
-        let directory = tempfile::tempdir().context("could not make a temporary directory")?;
+        let directory = Scratch::new()?;
         let mut path = directory.path().join("bench.db");
         match args.events {
             Some(events) => generate(&path, events, args.keys, terminal)?,

@@ -4,6 +4,7 @@ use super::Exit;
 use super::args::ExportArgs;
 use super::context::Context;
 use super::exporting;
+use super::scratch::Scratch;
 use super::terminal::Terminal;
 use super::writing::pass_words;
 use anyhow::{Context as _, ensure};
@@ -40,7 +41,7 @@ pub(crate) fn run(terminal: &mut Terminal<'_>, json: bool) -> anyhow::Result<Exi
 }
 
 fn show(terminal: &mut Terminal<'_>) -> anyhow::Result<Identity> {
-    let directory = tempfile::tempdir().context("could not make a temporary directory")?;
+    let directory = Scratch::new()?;
     let context = Context::on(directory.path().join("demo.db"));
     let before = create(&context.store)?.register(&manifest()?.canonical())?.identity;
     context.keys().create(&before, &mut SystemHost::random, None)?;

@@ -166,12 +166,12 @@ impl<'a> Explanation<'a> {
         let key = &self.fact.fact.key;
         let id = FactId::new(self.identity, key);
         writeln!(terminal.out, "{} {id}", key.kind())?;
-        wrapped(terminal, &clean(key.text()))?;
-        wrapped(terminal, &clean(&body(&self.fact)))?;
+        terminal.prose(2, &clean(key.text()))?;
+        terminal.prose(2, &clean(&body(&self.fact)))?;
         writeln!(terminal.out, "  last updated {}", self.fact.fact.last.time)?;
         writeln!(terminal.out, "\nWhy")?;
         for line in &self.words {
-            wrapped(terminal, line)?;
+            terminal.prose(2, line)?;
         }
         for chart in &self.charts {
             write!(terminal.out, "\n{chart}")?;
@@ -410,7 +410,7 @@ fn tell_fed(
         let id = FactId::new(identity, key);
         let role = if *supports { "" } else { " (counted apart, no observation)" };
         writeln!(terminal.out, "  {id} {}{role}", key.kind())?;
-        wrapped(terminal, &format!("  {}", clean(key.text())))?;
+        terminal.prose(2, &format!("  {}", clean(key.text())))?;
     }
     if fed.is_empty() && is_housekeeping(&stored.event_type) {
         writeln!(terminal.out, "  none")?;
@@ -435,20 +435,4 @@ fn indented(terminal: &mut Terminal<'_>, value: &Value<'_>, depth: usize) -> any
         }
     }
     Ok(())
-}
-
-/// Prints a sentence at eighty columns.
-fn wrapped(terminal: &mut Terminal<'_>, sentence: &str) -> anyhow::Result<()> {
-    let mut line = String::new();
-    for word in sentence.split(' ') {
-        if !line.is_empty() && line.chars().count() + word.chars().count() > 76 {
-            writeln!(terminal.out, "  {line}")?;
-            line.clear();
-        }
-        if !line.is_empty() {
-            line.push(' ');
-        }
-        line.push_str(word);
-    }
-    Ok(writeln!(terminal.out, "  {line}")?)
 }

@@ -31,6 +31,7 @@ mod reading;
 mod record;
 mod reproduce;
 mod reproduce_args;
+mod scratch;
 mod signing;
 mod taking_in;
 mod terminal;

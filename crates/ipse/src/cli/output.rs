@@ -49,7 +49,12 @@ impl Output {
 
     /// Makes it durable under its name.
     pub(crate) fn finish(mut self) -> anyhow::Result<()> {
-        self.flush().context("could not write the file")?;
+        let flushed = self.flush();
+        if let Output::Part { path, .. } = &self {
+            flushed.with_context(|| format!("could not write {}", shown(path)))?;
+        } else {
+            flushed.context("could not write to the pipe or device")?;
+        }
         if let Output::Part { file, part, path } = &self {
             let renamed = file.get_ref().sync_all().and_then(|()| std::fs::rename(part, path));
             renamed.with_context(|| format!("could not write {}", shown(path)))?;

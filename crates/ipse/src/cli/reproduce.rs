@@ -8,18 +8,19 @@ use super::context::Context;
 use super::instruments::Machine;
 use super::lines::{Line, Lines};
 use super::output::{Output, shown};
-use super::reproduce_args::{ReproduceArgs, What};
+use super::reproduce_args::ReproduceArgs;
+use super::scratch::Scratch;
 use super::terminal::Terminal;
 use anyhow::{Context as _, bail};
 use indicatif::ProgressBar;
 use ipse::SystemHost;
+use ipse_door::{MAX_EVENT_BYTES, Origin, admit};
 use ipse_engine::Host;
-use ipse_reproduce::errata::{ERRATA, Erratum};
+use ipse_reproduce::errata::Erratum;
 use ipse_reproduce::lab::Lab;
 use ipse_reproduce::real::{PROTOCOL, Source};
 use ipse_reproduce::report;
 use ipse_reproduce::results::{Results, Verdicts};
-use ipse_reproduce::table::Verdict;
 use std::collections::BTreeSet;
 use std::fs::File;
 use std::io::Write;
@@ -31,30 +32,37 @@ pub(crate) fn run(
     args: &ReproduceArgs,
 ) -> anyhow::Result<Exit> {
     let plan = args.plan()?;
-    let mut logs = args.files.iter().map(|file| read(file)).collect::<Result<Vec<_>, _>>()?;
+    let mut logs = Vec::new();
+    for file in &args.files {
+        logs.push(read(terminal, file)?);
+    }
     tell_apart(&mut logs);
     if let Some(out) = &args.out {
         prepare(out)?;
     }
-    let directory = tempfile::tempdir().context("could not make a temporary directory")?;
+    let directory = Scratch::new()?;
+    let at = || format!("an experiment failed in {} (TMPDIR moves it)", shown(directory.path()));
     let host = || Box::new(SystemHost::new()) as Box<dyn Host>;
     let lab = Lab { directory: directory.path(), host: &host };
     let mut bar = Bar { terminal, what: String::new(), bar: ProgressBar::hidden() };
     let mut progress = |what: &str, done, of| bar.show(what, done, of);
-    let results = Results::of(&lab, &plan, &logs, &Machine::new(), &mut progress)?;
+    let results =
+        Results::of(&lab, &plan, &logs, &Machine::new(), &mut progress).with_context(at)?;
     bar.bar.finish_and_clear();
     if context.json {
         terminal.json(&results.json_with_timings())?;
     } else {
-        show(terminal, &results, args.experiment == What::All)?;
+        show(terminal, &results)?;
     }
     if let Some(out) = &args.out {
         write(context, &results, out, &args.files)?;
         writeln!(terminal.err, "report: {}", shown(&out.join(report::PAGE)))?;
     } else if !context.json {
-        writeln!(terminal.err, "--out DIR writes this as a report, with figures")?;
+        writeln!(terminal.err, "--out DIR writes this as a report")?;
     }
-    Ok(Exit::fine_if(results.verdicts().different == 0))
+    // A log on which nothing could be decided is nothing found.
+    let answered = results.real.iter().all(|real| real.later.decisions > 0);
+    Ok(Exit::fine_if(results.verdicts().different == 0 && answered))
 }
 
 /// One bar at a time.
@@ -76,20 +84,39 @@ impl Bar<'_, '_> {
     }
 }
 
-/// Reads a log whole: lines are admitted and counted by the experiment.
-fn read(path: &Path) -> anyhow::Result<Source> {
+/// Refused lines of a log that are told.
+const TOLD: usize = 5;
+
+/// Reads a log whole. Lines are admitted and counted by the experiment; which ones the door
+/// refuses, and why, is told here.
+fn read(terminal: &mut Terminal<'_>, path: &Path) -> anyhow::Result<Source> {
     let name = shown(path);
     let attempt = || format!("could not read {name}");
     let file = File::open(path).with_context(attempt)?;
     let mut source = Source { name: stem(path), lines: Vec::new(), too_long: 0 };
+    let mut refusals = Vec::new();
     for (number, line) in (1_u64..).zip(Lines::new(file).with_context(attempt)?) {
         match line {
-            Line::Whole(line) => source.lines.push(line),
-            Line::TooLong(_) => source.too_long += 1,
+            Line::Whole(line) => {
+                let refused = admit(&line, Origin::Producer, || [0; 16]).err();
+                let refused = refused.filter(|_| !line.trim_ascii().is_empty());
+                refusals.extend(refused.map(|refusal| (number, refusal.to_string())));
+                source.lines.push(line);
+            }
+            Line::TooLong(bytes) => {
+                refusals.push((number, format!("{bytes} bytes; at most {MAX_EVENT_BYTES}")));
+                source.too_long += 1;
+            }
             Line::Broken(error) => {
                 return Err(error).with_context(|| format!("could not read {name}, line {number}"));
             }
         }
+    }
+    for (number, refusal) in refusals.iter().take(TOLD) {
+        writeln!(terminal.err, "{name}, line {number}: {refusal}")?;
+    }
+    if let more @ 1.. = refusals.len().saturating_sub(TOLD) {
+        writeln!(terminal.err, "{name}: {more} more lines refused")?;
     }
     Ok(source)
 }
@@ -121,14 +148,32 @@ fn prepare(out: &Path) -> anyhow::Result<()> {
         bail!("could not write {}: it is not a directory", shown(out));
     }
     std::fs::create_dir_all(out).with_context(|| format!("could not make {}", shown(out)))?;
+    if let Some(other) = names(out)?.iter().find(|name| !report::belongs(name)) {
+        let (out, other) = (shown(out), shown(Path::new(other)));
+        bail!("{out} holds {other}, which is no part of a report: name another directory");
+    }
     // A file that goes at once: whoever waits for results must not lose them.
     let probe = tempfile::tempfile_in(out);
     probe.map(drop).with_context(|| format!("could not write to {}", shown(out)))
 }
 
+/// What is in a directory.
+fn names(directory: &Path) -> anyhow::Result<Vec<String>> {
+    let attempt = || format!("could not look into {}", shown(directory));
+    let entries = std::fs::read_dir(directory).with_context(attempt)?;
+    let name = |entry: std::fs::DirEntry| entry.file_name().to_string_lossy().into_owned();
+    entries.map(|entry| entry.map(name).with_context(attempt)).collect()
+}
+
 fn write(context: &Context, results: &Results, out: &Path, logs: &[PathBuf]) -> anyhow::Result<()> {
     let logs: Vec<&Path> = logs.iter().map(PathBuf::as_path).collect();
-    for file in report::files(results)? {
+    let files = report::files(results)?;
+    // An earlier report goes, so that what is there belongs together.
+    for name in names(out)?.iter().filter(|name| report::belongs(name)) {
+        let old = out.join(name);
+        std::fs::remove_file(&old).with_context(|| format!("could not remove {}", shown(&old)))?;
+    }
+    for file in files {
         let mut output = Output::create(context, &out.join(&file.name), &logs)?;
         output.write_all(&file.bytes).with_context(|| format!("could not write {}", file.name))?;
         output.finish()?;
@@ -136,46 +181,37 @@ fn write(context: &Context, results: &Results, out: &Path, logs: &[PathBuf]) -> 
     Ok(())
 }
 
-fn show(terminal: &mut Terminal<'_>, results: &Results, whole: bool) -> anyhow::Result<()> {
+fn show(terminal: &mut Terminal<'_>, results: &Results) -> anyhow::Result<()> {
     for sheet in results.sheets() {
         writeln!(terminal.out, "{}\n", sheet.title)?;
         terminal.table(&sheet.head, &sheet.rows)?;
         if !sheet.note.is_empty() {
-            writeln!(terminal.out, "\n{}", sheet.note)?;
+            writeln!(terminal.out)?;
+            terminal.prose(0, &sheet.note)?;
         }
         writeln!(terminal.out)?;
     }
     if !results.real.is_empty() {
-        writeln!(terminal.out, "{PROTOCOL}\n")?;
+        terminal.prose(0, PROTOCOL)?;
+        writeln!(terminal.out)?;
     }
-    show_errata(terminal, results, whole)?;
+    show_errata(terminal, results)?;
     if !results.tables().is_empty() {
         writeln!(terminal.out, "{}", summary(results.verdicts()))?;
     }
     Ok(())
 }
 
-/// Why the paper is not followed where it is not: in what was shown, or in everything.
-fn show_errata(terminal: &mut Terminal<'_>, results: &Results, whole: bool) -> anyhow::Result<()> {
-    let tables = results.tables();
-    let met: BTreeSet<u8> = tables
-        .iter()
-        .flat_map(|table| &table.rows)
-        .filter_map(|row| match row.verdict {
-            Verdict::Erratum(number) => Some(number),
-            _ => None,
-        })
-        .collect();
-    let shown = ERRATA.iter().filter(|erratum| whole || met.contains(&erratum.number));
-    let shown: Vec<_> = shown.collect();
-    if shown.is_empty() {
-        return Ok(());
-    }
-    let row = |erratum: &&Erratum| {
+/// Why the paper is not followed where it is not.
+fn show_errata(terminal: &mut Terminal<'_>, results: &Results) -> anyhow::Result<()> {
+    let row = |erratum: &Erratum| {
         vec![erratum.number.to_string(), format!("{}: {}", erratum.title, erratum.reason)]
     };
-    terminal.table(&["", "errata of the paper"], &shown.iter().map(row).collect::<Vec<_>>())?;
-    writeln!(terminal.out)?;
+    let rows: Vec<_> = results.errata().into_iter().map(row).collect();
+    if !rows.is_empty() {
+        terminal.table(&["", "errata of the paper"], &rows)?;
+        writeln!(terminal.out)?;
+    }
     Ok(())
 }
 

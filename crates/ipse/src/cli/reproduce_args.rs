@@ -21,15 +21,15 @@ pub(crate) struct ReproduceArgs {
 
     /// Seeds of V3 and of the sweeps, as in Python's random.Random; the paper's ten if absent
     #[arg(long, value_name = "N", num_args = 1.., value_delimiter = ',',
-          allow_negative_numbers = true)]
+          allow_negative_numbers = true, value_parser = a_seed)]
     pub(crate) seed: Vec<i128>,
 
     /// How the planner of V3 weighs facts; each in turn if absent
     #[arg(long, value_enum, value_name = "HOW")]
     pub(crate) confidence_weighting: Option<Weighting>,
 
-    /// A smoke run within a second: 100 decisions of the raw control in V3, and neither sweeps nor
-    /// runtime unless they are asked for; runtime up to 10⁴ events
+    /// A smoke run: 100 decisions of the raw control in V3, and neither sweeps nor runtime unless
+    /// they are asked for; runtime up to 10⁴ events
     #[arg(long)]
     pub(crate) quick: bool,
 
@@ -51,7 +51,7 @@ pub(crate) enum What {
     V3,
     /// V3 over thresholds, priors and numbers of decisions
     Sweeps,
-    /// What a pass and a query cost, to 10⁶ events; takes minutes
+    /// What a pass and a query cost, to 10⁶ events; takes a minute
     Runtime,
     /// V3's question to real logs
     Real,
@@ -128,10 +128,22 @@ impl ReproduceArgs {
         if self.seed.len() > MAX_SEEDS {
             bail!("{} seeds; one run takes at most {MAX_SEEDS}", self.seed.len());
         }
-        let twice = |(at, seed): (usize, &i128)| self.seed[..at].contains(seed).then_some(*seed);
+        // As in Python the sign makes no difference.
+        let twice = |(at, seed): (usize, &i128)| {
+            let same = |other: &&i128| other.unsigned_abs() == seed.unsigned_abs();
+            self.seed[..at].iter().find(same).map(|other| (*other, *seed))
+        };
         match self.seed.iter().enumerate().find_map(twice) {
-            Some(seed) => bail!("seed {seed} is given twice; each is one agent"),
+            Some((one, same)) if one == same => bail!("seed {one} is given twice"),
+            Some((one, same)) => bail!("seeds {one} and {same} draw the same numbers"),
             None => Ok(self.seed.clone()),
         }
     }
+}
+
+/// A seed, or words on what one is.
+fn a_seed(text: &str) -> Result<i128, String> {
+    let number = text.parse::<i128>();
+    let wanted = "a seed is a whole number of at most 127 bits, and the experiment goes before it";
+    number.map_err(|_| format!("{wanted}: ipse reproduce v3 --seed 1 2 3"))
 }

@@ -6,6 +6,8 @@ use std::cell::Cell;
 use std::io::{self, IsTerminal, Write};
 use std::rc::Rc;
 
+/// Columns of a sentence.
+const PROSE: usize = 78;
 /// The narrowest table: below this, wrapping helps nobody.
 const MIN_WIDTH: u16 = 60;
 
@@ -102,6 +104,22 @@ impl<'t> Terminal<'t> {
     /// Prints one line of JSON.
     pub(crate) fn json(&mut self, json: &str) -> std::io::Result<()> {
         writeln!(self.out, "{json}")
+    }
+
+    /// Prints a sentence at eighty columns, so far from the margin.
+    pub(crate) fn prose(&mut self, indent: usize, sentence: &str) -> std::io::Result<()> {
+        let mut line = String::new();
+        for word in sentence.split(' ') {
+            if !line.is_empty() && line.chars().count() + word.chars().count() > PROSE - indent {
+                writeln!(self.out, "{:indent$}{line}", "")?;
+                line.clear();
+            }
+            if !line.is_empty() {
+                line.push(' ');
+            }
+            line.push_str(word);
+        }
+        writeln!(self.out, "{:indent$}{line}", "")
     }
 
     /// Prints a table; on a terminal it wraps to fit, elsewhere every row is one line.

@@ -128,7 +128,7 @@ fn the_page_needs_nothing_but_itself() {
         assert!(!outside, "{reference}");
     }
     assert_eq!(page.matches("<svg").count(), 5, "every figure is in it");
-    assert_eq!(page.matches("<li id=\"erratum-").count(), 34, "and every erratum");
+    assert_eq!(page.matches("<li id=\"erratum-").count(), 35, "and every erratum");
 }
 
 #[test]
@@ -148,14 +148,17 @@ fn what_would_be_passed_over_is_refused() {
         (&["real", log, "--quick"], "leave --quick out"),
         (&["v3", "--seed", "7", "--seed", "7"], "seed 7 is given twice"),
         (&["v3", "--seed", &too_many], "one run takes at most 1000"),
-        (&["v3", "--seed", "1.5"], "invalid digit"),
+        (&["v3", "--seed", "5,-5"], "seeds 5 and -5 draw the same numbers"),
+        (&["v3", "--seed", "1.5"], "a seed is a whole number"),
+        (&["--seed", "1", "2", "v3"], "the experiment goes before it"),
         (&["v4"], "invalid value 'v4'"),
         (&["v3", "--confidence-weighting", "none"], "invalid value 'none'"),
         (&["real", "nowhere.jsonl"], "could not read nowhere.jsonl"),
         (&["real", "."], "could not read ."),
         (&["v1", "--out", "a-file"], "it is not a directory"),
         (&["v1", "--out", "a-file/below"], "could not make a-file/below"),
-        (&["v1", "--out", "/proc"], "could not write to /proc"),
+        (&["v1", "--out", "/proc"], "which is no part of a report"),
+        (&["v1", "--out", "/proc/self/map_files"], "/proc/self/map_files"),
     ] {
         let ran = reproduce(directory.path(), args).ended(2, &[words]);
         assert!(ran.out.is_empty(), "{args:?}");
@@ -175,6 +178,53 @@ fn logs_of_one_name_are_told_apart() {
     reproduce(directory.path(), &args).fine();
     let files = files(&directory.path().join("report"));
     let tables: Vec<&str> =
-        files.keys().filter_map(|name| name.strip_prefix("real_")?.strip_suffix(".csv")).collect();
+        files.keys().filter_map(|name| name.strip_prefix("real-")?.strip_suffix(".csv")).collect();
     assert_eq!(tables, ["LOG_3", "__", "___2", "log", "log_2", "log_2_2"]);
+}
+
+#[test]
+fn a_report_replaces_an_earlier_one_and_nothing_else() {
+    let directory = tempfile::tempdir().unwrap();
+    let out = directory.path().join("report");
+    reproduce(directory.path(), &["--quick", "--out", "report"]).fine();
+    assert!(out.join("v1.csv").exists());
+    reproduce(directory.path(), &["v2", "--out", "report"]).fine();
+    let now: Vec<String> = files(&out).into_keys().collect();
+    let sums = fs::read_to_string(out.join("SHA256SUMS")).unwrap();
+    assert_eq!(now.len(), sums.lines().count() + 1, "every file is summed: {now:?}");
+    assert!(!now.contains(&"v1.csv".to_owned()));
+    fs::write(out.join("thesis.tex"), "mine").unwrap();
+    let words = ["holds thesis.tex, which is no part of a report"];
+    reproduce(directory.path(), &["v1", "--out", "report"]).ended(2, &words);
+    assert_eq!(files(&out).len(), now.len() + 1, "nothing was changed");
+}
+
+#[test]
+fn lines_that_are_left_out_are_told() {
+    let directory = tempfile::tempdir().unwrap();
+    let bad = "{}\n\nnot json\n".to_owned() + &"{\"x\":1}\n".repeat(6);
+    fs::write(directory.path().join("bad.jsonl"), bad).unwrap();
+    let ran = reproduce(directory.path(), &["real", "bad.jsonl"]);
+    let words = ["bad.jsonl, line 1: ", "bad.jsonl, line 3: ", "bad.jsonl: 3 more lines refused"];
+    let ran = ran.ended(1, &words);
+    assert!(ran.out.contains("Left out: 8 lines refused by the door."), "{}", ran.out);
+}
+
+#[test]
+fn whoever_is_interrupted_leaves_nothing() {
+    use std::time::Duration;
+    for (signal, code) in [("INT", 130), ("TERM", 143), ("HUP", 129)] {
+        let directory = tempfile::tempdir().unwrap();
+        let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_ipse"));
+        let command = command.args(["reproduce", "runtime"]).env("TMPDIR", directory.path());
+        let mut child = command.spawn().unwrap();
+        while fs::read_dir(directory.path()).unwrap().next().is_none() {
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        std::thread::sleep(Duration::from_millis(300));
+        let kill = format!("kill -{signal} {}", child.id());
+        std::process::Command::new("sh").args(["-c", &kill]).status().unwrap();
+        assert_eq!(child.wait().unwrap().code(), Some(code), "{signal}");
+        assert_eq!(files(directory.path()).len(), 0, "{signal}");
+    }
 }

@@ -27,7 +27,7 @@ const PANELS: [(&str, Tone); 4] = [
     ("A week of events", LOG),
     ("f groups and counts", STEP),
     ("One fact", FACTS),
-    ("A planner acts", AGENT),
+    ("What a planner does", AGENT),
 ];
 
 fn panel(n: usize) -> Area {
@@ -181,7 +181,7 @@ fn action(canvas: &mut Canvas, at: Area, told: &Told<'_>) {
     let [skill, object] = [0, 1].map(|n| told.key.get(n).copied().unwrap_or_default());
     let asked = format!("of {object}?");
     let force = format!("{} N", told.recommended);
-    let sure = format!("confidence {}", told.example.confidence);
+    let sure = format!("confidence {}", told.example.recommended_confidence);
     let cards: [(f64, f64, Tone, Lines<'_>); 3] = [
         (56.0, 60.0, AGENT, &[(SMALL, "consults the facts"), (CODE, &asked)]),
         (142.0, 60.0, FACTS, &[(HEAD.ink(GREEN), &force), (SMALL, &sure)]),
@@ -203,7 +203,7 @@ fn action(canvas: &mut Canvas, at: Area, told: &Told<'_>) {
     ];
     table(canvas, Area::new(x + 12.0, last.y + 30.0, room - 24.0, 24.0), &rows, INK);
     let y = at.y + at.h - 19.0;
-    canvas.label((at.middle().0, y), Side::Middle, NOTE, "gates apply policy and audit", room);
+    canvas.label((at.middle().0, y), Side::Middle, NOTE, "gates: not in this version", room);
 }
 
 /// The identity before and after, and whether they are equal.
@@ -238,12 +238,14 @@ fn caption(told: &Told<'_>) -> String {
     format!(
         "The worked example, end to end. (1) A week of attempts by force: {} held. (2) f groups \
          the events by skill, object and context and counts them. (3) One fact: {} N recommended, \
-         confidence {}, {} observations. (4) A planner reads it and acts. (5) The identity, \
+         confidence {}, {} observations. (4) What a planner does with it, knowing that the force \
+         itself has a confidence of {}; gates are not part of this version. (5) The identity, \
          computed before and after the pass, is {equal}: {}.",
         forces.join(", "),
         told.recommended,
         example.confidence,
         example.n_observations,
+        example.recommended_confidence,
         prefix(example.after, 16)
     )
 }

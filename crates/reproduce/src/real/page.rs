@@ -28,21 +28,26 @@ impl Real {
         Sheet {
             name: table_name(&self.name),
             title: format!(
-                "{}: {} decisions on {} keys after {} of history, {} failed",
-                self.name, later.decisions, later.keys, self.history.decisions, later.failures
+                "{}: {} on {} after {} of history, {} failed",
+                self.name,
+                counted(later.decisions, "decision"),
+                counted(later.keys, "key"),
+                self.history.decisions,
+                later.failures
             ),
             head: vec![
                 "passes",
                 "retry",
                 "skipped",
-                "failures avoided",
-                "successes lost",
+                "avoided",
+                "lost",
                 "lift",
                 "95 % interval",
                 "gain",
-                "keys skipped",
+                "keys",
             ],
-            rows: self.runs.iter().map(|run| row(run, later)).collect(),
+            rows: self.runs.iter().map(row).collect(),
+            data: Some((DATA.to_vec(), self.runs.iter().map(data).collect())),
             note: self.words(),
             timed: false,
         }
@@ -69,30 +74,77 @@ impl Real {
 pub(super) fn table_name(log: &str) -> String {
     let stem = log.split('.').find(|part| !part.is_empty()).unwrap_or_default();
     let plain = stem.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '_' });
-    format!("real_{}", plain.collect::<String>())
+    format!("real-{}", plain.collect::<String>())
 }
 
-fn row(run: &Run, later: &Part) -> Vec<String> {
+fn row(run: &Run) -> Vec<String> {
     let counts = &run.counts;
     let figure = |value: Option<String>| value.unwrap_or_else(|| NONE.to_owned());
     let ends = run.interval.and_then(|interval| interval.ends);
     vec![
         run.policy.passes.name().to_owned(),
         run.policy.retry.name().to_owned(),
-        of(counts.skipped, counts.decisions),
-        of(counts.avoided, counts.failures),
-        of(counts.lost(), counts.successes()),
+        share(counts.skipped, counts.decisions),
+        share(counts.avoided, counts.failures),
+        share(counts.lost(), counts.successes()),
         figure(counts.lift().map(|lift| format!("{lift:.2}"))),
         figure(ends.map(|[low, high]| format!("[{low:.2}, {high:.2}]"))),
         figure(counts.gain().map(|gain| format!("{:+.1}", 100.0 * gain))),
-        format!("{} of {}", run.keys_skipped, later.keys),
+        run.keys_skipped.to_string(),
     ]
 }
 
-/// A part of a whole, with its share.
-fn of(part: u64, whole: u64) -> String {
+/// A part of a whole that the title tells, with its share.
+fn share(part: u64, whole: u64) -> String {
     let share = ratio(part, whole).map(|share| format!(" ({:.1} %)", 100.0 * share));
-    format!("{part} of {whole}{}", share.unwrap_or_default())
+    format!("{part}{}", share.unwrap_or_default())
+}
+
+/// The columns for programs.
+const DATA: [&str; 13] = [
+    "passes",
+    "retry",
+    "decisions",
+    "failures",
+    "successes",
+    "skipped",
+    "avoided",
+    "lost",
+    "keys_skipped",
+    "lift",
+    "lift_low",
+    "lift_high",
+    "gain_pct",
+];
+
+fn data(run: &Run) -> Vec<String> {
+    let counts = &run.counts;
+    let figure = |value: Option<f64>| value.map(|value| value.to_string()).unwrap_or_default();
+    let ends = run.interval.and_then(|interval| interval.ends);
+    vec![
+        run.policy.passes.name().to_owned(),
+        run.policy.retry.name().to_owned(),
+        counts.decisions.to_string(),
+        counts.failures.to_string(),
+        counts.successes().to_string(),
+        counts.skipped.to_string(),
+        counts.avoided.to_string(),
+        counts.lost().to_string(),
+        run.keys_skipped.to_string(),
+        figure(counts.lift()),
+        figure(ends.map(|[low, _]| low)),
+        figure(ends.map(|[_, high]| high)),
+        figure(counts.gain().map(percent)),
+    ]
+}
+
+fn percent(share: f64) -> f64 {
+    100.0 * share
+}
+
+/// `1 key`, `2 keys`.
+pub(super) fn counted(n: u64, noun: &str) -> String {
+    if n == 1 { format!("1 {noun}") } else { format!("{n} {noun}s") }
 }
 
 fn part_json(part: &Part) -> String {
@@ -122,8 +174,8 @@ fn run_json(run: &Run) -> String {
         .raw("hindsight", run.hindsight)
         .raw("keys_skipped", run.keys_skipped)
         .optional("lift", counts.lift())
-        .optional("gain", counts.gain())
-        .optional("interval", run.interval.as_ref().and_then(ends))
+        .optional("gain_pct", counts.gain().map(percent))
+        .optional("lift_ci", run.interval.as_ref().and_then(ends))
         .optional("undefined_resamples", run.interval.map(|interval| interval.undefined))
         .finish()
 }

@@ -5,7 +5,8 @@
 //! the lift that leaves 1 out, and enough keys behind it.
 
 use super::figures::ratio;
-use super::{Passes, Real, Run};
+use super::page::counted;
+use super::{Lines, Passes, Real, Run};
 
 /// The share of failures from which on it is said that they are most of them.
 const MOST: f64 = 0.5;
@@ -61,7 +62,7 @@ impl Real {
         } else {
             format!("{} {}", self.verdict(), self.ranges())
         };
-        [Some(conclusion), self.unknown_keys(), self.lost_fields(), self.refused()]
+        [Some(conclusion), self.unknown_keys(), self.lost_fields(), self.left_out()]
             .into_iter()
             .flatten()
             .collect::<Vec<_>>()
@@ -69,12 +70,17 @@ impl Real {
     }
 
     /// Lines that are missing here, and why.
-    fn refused(&self) -> Option<String> {
-        match self.lines.refused {
-            0 => None,
-            1 => Some("The door refused 1 line.".to_owned()),
-            refused => Some(format!("The door refused {refused} lines.")),
-        }
+    fn left_out(&self) -> Option<String> {
+        let Lines { refused, conflicts, duplicates, .. } = self.lines;
+        let told = [
+            (refused, "line", "refused by the door"),
+            (conflicts, "line", "in conflict with another one of its source and id"),
+            (duplicates, "line", "there before"),
+        ];
+        let told = told.into_iter().filter(|(n, ..)| *n > 0);
+        let told: Vec<String> =
+            told.map(|(n, noun, why)| format!("{} {why}", counted(n, noun))).collect();
+        (!told.is_empty()).then(|| format!("Left out: {}.", told.join(", ")))
     }
 
     fn nothing_later(&self) -> String {

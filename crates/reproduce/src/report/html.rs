@@ -2,7 +2,7 @@
 //!
 //! **Invariant:** every text that comes from a log or a file name is escaped.
 
-use crate::errata::{ERRATA, Erratum};
+use crate::errata::Erratum;
 use crate::figures::Figure;
 use crate::real::PROTOCOL;
 use crate::results::{Results, Verdicts};
@@ -48,7 +48,7 @@ const SECTIONS: [(&str, &str, &str, &str, &[&str]); 6] = [
     (
         "v3",
         "V3: grounding against no memory",
-        "Planners that consult facts attempt less of what fails. Each control reads the facts of \
+        "Planners that consult facts beside one without memory. Each control reads the facts of \
          its agent's store before every decision.",
         "v3",
         &["v3-forest"],
@@ -84,20 +84,24 @@ pub(super) fn page(results: &Results, figures: &[Figure]) -> String {
         .filter(|section| !section.sheets.is_empty() || !section.figures.is_empty())
         .collect();
     sections.extend(real(results, &sheets));
-    let contents: String = sections
-        .iter()
-        .map(|section| format!("<a href=\"#{}\">{}</a>\n", section.id, escaped(section.heading)))
-        .collect();
-    let body: String = sections.iter().map(Section::html).collect();
+    let listed = results.errata();
+    let link = |(id, heading): (&str, &str)| format!("<a href=\"#{id}\">{heading}</a>\n");
+    let mut contents: String =
+        sections.iter().map(|section| link((section.id, &escaped(section.heading)))).collect();
+    let mut body: String = sections.iter().map(Section::html).collect();
+    if !listed.is_empty() {
+        contents += &link(("errata", "Errata"));
+        body += &errata(&listed);
+    }
+    let paper = !results.tables().is_empty();
+    let title = if paper { "The paper, reproduced" } else { "V3's question to real logs" };
+    let summary = if paper { summary(results.verdicts()) } else { String::new() };
     format!(
         "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
          <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
-         <title>The paper, reproduced by ipse</title>\n<style>\n{STYLE}</style>\n</head>\n<body>\n\
-         <header>\n<h1>The paper, reproduced</h1>\n{}\n</header>\n\
-         <nav>\n{contents}<a href=\"#errata\">Errata</a>\n</nav>\n<main>\n{body}{}</main>\n\
-         </body>\n</html>\n",
-        summary(results.verdicts()),
-        errata(),
+         <title>{title}</title>\n<style>\n{STYLE}</style>\n</head>\n<body>\n\
+         <header>\n<h1>{title}</h1>\n{summary}\n</header>\n\
+         <nav>\n{contents}</nav>\n<main>\n{body}</main>\n</body>\n</html>\n"
     )
 }
 
@@ -109,7 +113,7 @@ fn summary(verdicts: Verdicts) -> String {
          <ul class=\"verdicts\">\n\
          <li class=\"equal\"><b>{equal}</b> figures equal as printed</li>\n\
          <li class=\"{}\"><b>{different}</b> differ</li>\n\
-         <li><b>{errata}</b> cells in which the paper contradicts itself</li>\n\
+         <li><b>{errata}</b> cells are errata</li>\n\
          <li><b>{measured}</b> measured</li>\n</ul>",
         env!("CARGO_PKG_VERSION"),
         if different > 0 { "differs" } else { "equal" },
@@ -118,11 +122,10 @@ fn summary(verdicts: Verdicts) -> String {
 
 /// What real logs answered.
 fn real<'r>(results: &Results, sheets: &'r [Sheet]) -> Option<Section<'r>> {
-    let intro = "The paper has no traffic of a real fleet. Here its question is put to logs that \
-                 robots and language-model agents left behind: facts from the first part of a log, \
-                 decisions on the rest. Skipping everything would avoid every failure, so \
-                 successes lost stand beside failures avoided, and the lift says how much better \
-                 than skipping as many at random.";
+    let intro = "The paper has no traffic of a real fleet. Here its question is put to real logs: \
+                 facts from the first part of a log, decisions on the rest. Skipping everything \
+                 would avoid every failure, so successes lost stand beside failures avoided, and \
+                 the lift says how much better than skipping as many at random.";
     (!results.real.is_empty()).then(|| Section {
         id: "real",
         heading: "Beyond the paper: real logs",
@@ -132,16 +135,17 @@ fn real<'r>(results: &Results, sheets: &'r [Sheet]) -> Option<Section<'r>> {
     })
 }
 
-fn errata() -> String {
-    let one = |erratum: &Erratum| {
+fn errata(listed: &[&Erratum]) -> String {
+    let one = |erratum: &&Erratum| {
         let (title, reason) = (code(erratum.title), code(erratum.reason));
-        format!("<li id=\"erratum-{0}\"><b>{title}</b>: {reason}</li>\n", erratum.number)
+        let number = erratum.number;
+        format!("<li id=\"erratum-{number}\" value=\"{number}\"><b>{title}</b>: {reason}</li>\n")
     };
-    let all: String = ERRATA.iter().map(one).collect();
+    let all: String = listed.iter().map(one).collect();
     format!(
-        "<section id=\"errata\">\n<h2>Errata</h2>\n<p>Where the paper contradicts its own \
-         protocol, its text, or itself. None of these is asserted.</p>\n<ol>\n{all}</ol>\n\
-         </section>\n"
+        "<section id=\"errata\">\n<h2>Errata</h2>\n<p>Where the paper contradicts itself, or the \
+         protocol under which its printed reductions come out. None of these is asserted.</p>\n\
+         <ol>\n{all}</ol>\n</section>\n"
     )
 }
 
@@ -163,7 +167,7 @@ fn figure_html(figure: &Figure) -> String {
 
 fn sheet_html(sheet: &Sheet) -> String {
     let head: String =
-        sheet.head.iter().map(|head| format!("<th>{}</th>", escaped(head))).collect();
+        sheet.head.iter().map(|head| format!("<th scope=\"col\">{}</th>", escaped(head))).collect();
     let row = |cells: &Vec<String>| {
         let class = match cells.last().map(String::as_str) {
             Some("equal") => " class=\"equal\"",

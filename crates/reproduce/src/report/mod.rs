@@ -34,6 +34,28 @@ pub const PAGE: &str = "report.html";
 /// The sums over the files that stay the same.
 pub const SUMS: &str = "SHA256SUMS";
 
+/// Whether a file of that name may be part of a report.
+pub fn belongs(name: &str) -> bool {
+    const FIGURES: [&str; 6] = [
+        "two-stances",
+        "worked-example",
+        "hash-inputs",
+        "consolidation-pipeline",
+        "v3-forest",
+        "runtime-scaling",
+    ];
+    const TABLES: [&str; 4] = ["v1", "v2", "v3", "worked-example"];
+    const PREFIXES: [&str; 3] = ["d-", "g-", "real-"];
+    match name.rsplit_once('.') {
+        _ if [PAGE, SUMS, "results.json", "timings.json"].contains(&name) => true,
+        Some((stem, "svg" | "png")) => FIGURES.contains(&stem),
+        Some((stem, "csv")) => {
+            TABLES.contains(&stem) || PREFIXES.iter().any(|prefix| stem.starts_with(prefix))
+        }
+        _ => false,
+    }
+}
+
 /// All files of a report.
 pub fn files(results: &Results) -> Result<Vec<File>, Error> {
     let figures = figures_of(results)?;
@@ -87,7 +109,11 @@ fn csv(sheet: &Sheet) -> String {
         false => text.to_owned(),
     };
     let line = |cells: Vec<String>| cells.join(",") + "\r\n";
-    let head = line(sheet.head.iter().map(|head| cell(head)).collect());
-    let rows = sheet.rows.iter().map(|row| line(row.iter().map(|text| cell(text)).collect()));
+    let (head, rows) = match &sheet.data {
+        Some((head, rows)) => (head, rows),
+        None => (&sheet.head, &sheet.rows),
+    };
+    let head = line(head.iter().map(|head| cell(head)).collect());
+    let rows = rows.iter().map(|row| line(row.iter().map(|text| cell(text)).collect()));
     head + &rows.collect::<String>()
 }

@@ -104,21 +104,23 @@ impl Runtime {
                 name: "g-runtime",
                 title: "G: what a pass costs, two skills".to_owned(),
                 rows: rows(&paper, true),
-                note: NOTE,
+                note: NOTE.to_owned(),
+                errata: &[26, 27, 28],
                 timed: true,
             },
             Table {
                 name: "g-runtime-keys",
                 title: "G: what a pass costs, 1000 keys".to_owned(),
                 rows: rows(&ours, false),
-                note: KEYS_NOTE,
+                note: KEYS_NOTE.to_owned(),
+                errata: &[],
                 timed: true,
             },
         ]
     }
 
     /// Everything that was measured.
-    pub fn json(&self) -> String {
+    pub fn json(&self) -> Members {
         self.points_json(|point| {
             counts(point)
                 .raw("grown_bytes", point.grown)
@@ -131,13 +133,13 @@ impl Runtime {
     }
 
     /// What is the same on any machine: events, keys and facts.
-    pub fn rows_json(&self) -> String {
+    pub fn rows_json(&self) -> Members {
         self.points_json(counts)
     }
 
-    fn points_json(&self, one: impl Fn(&Point) -> Members) -> String {
+    fn points_json(&self, one: impl Fn(&Point) -> Members) -> Members {
         let points = self.points.iter().map(|point| one(point).finish());
-        Members::new().raw("points", list(points)).finish()
+        Members::new().raw("points", list(points))
     }
 }
 
