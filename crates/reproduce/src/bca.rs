@@ -101,7 +101,35 @@ mod tests {
     fn data_without_spread_has_no_interval() {
         assert_eq!(bca(&[]), None);
         assert_eq!(bca(&[3.0]), None);
-        assert_eq!(bca(&[0.1; 10]), None);
+        // The mean of equal values may be another number than they are, by a rounding.
+        for (value, count) in [(0.1, 3), (0.1, 10), (0.7, 11), (79.82, 10)] {
+            assert_eq!(bca(&vec![value; count]), None, "{count} times {value}");
+        }
         assert!(bca(&[0.1, 0.2]).is_some());
+    }
+
+    /// `np.percentile([0.1, 0.2, 0.7, 1.9, 3.3], 100 * share)`. At most of these shares the other
+    /// neighbour would give another last digit.
+    const NUMPY: [(f64, f64); 10] = [
+        (0.0, 0.1),
+        (0.008, 0.1032),
+        (0.069, 0.12760000000000002),
+        (0.161, 0.16440000000000002),
+        (0.175, 0.17),
+        (0.5, 0.7),
+        (0.647, 1.4056),
+        (0.939, 2.9583999999999997),
+        (0.991, 3.2495999999999996),
+        (1.0, 3.3),
+    ];
+
+    #[test]
+    fn percentiles_are_numpys() {
+        for (share, want) in NUMPY {
+            assert_eq!(percentile(&[0.1, 0.2, 0.7, 1.9, 3.3], share), want, "{share}");
+        }
+        for outside in [-0.001, 1.001, f64::NAN] {
+            assert!(percentile(&[0.1, 0.2], outside).is_nan(), "{outside}");
+        }
     }
 }

@@ -3,17 +3,19 @@
 
 mod laboratory;
 
+use ipse_core::{EventRef, Seq, is_housekeeping};
 use ipse_reproduce::V3;
 use ipse_reproduce::errata::{ERRATA, Erratum};
 use ipse_reproduce::example::{Example, FIGURE, TEXT};
-use ipse_reproduce::scene::Target;
+use ipse_reproduce::lab::{Agent, Lab};
+use ipse_reproduce::scene::{Record, Scene, Target};
 use ipse_reproduce::sweeps::Sweeps;
 use ipse_reproduce::table::{Row, Table, Verdict};
 use ipse_reproduce::v1::V1;
-use ipse_reproduce::v2::V2;
+use ipse_reproduce::v2::{self, V2};
 use ipse_reproduce::v3::{Agents, Control, DECISIONS, Run, SEEDS, Setting, Summary};
 use laboratory::{lab, vector};
-use serde_json::Value;
+use serde_json::{Value, json};
 use std::collections::BTreeSet;
 
 /// A summary against the replay's.
@@ -38,10 +40,40 @@ fn check(ours: &Summary, want: &Value, what: &str) {
     }
 }
 
+/// What agents know of both targets is what was drawn for them, the held-out part apart.
+#[test]
+fn v3_history_of_every_seed() {
+    let replay = &vector("v3_expected.json")["replay"]["holdout"];
+    for seed in SEEDS {
+        let want = |name: &str| replay[seed.to_string()][name].as_u64().unwrap();
+        let scene = lab(|lab| Scene::live(lab, &lab.store("scene"), seed).unwrap());
+        for (target, name, [n, held_out]) in
+            [(Target::Glass, "glass", [160, 40]), (Target::Unknown, "unknown", [40, 10])]
+        {
+            let successes = want(&format!("train_{name}_success"));
+            assert_eq!(scene.known(target), Some(Record { n, successes }), "{seed} {name}");
+            let successes = want(&format!("holdout_{name}_success"));
+            assert_eq!(scene.held_out(target), Record { n: held_out, successes }, "{seed} {name}");
+        }
+    }
+}
+
+#[test]
+fn runs_without_a_failure_or_an_attempt_have_figures() {
+    let run = |no_memory, attempts, unproductive| {
+        let run = Run { seed: 1, no_memory, attempts, unproductive };
+        (run.reduction(), run.rate())
+    };
+    assert_eq!(run(0, 4, 1), (0.0, 0.25), "nothing to spare");
+    assert_eq!(run(5, 0, 0), (100.0, 0.0), "nothing attempted");
+    assert_eq!(run(4, 2, 1), (75.0, 0.5));
+}
+
 #[test]
 fn v3_counts_of_every_seed() {
     let agents = lab(|lab| Agents::live(lab, &SEEDS).unwrap());
     let replay = &vector("v3_expected.json")["replay"];
+    assert_eq!(Control::ALL.map(Control::name), ["uniform", "raw", "calibrated"]);
     for control in Control::ALL {
         check(&agents.plan(Setting::of(control)), &replay[control.name()], control.name());
     }
@@ -125,6 +157,55 @@ fn v1_fields_idempotence_and_order() {
     assert!(v1.table().rows.iter().all(|row| row.verdict == Verdict::Equal));
 }
 
+/// The events of an agent's log in the order in which they came.
+fn events(agent: &Agent) -> Vec<EventRef> {
+    let mut refs = Vec::new();
+    let reader = agent.reader().unwrap();
+    let snapshot = reader.view(&agent.identity).unwrap();
+    let head = snapshot.view().head().unwrap();
+    snapshot
+        .view()
+        .each_entry(Seq(1)..=head, |entry, _| {
+            refs.extend((!is_housekeeping(&entry.event_type)).then_some(entry.event_ref));
+            Ok::<_, ipse_store::Error>(())
+        })
+        .unwrap();
+    refs
+}
+
+#[test]
+fn v1_shuffles_and_v2_learns_twice() {
+    lab(|lab| {
+        V1::run(lab).unwrap();
+        let [mut one, mut other] =
+            ["v1", "v1-shuffled"].map(|store| events(&lab.agent(&lab.store(store), "v1").unwrap()));
+        assert_ne!(one, other, "another order");
+        one.sort();
+        other.sort();
+        assert_eq!(one, other, "of the same events");
+        assert_eq!(one.len(), 1000);
+
+        V2::run(lab).unwrap();
+        let agent = lab.agent_of(&lab.store("v2"), &v2::manifest().unwrap()).unwrap();
+        let fact = agent.known().iter().next().map(|fact| fact.n_observations);
+        assert_eq!(fact, Some(200), "a hundred in each pass");
+    });
+}
+
+/// What is compared with the identity is what the store holds, and no copy of the experiment's own.
+#[test]
+fn an_identity_is_computed_from_the_store() {
+    lab(|lab| {
+        let store = lab.store("edited");
+        let agent = lab.agent(&store, "robot-1").unwrap();
+        assert_eq!(agent.recomputed_identity().unwrap(), agent.identity);
+        let edit = "DROP TRIGGER manifest_is_frozen;
+                    UPDATE manifest SET canonical = replace(canonical, 'robot-1', 'robot-2')";
+        rusqlite::Connection::open(&store).unwrap().execute_batch(edit).unwrap();
+        assert_ne!(agent.recomputed_identity().unwrap(), agent.identity);
+    });
+}
+
 /// If this fails, the fix is never to edit the literal: an identity has moved.
 const V2_IDENTITY: &str = "7b0532796c7e8297c3edf734e7f623f8280da6f363a6ae0f7951e43630c6b736";
 
@@ -188,15 +269,54 @@ fn the_errata_are_those_of_the_page() {
     assert_eq!(plain(&format!("1. {listed}")), ours.join(" "));
 }
 
+/// The least and the greatest of the seeds' figures, as errata print them.
+fn ends(figures: [f64; 10]) -> [String; 2] {
+    let [least, most] = [f64::min, f64::max].map(|of| figures.into_iter().reduce(of).unwrap());
+    [least, most].map(|end| format!("{end:.2}"))
+}
+
+/// The confidence of the fact that so many attempts make, as a store has it.
+fn confidence(lab: &Lab<'_>, name: &str, record: Record) -> f64 {
+    let attempt = |number: u64| {
+        json!({
+            "id": number.to_string(), "type": "execution_result", "time": "2026-05-06T00:00:00Z",
+            "data": { "skill_id": "grasp", "success": number < record.successes },
+        })
+        .to_string()
+    };
+    let mut agent = lab.agent(&lab.store("confidence"), name).unwrap();
+    agent.learn(&(0..record.n).map(attempt).collect::<Vec<_>>()).unwrap();
+    agent.known().iter().next().unwrap().confidence.get() as f64 / 1e6
+}
+
+/// What errata say of the shrunk rates, and of the confidence of the facts that planners read.
+#[test]
+fn what_the_errata_say_of_confidence() {
+    lab(|lab| {
+        let store = lab.store("v3");
+        let scenes = SEEDS.map(|seed| (seed, Scene::live(lab, &store, seed).unwrap()));
+        let shrunk = |target: Target| {
+            scenes.each_ref().map(|(_, scene)| Control::CALIBRATED.confidence(scene, target))
+        };
+        assert_eq!(ends(shrunk(Target::Glass)), ["0.64", "0.90"], "13");
+        assert_eq!(
+            format!("{:.2}", shrunk(Target::Glass).iter().sum::<f64>() / 10.0),
+            "0.75",
+            "13"
+        );
+        assert_eq!(ends(shrunk(Target::Unknown)), ["0.30", "0.45"], "24");
+        let facts = scenes.each_ref().map(|(seed, scene)| {
+            confidence(lab, &seed.to_string(), scene.known(Target::Unknown).unwrap())
+        });
+        assert_eq!(ends(facts), ["0.56", "0.82"], "20");
+    });
+}
+
 /// The figures that errata rest on, where no table has them.
 #[test]
 fn what_the_errata_say_of_v3() {
     let agents = lab(|lab| Agents::live(lab, &SEEDS).unwrap());
     let calibrated = Setting::of(Control::CALIBRATED);
-    let rounded = |ends: [f64; 2]| ends.map(|end| format!("{end:.2}"));
-    let shrunk = |target| rounded(agents.confidence(Control::CALIBRATED, target));
-    assert_eq!(shrunk(Target::Glass), ["0.64", "0.90"], "13");
-    assert_eq!(shrunk(Target::Unknown), ["0.30", "0.45"], "24");
     let table = V3::run(&agents, &SEEDS, &Control::ALL, DECISIONS).table();
     let below = table.rows.iter().find(|row| row.what == "points below the interval").unwrap();
     assert_eq!(below.ours, "3.44", "12");
@@ -205,6 +325,12 @@ fn what_the_errata_say_of_v3() {
     let idle: Vec<_> = high.runs.iter().filter(|run| run.attempts == 0).collect();
     assert_eq!(idle.iter().map(|run| run.seed).collect::<Vec<_>>(), [20_260_507], "23");
     assert_eq!(idle[0].reduction(), 100.0, "23");
+    let others: f64 = high.runs.iter().filter(|run| run.attempts > 0).map(Run::reduction).sum();
+    assert_eq!(format!("{:.1}", others / 9.0), "79.5", "23");
+    let [plateau, below] =
+        [0.64, 0.5].map(|threshold| agents.plan(Setting { threshold, ..calibrated }));
+    assert_eq!(plateau.runs, below.runs, "23");
+    assert_ne!(agents.plan(Setting { threshold: 0.65, ..calibrated }).runs, below.runs, "23");
 
     // At the threshold itself only "at least" decides.
     let heavy = Setting::of(Control::Calibrated { mean: 0.7, weight: 20.0 });
