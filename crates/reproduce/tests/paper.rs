@@ -61,7 +61,8 @@ fn v3_history_of_every_seed() {
 #[test]
 fn runs_without_a_failure_or_an_attempt_have_figures() {
     let run = |no_memory, attempts, unproductive| {
-        let run = Run { seed: 1, no_memory, attempts, unproductive };
+        let own_no_memory = no_memory;
+        let run = Run { seed: 1, no_memory, own_no_memory, attempts, unproductive };
         (run.reduction(), run.rate())
     };
     assert_eq!(run(0, 4, 1), (0.0, 0.25), "nothing to spare");
