@@ -59,7 +59,8 @@ def check(ours, seeds, what, control, **setting):
     for run, seed in zip(ours["per_seed"], seeds, strict=True):
         base, _, _ = replay(seed, "raw", setting.get("decisions", 1000))
         _, tried, failed = replay(seed, control, **setting)
-        got = (run["seed"], run["no_memory_unproductive"], run["attempts"], run["unproductive"])
+        # Seeds beyond what every reader of JSON takes are texts.
+        got = (int(run["seed"]), run["no_memory_unproductive"], run["attempts"], run["unproductive"])
         assert got == (seed, base, tried, failed), (what, got, (seed, base, tried, failed))
         reductions.append(100 * (1 - failed / base))
     near = lambda a, b: abs(a - b) <= 1e-9

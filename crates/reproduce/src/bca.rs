@@ -105,6 +105,7 @@ mod tests {
         for (value, count) in [(0.1, 3), (0.1, 10), (0.7, 11), (79.82, 10)] {
             assert_eq!(bca(&vec![value; count]), None, "{count} times {value}");
         }
+        assert_eq!(bca(&[0.0, 1e-200]), None, "a spread whose square is nothing");
         assert!(bca(&[0.1, 0.2]).is_some());
     }
 

@@ -17,6 +17,7 @@ use ipse_reproduce::v3::{Agents, Control, DECISIONS, Run, SEEDS, Setting, Summar
 use laboratory::{lab, vector};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
+use std::path::Path;
 
 /// A summary against the replay's.
 fn check(ours: &Summary, want: &Value, what: &str) {
@@ -193,17 +194,32 @@ fn v1_shuffles_and_v2_learns_twice() {
     });
 }
 
+/// Puts another operator into the manifests of a store, as nobody can who goes through it.
+fn edit(store: &Path) {
+    let edit = r#"DROP TRIGGER manifest_is_frozen;
+                  UPDATE manifest SET canonical =
+                      replace(canonical, '"operator":"', '"operator":"not ')"#;
+    rusqlite::Connection::open(store).unwrap().execute_batch(edit).unwrap();
+}
+
 /// What is compared with the identity is what the store holds, and no copy of the experiment's own.
 #[test]
 fn an_identity_is_computed_from_the_store() {
     lab(|lab| {
-        let store = lab.store("edited");
-        let agent = lab.agent(&store, "robot-1").unwrap();
+        let agent = lab.agent(&lab.store("edited"), "robot").unwrap();
         assert_eq!(agent.recomputed_identity().unwrap(), agent.identity);
-        let edit = "DROP TRIGGER manifest_is_frozen;
-                    UPDATE manifest SET canonical = replace(canonical, 'robot-1', 'robot-2')";
-        rusqlite::Connection::open(&store).unwrap().execute_batch(edit).unwrap();
+        edit(&lab.store("edited"));
         assert_ne!(agent.recomputed_identity().unwrap(), agent.identity);
+
+        lab.agent_of(&lab.store("v2"), &v2::manifest().unwrap()).unwrap();
+        edit(&lab.store("v2"));
+        let [before, once, twice] = V2::run(lab).unwrap().identities;
+        assert!(before != once && before != twice);
+
+        lab.agent(&lab.store("example"), "text").unwrap();
+        edit(&lab.store("example"));
+        let example = Example::live(lab, "text", TEXT).unwrap();
+        assert_ne!(example.before, example.after);
     });
 }
 

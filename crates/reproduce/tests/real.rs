@@ -6,12 +6,12 @@
 mod laboratory;
 
 use ipse_core::json::Members;
-use ipse_core::{FactKey, FactKind, Time};
+use ipse_core::{EventRef, FactKey, FactKind, Time};
 use ipse_reproduce::lab::Lab;
 use ipse_reproduce::random::Python;
-use ipse_reproduce::real::{Policy, Real, Source, ask};
+use ipse_reproduce::real::{Lines, Part, Policy, Real, Source, ask};
 use laboratory::lab;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 /// 2026-01-05T00:00:00Z.
 const START: i64 = 1_767_571_200_000_000;
@@ -98,9 +98,37 @@ fn invariants(real: &Real) {
     assert!(sheet.rows.iter().all(|row| row.len() == sheet.head.len()));
     let all = real.json() + &real.words() + &format!("{sheet:?}");
     assert!(!all.contains("NaN") && !all.contains("inf"), "{all}");
+    for_programs(real);
+}
+
+/// JSON says what the answer holds.
+fn for_programs(real: &Real) {
     let parsed: Value = serde_json::from_str(&real.json()).unwrap();
     assert_eq!(parsed["words"], real.words());
+    let Lines { events, duplicates, conflicts, refused } = real.lines;
+    let names = ["events", "duplicates", "conflicts", "refused"];
+    assert_eq!(names.map(|name| &parsed[name]), [events, duplicates, conflicts, refused]);
+    let part = |part: &Part| {
+        json!({
+            "events": part.events, "decisions": part.decisions, "failures": part.failures,
+            "successes": part.successes(), "keys": part.keys, "lost_fields": part.lost_fields,
+        })
+    };
+    let parts = [part(&real.history), part(&real.later)];
+    assert_eq!(["history", "later"].map(|name| parsed[name].clone()), parts);
     assert_eq!(parsed["policies"].as_array().unwrap().len(), 6);
+    for (ours, run) in parsed["policies"].as_array().unwrap().iter().zip(&real.runs) {
+        let all = &run.counts;
+        let want = json!({
+            "decisions": all.decisions, "failures": all.failures, "successes": all.successes(),
+            "skipped": all.skipped, "avoided": all.avoided, "lost": all.lost(),
+            "unknown_failures": run.unknown_failures, "hindsight": run.hindsight,
+            "keys_skipped": run.keys_skipped,
+        });
+        want.as_object().unwrap().iter().for_each(|(name, want)| assert_eq!(ours[name], *want));
+        let figures = ["lift", "gain"].map(|name| ours[name].as_f64());
+        assert_eq!(figures, [all.lift(), all.gain()]);
+    }
 }
 
 /// Skipped, avoided and lost under each policy.
@@ -160,6 +188,13 @@ fn many_keys_make_the_answer_sure() {
     let turned = turned.strip_suffix('+').unwrap().to_owned() + "-";
     let real = check(&by_the_minute(&format!("{bad} {turned}")), [(20, 0, 20); 6]);
     begins(&real, "Grounding harms here: ");
+}
+
+#[test]
+fn nothing_failed_and_nothing_was_skipped() {
+    let real = check(&by_the_minute("mug+ mug+ mug+ mug+"), [(0, 0, 0); 6]);
+    let words = "No failure to avoid: all 2 later decisions succeeded, and none was skipped.";
+    assert_eq!(real.words(), words);
 }
 
 #[test]
@@ -230,6 +265,45 @@ fn an_instant_is_never_cut_in_two() {
 }
 
 #[test]
+fn the_odd_decision_is_history() {
+    let real = check(&by_the_minute("cup- mug+ cup-"), [(1, 1, 0); 6]);
+    assert_eq!((real.history.decisions, real.later.decisions), (2, 1));
+    let until = real.until.map(|time| time.to_string());
+    assert_eq!(until.as_deref(), Some("2026-01-05T00:01:00Z"));
+    let title = "synthetic.jsonl: 1 decisions on 1 keys after 2 of history, 1 failed";
+    assert_eq!(real.sheet().title, title);
+}
+
+#[test]
+fn tables_have_names_that_any_file_system_takes() {
+    for (name, want) in [
+        ("log.jsonl.gz", "real_log"),
+        ("my log (2)", "real_my_log__2_"),
+        ("../etc/x", "real__etc_x"),
+        ("日誌", "real___"),
+        ("", "real_"),
+    ] {
+        let source = Source { name: name.to_owned(), lines: Vec::new(), too_long: 0 };
+        assert_eq!(source.table_name(), want);
+    }
+}
+
+/// Of two attempts at one instant the one with the lesser ref comes first, whatever they say.
+#[test]
+fn an_instant_is_in_the_order_of_refs() {
+    for id in 10..18 {
+        let mut lines = by_the_minute("mug+ mug+");
+        lines.push(event(id, HOUR, Some("cup"), "failed"));
+        lines.push(event(id + 10, HOUR, Some("cup"), "success"));
+        let name = |id: usize| EventRef::new("import", &format!("e{id}"));
+        // A failure that comes first makes a planner skip what comes second.
+        let skipped = u64::from(name(id) < name(id + 10));
+        let real = answer(&lines);
+        assert_eq!(real.runs[4].counts.lost(), skipped, "{id}");
+    }
+}
+
+#[test]
 fn one_instant_leaves_nothing_to_decide_on() {
     let lines: Vec<String> = (0..9).map(|id| event(id, 0, Some("cup"), "failed")).collect();
     let real = check(&lines, [(0, 0, 0); 6]);
@@ -264,6 +338,8 @@ fn unknown_keys_are_attempted() {
     );
     let interval = real.runs[0].interval.unwrap();
     assert_eq!((interval.ends, interval.undefined), (None, 10_000));
+    let real = check(&by_the_minute("mug+ mug+ mug+ a- b+ c-"), [(0, 0, 0); 6]);
+    assert!(real.runs.iter().all(|run| run.unknown_failures == 2), "a success is none");
 }
 
 #[test]
@@ -317,10 +393,15 @@ fn refused_lines_and_repeated_ones_are_counted_and_left_out() {
 
 #[test]
 fn a_log_of_which_nothing_passes_the_door_says_so() {
-    let source = Source { name: "x".to_owned(), lines: vec![b"{".to_vec()], too_long: 2 };
-    let real = lab(|lab| ask(lab, &source, &mut |_, _| ()).unwrap());
-    assert_eq!((real.lines.events, real.lines.refused), (0, 3));
-    assert!(real.words().ends_with("Left out: 3 lines refused by the door."), "{}", real.words());
+    for (too_long, refused, words) in [
+        (0, 1, "Left out: 1 line refused by the door."),
+        (2, 3, "Left out: 3 lines refused by the door."),
+    ] {
+        let source = Source { name: "x".to_owned(), lines: vec![b"{".to_vec()], too_long };
+        let real = lab(|lab| ask(lab, &source, &mut |_, _| ()).unwrap());
+        assert_eq!((real.lines.events, real.lines.refused), (0, refused));
+        assert!(real.words().ends_with(words), "{}", real.words());
+    }
 }
 
 /// A conflict at one instant: what counts must not hang on which line came first.
@@ -328,8 +409,10 @@ fn a_log_of_which_nothing_passes_the_door_says_so() {
 fn a_conflict_at_one_instant_is_settled_by_what_is_said() {
     let mut lines = by_the_minute("cup- mug+ cup+ mug+");
     lines.push(event(0, 0, Some("cup"), "success"));
+    // One that differs in its type alone, which stands behind the salt.
+    lines.push(lines[1].replace("execution_result", "note"));
     let real = answer(&lines);
-    assert_eq!((real.lines.events, real.lines.conflicts), (4, 1));
+    assert_eq!((real.lines.events, real.lines.conflicts), (4, 2));
 }
 
 #[test]
@@ -345,6 +428,26 @@ fn failures_that_lose_their_target_are_told_apart() {
     lines.push(bare(13, 5, "success"));
     let real = answer(&lines);
     assert_eq!((real.later.lost_fields, real.runs[0].hindsight), (0, 0));
+}
+
+#[test]
+fn only_what_every_success_has_can_be_lost() {
+    let environment = |id: usize, environment: &str, outcome: &str| {
+        let data = format!(r#"{{"skill_id":"push"{environment},"outcome":"{outcome}"}}"#);
+        line("execution_result", id, i64::try_from(id).unwrap() * MINUTE, &data)
+    };
+    let ward = r#","environment":"ward""#;
+    let lost = |lines: &[String]| {
+        let real = answer(lines);
+        (real.later.lost_fields, real.runs[0].hindsight)
+    };
+    let [fine, fine_too] = [0, 1].map(|id| environment(id, ward, "success"));
+    let bare = |id: usize| environment(id, "", "failed");
+    let once = [fine.clone(), fine_too.clone(), bare(2)];
+    assert_eq!(lost(&once), (1, 0), "lost, and attempted as nobody knew it");
+    let twice = [fine, bare(1), bare(2), bare(3)];
+    assert_eq!(lost(&twice), (2, 2), "lost, and skipped");
+    assert_eq!(lost(&[0, 1, 2, 3].map(bare)), (0, 0), "no success has anything");
 }
 
 /// What the agents' logs hold in the end: what was attempted and everything that is no decision,

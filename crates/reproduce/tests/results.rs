@@ -148,6 +148,18 @@ fn each_cell_names_its_erratum() {
     assert_eq!(errata.collect::<Vec<_>>(), want);
 }
 
+#[test]
+fn the_first_seed_is_told_apart_from_the_least() {
+    let mut v3 = lab(|lab| {
+        let agents = Agents::live(lab, &SEEDS).unwrap();
+        V3::run(&agents, &SEEDS, &[Control::Raw], DECISIONS)
+    });
+    assert_eq!(different(&v3.table()), Vec::<&str>::new());
+    v3.controls[0].runs[4].unproductive = 400;
+    let altered = v3.table();
+    assert_eq!(different(&altered), ["raw: reduction, mean [interval]", "least of the ten seeds"]);
+}
+
 /// The rows that differ.
 fn different(table: &Table) -> Vec<&str> {
     let differ = table.rows.iter().filter(|row| row.verdict == Verdict::Differs);
@@ -243,7 +255,7 @@ fn point(keys: u64, facts: u64) -> Point {
 /// V1 with a kind that would be markup, a log with such a name, and a clock that took part.
 fn odd() -> Results {
     let mut results = run(&plan(&[Experiment::V1, Experiment::V2], &SEEDS, false), &[]);
-    results.v1.as_mut().unwrap().kind = "<i>&, \"kind\"</i>".to_owned();
+    results.v1.as_mut().unwrap().kind = "<i>& \"kind\"</i>".to_owned();
     results.runtime = Some(Runtime { points: vec![point(2, 3), point(1000, 90)] });
     let part = Part { events: 1, decisions: 1, failures: 1, keys: 1, lost_fields: 0 };
     results.real.push(Real {
@@ -323,18 +335,40 @@ fn cells_are_quoted_and_escaped() {
     let files = report::files(&odd()).unwrap();
     let table = text(find(&files, "v1.csv"));
     assert!(table.starts_with("figure,paper,ours,verdict\r\nfacts after one pass,1,1,equal\r\n"));
-    let kind = "\r\nkind of the fact,skill_success_rate,\"<i>&, \"\"kind\"\"</i>\",DIFFERS\r\n";
+    let kind = "\r\nkind of the fact,skill_success_rate,\"<i>& \"\"kind\"\"</i>\",DIFFERS\r\n";
     assert!(table.contains(kind), "{table}");
 
     let page = text(find(&files, "report.html"));
     assert!(!page.contains("<i>") && !page.contains("<b>log"), "markup of others");
-    let kind = "<td>&lt;i&gt;&amp;, &quot;kind&quot;&lt;/i&gt;</td><td>DIFFERS</td></tr>";
+    let kind = "<td>&lt;i&gt;&amp; &quot;kind&quot;&lt;/i&gt;</td><td>DIFFERS</td></tr>";
     let row = page.lines().find(|line| line.ends_with(kind)).unwrap();
     assert!(row.starts_with("<tr class=\"differs\">"), "{row}");
     assert!(page.contains("<caption>&lt;b&gt;log&lt;/b&gt;: 1 decision on 1 key"));
     assert!(page.contains("<li class=\"differs\"><b>3</b> differ</li>"));
     assert!(page.contains("<td><a href=\"#erratum-14\">erratum 14</a></td>"));
     assert!(page.contains("<li id=\"erratum-14\" value=\"14\">"));
+    assert!(page.contains("<p class=\"note\">A second pass finds nothing new"));
+}
+
+#[test]
+fn one_difference_is_one_too_many() {
+    let mut results = run(&plan(&[Experiment::V1], &SEEDS, false), &[]);
+    let summary = |results: &Results| {
+        let files = report::files(results).unwrap();
+        let page = text(find(&files, "report.html"));
+        let line = page.lines().find(|line| line.ends_with("differ</li>")).unwrap();
+        (results.verdicts().different, line.to_owned())
+    };
+    assert_eq!(summary(&results), (0, "<li class=\"equal\"><b>0</b> differ</li>".to_owned()));
+    results.v1.as_mut().unwrap().n = 999;
+    assert_eq!(summary(&results), (1, "<li class=\"differs\"><b>1</b> differ</li>".to_owned()));
+}
+
+#[test]
+fn the_example_is_drawn_as_the_paper_draws_it() {
+    let files = report::files(&run(&plan(&[Experiment::Example], &SEEDS, false), &[])).unwrap();
+    let drawn = text(find(&files, "worked-example.svg"));
+    assert!(drawn.contains("0.8421") && !drawn.contains("0.8333"));
 }
 
 /// Every table is in the part of the page that is about it.
@@ -356,6 +390,8 @@ fn the_page_has_every_table_once() {
     let want = [("v1", 1), ("v2", 1), ("d", 3), ("g", 2), ("real", 1), ("errata", 0)];
     assert_eq!(told, want);
     assert_eq!(page.matches("<caption>").count(), results.sheets().len());
+    let table = text(find(&files, "d-threshold.csv"));
+    assert_eq!(table.matches(",,\"").count(), 5, "cells with a comma are quoted: {table}");
 }
 
 /// A plan is run as it stands, and logs are asked besides.

@@ -131,6 +131,15 @@ mod tests {
         assert_eq!((idle.ends, idle.undefined), (None, RESAMPLES as u64));
     }
 
+    /// `np.percentile(lifts, [2.5, 97.5])`, drawn by `RandomState(20260524).randint(0, 8)`.
+    #[test]
+    fn an_interval_is_numpys() {
+        let key = |k: u64| counts(10 + k, 2 + k % 4, k % 5, (2 + k % 4).min(k % 5));
+        let eight = interval(&[0, 1, 2, 3, 4, 5, 6, 7].map(key)).unwrap();
+        let ends = Some([2.9323308270676693, 4.076923076923077]);
+        assert_eq!(eight, Interval { ends, undefined: 0 });
+    }
+
     #[test]
     fn equal_keys_have_an_interval_without_width() {
         let even = interval(&[counts(4, 2, 1, 1); 5]).unwrap();
