@@ -33,7 +33,8 @@ struct Key {
 }
 
 impl Workload {
-    /// The stream from its `from`-th event on.
+    /// Events that are numbered from `from` on. What they say is drawn anew for each `from`: a later
+    /// part of one stream is not another stream.
     pub fn new(keys: u64, from: u64) -> Self {
         Workload { keys: keys.max(1), next: from, random: 20_260_506 + from }
     }
@@ -106,5 +107,25 @@ impl Iterator for Workload {
             .text("time", &time.to_string())
             .raw("data", data);
         Some(line.finish())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_same_numbers_give_the_same_lines() {
+        for keys in [1, 2, 1000] {
+            let lines = |from| Workload::new(keys, from).take(50).collect::<Vec<_>>();
+            assert_eq!(lines(0), lines(0));
+            assert!(lines(7)[0].contains("\"id\":\"7\""), "{}", lines(7)[0]);
+            let traces = |lines: Vec<String>| {
+                let trace =
+                    |line: &String| line.split_once("\"trace_id\":").unwrap().1[..18].to_owned();
+                lines.iter().map(trace).collect::<Vec<_>>()
+            };
+            assert_ne!(traces(lines(0)), traces(lines(100)), "other draws");
+        }
     }
 }

@@ -243,6 +243,10 @@ fn six_figures_with_their_numbers() {
     let hashed = manifest("figure", |_| None).unwrap().identity().to_string();
     holds(inputs, &["SHA-256", "not an input", "temperament_hash", &hashed[48..]]);
     holds(pipeline, &["1  read", "5  put", "6  record", "consolidation_run:", "one transaction"]);
+    let thin = |tag: &&Tag| tag.name == "line" && tag.attributes["stroke-width"] == "1.5";
+    assert_eq!(tags(&forest.svg).iter().filter(thin).count(), 3 * 10 + 1, "all seeds, a legend");
+    let end = "ours, K = 2 keys: 720.5 ms at 1000000 events, 2 facts";
+    assert!(runtime.caption.contains(end), "the median: {}", runtime.caption);
     let cut = |figure: &Figure| {
         texts(&tags(&figure.svg)).iter().filter(|(text, _)| text.ends_with('…')).count()
     };
@@ -280,6 +284,8 @@ fn little_to_draw() {
         check(&figure);
         holds(&figure, &["% (one seed)"]);
     }
+    let uniform = forest(&one[..1]).unwrap();
+    assert!(!uniform.svg.contains("20260506"), "it was published for a grounded control");
     let other = forest(&planned(&SEEDS[1..2])).unwrap();
     assert!(!other.svg.contains("20260506"), "a seed that was not run is not marked");
     for nothing in [vec![], vec![Summary { runs: vec![], ..one[0].clone() }]] {

@@ -90,6 +90,7 @@ mod tests {
         assert_eq!(width("…i", 2048, Face::Mono), 2.0 * 1233.0);
         assert_eq!(shortened("abc", 10, Face::Mono, 18.1), "abc");
         assert_eq!(shortened("abcd", 10, Face::Mono, 18.1), "ab…");
+        assert_eq!(shortened("abcd", 10, Face::Mono, 18.0), "a…");
         assert_eq!(shortened("a cd", 10, Face::Mono, 18.1), "a…");
         assert_eq!(shortened("a", 10, Face::Mono, 0.0), "…");
     }

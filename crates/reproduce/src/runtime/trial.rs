@@ -135,3 +135,17 @@ fn timed<T>(instruments: &dyn Instruments, request: impl FnOnce() -> T) -> u64 {
     drop(answer);
     wall
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_filter_asks_for_what_the_key_is_about() {
+        let key = FactKey::new(FactKind::SkillSuccessRate, &["grasp", "cup", "ward"]);
+        let Filter { skill, target, environment, zone, kind, limit } = filter(&key);
+        let parts = [skill, target, environment, zone].map(Option::unwrap_or_default);
+        assert_eq!(parts, ["grasp", "cup", "ward", ""]);
+        assert_eq!((kind, limit), (Some(FactKind::SkillSuccessRate), None));
+    }
+}
