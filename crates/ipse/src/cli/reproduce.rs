@@ -60,9 +60,13 @@ pub(crate) fn run(
     } else if !context.json {
         writeln!(terminal.err, "--out DIR writes this as a report")?;
     }
-    // A log on which nothing could be decided is nothing found.
+    Ok(exit(&results))
+}
+
+/// A figure that differs is a finding; a log on which nothing could be decided is nothing found.
+fn exit(results: &Results) -> Exit {
     let answered = results.real.iter().all(|real| real.later.decisions > 0);
-    Ok(Exit::fine_if(results.verdicts().different == 0 && answered))
+    Exit::fine_if(results.verdicts().different == 0 && answered)
 }
 
 /// One bar at a time.
@@ -226,4 +230,31 @@ fn summary(verdicts: Verdicts) -> String {
         parts.push(format!("{measured} measured"));
     }
     parts.join(", ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use ipse_reproduce::v1::V1;
+
+    #[test]
+    fn one_figure_that_differs_is_a_finding() {
+        let v1 = |n: u64| V1 {
+            facts: 1,
+            kind: "skill_success_rate".to_owned(),
+            n,
+            successes: 800,
+            rate: "0.8".to_owned(),
+            evidence: 1000,
+            idempotent: true,
+            order_free: true,
+        };
+        let results = |n: u64| Results { v1: Some(v1(n)), ..Results::default() };
+        assert_eq!(exit(&results(1000)), Exit::Fine);
+        assert_eq!(exit(&results(999)), Exit::Found);
+        assert_eq!(summary(results(999).verdicts()), "7 figures equal as printed, 1 differ");
+        let all = Verdicts { equal: 1, different: 0, errata: 2, measured: 3 };
+        let words = "1 figures equal as printed, 0 differ, 2 cells are errata, 3 measured";
+        assert_eq!(summary(all), words);
+    }
 }

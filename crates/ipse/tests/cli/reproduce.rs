@@ -165,6 +165,46 @@ fn what_would_be_passed_over_is_refused() {
     }
 }
 
+#[test]
+fn a_log_is_asked_whole_and_the_protocol_told() {
+    let directory = tempfile::tempdir().unwrap();
+    let log = directory.path().join("lo\u{1b}g.jsonl");
+    let events = fs::read_to_string(vector("facts/glass_cup.events.jsonl")).unwrap();
+    fs::write(&log, events + &"x".repeat(1 << 20) + "\n{\n").unwrap();
+    let log = log.to_str().unwrap();
+    let json = reproduce(directory.path(), &["real", log, "--json"]).ended(0, &[]).json();
+    assert_eq!(json["real"][0]["refused"], 2, "one that is too long, and one that is no event");
+    let words = reproduce(directory.path(), &["real", log]).ended(0, &[]).out;
+    assert!(words.contains("Left out: 2 lines refused by the door."), "{words}");
+    assert!(!words.contains('\u{1b}'), "a name that moves the cursor: {words:?}");
+    assert!(words.contains("Events by time; the first half of the decisions"), "{words}");
+    fs::write(directory.path().join("cut.jsonl.gz"), b"\x1f\x8b\x08\0\0\0\0\0\0\x03\xab").unwrap();
+    reproduce(directory.path(), &["real", "cut.jsonl.gz"])
+        .ended(2, &["could not read cut.jsonl.gz"]);
+}
+
+#[test]
+fn seeds_are_pythons() {
+    let directory = tempfile::tempdir().unwrap();
+    let args = ["v3", "--json", "--seed", "-7", "18446744073709551619"];
+    let json = reproduce(directory.path(), &args).fine().json();
+    let seeds: Vec<_> =
+        json["v3"]["raw"]["per_seed"].as_array().unwrap().iter().map(|run| &run["seed"]).collect();
+    assert_eq!(seeds[0], -7);
+    // Draws drop the sign, as CPython does.
+    let other = reproduce(directory.path(), &["v3", "--json", "--seed", "7"]).fine().json();
+    let attempts = |json: &Value| json["v3"]["raw"]["per_seed"][0]["attempts"].clone();
+    assert_eq!(attempts(&json), attempts(&other));
+    let controls = |weighting: &str| {
+        let args = ["v3", "--json", "--seed", "1", "--confidence-weighting", weighting];
+        let json = reproduce(directory.path(), &args).fine().json();
+        ["raw", "uniform", "calibrated"].map(|name| json["v3"][name].is_object())
+    };
+    assert_eq!(controls("raw"), [true, false, false]);
+    assert_eq!(controls("uniform"), [false, true, false]);
+    assert_eq!(controls("calibrated"), [false, false, true]);
+}
+
 /// Names that are equal, or would be once a file system takes them.
 #[test]
 fn logs_of_one_name_are_told_apart() {
