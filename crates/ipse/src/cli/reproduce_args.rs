@@ -147,3 +147,30 @@ fn a_seed(text: &str) -> Result<i128, String> {
     let wanted = "a seed is a whole number of at most 127 bits, and the experiment goes before it";
     number.map_err(|_| format!("{wanted}: ipse reproduce v3 --seed 1 2 3"))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn args(experiment: What, quick: bool, seeds: usize) -> ReproduceArgs {
+        let seed = (1..).take(seeds).collect();
+        let (files, confidence_weighting, out) = (Vec::new(), None, None);
+        ReproduceArgs { experiment, files, seed, confidence_weighting, quick, out }
+    }
+
+    #[test]
+    fn all_is_all_and_quick_leaves_out_what_takes_long() {
+        use Experiment::{Example, Runtime, Sweeps, V1, V2, V3};
+        let planned = |quick| args(What::All, quick, 0).plan().map(|plan| plan.experiments);
+        assert_eq!(planned(false).ok(), Some(vec![Example, V1, V2, V3, Sweeps, Runtime]));
+        assert_eq!(planned(true).ok(), Some(vec![Example, V1, V2, V3]));
+    }
+
+    #[test]
+    fn as_many_seeds_as_the_limit_says() {
+        let seeds = |count| args(What::V3, false, count).plan().map(|plan| plan.seeds.len());
+        assert_eq!(seeds(0).ok(), Some(10), "the paper's");
+        assert_eq!(seeds(MAX_SEEDS).ok(), Some(MAX_SEEDS));
+        assert!(seeds(MAX_SEEDS + 1).is_err());
+    }
+}
