@@ -12,6 +12,7 @@
 //! ```
 #![forbid(unsafe_code)]
 
+pub mod answer;
 mod census;
 mod diff;
 mod endorsed;

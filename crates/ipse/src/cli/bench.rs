@@ -3,9 +3,8 @@
 //! **Invariant:** a store that is given is only read; jobs that write work on a copy.
 
 use super::Exit;
-use super::args::{BenchArgs, BenchJob, ExplainArgs};
+use super::args::{BenchArgs, BenchJob};
 use super::context::Context;
-use super::explain::Explanation;
 use super::import;
 use super::instruments::Machine;
 use super::reading::cpu_micros;
@@ -19,6 +18,7 @@ use ipse_core::decimal::quotient;
 use ipse_core::json::Members;
 use ipse_core::{EventRef, FactKey, Identity, Seq, is_housekeeping};
 use ipse_door::{Origin, admit};
+use ipse_engine::explain::Explanation;
 use ipse_engine::{Host, Known, Log, Then, Trigger, Which, prove, rebuild, sign_head};
 use ipse_ledger::{NoteSigner, SecretKey, Sent, dsse};
 use ipse_reproduce::Workload;
@@ -180,10 +180,9 @@ impl Bench {
         if facts.is_empty() {
             bail!("there are no facts to explain");
         }
-        let args = ExplainArgs { what: String::new(), page: 1, all: false, proof: false };
         let one = |number: usize| {
             let fact = &facts[number * SPREAD % facts.len()];
-            Run::of(1, || Explanation::of(snapshot.view(), &self.identity, fact, &args))
+            Run::of(1, || Ok(Explanation::of(snapshot.view(), &self.identity, fact, Some(1))?))
         };
         (0..runs).map(one).collect()
     }

@@ -4,27 +4,21 @@ use super::Exit;
 use super::args::ExplainArgs;
 use super::context::Context;
 use super::proof;
-use super::reading::{clean, stored_json};
+
 use super::terminal::{Terminal, counted};
-use super::words;
 use anyhow::bail;
-use ipse::Consulted;
 use ipse_consolidate::V1;
-use ipse_core::json::{Members, Value, list, quoted};
+use ipse_core::json::Value;
 use ipse_core::{
     Columns, EventRef, Fact, FactId, FactKey, FactKind, Identity, Outcome, Seq, is_housekeeping,
     json_parse,
 };
-use ipse_engine::explain::{evidence, feeds, group};
+use ipse_engine::answer::clean;
+use ipse_engine::explain::{Explanation, PAGE, explained_event, feeds, said_by, source_and_id};
 use ipse_engine::grounding::body;
 use ipse_engine::{SignedBy, Signers};
 use ipse_store::Stored;
 use ipse_store::sqlite::{RawPass, View};
-
-/// Events of a page.
-const PAGE: usize = 100;
-/// Parameters that are drawn at most.
-const CHARTS: usize = 8;
 
 pub(crate) fn run(
     context: &Context,
@@ -57,7 +51,12 @@ pub(crate) fn run(
             )?;
             Ok(Exit::Found)
         }
-        [one] => Explanation::of(view, &identity, one, args)?.tell(context, terminal),
+        [one] => {
+            let page = usize::try_from(args.page).unwrap_or(usize::MAX);
+            let page = (!args.all).then_some(page);
+            let of = Explanation::of(view, &identity, one, page)?;
+            Shown { identity: &identity, of, page }.tell(context, terminal)
+        }
         several => {
             let listed = several.iter().map(|fact| {
                 let id = FactId::new(&identity, &fact.key);
@@ -85,99 +84,47 @@ fn named(view: View<'_>, identity: &Identity, what: &str) -> anyhow::Result<Vec<
     Ok(facts)
 }
 
-/// A fact and everything that is told of it.
-pub(crate) struct Explanation<'a> {
+/// An explanation, and which part of its evidence is shown.
+struct Shown<'a> {
     identity: &'a Identity,
-    fact: Consulted,
-    evidence: Vec<Stored>,
-    passes: Vec<RawPass>,
-    words: Vec<String>,
-    charts: Vec<String>,
-    /// Past observations that were forgotten since.
-    forgotten: u64,
-    /// Observations that producers signed.
-    signed: SignedBy,
-    /// Whether the stored value is what the sum gives.
-    true_to_sum: bool,
-    page: usize,
-    all: bool,
+    of: Explanation,
+    /// The page; `None` for all of it.
+    page: Option<usize>,
 }
 
-impl<'a> Explanation<'a> {
-    pub(crate) fn of(
-        view: View<'_>,
-        identity: &'a Identity,
-        fact: &Fact,
-        args: &ExplainArgs,
-    ) -> anyhow::Result<Self> {
-        let checkpoint = view.progress()?.checkpoint;
-        let page = usize::try_from(args.page).unwrap_or(usize::MAX);
-        let (skipped, wanted) =
-            if args.all { (0, usize::MAX) } else { ((page - 1).saturating_mul(PAGE), PAGE) };
-        let seqs = evidence(view, &V1, &fact.key, checkpoint, skipped, wanted)?;
-        let mut shown = Vec::with_capacity(seqs.len());
-        // Positions descend, so a pass that no longer holds one holds none of those that follow.
-        let mut passes: Vec<RawPass> = Vec::new();
-        for seq in seqs {
-            shown.extend(view.stored(seq)?);
-            if passes.last().is_none_or(|pass| !(pass.first..=pass.last).contains(&seq)) {
-                passes.extend(view.pass_over(seq)?);
-            }
-        }
-        let group = group(view, &V1, identity, &fact.key)?;
-        let published = group.publish(&V1, &fact.key).ok().flatten();
-        let true_to_sum = published.is_some_and(|published| published.value == fact.value);
-        let tally = group.tally;
-        let words = words::arithmetic(fact.key.kind(), &tally);
-        let numbers = tally.numbers.iter().filter(|(name, _)| !name.is_empty());
-        let charts = numbers.map(|(name, histogram)| words::strip(name, histogram));
-        let charts = charts.take(CHARTS).collect();
-        Ok(Explanation {
-            identity,
-            fact: Consulted::new(fact.clone())?,
-            evidence: shown,
-            passes,
-            words,
-            charts,
-            forgotten: view.forgotten_of(&FactId::new(identity, &fact.key))?,
-            signed: signed_observations(view, &fact.key, checkpoint)?,
-            true_to_sum,
-            page,
-            all: args.all,
-        })
-    }
-
+impl Shown<'_> {
     fn tell(&self, context: &Context, terminal: &mut Terminal<'_>) -> anyhow::Result<Exit> {
-        let pages = self.fact.n_observations.div_ceil(PAGE as u64);
-        if !self.all && self.page as u64 > pages {
-            writeln!(terminal.err, "there is no page {}: the last one is {pages}", self.page)?;
+        let pages = self.of.fact.n_observations.div_ceil(PAGE as u64);
+        if self.page.is_some_and(|page| page as u64 > pages) {
+            let page = self.page.unwrap_or_default();
+            writeln!(terminal.err, "there is no page {page}: the last one is {pages}")?;
             return Ok(Exit::Found);
         }
-        if !self.true_to_sum {
+        if !self.of.true_to_sum {
             writeln!(
                 terminal.err,
                 "WARNING: the stored fact is not what its sum gives: ipse verify"
             )?;
         }
         if context.json {
-            terminal.json(&self.json())?;
-            return Ok(Exit::fine_if(self.true_to_sum));
+            terminal.json(&self.of.json(self.identity))?;
+            return Ok(Exit::fine_if(self.of.true_to_sum));
         }
-        let key = &self.fact.fact.key;
+        let key = &self.of.fact.fact.key;
         let id = FactId::new(self.identity, key);
         writeln!(terminal.out, "{} {id}", key.kind())?;
         terminal.prose(2, &clean(key.text()))?;
-        terminal.prose(2, &clean(&body(&self.fact)))?;
-        writeln!(terminal.out, "  last updated {}", self.fact.fact.last.time)?;
+        terminal.prose(2, &clean(&body(&self.of.fact)))?;
+        writeln!(terminal.out, "  last updated {}", self.of.fact.fact.last.time)?;
         writeln!(terminal.out, "\nWhy")?;
-        for line in &self.words {
+        for line in &self.of.words {
             terminal.prose(2, line)?;
         }
-        for chart in &self.charts {
+        for chart in &self.of.charts {
             write!(terminal.out, "\n{chart}")?;
         }
         self.tell_evidence(terminal)?;
-        if !self.passes.is_empty() {
+        if !self.of.passes.is_empty() {
             writeln!(terminal.out, "\nPasses that folded them")?;
             let row = |pass: &RawPass| {
                 vec![
@@ -186,21 +133,21 @@ impl<'a> Explanation<'a> {
                     pass.rule_version.clone(),
                 ]
             };
-            let rows: Vec<_> = self.passes.iter().map(row).collect();
+            let rows: Vec<_> = self.of.passes.iter().map(row).collect();
             terminal.table(&["SEQ", "RANGE", "RULES"], &rows)?;
         }
-        Ok(Exit::fine_if(self.true_to_sum))
+        Ok(Exit::fine_if(self.of.true_to_sum))
     }
 
     fn tell_evidence(&self, terminal: &mut Terminal<'_>) -> anyhow::Result<()> {
-        let total = self.fact.n_observations;
+        let total = self.of.fact.n_observations;
         writeln!(terminal.out, "\nEvidence: {}, latest in the log first", counted(total, "event"))?;
-        if self.forgotten > 0 {
-            let past = counted(self.forgotten, "past observation");
+        if self.of.forgotten > 0 {
+            let past = counted(self.of.forgotten, "past observation");
             writeln!(terminal.out, "Forgotten since: {past}, counted in nothing above")?;
         }
-        if self.signed.events > 0 {
-            let SignedBy { events, producers } = &self.signed;
+        if self.of.signed.events > 0 {
+            let SignedBy { events, producers } = &self.of.signed;
             let by = counted(producers.len() as u64, "producer");
             let names: Vec<String> = producers.iter().map(|name| clean(name)).collect();
             let names = names.join(", ");
@@ -216,66 +163,16 @@ impl<'a> Explanation<'a> {
                 clean(&format!("{source} {id}")),
             ]
         };
-        let rows: Vec<_> = self.evidence.iter().map(row).collect();
+        let rows: Vec<_> = self.of.evidence.iter().map(row).collect();
         if !rows.is_empty() {
             terminal.table(&["SEQ", "TIME", "EVENT", "ENDED", "SOURCE, ID"], &rows)?;
         }
         let pages = total.div_ceil(PAGE as u64);
-        if !self.all && pages > 1 {
-            let page = self.page;
+        if let Some(page) = self.page.filter(|_| pages > 1) {
             writeln!(terminal.err, "page {page} of {pages}: --page N for another, --all for all")?;
         }
         Ok(())
     }
-
-    fn json(&self) -> String {
-        let fact = Members::new()
-            .text("fact_id", &FactId::new(self.identity, &self.fact.fact.key).to_string())
-            .text("fact_kind", self.fact.fact.key.kind().name())
-            .text("fact_key", self.fact.fact.key.text())
-            .text("last_updated", &self.fact.fact.last.time.to_string())
-            .raw("value", &self.fact.fact.value)
-            .finish();
-        let event = |stored: &Stored| {
-            let (source, id) = source_and_id(stored);
-            Members::new()
-                .text("event_ref", &stored.event_ref.to_string())
-                .raw("seq", stored.seq)
-                .text("time", &stored.time.to_string())
-                .text("type", &stored.event_type)
-                .text("source", &source)
-                .text("id", &id)
-                .finish()
-        };
-        let pass = |pass: &RawPass| {
-            Members::new()
-                .raw("seq", pass.seq)
-                .raw("first_seq", pass.first)
-                .raw("last_seq", pass.last)
-                .text("rule_version", &pass.rule_version)
-                .finish()
-        };
-        Members::new()
-            .raw("fact", fact)
-            .raw("evidence", list(self.evidence.iter().map(event)))
-            .raw("evidence_total", self.fact.n_observations)
-            .raw("forgotten", self.forgotten)
-            .raw("signed", self.signed.events)
-            .raw("signers", list(self.signed.producers.iter().map(|name| quoted(name))))
-            .raw("passes", list(self.passes.iter().map(pass)))
-            .raw("words", list(self.words.iter().map(|line| quoted(line))))
-            .finish()
-    }
-}
-
-/// How many of a fact's observations are signed: all of its evidence is looked at, if anything is
-/// signed at all.
-fn signed_observations(view: View<'_>, key: &FactKey, up_to: Seq) -> anyhow::Result<SignedBy> {
-    let signers = Signers::of(view)?;
-    if signers.is_empty() {
-        return Ok(SignedBy::default());
-    }
-    Ok(signers.count(&evidence(view, &V1, key, up_to, 0, usize::MAX)?))
 }
 
 /// A time that leaves room for the rest of a line.
@@ -291,16 +188,6 @@ fn ended(stored: &Stored) -> String {
     outcome.map_or("-", Outcome::name).to_string()
 }
 
-/// The names under which a producer knows an event.
-fn source_and_id(stored: &Stored) -> (String, String) {
-    let value = json_parse::parse(stored.canonical.as_bytes(), ipse_door::MAX_DEPTH).ok();
-    let text = |name: &str| {
-        let text = value.as_ref().and_then(|value| value.as_object()?.get(name)?.as_text());
-        text.unwrap_or_default().to_string()
-    };
-    (text("source"), text("id"))
-}
-
 fn event(
     context: &Context,
     terminal: &mut Terminal<'_>,
@@ -313,8 +200,7 @@ fn event(
     let signers = Signers::of(view)?;
     let names = signers.names(seq);
     if context.json {
-        let event = stored_json(&stored, &names).finish();
-        terminal.json(&event_json(view, identity, &stored, event, &fed)?)?;
+        terminal.json(&explained_event(view, identity, &stored, &names, &fed)?)?;
         return Ok(Exit::Fine);
     }
     writeln!(terminal.out, "{} at seq {seq}", stored.event_ref)?;
@@ -344,43 +230,6 @@ fn event(
         indented(terminal, value, 1)?;
     }
     tell_fed(terminal, identity, &stored, &fed)
-}
-
-fn event_json(
-    view: View<'_>,
-    identity: &Identity,
-    stored: &Stored,
-    event: String,
-    fed: &[(FactKey, bool)],
-) -> anyhow::Result<String> {
-    let fact = |(key, supports): &(FactKey, bool)| {
-        Members::new()
-            .text("fact_id", &FactId::new(identity, key).to_string())
-            .text("fact_kind", key.kind().name())
-            .text("fact_key", key.text())
-            .raw("supports", supports)
-            .finish()
-    };
-    let forgotten = match said_by(view, stored)? {
-        Some(said) => {
-            Members::new().raw("seq", said.seq).text("time", &said.time.to_string()).finish()
-        }
-        None => "null".to_string(),
-    };
-    Ok(Members::new()
-        .raw("event", event)
-        .raw("facts", list(fed.iter().map(fact)))
-        .raw("forgotten", forgotten)
-        .finish())
-}
-
-/// The event that says that this one is forgotten, if it is.
-fn said_by(view: View<'_>, stored: &Stored) -> anyhow::Result<Option<Stored>> {
-    if !stored.is_forgotten() {
-        return Ok(None);
-    }
-    let by = view.forgotten_by(&stored.event_ref, stored.seq)?;
-    Ok(by.map(|seq| view.stored(seq)).transpose()?.flatten())
 }
 
 /// What is left to say of an event without content.

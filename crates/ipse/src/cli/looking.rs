@@ -2,12 +2,13 @@
 
 use super::Exit;
 use super::context::Context;
-use super::reading::clean;
+
 use super::terminal::{Terminal, counted};
 use anyhow::{Context as _, bail};
 use ipse_consolidate::V1;
 use ipse_core::json::{Members, list, quoted};
 use ipse_core::{Fact, FactId, FactKey, Identity, Seq};
+use ipse_engine::answer::clean;
 use ipse_engine::verify::{Finding, Report, Severity, verify as verify_store};
 use ipse_engine::{Changed, Diff, Figure, diff as compare};
 use ipse_store::sqlite::View;

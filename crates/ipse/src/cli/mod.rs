@@ -35,7 +35,6 @@ mod scratch;
 mod signing;
 mod taking_in;
 mod terminal;
-mod words;
 mod writing;
 
 use args::{Args, Command};

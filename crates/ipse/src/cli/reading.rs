@@ -4,13 +4,14 @@ use super::Exit;
 use super::args::{FactsArgs, Format};
 use super::context::Context;
 use super::looking::within;
-use super::terminal::{Terminal, counted};
+use super::terminal::Terminal;
 use anyhow::Context as _;
 use ipse::{Consulted, Filter};
 use ipse_consolidate::{RuleSet, V1, snapshot as snapshot_bytes};
 use ipse_core::decimal::quotient;
-use ipse_core::json::{Members, Object, Value, list, quoted};
-use ipse_core::{Fact, FactId, Identity, Seq, Time, json_parse};
+use ipse_core::json::{Members, Object, Value};
+use ipse_core::{Fact, Seq, Time, json_parse};
+use ipse_engine::answer::{self, clean, counted, rule_version, written};
 use ipse_engine::grounding::{body, escaped_controls, grounding, two_decimals};
 use ipse_engine::{Signers, rebuild as rebuild_facts};
 use ipse_store::sqlite::View;
@@ -31,9 +32,13 @@ pub(crate) fn facts(
     let (progress, facts) = known_at(terminal, snapshot.view(), as_of)?;
     let facts = filter(args).choose(facts)?;
     match format {
-        Format::Json => terminal.json(&facts_json(&identity, &progress, &facts))?,
+        Format::Json => {
+            let version = rule_version(&progress.rule_version);
+            let answer = answer::facts(&identity, progress.checkpoint, version, &facts);
+            terminal.json(&answer.finish())?;
+        }
         Format::Grounding => {
-            let text = grounding(&identity, rule_version(&progress), &facts);
+            let text = grounding(&identity, rule_version(&progress.rule_version), &facts);
             terminal.out.write_all(text.as_bytes())?;
         }
         Format::Table => facts_table(terminal, &facts)?,
@@ -94,40 +99,6 @@ fn filter(args: FactsArgs) -> Filter {
     }
 }
 
-fn rule_version(progress: &Progress) -> &str {
-    if progress.rule_version.is_empty() { V1.version() } else { &progress.rule_version }
-}
-
-fn facts_json(identity: &Identity, progress: &Progress, facts: &[Arc<Consulted>]) -> String {
-    let fact = |fact: &Arc<Consulted>| {
-        let value = fact.value();
-        let copied = |name: &str| value.get(name).map(written).unwrap_or_default();
-        Members::new()
-            .text("fact_id", &FactId::new(identity, &fact.fact.key).to_string())
-            .text("fact_kind", fact.fact.key.kind().name())
-            .text("fact_key", fact.fact.key.text())
-            .raw("confidence", copied("confidence"))
-            .raw("n_observations", fact.n_observations)
-            .raw("last_supporting_event_id", copied("last_supporting_event_id"))
-            .text("last_updated", &fact.fact.last.time.to_string())
-            .raw("rule_version", copied("rule_version"))
-            .raw("value", &fact.fact.value)
-            .finish()
-    };
-    Members::new()
-        .text("identity_hash", &identity.to_string())
-        .raw("checkpoint", progress.checkpoint)
-        .text("rule_version", rule_version(progress))
-        .raw("facts", list(facts.iter().map(fact)))
-        .finish()
-}
-
-fn written(value: &Value<'_>) -> String {
-    let mut text = String::new();
-    value.write(&mut text);
-    text
-}
-
 fn facts_table(terminal: &mut Terminal<'_>, facts: &[Arc<Consulted>]) -> anyhow::Result<()> {
     let row = |fact: &Arc<Consulted>| {
         vec![
@@ -143,12 +114,6 @@ fn facts_table(terminal: &mut Terminal<'_>, facts: &[Arc<Consulted>]) -> anyhow:
         terminal.table(&["CONF", "N", "KIND", "KEY", "SAYS"], &rows)?;
     }
     Ok(())
-}
-
-/// A text for a table: control characters escaped, and those that JSON lets pass replaced.
-pub(crate) fn clean(text: &str) -> String {
-    let other = |c: char| c.is_control() || ('\u{2028}'..='\u{202e}').contains(&c);
-    escaped_controls(text).replace(other, "\u{fffd}")
 }
 
 pub(crate) fn snapshot(
@@ -184,7 +149,7 @@ pub(crate) fn log(
     snapshot.view().each_stored(false, limit, |stored| -> anyhow::Result<_> {
         let names = signers.names(stored.seq);
         if context.json {
-            terminal.json(&stored_json(&stored, &names).finish())?;
+            terminal.json(&answer::event(&stored, &names).finish())?;
         } else {
             let gone = if stored.is_forgotten() { " (forgotten)" } else { "" };
             let signed = signed_words(&names);
@@ -210,19 +175,6 @@ fn signed_words(names: &BTreeSet<&str>) -> String {
     if names.is_empty() { String::new() } else { format!(" (signed by {})", names.join(", ")) }
 }
 
-/// An event for programs; the content of a forgotten one is null.
-pub(crate) fn stored_json(stored: &Stored, signers: &BTreeSet<&str>) -> Members {
-    let content = if stored.is_forgotten() { "null" } else { &stored.canonical };
-    Members::new()
-        .raw("seq", stored.seq)
-        .text("event_ref", &stored.event_ref.to_string())
-        .text("type", &stored.event_type)
-        .text("time", &stored.time.to_string())
-        .text("digest", &stored.digest.to_string())
-        .raw("signers", list(signers.iter().map(|name| quoted(name))))
-        .raw("event", content)
-}
-
 pub(crate) fn passes(
     context: &Context,
     terminal: &mut Terminal<'_>,
@@ -237,7 +189,7 @@ pub(crate) fn passes(
         let data =
             data.with_context(|| format!("the pass record at seq {} is damaged", stored.seq))?;
         if context.json {
-            terminal.json(&pass_record_json(&stored, data))?;
+            terminal.json(&answer::pass(&stored, data).finish())?;
         }
         rows.push(pass_row(&stored, data));
         Ok(ControlFlow::Continue(()))
@@ -250,14 +202,6 @@ pub(crate) fn passes(
         writeln!(terminal.err, "no passes yet: `ipse consolidate` runs one")?;
     }
     Ok(Exit::fine_if(!rows.is_empty()))
-}
-
-fn pass_record_json(stored: &Stored, data: &Object<'_>) -> String {
-    let record = Members::new()
-        .raw("seq", stored.seq)
-        .text("event_ref", &stored.event_ref.to_string())
-        .text("time", &stored.time.to_string());
-    data.iter().fold(record, |record, (name, value)| record.raw(name, written(value))).finish()
 }
 
 fn pass_row(stored: &Stored, data: &Object<'_>) -> Vec<String> {

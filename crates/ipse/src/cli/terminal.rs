@@ -2,6 +2,7 @@
 
 use comfy_table::{ContentArrangement, Table, presets};
 use indicatif::{ProgressBar, ProgressStyle};
+pub(crate) use ipse_engine::answer::counted;
 use std::cell::Cell;
 use std::io::{self, IsTerminal, Write};
 use std::rc::Rc;
@@ -141,14 +142,5 @@ impl<'t> Terminal<'t> {
             writeln!(self.out, "{}", line.trim_end())?;
         }
         Ok(())
-    }
-}
-
-/// `1 event`, `2 events`.
-pub(crate) fn counted(n: u64, noun: &str) -> String {
-    match n {
-        1 => format!("1 {noun}"),
-        _ if noun.ends_with("ss") => format!("{n} {noun}es"),
-        _ => format!("{n} {noun}s"),
     }
 }

@@ -3,6 +3,11 @@
 //! **Invariants:** nothing is indexed by event: evidence is found by walking the log from its end,
 //! and stops when there is enough of it; a fact's sum is the stored one and what came after it.
 
+mod explanation;
+mod words;
+
+pub use explanation::{Explanation, PAGE, explained_event, said_by, source_and_id};
+
 use crate::Error;
 use crate::hot::stored_group;
 use crate::scan::fold_range;

@@ -3,8 +3,7 @@
 //! **Invariant:** every figure comes from the sum behind the fact and from the functions that
 //! publish it; nothing is estimated.
 
-use super::reading::clean;
-use super::terminal::counted;
+use crate::answer::{clean, counted};
 use ipse_consolidate::confidence::{BASE, lg, wilson};
 use ipse_consolidate::histogram::{Cell, Histogram};
 use ipse_consolidate::recommend::Recommended;
@@ -19,7 +18,7 @@ const STRIP: usize = 48;
 const HEIGHTS: [char; 9] = [' ', '▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
 
 /// Why a fact says what it says, sentence by sentence.
-pub(crate) fn arithmetic(kind: FactKind, tally: &Observed) -> Vec<String> {
+pub(super) fn arithmetic(kind: FactKind, tally: &Observed) -> Vec<String> {
     match kind {
         FactKind::SkillSuccessRate => skill(tally),
         FactKind::InteractionPattern => {
@@ -174,7 +173,7 @@ fn micro(value: i64) -> String {
 }
 
 /// Attempts by value: how many worked and how many failed, from the least to the greatest.
-pub(crate) fn strip(name: &str, histogram: &Histogram) -> String {
+pub(super) fn strip(name: &str, histogram: &Histogram) -> String {
     let fine = histogram.fine();
     let (Some((least, _)), Some((greatest, _))) = (fine.first(), fine.last()) else {
         return String::new();
