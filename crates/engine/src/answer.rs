@@ -8,6 +8,7 @@ use crate::grounding::escaped_controls;
 use ipse_consolidate::{RuleSet, V1};
 use ipse_core::json::{Members, Object, Value, list, quoted};
 use ipse_core::{FactId, Identity, Seq};
+use ipse_ledger::{Entry, ProofFile};
 use ipse_store::Stored;
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -63,6 +64,15 @@ pub fn pass(stored: &Stored, data: &Object<'_>) -> Members {
         .text("event_ref", &stored.event_ref.to_string())
         .text("time", &stored.time.to_string());
     data.iter().fold(record, |record, (name, value)| record.raw(name, written(value)))
+}
+
+/// The proof that an entry is in the signed log.
+pub fn proof(entry: &Entry, proof: &ProofFile) -> String {
+    Members::new()
+        .raw("index", proof.index)
+        .text("entry", &entry.canonical())
+        .text("proof", &proof.text())
+        .finish()
 }
 
 /// The rules that facts follow; those of the next pass before the first one.

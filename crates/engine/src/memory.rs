@@ -8,9 +8,9 @@
 
 use crate::log::{Acknowledged, Host, Log, Then};
 use crate::pass::{PassCommitted, PassReport, Trigger};
-use crate::{Error, Forgotten, HEAD_EVERY, Known, Notary, Which};
+use crate::{Endorsed, Error, Forgotten, HEAD_EVERY, Known, Notary, Which};
 use ipse_consolidate::V1;
-use ipse_core::{Admitted, Identity};
+use ipse_core::{Admitted, Identity, Seq};
 use ipse_door::{Origin, Refusal, admit};
 use ipse_store::Appended;
 use ipse_store::sqlite::Reader;
@@ -116,7 +116,7 @@ impl Memory {
             Ok(event) => event,
             Err(refusal) => return Ok(Err(refusal)),
         };
-        let done = self.shared.append(&mut state, &[event])?;
+        let done = self.shared.append(&mut state, &[event], None)?;
         state.pass_error = done.pass_error.or(state.pass_error.take());
         Ok(Ok(done.appended[0]))
     }
@@ -124,7 +124,30 @@ impl Memory {
     /// Appends events that passed the door, durably and in one transaction.
     pub fn append_all(&self, events: &[Admitted]) -> Result<Acknowledged, Error> {
         let mut state = self.shared.lock()?;
-        self.shared.append(&mut state, events)
+        self.shared.append(&mut state, events, None)
+    }
+
+    /// The same for events that a producer signed.
+    pub fn append_signed(
+        &self,
+        events: &[Admitted],
+        endorsed: &Endorsed,
+    ) -> Result<Acknowledged, Error> {
+        let mut state = self.shared.lock()?;
+        self.shared.append(&mut state, events, Some(endorsed))
+    }
+
+    /// Reads what is known anew if somebody else made a pass since; says whether somebody did.
+    pub fn refresh(&self) -> Result<bool, Error> {
+        let there = checkpoint_of(&self.shared.path, &self.shared.identity)?;
+        if there == self.known().checkpoint() {
+            return Ok(false);
+        }
+        // A pass of this handle that is under way swaps its own table in.
+        let _state = self.shared.lock()?;
+        let next = read_known(&self.shared.path, &self.shared.identity)?;
+        *self.shared.known.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(next);
+        Ok(true)
     }
 
     /// Takes note of why the last pass that came by itself failed, if it did. The events behind it
@@ -168,10 +191,15 @@ impl Shared {
         self.state.lock().map_err(|_| Error::Poisoned)
     }
 
-    fn append(&self, state: &mut State, events: &[Admitted]) -> Result<Acknowledged, Error> {
+    fn append(
+        &self,
+        state: &mut State,
+        events: &[Admitted],
+        endorsed: Option<&Endorsed>,
+    ) -> Result<Acknowledged, Error> {
         let due = state.pending + events.len() as u64 >= self.policy.every;
         let then = if due { Then::Consolidate(Trigger::Threshold) } else { Then::Nothing };
-        let done = state.log.append(events, then)?;
+        let done = state.log.append_signed(events, endorsed, then)?;
         self.learn(state, done.pass.as_ref());
         let new = done.appended.iter().filter(|event| matches!(event, Appended::New(_))).count();
         state.pending =
@@ -216,6 +244,11 @@ impl Shared {
             read_known(&self.path, &self.identity)
         }
     }
+}
+
+fn checkpoint_of(path: &Path, identity: &Identity) -> Result<Seq, Error> {
+    let reader = Reader::open(path)?;
+    Ok(reader.view(identity)?.view().progress()?.checkpoint)
 }
 
 fn read_known(path: &Path, identity: &Identity) -> Result<Known, Error> {

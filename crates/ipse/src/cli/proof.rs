@@ -4,8 +4,7 @@ use super::Exit;
 use super::context::Context;
 use super::terminal::Terminal;
 use ipse_core::Seq;
-use ipse_core::json::Members;
-use ipse_engine::prove;
+use ipse_engine::{answer, prove};
 use ipse_store::sqlite::View;
 
 pub(crate) fn tell(
@@ -23,12 +22,7 @@ pub(crate) fn tell(
         return Ok(Exit::Found);
     };
     if context.json {
-        let json = Members::new()
-            .raw("index", proof.index)
-            .text("entry", &entry.canonical())
-            .text("proof", &proof.text())
-            .finish();
-        terminal.json(&json)?;
+        terminal.json(&answer::proof(&entry, &proof))?;
     } else {
         terminal.out.write_all(proof.text().as_bytes())?;
         writeln!(terminal.err, "the entry it proves: {}", entry.canonical())?;

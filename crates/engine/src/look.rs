@@ -1,0 +1,152 @@
+//! Looking into an identity's log from outside: what the server answers beside facts.
+//!
+//! **Invariants:** each look is at one moment of the store, on a connection that only reads; what a
+//! look costs follows the page that is asked for, not the log (`explanation` aside, which walks to
+//! its evidence).
+
+use crate::answer;
+use crate::explain::{Explanation, explained_event, feeds};
+use crate::facts::Consulted;
+use crate::{Error, Signers, census, prove};
+use ipse_consolidate::V1;
+use ipse_core::json::{Members, Value, array};
+use ipse_core::{EventRef, FactId, Identity, Seq, json_parse};
+use ipse_store::sqlite::{Reader, View};
+use std::path::{Path, PathBuf};
+
+/// Nesting of a pass record: the event, its `data`, `skipped`, a type.
+const RECORD_DEPTH: usize = 32;
+
+/// An identity in a store, to be looked at.
+#[derive(Clone, Debug)]
+pub struct Look {
+    path: PathBuf,
+    identity: Identity,
+}
+
+impl Look {
+    /// At this identity of that store.
+    pub fn at(path: &Path, identity: Identity) -> Self {
+        Look { path: path.to_owned(), identity }
+    }
+
+    fn view<T>(&self, look: impl FnOnce(View<'_>) -> Result<T, Error>) -> Result<T, Error> {
+        let reader = Reader::open(&self.path)?;
+        let snapshot = reader.view(&self.identity)?;
+        look(snapshot.view())
+    }
+
+    /// The manifest's canonical bytes, and how many events, forgotten ones and passes there are.
+    pub fn standing(&self) -> Result<(String, Standing), Error> {
+        let reader = Reader::open(&self.path)?;
+        let name = self.identity.to_string();
+        let manifest = reader.manifests()?.into_iter().find(|(hash, _)| *hash == name);
+        let snapshot = reader.view(&self.identity)?;
+        let census = census(snapshot.view())?;
+        let passes = snapshot.view().pass_count()?;
+        let standing = Standing { events: census.events, forgotten: census.forgotten, passes };
+        Ok((manifest.map(|(_, canonical)| canonical).unwrap_or_default(), standing))
+    }
+
+    /// The last position of the log.
+    pub fn head(&self) -> Result<Seq, Error> {
+        self.view(|view| Ok(view.head()?))
+    }
+
+    /// A fact by its id.
+    pub fn fact(&self, id: &FactId) -> Result<Option<String>, Error> {
+        self.view(|view| {
+            let Some(fact) = view.fact(id)? else { return Ok(None) };
+            Ok(Some(answer::fact(&self.identity, &Consulted::new(fact)?).finish()))
+        })
+    }
+
+    /// Why a fact says what it says, with a page of its evidence.
+    pub fn explanation(&self, id: &FactId, page: usize) -> Result<Option<String>, Error> {
+        self.view(|view| {
+            let Some(fact) = view.fact(id)? else { return Ok(None) };
+            let explanation = Explanation::of(view, &self.identity, &fact, Some(page))?;
+            Ok(Some(explanation.json(&self.identity)))
+        })
+    }
+
+    /// An event with the facts that it feeds.
+    pub fn event(&self, event_ref: &EventRef) -> Result<Option<String>, Error> {
+        self.view(|view| {
+            let Some(seq) = view.find(event_ref)? else { return Ok(None) };
+            let Some(stored) = view.stored(seq)? else { return Ok(None) };
+            let (signers, fed) = (Signers::of(view)?, feeds(view, &V1, seq)?);
+            let names = signers.names(seq);
+            Ok(Some(explained_event(view, &self.identity, &stored, &names, &fed)?))
+        })
+    }
+
+    /// Events after a position, in order, at most so many; and the position to go on after, if
+    /// there are more.
+    pub fn log(&self, after: Seq, limit: u64) -> Result<String, Error> {
+        self.view(|view| {
+            let head = view.head()?;
+            let signers = Signers::of(view)?;
+            let last = Seq(after.0.saturating_add(limit)).min(head);
+            let mut events = Vec::new();
+            for seq in after.0.saturating_add(1)..=last.0 {
+                let Some(stored) = view.stored(Seq(seq))? else { break };
+                events.push(answer::event(&stored, &signers.names(stored.seq)).finish());
+            }
+            let next = (last < head).then_some(last);
+            let page = Members::new().raw("head", head).raw("events", array(events));
+            Ok(page.optional("next_after", next).finish())
+        })
+    }
+
+    /// Passes before a position, newest first, at most so many; and the position to go on before.
+    pub fn passes(&self, before: Seq, limit: u64) -> Result<String, Error> {
+        self.view(|view| {
+            let mut end = Seq(before.0.saturating_sub(1)).min(view.head()?);
+            let mut passes = Vec::new();
+            while (passes.len() as u64) < limit {
+                let range = Seq(1)..=end;
+                let Some(stored) = view.last_of_type("consolidation_run", range)? else { break };
+                let value = json_parse::parse(stored.canonical.as_bytes(), RECORD_DEPTH).ok();
+                let data = value.as_ref().and_then(|value| data_of(value));
+                let damaged = || Error::Damaged(format!("pass record at seq {}", stored.seq));
+                passes.push(answer::pass(&stored, data.ok_or_else(damaged)?).finish());
+                end = Seq(stored.seq.0 - 1);
+            }
+            let more = view.last_of_type("consolidation_run", Seq(1)..=end)?.is_some();
+            let next = (more && !passes.is_empty()).then_some(end.next());
+            Ok(Members::new().raw("passes", array(passes)).optional("next_before", next).finish())
+        })
+    }
+
+    /// The newest signed tree head.
+    pub fn tree_head(&self) -> Result<Option<String>, Error> {
+        self.view(|view| Ok(view.tree_head()?))
+    }
+
+    /// The proof that an event is under that head: its index, entry and proof file. The outer
+    /// `None` means that there is no such event, the inner one that it is under no head yet.
+    #[expect(clippy::option_option, reason = "two things may be missing, and they are told apart")]
+    pub fn proof(&self, event_ref: &EventRef) -> Result<Option<Option<String>>, Error> {
+        self.view(|view| {
+            let Some(seq) = view.find(event_ref)? else { return Ok(None) };
+            let json = prove(view, seq)?.map(|(entry, proof)| answer::proof(&entry, &proof));
+            Ok(Some(json))
+        })
+    }
+}
+
+/// How far a log has come.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Standing {
+    /// Events of producers that are there.
+    pub events: u64,
+    /// Those that were forgotten.
+    pub forgotten: u64,
+    /// Passes.
+    pub passes: u64,
+}
+
+fn data_of<'v>(value: &'v Value<'_>) -> Option<&'v ipse_core::json::Object<'v>> {
+    value.as_object()?.get("data")?.as_object()
+}

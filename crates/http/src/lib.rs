@@ -1,0 +1,5 @@
+//! Planners read, producers append, over HTTP.
+#![forbid(unsafe_code)]
+
+mod problem;
+mod query;

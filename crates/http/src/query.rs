@@ -1,0 +1,53 @@
+//! Parameters of a request, strictly: one that nobody knows, or that comes twice, is an error.
+
+use crate::problem::Problem;
+use std::borrow::Cow;
+
+/// What was given after the question mark.
+pub(crate) struct Query<'q>(Vec<(Cow<'q, str>, Cow<'q, str>)>);
+
+impl<'q> Query<'q> {
+    /// Reads parameters, of which only these are known.
+    pub(crate) fn read(raw: Option<&'q str>, known: &[&str]) -> Result<Self, Problem> {
+        let mut all: Vec<(Cow<'q, str>, Cow<'q, str>)> = Vec::new();
+        for (name, value) in form_urlencoded::parse(raw.unwrap_or_default().as_bytes()) {
+            let shown = ipse_door::printable(&name);
+            if !known.contains(&&*name) {
+                let known = known.join(", ");
+                let known = if known.is_empty() { "none".to_owned() } else { known };
+                let detail = format!("no parameter `{shown}` here; known: {known}");
+                return Err(Problem::bad_request("unknown_parameter", detail));
+            }
+            if all.iter().any(|(other, _)| *other == name) {
+                let detail = format!("`{shown}` is given twice");
+                return Err(Problem::bad_request("repeated_parameter", detail));
+            }
+            all.push((name, value));
+        }
+        Ok(Query(all))
+    }
+
+    /// A text, if it was given.
+    pub(crate) fn text(&self, name: &str) -> Option<&str> {
+        self.0.iter().find(|(other, _)| other == name).map(|(_, value)| &**value)
+    }
+
+    /// A whole number within bounds, if one was given.
+    pub(crate) fn number(
+        &self,
+        name: &str,
+        bounds: std::ops::RangeInclusive<u64>,
+    ) -> Result<Option<u64>, Problem> {
+        let Some(text) = self.text(name) else { return Ok(None) };
+        // `parse` would let a plus sign pass.
+        let number = text.parse().ok().filter(|_| text.bytes().all(|byte| byte.is_ascii_digit()));
+        match number.filter(|number| bounds.contains(number)) {
+            Some(number) => Ok(Some(number)),
+            None => {
+                let (low, high) = (bounds.start(), bounds.end());
+                let detail = format!("`{name}` must be a whole number from {low} to {high}");
+                Err(Problem::bad_request("bad_parameter", detail))
+            }
+        }
+    }
+}
