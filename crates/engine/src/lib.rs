@@ -35,6 +35,7 @@ mod restore;
 mod scan;
 mod signed;
 mod signers;
+pub mod token;
 pub mod verify;
 
 pub use census::{Census, census};

@@ -9,7 +9,7 @@ use crate::explain::{Explanation, explained_event, feeds};
 use crate::facts::Consulted;
 use crate::{Error, Signers, census, prove};
 use ipse_consolidate::V1;
-use ipse_core::json::{Members, Value, array};
+use ipse_core::json::{Members, Value, list};
 use ipse_core::{EventRef, FactId, Identity, Seq, json_parse};
 use ipse_store::sqlite::{Reader, View};
 use std::path::{Path, PathBuf};
@@ -94,7 +94,7 @@ impl Look {
                 events.push(answer::event(&stored, &signers.names(stored.seq)).finish());
             }
             let next = (last < head).then_some(last);
-            let page = Members::new().raw("head", head).raw("events", array(events));
+            let page = Members::new().raw("head", head).raw("events", list(events));
             Ok(page.optional("next_after", next).finish())
         })
     }
@@ -115,7 +115,7 @@ impl Look {
             }
             let more = view.last_of_type("consolidation_run", Seq(1)..=end)?.is_some();
             let next = (more && !passes.is_empty()).then_some(end.next());
-            Ok(Members::new().raw("passes", array(passes)).optional("next_before", next).finish())
+            Ok(Members::new().raw("passes", list(passes)).optional("next_before", next).finish())
         })
     }
 

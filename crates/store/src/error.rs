@@ -1,5 +1,6 @@
 //! Errors of a store: `Display` says what was attempted, `source` says why.
 
+use crate::MAX_LIVE_TOKENS;
 use rusqlite::ErrorCode;
 use std::path::PathBuf;
 
@@ -65,6 +66,9 @@ pub enum Error {
     /// A named limit of the format.
     #[error("{0}")]
     Limit(&'static str),
+    /// Tokens that nobody revoked pile up.
+    #[error("an identity has at most {MAX_LIVE_TOKENS} live tokens")]
+    TooManyTokens,
     /// A log can be taken in only where there is none.
     #[error("the log is not empty")]
     NotEmpty,

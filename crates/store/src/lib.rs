@@ -4,7 +4,8 @@
 //! - Reading, writing, forgetting and registering are types of their own: a [`sqlite::Reader`]
 //!   cannot write, a [`sqlite::Writer`] cannot reach a manifest or an event that is there, a
 //!   [`sqlite::Eraser`] can take content out of events and put none in, a [`sqlite::HeadWriter`]
-//!   can put tree heads only, a [`sqlite::Registrar`] cannot append.
+//!   can put tree heads only, a [`sqlite::TokenWriter`] tokens only, a [`sqlite::Registrar`] cannot
+//!   append.
 //! - Acknowledged means durable: [`sqlite::Batch::commit`] returns after the write-ahead log is
 //!   synced, and an error there is final.
 //! - Facts become durable only together with the record that explains them.
@@ -89,6 +90,33 @@ impl Stored {
     pub fn is_forgotten(&self) -> bool {
         self.canonical.is_empty()
     }
+}
+
+/// Live tokens of one identity at most: far more than programs that speak for one agent, and few
+/// enough to be looked through.
+pub const MAX_LIVE_TOKENS: u64 = 1000;
+
+/// An access token as it stands in the store: never its text.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct TokenRow {
+    /// Its name for people and programs.
+    pub token_id: [u8; 16],
+    /// SHA-256 of its text.
+    pub hash: [u8; 32],
+    /// The word for what it may do.
+    pub role: String,
+    /// What it was called.
+    pub name: Option<String>,
+    /// The sources that a producer may send under; any if absent.
+    pub sources: Option<Vec<String>>,
+    /// When it was made.
+    pub created: Time,
+    /// From when on it is not good any more; never if absent.
+    pub expires: Option<Time>,
+    /// When it was revoked.
+    pub revoked: Option<Time>,
+    /// When it was last seen, to about a minute.
+    pub last_used: Option<Time>,
 }
 
 /// How far the facts of a log have come.

@@ -12,7 +12,7 @@ mod passes;
 
 pub use evidence::Outside;
 
-use crate::Error;
+use crate::{Error, token};
 use evidence::Growing;
 use ipse_consolidate::{RuleSet, Skip};
 use ipse_core::{Identity, Seq, hex, sha256};
@@ -168,7 +168,11 @@ fn look<R: RuleSet>(
             report.notes.push(note.to_string());
         }
     }
-    growing.check(identity, outside, report)
+    growing.check(identity, outside, report)?;
+    for id in token::damaged(view)? {
+        report.error_of_ground(format!("token {id}"), "id, hash and role do not fit together");
+    }
+    Ok(())
 }
 
 /// Looks at the file and its schema; says whether the rest can be read.

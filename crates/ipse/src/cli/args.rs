@@ -1,7 +1,9 @@
 //! Arguments as they are typed. The doc comments are the help texts.
 
+use super::bench_args::BenchArgs;
 use super::key_args::{KeyAction, SignArgs};
 use super::reproduce_args::ReproduceArgs;
+use super::token_args::TokenAction;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args as ClapArgs, Parser, Subcommand, ValueEnum};
 use ipse_core::{FactKind, Outcome, Time};
@@ -239,6 +241,16 @@ pub(crate) enum Command {
         action: KeyAction,
     },
 
+    /// Create, list and revoke access tokens
+    ///
+    /// A token says who its bearer is and what it may do: one identity, one role. No command asks
+    /// for one; they are for programs that will reach this store over HTTP.
+    #[command(subcommand_required = true)]
+    Token {
+        #[command(subcommand)]
+        action: TokenAction,
+    },
+
     /// Sign events as their producer, away from any store
     ///
     /// Reads JSON Lines as `ipse import` does and writes every event in canonical form, with a salt
@@ -385,7 +397,7 @@ pub(crate) struct OutcomeArgs {
 }
 
 /// The words of a closed vocabulary, and what they mean.
-fn words<T: Clone + Send + Sync + 'static>(
+pub(crate) fn words<T: Clone + Send + Sync + 'static>(
     words: impl IntoIterator<Item = &'static str>,
     parse: fn(&str) -> Option<T>,
 ) -> impl TypedValueParser<Value = T> {
@@ -471,10 +483,6 @@ pub(crate) struct PruneRange {
     pub(crate) retention: bool,
 }
 
-fn at_least_one(text: &str) -> Result<usize, &'static str> {
-    text.parse().ok().filter(|number| *number > 0).ok_or("expected a number from 1 on")
-}
-
 fn time_or_date(text: &str) -> Result<Time, &'static str> {
     Time::parse(text).or_else(|_| Time::parse(&format!("{text}T00:00:00Z"))).map_err(
         |_| "expected RFC 3339, such as 2026-05-06T10:00:00Z, or a date, in the years 1970 to 9999",
@@ -504,22 +512,6 @@ pub(crate) struct ImportBundleArgs {
 }
 
 #[derive(ClapArgs, Debug)]
-pub(crate) struct BenchArgs {
-    /// What to measure
-    #[arg(value_enum)]
-    pub(crate) job: BenchJob,
-    /// Generate a store of so many events
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
-    pub(crate) events: Option<u64>,
-    /// Keys of generated events; 2 is the paper's stream
-    #[arg(long, value_name = "K", default_value_t = 2)]
-    pub(crate) keys: u64,
-    /// How often to measure
-    #[arg(long, value_name = "R", default_value_t = 9, value_parser = at_least_one)]
-    pub(crate) runs: usize,
-}
-
-#[derive(ClapArgs, Debug)]
 pub(crate) struct ExplainArgs {
     /// A fact id (fa_…), a fact key, or an event ref (ev_…)
     #[arg(value_name = "FACT_ID|FACT_KEY|EVENT_REF")]
@@ -537,55 +529,6 @@ pub(crate) struct ExplainArgs {
     /// The proof that an event is in the signed log, as a file: C2SP tlog-proof
     #[arg(long, conflicts_with_all = ["page", "all"])]
     pub(crate) proof: bool,
-}
-
-#[derive(ValueEnum, Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum BenchJob {
-    /// All facts anew from the log
-    Rebuild,
-    /// Import of 100000 more events, in durable batches, with one pass at the end
-    Append,
-    /// One more event, durable, with its pass
-    Record,
-    /// One fact by its key, in memory
-    Lookup,
-    /// The first page of a fact's evidence, and its sum
-    Explain,
-    /// Opening the store, until its facts are read and a first event is durable
-    Open,
-    /// One event forgotten, until its bytes are gone
-    Forget,
-    /// Every tenth event forgotten at once, until their bytes are gone
-    ForgetTenth,
-    /// One more event and its pass, then a tree head over all, signed and durable
-    Sign,
-    /// The proof that an event is under the signed tree head
-    Proof,
-    /// Import of 102400 more events that a producer signed, 1024 at a time
-    AppendSigned,
-}
-
-impl BenchJob {
-    pub(crate) fn name(self) -> &'static str {
-        match self {
-            BenchJob::Rebuild => "rebuild",
-            BenchJob::Append => "append",
-            BenchJob::Record => "record",
-            BenchJob::Lookup => "lookup",
-            BenchJob::Explain => "explain",
-            BenchJob::Open => "open",
-            BenchJob::Forget => "forget",
-            BenchJob::ForgetTenth => "forget-tenth",
-            BenchJob::Sign => "sign",
-            BenchJob::Proof => "proof",
-            BenchJob::AppendSigned => "append-signed",
-        }
-    }
-
-    /// Whether it works on a copy of the store.
-    pub(crate) fn writes(self) -> bool {
-        !matches!(self, BenchJob::Rebuild | BenchJob::Lookup | BenchJob::Explain)
-    }
 }
 
 #[derive(ClapArgs, Debug)]

@@ -3,7 +3,7 @@
 //! **Invariant:** a store that is given is only read; jobs that write work on a copy.
 
 use super::Exit;
-use super::args::{BenchArgs, BenchJob};
+use super::bench_args::{BenchArgs, BenchJob};
 use super::context::Context;
 use super::import;
 use super::instruments::Machine;

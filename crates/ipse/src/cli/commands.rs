@@ -5,7 +5,7 @@ use super::context::Context;
 use super::terminal::Terminal;
 use super::{
     Exit, bench, config, demo, explain, exporting, forgetting, heads, import, init, keys, looking,
-    manifest_file, reading, record, reference, reproduce, signing, taking_in, writing,
+    manifest_file, reading, record, reference, reproduce, signing, taking_in, token, writing,
 };
 
 pub(crate) fn run(
@@ -49,6 +49,7 @@ pub(crate) fn run(
             config::run(context, terminal, name.as_deref(), value.as_deref())
         }
         Command::Key { action } => keys::run(context, terminal, action),
+        Command::Token { action } => token::run(context, terminal, action),
         Command::Sign(args) => signing::sign(context, terminal, &args),
         Command::Export(args) => exporting::run(context, terminal, &args),
         Command::ImportBundle(args) => taking_in::run(context, terminal, &args),

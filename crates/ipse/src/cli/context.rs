@@ -207,6 +207,9 @@ impl Context {
                 "let this user write {store} and its directory; reading commands work as it is"
             ),
             StoreError::NoDirectory(_) => "make the directory first".into(),
+            StoreError::TooManyTokens => {
+                "revoke what nobody uses: ipse token list, then ipse token revoke TOKEN_ID".into()
+            }
             StoreError::Gone(_) => {
                 "put the file back, or begin with `ipse init`, and run the same command again"
                     .into()

@@ -8,6 +8,7 @@
 mod args;
 mod asking;
 mod bench;
+mod bench_args;
 mod commands;
 mod config;
 mod context;
@@ -35,6 +36,8 @@ mod scratch;
 mod signing;
 mod taking_in;
 mod terminal;
+mod token;
+mod token_args;
 mod writing;
 
 use args::{Args, Command};

@@ -164,7 +164,7 @@ pub(crate) fn log(
 }
 
 /// A time for people, cut to the second; programs get the rest.
-fn to_seconds(time: Time) -> String {
+pub(crate) fn to_seconds(time: Time) -> String {
     let text = time.to_string();
     text.split_once('.').map_or(text.clone(), |(seconds, _)| format!("{seconds}Z"))
 }

@@ -264,6 +264,13 @@ damages! {
          SELECT at - 1, event_ref, time_us, type, digest, columns, payload FROM event
          WHERE at = (1 << 40) + 1"
         => [("critical", "seq 0", "before the first")];
+    a_token_of_nobody:
+        "INSERT INTO token (log, token_id, hash, role, created) VALUES (9, x'00', x'00', 'x', 0)"
+        => [("error", "table token", "no registered identity: 1")];
+    a_token_made_by_hand:
+        "INSERT INTO token (log, token_id, hash, role, created)
+         VALUES (1, zeroblob(16), zeroblob(32), 'operator', 0)"
+        => [("error", "token tk_00000000000000000000000000000000", "do not fit together")];
     a_table_missing: "DELETE FROM tally; DROP TABLE tally"
         => [("error", "schema: table tally", "missing"),
             ("error", "schema: index tally_by_id", "missing")];

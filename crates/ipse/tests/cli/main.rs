@@ -17,3 +17,4 @@ mod shell;
 mod signed;
 mod signing;
 mod store;
+mod tokens;

@@ -69,7 +69,7 @@ pub struct RawPass {
 pub type Pair = (Vec<u8>, Vec<u8>);
 
 /// Tables whose rows belong to a log, with what tells which.
-const OF_A_LOG: [(&str, &str); 12] = [
+const OF_A_LOG: [(&str, &str); 13] = [
     ("event", "at >> 40"),
     ("chunk", "at >> 40"),
     ("run", "at >> 40"),
@@ -82,6 +82,7 @@ const OF_A_LOG: [(&str, &str); 12] = [
     ("producer", "log"),
     ("policy", "log"),
     ("statement", "number >> 40"),
+    ("token", "log"),
 ];
 
 impl Snapshot<'_> {

@@ -19,6 +19,8 @@ pub(super) enum Duty {
     Configure,
     /// Tree heads, and nothing else.
     Sign,
+    /// Access tokens, and nothing else.
+    Tokens,
 }
 
 const MAY_INSERT: [&str; 8] =
@@ -47,6 +49,9 @@ const MAY_CONFIGURE: [(&str, &str); 7] = [
 const MAY_SIGN: [(&str, &str); 3] =
     [("insert", "tree"), ("insert", "tree_head"), ("update", "tree_head")];
 
+/// What may change of a token that is there.
+const MAY_MARK: [&str; 2] = ["revoked", "last_used"];
+
 /// Sets the authorizer, once, for the life of the connection.
 pub(super) fn confine(connection: &mut Connection, duty: Duty) -> Result<(), Error> {
     connection
@@ -65,6 +70,7 @@ fn allowed(context: &AuthContext<'_>, duty: Duty) -> bool {
         _ if !outside_triggers => false,
         _ if duty == Duty::Configure => changes_only(&context.action, &MAY_CONFIGURE),
         _ if duty == Duty::Sign => changes_only(&context.action, &MAY_SIGN),
+        _ if duty == Duty::Tokens => puts_or_marks_tokens(&context.action),
         AuthAction::Insert { table_name: "erase_pending" } => duty == Duty::Forget,
         AuthAction::Insert { table_name } => MAY_INSERT.contains(&table_name),
         AuthAction::Update { table_name, column_name } => {
@@ -85,4 +91,15 @@ fn changes_only(action: &AuthAction<'_>, tables: &[(&str, &str)]) -> bool {
         _ => return false,
     };
     tables.contains(&(verb, table))
+}
+
+/// Whether a token is added, or marked as used or revoked.
+fn puts_or_marks_tokens(action: &AuthAction<'_>) -> bool {
+    match action {
+        AuthAction::Insert { table_name } => *table_name == "token",
+        AuthAction::Update { table_name, column_name } => {
+            *table_name == "token" && MAY_MARK.contains(column_name)
+        }
+        _ => false,
+    }
 }

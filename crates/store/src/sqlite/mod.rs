@@ -19,6 +19,7 @@ mod seal;
 mod setting;
 mod slack;
 mod statement;
+mod token;
 mod transaction;
 mod tree;
 mod write;
@@ -30,6 +31,7 @@ pub use register::{Registered, Registrar};
 pub use restore::Restoring;
 pub use setting::Settings;
 pub use statement::Signed;
+pub use token::TokenWriter;
 pub use tree::{Grown, HeadWriter};
 pub use write::{Batch, Pass, Writer};
 
@@ -44,11 +46,12 @@ use std::time::Duration;
 const APPLICATION_ID: i64 = 0x6970_7365;
 
 /// Each step brings the schema one version further; `user_version` counts the steps taken.
-const STEPS: [&str; 4] = [
+const STEPS: [&str; 5] = [
     include_str!("schema_v1.sql"),
     include_str!("schema_v2.sql"),
     include_str!("schema_v3.sql"),
     include_str!("schema_v4.sql"),
+    include_str!("schema_v5.sql"),
 ];
 
 /// The first SQLite without the bug that can corrupt a write-ahead log after a reset.
@@ -314,7 +317,7 @@ mod tests {
         )
         .unwrap();
         migrate(&mut db, &STEPS).unwrap();
-        assert_eq!(version(&db), 4);
+        assert_eq!(version(&db), 5);
         assert_eq!(erase::pending(&db).unwrap(), [(0, true)], "pages were freed uncleared");
         let count = |sql: &str| db.query_row(sql, [], |row| row.get::<_, i64>(0)).unwrap();
         assert_eq!(count("SELECT count(*) FROM event"), 1);
@@ -323,6 +326,40 @@ mod tests {
             count("SELECT (SELECT count(*) FROM chunk) + (SELECT count(tallied) FROM pass)"),
             0
         );
+    }
+
+    /// Nothing of an older store moves but its version: the step only adds.
+    #[test]
+    fn a_store_of_schema_4_is_brought_up_to_date_by_who_writes_first() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("store.db");
+        let mut db = Connection::open(&path).unwrap();
+        switch_to_wal(&db).unwrap();
+        migrate(&mut db, &STEPS[..4]).unwrap();
+        let identity = ipse_core::Identity([7; 32]);
+        db.execute("INSERT INTO manifest VALUES (1, ?1, 'c')", [identity.to_string()]).unwrap();
+        db.execute_batch(
+            "INSERT INTO event VALUES ((1 << 40) + 1, zeroblob(16), 0, 't', x'00', x'00', 'p');
+             INSERT INTO fact VALUES (1, 1, x'00', 'k', 'k', 'v', 0, x'00', 0);
+             INSERT INTO tree_head VALUES (1, 'n');
+             INSERT INTO producer VALUES (1, 1, 'k', 1);
+             INSERT INTO setting VALUES ('retention', '1h');",
+        )
+        .unwrap();
+        let reading = Reader::open(&path);
+        assert!(matches!(reading.err(), Some(Error::Older { found: 4, known: 5, .. })));
+        assert_eq!(version(&db), 4, "reading changes nothing");
+        let writer = TokenWriter::open(&path).unwrap();
+        assert_eq!(version(&db), 5);
+        assert_eq!(writer.view(&identity).unwrap().tokens().unwrap(), []);
+        assert_eq!(erase::pending(&db).unwrap(), [], "nothing is written anew");
+        let count = |sql: &str| db.query_row(sql, [], |row| row.get::<_, i64>(0)).unwrap();
+        for table in ["manifest", "event", "fact", "tree_head", "producer", "setting"] {
+            assert_eq!(count(&format!("SELECT count(*) FROM {table}")), 1, "{table}");
+        }
+        let reader = Reader::open(&path).unwrap();
+        let snapshot = reader.view(&identity).unwrap();
+        assert_eq!(snapshot.schema_damage().unwrap(), [], "as if it had been made so");
     }
 
     #[test]
