@@ -386,12 +386,12 @@ impl<'c> View<'c> {
         rows.map(|row| row.map_err(&attempt)?).collect()
     }
 
-    /// One fact.
+    /// One fact; that of another identity is not there, though its id is known.
     pub fn fact(&self, id: &FactId) -> Result<Option<Fact>, Error> {
-        let sql =
-            "SELECT fact_kind, fact_key, value, last_us, last_ref FROM fact WHERE fact_id = ?1";
+        let sql = "SELECT fact_kind, fact_key, value, last_us, last_ref FROM fact \
+                   WHERE fact_id = ?1 AND log = ?2";
         self.prepare(sql)?
-            .query_row([id.0], fact)
+            .query_row((id.0, self.log.0), fact)
             .optional()
             .map_err(Error::while_trying("read a fact"))?
             .transpose()
@@ -400,8 +400,8 @@ impl<'c> View<'c> {
     /// How many of a fact's past observations were forgotten since.
     pub fn forgotten_of(&self, id: &FactId) -> Result<u64, Error> {
         let count: Option<i64> = self
-            .prepare("SELECT forgotten FROM fact WHERE fact_id = ?1")?
-            .query_row([id.0], |row| row.get(0))
+            .prepare("SELECT forgotten FROM fact WHERE fact_id = ?1 AND log = ?2")?
+            .query_row((id.0, self.log.0), |row| row.get(0))
             .optional()
             .map_err(Error::while_trying("read a fact"))?;
         Ok(count.unwrap_or(0).unsigned_abs())
