@@ -3,11 +3,12 @@
 //! **Invariant:** an answer copies what is stored and computes nothing; names are those of the
 //! paper's interface.
 
-use crate::facts::Consulted;
-use crate::grounding::escaped_controls;
+use crate::Consultation;
+use crate::facts::{Consulted, Filter};
+use crate::grounding::{escaped_controls, grounding};
 use ipse_consolidate::{RuleSet, V1};
-use ipse_core::json::{Members, Object, Value, list, quoted};
-use ipse_core::{FactId, Identity, Seq};
+use ipse_core::json::{Members, Object, Value, list, quoted, write_text};
+use ipse_core::{Identity, Seq};
 use ipse_ledger::{Entry, ProofFile};
 use ipse_store::Stored;
 use std::collections::BTreeSet;
@@ -20,7 +21,7 @@ pub fn facts(
     rule_version: &str,
     facts: &[Arc<Consulted>],
 ) -> Members {
-    let facts = facts.iter().map(|consulted| fact(identity, consulted).finish());
+    let facts = facts.iter().map(|consulted| consulted.said(identity).json.clone());
     Members::new()
         .text("identity_hash", &identity.to_string())
         .raw("checkpoint", checkpoint)
@@ -28,12 +29,40 @@ pub fn facts(
         .raw("facts", list(facts))
 }
 
-/// One fact.
-pub fn fact(identity: &Identity, fact: &Consulted) -> Members {
+/// What a planner consulted: the facts with their consultation and their grounding form. Members
+/// stand in canonical order, and nothing is written twice: this is what planners wait for.
+pub fn consulted(
+    identity: &Identity,
+    checkpoint: Seq,
+    rule_version: &str,
+    filter: &Filter,
+    facts: &[Arc<Consulted>],
+) -> String {
+    let consultation = Consultation::of(identity, checkpoint, rule_version, filter, facts);
+    let grounding = grounding(identity, rule_version, facts);
+    let size: usize = facts.iter().map(|fact| fact.fact.value.len() + 512).sum();
+    let mut out = String::with_capacity(size + 2 * grounding.len() + 512);
+    out.push_str(&format!("{{\"checkpoint\":{checkpoint},\"consultation\":"));
+    out.push_str(&consultation.json);
+    out.push_str(&format!(",\"consultation_id\":\"{}\",\"facts\":[", consultation.id()));
+    for (place, fact) in facts.iter().enumerate() {
+        out.push_str(if place == 0 { "" } else { "," });
+        out.push_str(&fact.said(identity).json);
+    }
+    out.push_str("],\"grounding\":");
+    write_text(&grounding, &mut out);
+    out.push_str(&format!(",\"identity_hash\":\"{identity}\",\"rule_version\":"));
+    write_text(rule_version, &mut out);
+    out.push('}');
+    out
+}
+
+/// One fact of that id.
+pub(crate) fn fact(id: &str, fact: &Consulted) -> String {
     let value = fact.value();
     let copied = |name: &str| value.get(name).map(written).unwrap_or_default();
     Members::new()
-        .text("fact_id", &FactId::new(identity, &fact.fact.key).to_string())
+        .text("fact_id", id)
         .text("fact_kind", fact.fact.key.kind().name())
         .text("fact_key", fact.fact.key.text())
         .raw("confidence", copied("confidence"))
@@ -42,6 +71,7 @@ pub fn fact(identity: &Identity, fact: &Consulted) -> Members {
         .text("last_updated", &fact.fact.last.time.to_string())
         .raw("rule_version", copied("rule_version"))
         .raw("value", &fact.fact.value)
+        .finish()
 }
 
 /// An event of the log; the content of a forgotten one is null.
@@ -99,5 +129,39 @@ pub fn counted(n: u64, noun: &str) -> String {
         1 => format!("1 {noun}"),
         _ if noun.ends_with("ss") => format!("{n} {noun}es"),
         _ => format!("{n} {noun}s"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use ipse_core::{EventRef, Fact, FactKey, FactKind, Support, Time, json_parse};
+
+    #[test]
+    fn what_was_consulted_is_canonical_and_holds_the_rest() {
+        let fact = |zone: &str| Fact {
+            key: FactKey::new(FactKind::ZoneRisk, &[zone]),
+            last: Support {
+                time: Time::from_micros(0).unwrap(),
+                event_ref: EventRef::new("s", "i"),
+            },
+            value: "{\"confidence\":0.5,\"last_supporting_event_id\":\"ev\",\
+                \"n_observations\":3,\"risk\":1,\"rule_version\":\"v1\"}"
+                .to_owned(),
+        };
+        let identity = Identity([7; 32]);
+        let filter = Filter { zone: Some("a \"b\"\n".to_owned()), ..Filter::default() };
+        for facts in [vec![], vec![fact("a \"b\"\n")], vec![fact("a \"b\"\n"), fact("c")]] {
+            let facts = Filter::default().choose(facts).unwrap();
+            let text = consulted(&identity, Seq(9), "v1", &filter, &facts);
+            let value = json_parse::parse(text.as_bytes(), 16).unwrap();
+            assert_eq!(written(&value), text, "canonical");
+            let consultation = Consultation::of(&identity, Seq(9), "v1", &filter, &facts);
+            let whole = super::facts(&identity, Seq(9), "v1", &facts)
+                .text("consultation_id", &consultation.id())
+                .raw("consultation", &consultation.json)
+                .text("grounding", &grounding(&identity, "v1", &facts));
+            assert_eq!(whole.finish(), text);
+        }
     }
 }

@@ -3,10 +3,11 @@
 //! **Invariants:** reading writes nothing; a filter leaves out the kinds whose key lacks that part
 //! (except that `environment` is ignored for interaction patterns) and matches values exactly.
 
-use crate::Error;
+use crate::{Error, answer, grounding};
 use ipse_core::json::{Object, Value};
-use ipse_core::{Fact, FactKey, FactKind, Micro, json_parse};
-use std::sync::Arc;
+use ipse_core::{Fact, FactId, FactKey, FactKind, Identity, Micro, json_parse};
+use std::borrow::Cow;
+use std::sync::{Arc, OnceLock};
 
 /// Nesting of a fact's value: the value, `params`, a parameter, its recommendation.
 pub(crate) const VALUE_DEPTH: usize = 8;
@@ -81,7 +82,7 @@ impl Filter {
 }
 
 /// A fact with the two figures that every answer shows.
-#[derive(Clone, PartialEq, Debug)]
+#[derive(Clone, Debug)]
 pub struct Consulted {
     /// The fact.
     pub fact: Fact,
@@ -89,6 +90,16 @@ pub struct Consulted {
     pub confidence: Micro,
     /// How many observations it rests on.
     pub n_observations: u64,
+    /// How it is said, once somebody has asked.
+    said: OnceLock<Said>,
+}
+
+impl PartialEq for Consulted {
+    /// Whether somebody has asked for them does not tell facts apart.
+    fn eq(&self, other: &Self) -> bool {
+        let figures = |it: &Self| (it.confidence, it.n_observations);
+        self.fact == other.fact && figures(self) == figures(other)
+    }
 }
 
 impl Consulted {
@@ -101,12 +112,41 @@ impl Consulted {
             let n = value.get("n_observations").and_then(Value::as_count);
             (confidence.ok_or_else(damaged)?, n.ok_or_else(damaged)?)
         };
-        Ok(Consulted { fact, confidence, n_observations: n })
+        Ok(Consulted { fact, confidence, n_observations: n, said: OnceLock::new() })
+    }
+
+    /// How the fact is said of an agent. It is put into words once, since a fact never changes.
+    pub fn said(&self, identity: &Identity) -> Cow<'_, Said> {
+        let said = self.said.get_or_init(|| Said::of(identity, self));
+        match said.identity == *identity {
+            true => Cow::Borrowed(said),
+            false => Cow::Owned(Said::of(identity, self)),
+        }
     }
 
     /// The value's members.
     pub fn value(&self) -> Object<'_> {
         parse_value(&self.fact.value).unwrap_or_default()
+    }
+}
+
+/// A fact of an agent in words: for programs, and for prompts.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Said {
+    identity: Identity,
+    /// Its id.
+    pub id: String,
+    /// Its JSON.
+    pub json: String,
+    /// Its line of the grounding form, with the end of the line.
+    pub line: String,
+}
+
+impl Said {
+    fn of(identity: &Identity, fact: &Consulted) -> Self {
+        let id = FactId::new(identity, &fact.fact.key).to_string();
+        let (json, line) = (answer::fact(&id, fact), grounding::line(&id, fact));
+        Said { identity: *identity, id, json, line }
     }
 }
 
@@ -162,6 +202,19 @@ mod tests {
         );
         let two = Filter { limit: Some(2), ..Filter::default() };
         assert_eq!(keys(&two).len(), 2);
+    }
+
+    #[test]
+    fn a_fact_is_said_of_whoever_is_asked_about() {
+        let [one, other] = [[1; 32], [2; 32]].map(Identity);
+        let fact = Consulted::new(all().remove(0)).unwrap();
+        let asked = fact.clone();
+        let first = asked.said(&one).into_owned();
+        assert_eq!(*asked.said(&one), first, "again the same");
+        assert_eq!(*asked.said(&other), *fact.said(&other), "whoever was asked about before");
+        assert_ne!(first, *asked.said(&other));
+        assert!(first.json.contains(&first.id) && first.line.contains(&first.id));
+        assert_eq!(asked, fact, "asking leaves it what it is");
     }
 
     #[test]

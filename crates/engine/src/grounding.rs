@@ -6,7 +6,7 @@
 use crate::facts::Consulted;
 use ipse_core::decimal::SCALE;
 use ipse_core::json::{Object, Value, escaped};
-use ipse_core::{FactId, FactKind, Identity, Micro};
+use ipse_core::{FactKind, Identity, Micro};
 use std::sync::Arc;
 
 /// The grounding text of some facts.
@@ -15,15 +15,16 @@ pub fn grounding(identity: &Identity, rule_version: &str, facts: &[Arc<Consulted
     facts.sort_by(|a, b| a.fact.key.cmp(&b.fact.key));
     let mut text = format!("known facts for this agent (rule set {rule_version}):\n");
     for fact in facts {
-        let key = escaped_controls(fact.fact.key.text());
-        let confidence = two_decimals(fact.confidence);
-        let (n, id) = (fact.n_observations, FactId::new(identity, &fact.fact.key));
-        let body = body(fact);
-        text.push_str(&format!(
-            "- {key}: {body}, confidence = {confidence}, n_observations = {n} [{id}]\n"
-        ));
+        text.push_str(&fact.said(identity).line);
     }
     text
+}
+
+/// The line of the fact of that id.
+pub(crate) fn line(id: &str, fact: &Consulted) -> String {
+    let (key, body) = (escaped_controls(fact.fact.key.text()), body(fact));
+    let (confidence, n) = (two_decimals(fact.confidence), fact.n_observations);
+    format!("- {key}: {body}, confidence = {confidence}, n_observations = {n} [{id}]\n")
 }
 
 /// What a fact says, in a few words.

@@ -14,6 +14,7 @@
 
 pub mod answer;
 mod census;
+mod consult;
 mod diff;
 mod endorsed;
 mod error;
@@ -39,6 +40,7 @@ pub mod token;
 pub mod verify;
 
 pub use census::{Census, census};
+pub use consult::Consultation;
 pub use diff::{Changed, Diff, Figure, diff};
 pub use endorsed::{Endorsed, SignatureError, registered};
 pub use error::Error;
@@ -46,9 +48,10 @@ pub use forget::{Forgotten, Preview, Which, preview};
 pub use head::{HEAD_EVERY, Notary, head_of, sign_head};
 pub use hot::SAVE_EVERY;
 pub use ipse_ledger::account::{MAX_SKIPPED_TYPES, Skipped};
+pub use ipse_store::Appended;
 pub use known::Known;
 pub use log::{Acknowledged, Host, Log, Then};
-pub use look::{Look, Standing};
+pub use look::{Heads, LogEntry, Look, SignedHead, Standing};
 pub use memory::{Memory, Policy};
 pub use pass::{PassCommitted, PassReport, Trigger};
 pub use proof::prove;

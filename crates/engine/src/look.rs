@@ -6,13 +6,16 @@
 
 use crate::answer;
 use crate::explain::{Explanation, explained_event, feeds};
-use crate::facts::Consulted;
-use crate::{Error, Signers, census, prove};
+use crate::facts::{Consulted, Filter};
+use crate::{Error, Signers, census, head_of, prove, rebuild, registered};
 use ipse_consolidate::V1;
 use ipse_core::json::{Members, Value, list};
-use ipse_core::{EventRef, FactId, Identity, Seq, json_parse};
+use ipse_core::{EventRef, FactId, Identity, Seq, Time, is_housekeeping, json_parse};
+use ipse_ledger::NoteKey;
+use ipse_store::Stored;
 use ipse_store::sqlite::{Reader, View};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 /// Nesting of a pass record: the event, its `data`, `skipped`, a type.
 const RECORD_DEPTH: usize = 32;
@@ -28,6 +31,13 @@ impl Look {
     /// At this identity of that store.
     pub fn at(path: &Path, identity: Identity) -> Self {
         Look { path: path.to_owned(), identity }
+    }
+
+    /// The identities of a store.
+    pub fn identities(path: &Path) -> Result<Vec<Identity>, Error> {
+        let damaged = |hash: &str| Error::Damaged(format!("an identity is no hash: {hash}"));
+        let all = Reader::open(path)?.manifests()?;
+        all.iter().map(|(hash, _)| Identity::parse(hash).ok_or_else(|| damaged(hash))).collect()
     }
 
     fn view<T>(&self, look: impl FnOnce(View<'_>) -> Result<T, Error>) -> Result<T, Error> {
@@ -53,11 +63,27 @@ impl Look {
         self.view(|view| Ok(view.head()?))
     }
 
+    /// The facts that a filter chooses of those that the log up to a position gives; `None` if the
+    /// log does not reach so far.
+    pub fn as_of(&self, seq: Seq, filter: &Filter) -> Result<Option<Vec<Arc<Consulted>>>, Error> {
+        self.view(|view| {
+            if seq > view.head()? {
+                return Ok(None);
+            }
+            filter.choose(rebuild(view, &V1, seq)?.facts).map(Some)
+        })
+    }
+
+    /// The producers that may sign, as keys.
+    pub fn producers(&self) -> Result<Vec<NoteKey>, Error> {
+        self.view(|view| Ok(registered(&view.producers()?)))
+    }
+
     /// A fact by its id.
     pub fn fact(&self, id: &FactId) -> Result<Option<String>, Error> {
         self.view(|view| {
             let Some(fact) = view.fact(id)? else { return Ok(None) };
-            Ok(Some(answer::fact(&self.identity, &Consulted::new(fact)?).finish()))
+            Ok(Some(Consulted::new(fact)?.said(&self.identity).json.clone()))
         })
     }
 
@@ -99,6 +125,25 @@ impl Look {
         })
     }
 
+    /// What the log says after a position, in order, at most so many entries: housekeeping with its
+    /// data, everything else by its name.
+    pub fn entries(&self, after: Seq, limit: u64) -> Result<Vec<LogEntry>, Error> {
+        self.view(|view| {
+            let last = Seq(after.0.saturating_add(limit)).min(view.head()?);
+            let mut entries = Vec::new();
+            for seq in after.0.saturating_add(1)..=last.0 {
+                let Some(stored) = view.stored(Seq(seq))? else { break };
+                let value = json_parse::parse(stored.canonical.as_bytes(), RECORD_DEPTH).ok();
+                let data = value.as_ref().and_then(|value| value.as_object()?.get("data"));
+                let data =
+                    data.filter(|_| is_housekeeping(&stored.event_type)).map(answer::written);
+                let Stored { seq, event_ref, event_type, time, .. } = stored;
+                entries.push(LogEntry { seq, event_ref, event_type, time, data });
+            }
+            Ok(entries)
+        })
+    }
+
     /// Passes before a position, newest first, at most so many; and the position to go on before.
     pub fn passes(&self, before: Seq, limit: u64) -> Result<String, Error> {
         self.view(|view| {
@@ -119,14 +164,18 @@ impl Look {
         })
     }
 
+    /// How far the log reaches, and how far its newest signed tree head.
+    pub fn heads(&self) -> Result<Heads, Error> {
+        self.view(|view| Ok(Heads { head: view.head()?, signed: signed(view)? }))
+    }
+
     /// The newest signed tree head.
-    pub fn tree_head(&self) -> Result<Option<String>, Error> {
-        self.view(|view| Ok(view.tree_head()?))
+    pub fn tree_head(&self) -> Result<Option<SignedHead>, Error> {
+        self.view(signed)
     }
 
     /// The proof that an event is under that head: its index, entry and proof file. The outer
     /// `None` means that there is no such event, the inner one that it is under no head yet.
-    #[expect(clippy::option_option, reason = "two things may be missing, and they are told apart")]
     pub fn proof(&self, event_ref: &EventRef) -> Result<Option<Option<String>>, Error> {
         self.view(|view| {
             let Some(seq) = view.find(event_ref)? else { return Ok(None) };
@@ -134,6 +183,45 @@ impl Look {
             Ok(Some(json))
         })
     }
+}
+
+/// How far a log reaches.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Heads {
+    /// Its last position.
+    pub head: Seq,
+    /// Its newest signed tree head.
+    pub signed: Option<SignedHead>,
+}
+
+/// A tree head that was signed.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct SignedHead {
+    /// How many events are under it.
+    pub size: u64,
+    /// The note.
+    pub note: String,
+}
+
+fn signed(view: View<'_>) -> Result<Option<SignedHead>, Error> {
+    let Some(note) = view.tree_head()? else { return Ok(None) };
+    let head = head_of(&note).ok_or(Error::NoHead("that was signed last"))?;
+    Ok(Some(SignedHead { size: head.size, note }))
+}
+
+/// An event of the log, as those see it who follow it.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct LogEntry {
+    /// Its position.
+    pub seq: Seq,
+    /// Its name.
+    pub event_ref: EventRef,
+    /// Its type.
+    pub event_type: String,
+    /// When it happened.
+    pub time: Time,
+    /// The `data` of what ipse wrote about itself, as JSON.
+    pub data: Option<String>,
 }
 
 /// How far a log has come.

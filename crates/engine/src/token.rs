@@ -230,6 +230,11 @@ impl Token {
         }
     }
 
+    /// Whether a text of that hash is this token, and it is good at that moment.
+    pub fn lets_in(&self, hash: &[u8; 32], now: Time) -> bool {
+        bool::from(self.hash.ct_eq(hash)) && self.state(now) == State::Live
+    }
+
     /// Whether its bearer may send events of that source.
     pub fn may_send(&self, source: &str) -> bool {
         let listed = |sources: &Vec<String>| sources.iter().any(|allowed| allowed == source);
