@@ -10,7 +10,7 @@ use workspace::page::links;
 use workspace::{files, read, report, root};
 
 /// What a reader is promised.
-const PAGES: [&str; 18] = [
+const PAGES: [&str; 19] = [
     "README.md",
     "ARCHITECTURE.md",
     "CHANGELOG.md",
@@ -27,6 +27,7 @@ const PAGES: [&str; 18] = [
     "docs/guide/forgetting.md",
     "docs/guide/operate.md",
     "docs/guide/reproduce.md",
+    "docs/guide/serve.md",
     "docs/guide/signing.md",
     "docs/paper.md",
 ];

@@ -11,7 +11,7 @@ use toml::{Table, Value};
 use workspace::{crates, read_toml, report};
 
 /// Each crate with the crates of the workspace that it depends on.
-const DEPENDS_ON: [(&str, &[&str]); 12] = [
+const DEPENDS_ON: [(&str, &[&str]); 13] = [
     ("core", &[]),
     ("manifest", &["core"]),
     ("consolidate", &["core"]),
@@ -21,6 +21,7 @@ const DEPENDS_ON: [(&str, &[&str]); 12] = [
     ("verify", &["bundle"]),
     ("store", &["core", "ledger"]),
     ("engine", &["core", "consolidate", "ledger", "door", "store"]),
+    ("http", &["core", "door", "engine"]),
     ("reproduce", &["core", "manifest", "consolidate", "door", "store", "engine"]),
     (
         "ipse",
@@ -33,6 +34,7 @@ const DEPENDS_ON: [(&str, &[&str]); 12] = [
             "bundle",
             "store",
             "engine",
+            "http",
             "reproduce",
         ],
     ),

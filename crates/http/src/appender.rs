@@ -1,4 +1,4 @@
-//! Appending for many requests at once: one thread for each identity, one commit for whatever waits.
+//! Appending for many requests at once: one thread for each log, one commit for whatever waits.
 //!
 //! **Invariants**
 //! - A request is answered only after its events are durable, or with the reason why they are not.
@@ -6,19 +6,16 @@
 //!   is turned away, not kept.
 //! - Whatever was taken in is finished before the thread ends.
 
-use ipse_core::Admitted;
-use ipse_engine::{Endorsed, Error, Memory, SignatureError};
+use ipse_core::{Admitted, Identity};
+use ipse_engine::{Appended, Endorsed, Memory, SignatureError};
 use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
 use std::thread::JoinHandle;
 use tokio::sync::oneshot;
 
 /// Requests that may wait for the log.
-pub const MAX_WAITING: usize = 256;
+const MAX_WAITING: usize = 256;
 /// Events that become durable together, if so many wait.
 const MAX_TOGETHER: usize = 4096;
-
-/// What became of one event.
-pub use ipse_engine::Appended;
 
 /// What became of a request's events.
 #[derive(Debug)]
@@ -31,13 +28,15 @@ pub(crate) struct Done {
     pub(crate) unkept: Option<SignatureError>,
 }
 
-/// Why a request's events are not known to be durable.
-#[derive(Clone, Debug)]
-pub(crate) struct NotDurable(pub(crate) String);
+/// A request's events are not known to be durable. Why is for the log of the server.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct NotDurable;
 
 type Answer = Result<Done, NotDurable>;
 
 struct Job {
+    /// How many events it has.
+    count: usize,
     events: Vec<Admitted>,
     endorsed: Option<Endorsed>,
     answer: oneshot::Sender<Answer>,
@@ -59,10 +58,10 @@ pub(crate) enum Turned {
 }
 
 impl Appender {
-    /// Starts the thread of a memory.
-    pub(crate) fn start(memory: Memory) -> Self {
+    /// Starts the thread of an identity's memory.
+    pub(crate) fn start(memory: Memory, identity: Identity) -> Self {
         let (jobs, waiting) = sync_channel(MAX_WAITING);
-        let thread = std::thread::spawn(move || run(&memory, &waiting));
+        let thread = std::thread::spawn(move || run(&memory, &identity, &waiting));
         Appender { jobs: Some(jobs), thread: Some(thread) }
     }
 
@@ -73,7 +72,7 @@ impl Appender {
         endorsed: Option<Endorsed>,
     ) -> Result<oneshot::Receiver<Answer>, Turned> {
         let (answer, received) = oneshot::channel();
-        let job = Job { events, endorsed, answer };
+        let job = Job { count: events.len(), events, endorsed, answer };
         let jobs = self.jobs.as_ref().ok_or(Turned::Closed)?;
         match jobs.try_send(job) {
             Ok(()) => Ok(received),
@@ -93,7 +92,7 @@ impl Drop for Appender {
     }
 }
 
-fn run(memory: &Memory, waiting: &Receiver<Job>) {
+fn run(memory: &Memory, identity: &Identity, waiting: &Receiver<Job>) {
     let mut next = waiting.recv().ok();
     while let Some(first) = next.take() {
         let mut jobs = vec![first];
@@ -106,49 +105,41 @@ fn run(memory: &Memory, waiting: &Receiver<Job>) {
             }
             jobs.push(job);
         }
-        append(memory, jobs);
+        append(memory, identity, jobs);
         next = next.or_else(|| waiting.recv().ok());
     }
 }
 
 fn count(jobs: &[Job]) -> usize {
-    jobs.iter().map(|job| job.events.len()).sum()
+    jobs.iter().map(|job| job.count).sum()
 }
 
-fn append(memory: &Memory, mut jobs: Vec<Job>) {
+fn append(memory: &Memory, identity: &Identity, mut jobs: Vec<Job>) {
     let done = match &mut jobs[..] {
         [Job { events, endorsed: Some(endorsed), .. }] => memory.append_signed(events, endorsed),
         jobs => {
-            let events = jobs.iter_mut().flat_map(|job| job.events.iter().cloned());
+            let events = jobs.iter_mut().flat_map(|job| job.events.drain(..));
             memory.append_all(&events.collect::<Vec<_>>())
         }
     };
     match done {
         Ok(done) => {
+            if let Some(error) = done.pass_error {
+                tracing::warn!(%identity, %error, "a pass failed; the events are durable");
+            }
             let (signed, unkept) = (done.signed, done.unkept);
             let mut appended = done.appended.into_iter();
             for job in jobs {
-                let appended = appended.by_ref().take(job.events.len()).collect();
+                let appended = appended.by_ref().take(job.count).collect();
                 // Whoever asked may have gone; the events are durable all the same.
                 let _ = job.answer.send(Ok(Done { appended, signed, unkept }));
             }
         }
         Err(error) => {
-            let why = NotDurable(words(&error));
+            tracing::error!(%identity, %error, "events could not be appended");
             for job in jobs {
-                let _ = job.answer.send(Err(why.clone()));
+                let _ = job.answer.send(Err(NotDurable));
             }
         }
     }
-}
-
-/// An error with its causes.
-pub(crate) fn words(error: &Error) -> String {
-    let mut text = error.to_string();
-    let mut cause = std::error::Error::source(error);
-    while let Some(inner) = cause {
-        text.push_str(&format!(": {inner}"));
-        cause = inner.source();
-    }
-    text
 }

@@ -1,5 +1,64 @@
-//! Planners read, producers append, over HTTP.
+//! Planners read, producers append, operators and auditors look, over HTTP.
+//!
+//! **Invariants**
+//! - Whose log a request is about comes from its token and from nowhere else.
+//! - A planner has no route on which it could write a fact, an event or a manifest.
+//! - An event that was answered as appended is durable.
+//! - This crate has no path to manifests and bundles: what it needs of them is handed to it
+//!   ([`Outside`]), and so are clock and randomness.
 #![forbid(unsafe_code)]
 
+mod access;
+mod answers;
+mod appender;
+mod audit;
+mod body;
+mod document;
+mod events;
+mod health;
+mod listen;
+mod looking;
+mod metrics;
+mod operating;
 mod problem;
 mod query;
+mod routes;
+mod semantic;
+mod service;
+mod stream;
+
+pub use access::router;
+pub use listen::{MAX_CONNECTIONS, serve};
+pub use problem::Problem;
+pub use routes::{Access, ROUTES, Route};
+pub use service::{Outside, Service};
+
+use axum::http::header::CONTENT_TYPE;
+use axum::http::{HeaderValue, StatusCode};
+use axum::response::{IntoResponse, Response};
+
+/// Does what takes long away from the threads that serve.
+async fn away<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Result<T, Problem> {
+    tokio::task::spawn_blocking(work).await.map_err(|error| {
+        tracing::error!(%error, "BUG: a request broke off");
+        Problem::internal()
+    })
+}
+
+/// The same for what may wait for the disk.
+async fn blocking<T: Send + 'static>(
+    work: impl FnOnce() -> Result<T, ipse_engine::Error> + Send + 'static,
+) -> Result<T, Problem> {
+    Ok(away(work).await??)
+}
+
+/// An answer that is a text of that media type.
+fn text(kind: &'static str, body: String) -> Response {
+    ([(CONTENT_TYPE, HeaderValue::from_static(kind))], body).into_response()
+}
+
+/// A JSON answer.
+fn json(status: StatusCode, body: String) -> Response {
+    let kind = [(CONTENT_TYPE, HeaderValue::from_static("application/json"))];
+    (status, kind, body).into_response()
+}

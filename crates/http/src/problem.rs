@@ -70,6 +70,16 @@ impl Problem {
         self
     }
 
+    /// 500: something broke off.
+    pub fn internal() -> Self {
+        Self::new(StatusCode::INTERNAL_SERVER_ERROR, "internal", "it broke off; the log says why")
+    }
+
+    /// Its code.
+    pub fn code(&self) -> &'static str {
+        self.code
+    }
+
     /// The status.
     pub fn status(&self) -> StatusCode {
         self.status
@@ -110,7 +120,7 @@ impl IntoResponse for Problem {
 }
 
 /// A method that a path does not have.
-pub fn method_not_allowed(allowed: &str) -> Response {
+pub(crate) fn method_not_allowed(allowed: &str) -> Response {
     let detail = format!("this path takes {allowed}");
     let problem = Problem::new(StatusCode::METHOD_NOT_ALLOWED, "method_not_allowed", detail);
     let mut response = problem.into_response();
@@ -118,4 +128,12 @@ pub fn method_not_allowed(allowed: &str) -> Response {
         response.headers_mut().insert(ALLOW, value);
     }
     response
+}
+
+impl From<ipse_engine::Error> for Problem {
+    /// What the engine could not do, now: its words may name files, so they stay inside.
+    fn from(error: ipse_engine::Error) -> Self {
+        tracing::warn!(%error, "the store could not answer");
+        Problem::unavailable("store_unavailable", "the store could not answer; the log says why")
+    }
 }

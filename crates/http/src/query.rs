@@ -1,7 +1,11 @@
 //! Parameters of a request, strictly: one that nobody knows, or that comes twice, is an error.
 
 use crate::problem::Problem;
+use ipse_core::Seq;
 use std::borrow::Cow;
+
+/// The last position that a log can have.
+pub(crate) const MAX_SEQ: u64 = (1 << 40) - 1;
 
 /// What was given after the question mark.
 pub(crate) struct Query<'q>(Vec<(Cow<'q, str>, Cow<'q, str>)>);
@@ -11,15 +15,15 @@ impl<'q> Query<'q> {
     pub(crate) fn read(raw: Option<&'q str>, known: &[&str]) -> Result<Self, Problem> {
         let mut all: Vec<(Cow<'q, str>, Cow<'q, str>)> = Vec::new();
         for (name, value) in form_urlencoded::parse(raw.unwrap_or_default().as_bytes()) {
-            let shown = ipse_door::printable(&name);
             if !known.contains(&&*name) {
+                let shown = ipse_door::printable(&name);
                 let known = known.join(", ");
                 let known = if known.is_empty() { "none".to_owned() } else { known };
                 let detail = format!("no parameter `{shown}` here; known: {known}");
                 return Err(Problem::bad_request("unknown_parameter", detail));
             }
             if all.iter().any(|(other, _)| *other == name) {
-                let detail = format!("`{shown}` is given twice");
+                let detail = format!("`{name}` is given twice");
                 return Err(Problem::bad_request("repeated_parameter", detail));
             }
             all.push((name, value));
@@ -30,6 +34,11 @@ impl<'q> Query<'q> {
     /// A text, if it was given.
     pub(crate) fn text(&self, name: &str) -> Option<&str> {
         self.0.iter().find(|(other, _)| other == name).map(|(_, value)| &**value)
+    }
+
+    /// A position of a log, if one was given.
+    pub(crate) fn seq(&self, name: &str) -> Result<Option<Seq>, Problem> {
+        Ok(self.number(name, 0..=MAX_SEQ)?.map(Seq))
     }
 
     /// A whole number within bounds, if one was given.

@@ -1,13 +1,13 @@
 //! Which paths there are, and who may use them: one table, from which the router is built.
 //!
-//! **Invariants:** a path that is not here does not exist; a role that is not named for it is turned
-//! away before a byte of the body is read.
+//! **Invariants:** a path that is not here does not exist; a role that is not named for it is
+//! turned away before a byte of the body is read.
 
 use crate::service::Service;
-use crate::{audit, events, health, looking, operating, semantic, stream};
+use crate::{audit, document, events, health, looking, metrics, operating, semantic, stream};
 use axum::http::Method;
 use axum::routing::{MethodRouter, get, post};
-use ipse_engine::token::Role;
+use ipse_engine::token::Role::{self, Auditor, Operator, Planner, Producer};
 use std::sync::Arc;
 
 /// Who may use a path.
@@ -15,7 +15,7 @@ use std::sync::Arc;
 pub enum Access {
     /// Anybody.
     Open,
-    /// Whoever has one of these roles.
+    /// Whoever has a token of one of these roles.
     Roles(&'static [Role]),
 }
 
@@ -29,33 +29,66 @@ impl Access {
     }
 }
 
-/// One path with one verb.
-#[derive(Clone, Copy)]
+/// One verb of one path.
+#[derive(Clone, Debug)]
 pub struct Route {
     /// The verb.
-    pub method: Method_,
-    /// The path, as axum writes it.
+    pub method: Method,
+    /// The path, with what varies in braces.
     pub path: &'static str,
     /// Who may use it.
     pub access: Access,
+    /// Whether it is asked for by hand and changes something, so that it is worth a line.
+    pub(crate) by_hand: bool,
     pub(crate) handler: fn() -> MethodRouter<Arc<Service>>,
 }
 
-/// The verbs that are used.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Method_ {
-    /// Reads.
-    Get,
-    /// Writes.
-    Post,
+const ANY: Access = Access::Roles(&[Planner, Producer, Operator, Auditor]);
+const READERS: Access = Access::Roles(&[Planner, Operator, Auditor]);
+const OVERSEERS: Access = Access::Roles(&[Operator, Auditor]);
+const PRODUCERS: Access = Access::Roles(&[Producer]);
+const AUDITORS: Access = Access::Roles(&[Auditor]);
+const OPERATORS: Access = Access::Roles(&[Operator]);
+
+const fn reading(
+    path: &'static str,
+    access: Access,
+    handler: fn() -> MethodRouter<Arc<Service>>,
+) -> Route {
+    Route { method: Method::GET, path, access, by_hand: false, handler }
 }
 
-impl Method_ {
-    /// As HTTP has it.
-    pub fn http(self) -> Method {
-        match self {
-            Method_::Get => Method::GET,
-            Method_::Post => Method::POST,
-        }
-    }
+const fn writing(
+    path: &'static str,
+    access: Access,
+    handler: fn() -> MethodRouter<Arc<Service>>,
+) -> Route {
+    Route { method: Method::POST, path, access, by_hand: false, handler }
 }
+
+const fn by_hand(path: &'static str, handler: fn() -> MethodRouter<Arc<Service>>) -> Route {
+    Route { method: Method::POST, path, access: OPERATORS, by_hand: true, handler }
+}
+
+/// Every route.
+pub static ROUTES: [Route; 19] = [
+    reading("/api/agent/semantic", READERS, || get(semantic::semantic)),
+    writing("/api/agent/events", PRODUCERS, || post(events::append)),
+    reading("/api/agent/identity", ANY, || get(looking::identity)),
+    reading("/api/agent/facts/{fact_id}", READERS, || get(looking::fact)),
+    reading("/api/agent/facts/{fact_id}/explanation", READERS, || get(looking::explanation)),
+    reading("/api/agent/passes", OVERSEERS, || get(looking::passes)),
+    reading("/api/agent/log", OVERSEERS, || get(looking::log)),
+    reading("/api/agent/stream", READERS, || get(stream::stream)),
+    by_hand("/api/agent/consolidate", || post(operating::consolidate)),
+    by_hand("/api/agent/forget", || post(operating::forget)),
+    reading("/api/audit/tree-head", AUDITORS, || get(audit::tree_head)),
+    reading("/api/audit/proof", AUDITORS, || get(audit::proof)),
+    reading("/api/audit/bundle", AUDITORS, || get(audit::bundle)),
+    reading("/metrics", ANY, || get(metrics::metrics)),
+    reading("/health/live", Access::Open, || get(health::live)),
+    reading("/health/ready", Access::Open, || get(health::ready)),
+    reading("/version", Access::Open, || get(health::version)),
+    reading("/openapi.json", Access::Open, || get(document::document)),
+    reading("/docs", Access::Open, || get(document::docs)),
+];

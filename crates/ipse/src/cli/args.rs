@@ -3,6 +3,7 @@
 use super::bench_args::BenchArgs;
 use super::key_args::{KeyAction, SignArgs};
 use super::reproduce_args::ReproduceArgs;
+use super::serve_args::ServeArgs;
 use super::token_args::TokenAction;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args as ClapArgs, Parser, Subcommand, ValueEnum};
@@ -308,6 +309,14 @@ pub(crate) enum Command {
     /// Reads the typed columns that the door wrote beside each event, sums them anew and publishes
     /// every fact up to the checkpoint. Exit 1 if a single byte differs from the stored facts.
     Rebuild,
+
+    /// Serve the store over HTTP: planners read, producers append
+    ///
+    /// Every request needs a token (`ipse token create`), and the token says whose log it is about.
+    /// Ctrl-C stops it: what was begun is finished first.
+    ///
+    /// Example: ipse serve --listen 127.0.0.1:7477
+    Serve(ServeArgs),
 
     /// Measure how fast the main jobs are here
     ///

@@ -5,7 +5,8 @@ use super::context::Context;
 use super::terminal::Terminal;
 use super::{
     Exit, bench, config, demo, explain, exporting, forgetting, heads, import, init, keys, looking,
-    manifest_file, reading, record, reference, reproduce, signing, taking_in, token, writing,
+    manifest_file, reading, record, reference, reproduce, serve, signing, taking_in, token,
+    writing,
 };
 
 pub(crate) fn run(
@@ -58,6 +59,7 @@ pub(crate) fn run(
         Command::Log(args) => reading::log(context, terminal, args.limit),
         Command::Passes(args) => reading::passes(context, terminal, args.limit),
         Command::Rebuild => reading::rebuild(context, terminal),
+        Command::Serve(args) => serve::run(context, terminal, &args),
         Command::Reproduce(args) => reproduce::run(context, terminal, &args),
         Command::Bench(args) => bench::run(context, terminal, &args),
     }

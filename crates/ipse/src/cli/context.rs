@@ -4,6 +4,8 @@ use super::args::Args;
 use super::heads::head_hint;
 use super::terminal::Terminal;
 use anyhow::{Context as _, bail};
+use clap::ArgMatches;
+use clap::parser::ValueSource;
 use ipse::SystemHost;
 use ipse::keys::{KeyDirectory, KeyError, MAX_NAME_BYTES};
 use ipse_consolidate::V1;
@@ -24,21 +26,41 @@ pub(crate) struct Context {
     keys: Option<PathBuf>,
     prefix: Option<String>,
     pub(crate) json: bool,
+    /// What was typed, or stands in the environment.
+    matches: Option<ArgMatches>,
 }
 
 impl Context {
-    pub(crate) fn new(args: &Args) -> Self {
+    pub(crate) fn new(args: &Args, matches: ArgMatches) -> Self {
         Context {
             store: args.store.clone(),
             keys: args.key_dir.clone(),
             prefix: args.identity.clone(),
             json: args.json,
+            matches: Some(matches),
         }
+    }
+
+    /// Where an argument of the command comes from; `None` if nobody gave it.
+    pub(crate) fn given(&self, name: &str) -> Option<ValueSource> {
+        self.matches.as_ref()?.subcommand()?.1.value_source(name)
+    }
+
+    /// The same for another store with its keys.
+    pub(crate) fn with_store(&self, store: PathBuf, keys: Option<PathBuf>) -> Self {
+        Context { store, keys, prefix: None, json: self.json, matches: None }
     }
 
     /// A context on one store, without arguments.
     pub(crate) fn on(store: PathBuf) -> Self {
-        Context { store, keys: None, prefix: None, json: false }
+        Context { store, keys: None, prefix: None, json: false, matches: None }
+    }
+
+    /// A context on one identity of a store, with its keys.
+    pub(crate) fn of(store: PathBuf, keys: &KeyDirectory, identity: &Identity) -> Self {
+        let keys = Some(keys.path().to_owned());
+        let prefix = Some(identity.to_string());
+        Context { store, keys, prefix, json: false, matches: None }
     }
 
     /// Where the keys are.

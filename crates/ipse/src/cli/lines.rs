@@ -108,7 +108,7 @@ mod tests {
 
     #[test]
     fn line_ends_and_limits() {
-        assert_eq!(lengths(b""), []);
+        assert!(lengths(b"").is_empty());
         assert_eq!(lengths(b"\n"), [0]);
         assert_eq!(lengths(b"a\r\n\nbc"), [1, 0, 2]);
         let full = MAX_EVENT_BYTES;

@@ -33,15 +33,21 @@ mod record;
 mod reproduce;
 mod reproduce_args;
 mod scratch;
+mod serve;
+mod serve_args;
+mod settings;
 mod signing;
 mod taking_in;
 mod terminal;
+#[cfg(feature = "tls")]
+mod tls;
 mod token;
 mod token_args;
+mod wired;
 mod writing;
 
 use args::{Args, Command};
-use clap::Parser;
+use clap::{CommandFactory, FromArgMatches};
 use context::Context;
 use std::io::{self, BufWriter, IsTerminal, Write};
 use std::process::ExitCode;
@@ -62,7 +68,8 @@ impl Exit {
 }
 
 pub(crate) fn main() -> ExitCode {
-    let args = Args::parse();
+    let matches = Args::command().get_matches();
+    let args = Args::from_arg_matches(&matches).unwrap_or_else(|error| error.exit());
     // On a terminal lines appear as they are made, in step with the words between them.
     let stdout = io::stdout().lock();
     let stdout: Box<dyn Write> =
@@ -71,7 +78,7 @@ pub(crate) fn main() -> ExitCode {
     let mut err = Unread::words(io::stderr());
     let unread = out.closed();
     let mut terminal = Terminal::new(&mut out, &mut err, unread);
-    let context = Context::new(&args);
+    let context = Context::new(&args, matches);
     let ran = commands::run(args.command, &context, &mut terminal)
         .and_then(|exit| terminal.out.flush().map(|()| exit).map_err(Into::into));
     match ran {
@@ -89,7 +96,6 @@ pub(crate) fn main() -> ExitCode {
 
 /// The full help of every command, as it stands in `docs/reference/cli.md`.
 pub(crate) fn reference() -> String {
-    use clap::CommandFactory;
     let mut root = Args::command().term_width(80);
     root.build();
     let mut text = String::from(

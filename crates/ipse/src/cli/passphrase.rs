@@ -16,7 +16,7 @@ const FILE: &str = "IPSE_PASSPHRASE_FILE";
 const MAX_BYTES: usize = 1024;
 
 /// What the environment gives.
-fn given() -> anyhow::Result<Option<Zeroizing<String>>> {
+pub(crate) fn given() -> anyhow::Result<Option<Zeroizing<String>>> {
     if let Some(text) = std::env::var_os(TEXT) {
         let text = text.into_string().ok().with_context(|| format!("{TEXT} is not UTF-8"))?;
         return checked(Zeroizing::new(text)).map(Some);
@@ -42,7 +42,7 @@ pub(crate) fn chosen(terminal: &mut Terminal<'_>) -> anyhow::Result<Zeroizing<St
     if let Some(given) = given()? {
         return Ok(given);
     }
-    if !can_ask() {
+    if !can_ask(terminal) {
         bail!("there is nobody to ask for a passphrase; set {FILE} or {TEXT}");
     }
     let first = checked(typed(terminal, "passphrase for the new key: ")?)?;
@@ -71,14 +71,16 @@ pub(crate) fn open<T>(
     };
     let passphrase = match given()? {
         Some(given) => given,
-        None if can_ask() => typed(terminal, &format!("passphrase for {}: ", path.display()))?,
+        None if can_ask(terminal) => {
+            typed(terminal, &format!("passphrase for {}: ", path.display()))?
+        }
         None => return Err(KeyError::NoPassphrase(path).into()),
     };
     Ok(key(Some(&passphrase))?)
 }
 
-fn can_ask() -> bool {
-    std::io::stderr().is_terminal() && std::io::stdin().is_terminal()
+fn can_ask(terminal: &Terminal<'_>) -> bool {
+    terminal.watched && std::io::stdin().is_terminal()
 }
 
 /// A line that is typed and not shown.

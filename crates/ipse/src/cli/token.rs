@@ -5,14 +5,15 @@
 
 use super::Exit;
 use super::context::Context;
-use super::explain::list as json_list;
-use super::reading::{clean, to_seconds};
+use super::reading::to_seconds;
 use super::terminal::{Terminal, counted};
 use super::token_args::{CreateArgs, Expiry, TokenAction};
 use anyhow::bail;
 use ipse::SystemHost;
+use ipse_core::json::list as json_list;
 use ipse_core::json::{Members, quoted};
 use ipse_core::{Identity, Time};
+use ipse_engine::answer::clean;
 use ipse_engine::token::{self, NewToken, Role, State, Token, TokenError, TokenId, Tokens};
 
 pub(crate) fn run(

@@ -1,0 +1,328 @@
+//! `POST /api/agent/events`: one event, a CloudEvents batch, or lines.
+//!
+//! **Invariants:** what is answered as appended is durable; what is refused stores nothing and says
+//! why; a signature over a batch is kept with all of its events or not at all.
+
+use crate::appender::{Done, NotDurable, Turned};
+use crate::body::{self, Sent};
+use crate::problem::Problem;
+use crate::query::Query;
+use crate::service::{Caller, Service};
+use crate::{away, blocking, json};
+use axum::Extension;
+use axum::body::Body;
+use axum::extract::{RawQuery, State};
+use axum::http::{HeaderMap, StatusCode};
+use axum::response::Response;
+use ipse_core::json::{Members, list};
+use ipse_core::{Admitted, EventRef, json_parse};
+use ipse_door::{Origin, Refusal, admit};
+use ipse_engine::token::Token;
+use ipse_engine::{Appended, Endorsed};
+use std::sync::Arc;
+
+/// Events of one request.
+const MAX_EVENTS: usize = 10_000;
+
+/// What a body holds.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Shape {
+    One,
+    Batch,
+    Lines,
+}
+
+impl Shape {
+    fn of(headers: &HeaderMap) -> Result<Self, Problem> {
+        match body::media_type(headers).as_str() {
+            "application/json" | "application/cloudevents+json" => Ok(Shape::One),
+            "application/cloudevents-batch+json" => Ok(Shape::Batch),
+            "application/x-ndjson" => Ok(Shape::Lines),
+            _ => Err(body::unsupported(
+                "send application/json, application/cloudevents+json, \
+                 application/cloudevents-batch+json or application/x-ndjson",
+            )),
+        }
+    }
+}
+
+/// What became of one event of a request.
+enum Outcome {
+    Done(EventRef, Appended),
+    Refused(Refusal),
+    /// The token does not allow its source.
+    NotYours(String),
+}
+
+/// The parts of a body.
+struct Parts<'b> {
+    events: Vec<&'b [u8]>,
+    envelope: Option<&'b [u8]>,
+}
+
+pub(crate) async fn append(
+    State(service): State<Arc<Service>>,
+    Extension(caller): Extension<Caller>,
+    RawQuery(raw): RawQuery,
+    headers: HeaderMap,
+    body: Body,
+) -> Result<Response, Problem> {
+    Query::read(raw.as_deref(), &[])?;
+    let shape = Shape::of(&headers)?;
+    let sent = body::read(&service, &headers, body).await?;
+    let (door, token) = (service.clone(), caller.token.clone());
+    let small = sent.is_small();
+    let look = move || taken_in(&door, &token, shape, &sent);
+    let taken = if small { look()? } else { away(look).await?? };
+    let endorsed = endorsed(&caller, taken.envelope).await?;
+    let done = durable(&service, &caller, taken.events, endorsed).await?;
+    let (signed, unkept) = (done.signed, done.unkept);
+    let mut appended = done.appended.into_iter();
+    let outcomes = taken.looked_at.into_iter().map(|event| match event {
+        Err(outcome) => outcome,
+        Ok(event_ref) => {
+            Outcome::Done(event_ref, appended.next().expect("BUG: an event has no answer"))
+        }
+    });
+    let outcomes: Vec<Outcome> = outcomes.collect();
+    for outcome in &outcomes {
+        caller.agent.metrics.events(outcome.result(), 1);
+    }
+    match (shape, outcomes.as_slice()) {
+        (Shape::One, [one]) => alone(one),
+        _ => {
+            let unkept = unkept.map(|why| why.to_string());
+            Ok(together(&outcomes, signed, unkept.as_deref()))
+        }
+    }
+}
+
+/// A body after the door.
+struct TakenIn {
+    /// Those that passed, in order.
+    events: Vec<Admitted>,
+    /// Every event in order: its name if it passed, else what became of it.
+    looked_at: Vec<Result<EventRef, Outcome>>,
+    envelope: Option<String>,
+}
+
+fn taken_in(
+    service: &Service,
+    token: &Token,
+    shape: Shape,
+    sent: &Sent,
+) -> Result<TakenIn, Problem> {
+    let bytes = sent.unfolded()?;
+    let parts = split(shape, &bytes)?;
+    if parts.events.len() > MAX_EVENTS {
+        let detail = format!("{} events; one request takes {MAX_EVENTS}", parts.events.len());
+        return Err(Problem::new(StatusCode::PAYLOAD_TOO_LARGE, "too_many_events", detail));
+    }
+    let envelope = parts.envelope.map(|bytes| String::from_utf8_lossy(bytes).into_owned());
+    let mut taken = TakenIn { events: Vec::new(), looked_at: Vec::new(), envelope };
+    for event in parts.events {
+        let looked_at = admit_one(service, token, event).map(|event| {
+            let name = event.event_ref;
+            taken.events.push(event);
+            name
+        });
+        taken.looked_at.push(looked_at);
+    }
+    Ok(taken)
+}
+
+fn split(shape: Shape, bytes: &[u8]) -> Result<Parts<'_>, Problem> {
+    match shape {
+        Shape::One => Ok(Parts { events: vec![bytes], envelope: None }),
+        Shape::Batch => {
+            let events = elements(bytes).ok_or_else(|| {
+                Problem::bad_request("bad_batch", "the body is not a JSON array of events")
+            })?;
+            Ok(Parts { events, envelope: None })
+        }
+        Shape::Lines => {
+            let lines = bytes.split(|byte| *byte == b'\n').map(<[u8]>::trim_ascii);
+            let mut events: Vec<&[u8]> = lines.filter(|line| !line.is_empty()).collect();
+            let envelope = events.pop_if(|line| is_envelope(line));
+            Ok(Parts { events, envelope })
+        }
+    }
+}
+
+/// The elements of a JSON array, as they stand there; what is inside them the door will look at.
+fn elements(bytes: &[u8]) -> Option<Vec<&[u8]>> {
+    let inner = bytes.trim_ascii().strip_prefix(b"[")?.strip_suffix(b"]")?;
+    if inner.trim_ascii().is_empty() {
+        return Some(Vec::new());
+    }
+    let (mut all, mut from, mut depth, mut text, mut escaped) =
+        (Vec::new(), 0, 0_u32, false, false);
+    for (at, byte) in inner.iter().enumerate() {
+        match byte {
+            _ if escaped => escaped = false,
+            b'\\' if text => escaped = true,
+            b'"' => text = !text,
+            _ if text => {}
+            b'[' | b'{' => depth += 1,
+            b']' | b'}' => depth = depth.checked_sub(1)?,
+            b',' if depth == 0 => {
+                all.push(inner[from..at].trim_ascii());
+                from = at + 1;
+            }
+            _ => {}
+        }
+    }
+    all.push(inner[from..].trim_ascii());
+    (depth == 0 && !text).then_some(all)
+}
+
+/// Whether a line is an envelope and no event.
+fn is_envelope(line: &[u8]) -> bool {
+    let value = json_parse::parse(line, ipse_door::MAX_DEPTH).ok();
+    value.is_some_and(|value| {
+        value.as_object().is_some_and(|object| object.get("payloadType").is_some())
+    })
+}
+
+async fn endorsed(caller: &Caller, envelope: Option<String>) -> Result<Option<Endorsed>, Problem> {
+    let Some(envelope) = envelope else { return Ok(None) };
+    let look = caller.agent.look.clone();
+    let producers = blocking(move || look.producers()).await?;
+    let opened = Endorsed::open(&envelope, &caller.agent.identity, &producers);
+    opened.map(Some).map_err(|why| {
+        let status = StatusCode::UNPROCESSABLE_ENTITY;
+        Problem::new(status, "bad_signature", format!("nothing was stored: {why}"))
+    })
+}
+
+fn admit_one(service: &Service, token: &Token, event: &[u8]) -> Result<Admitted, Outcome> {
+    let salt = || service.outside().random();
+    let event = admit(event, Origin::Producer, salt).map_err(Outcome::Refused)?;
+    if token.sources.is_none() {
+        return Ok(event);
+    }
+    let source = source_of(&event);
+    if token.may_send(&source) { Ok(event) } else { Err(Outcome::NotYours(source)) }
+}
+
+fn source_of(event: &Admitted) -> String {
+    let value = json_parse::parse(event.canonical.as_bytes(), ipse_door::MAX_DEPTH).ok();
+    let source = value.as_ref().and_then(|value| value.as_object()?.get("source")?.as_text());
+    source.unwrap_or_default().to_owned()
+}
+
+async fn durable(
+    service: &Service,
+    caller: &Caller,
+    events: Vec<Admitted>,
+    endorsed: Option<Endorsed>,
+) -> Result<Done, Problem> {
+    if events.is_empty() {
+        return Ok(Done { appended: Vec::new(), signed: 0, unkept: None });
+    }
+    let begun = service.outside().elapsed();
+    let waiting =
+        caller.agent.appender.append(events, endorsed).map_err(|turned| match turned {
+            Turned::Full => Problem::too_many("too many requests wait for the log; try again"),
+            Turned::Closed => Problem::unavailable("shutting_down", "the server is shutting down"),
+        })?;
+    caller.agent.metrics.waits();
+    let answer = waiting.await.unwrap_or(Err(NotDurable));
+    caller.agent.metrics.waited(service.outside().elapsed().saturating_sub(begun));
+    let done = answer.map_err(|_| {
+        let detail = "the events may not be durable: send them again; what is there already will \
+                      be a duplicate";
+        Problem::unavailable("not_durable", detail)
+    })?;
+    caller.agent.grown.send_modify(|times| *times += 1);
+    Ok(done)
+}
+
+impl Outcome {
+    fn result(&self) -> &'static str {
+        match self {
+            Outcome::Done(_, Appended::New(_)) => "appended",
+            Outcome::Done(_, Appended::Duplicate(_)) => "duplicate",
+            Outcome::Done(_, Appended::Conflict(_)) => "conflict",
+            _ => "refused",
+        }
+    }
+
+    /// The code of a refusal, the field, and why.
+    fn refusal(&self) -> Option<(&str, &str, String)> {
+        match self {
+            Outcome::Refused(refusal) => {
+                Some((refusal.rule.code(), &refusal.field, refusal.message.clone()))
+            }
+            Outcome::NotYours(source) => {
+                let source = ipse_door::printable(source);
+                let why = format!("this token may not send events of the source `{source}`");
+                Some(("source_not_allowed", "source", why))
+            }
+            Outcome::Done(_, Appended::Forgotten(_)) => {
+                let why = "an event of this source and id was forgotten, and does not come back";
+                Some(("forgotten", "id", why.to_owned()))
+            }
+            Outcome::Done(_, Appended::Unsigned) => {
+                let why = "this log takes signed events only, and this one is not signed";
+                Some(("unsigned", "", why.to_owned()))
+            }
+            Outcome::Done(_, Appended::Conflict(_)) => {
+                let why = "another event of this source and id is in the log";
+                Some(("conflict", "id", why.to_owned()))
+            }
+            Outcome::Done(..) => None,
+        }
+    }
+
+    fn members(&self) -> Members {
+        let members = Members::new().text("result", self.result());
+        let members = match self {
+            Outcome::Done(event_ref, Appended::New(seq) | Appended::Duplicate(seq)) => {
+                members.text("event_ref", &event_ref.to_string()).raw("seq", seq)
+            }
+            Outcome::Done(event_ref, _) => members.text("event_ref", &event_ref.to_string()),
+            _ => members,
+        };
+        match self.refusal() {
+            Some((code, field, why)) => {
+                members.text("code", code).text("field", field).text("detail", &why)
+            }
+            None => members,
+        }
+    }
+}
+
+/// The answer to a single event.
+fn alone(outcome: &Outcome) -> Result<Response, Problem> {
+    let status = match outcome {
+        Outcome::Done(_, Appended::New(_)) => StatusCode::CREATED,
+        Outcome::Done(_, Appended::Duplicate(_)) => StatusCode::OK,
+        Outcome::Done(_, Appended::Conflict(_)) => {
+            let detail = "another event of this source and id is in the log";
+            return Err(Problem::new(StatusCode::CONFLICT, "conflict", detail));
+        }
+        _ => {
+            let (_, field, why) = outcome.refusal().unwrap_or_default();
+            let problem = Problem::new(StatusCode::UNPROCESSABLE_ENTITY, "refused", why);
+            let rule = outcome.refusal().map(|(code, ..)| ipse_core::json::quoted(code));
+            let problem = problem.with("rule", rule.unwrap_or_default());
+            return Err(problem.with("field", ipse_core::json::quoted(field)));
+        }
+    };
+    Ok(json(status, outcome.members().finish()))
+}
+
+/// The answer to several, one result for each.
+fn together(outcomes: &[Outcome], signed: u64, unkept: Option<&str>) -> Response {
+    let count = |result: &str| outcomes.iter().filter(|one| one.result() == result).count();
+    let body = Members::new()
+        .raw("appended", count("appended"))
+        .raw("duplicates", count("duplicate"))
+        .raw("conflicts", count("conflict"))
+        .raw("refused", count("refused"))
+        .raw("signed", signed)
+        .optional("unkept", unkept.map(ipse_core::json::quoted))
+        .raw("results", list(outcomes.iter().map(|outcome| outcome.members().finish())));
+    json(StatusCode::OK, body.finish())
+}

@@ -1,0 +1,220 @@
+//! `GET /metrics`: how the server and one agent fare, as OpenMetrics has it.
+//!
+//! **Invariant:** whoever asks sees the figures of the agent that the token names, and of the
+//! server as a whole; nothing of another agent, not even that there is one.
+
+use crate::problem::Problem;
+use crate::query::Query;
+use crate::routes::Route;
+use crate::service::{Agent, Caller, Service};
+use crate::{blocking, text};
+use axum::Extension;
+use axum::extract::{RawQuery, State};
+use axum::http::StatusCode;
+use axum::response::Response;
+use ipse_engine::PassCommitted;
+use prometheus_client::encoding::EncodeLabelSet;
+use prometheus_client::encoding::text::{encode_eof, encode_registry};
+use prometheus_client::metrics::counter::Counter;
+use prometheus_client::metrics::family::Family;
+use prometheus_client::metrics::gauge::Gauge;
+use prometheus_client::metrics::histogram::Histogram;
+use prometheus_client::registry::{Registry, Unit};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+const OPENMETRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
+/// Bounds of what is measured in seconds: from what a snapshot takes to what a disk may.
+const SECONDS: [f64; 14] = [
+    0.000_05, 0.000_1, 0.000_25, 0.000_5, 0.001, 0.002_5, 0.005, 0.01, 0.025, 0.05, 0.1, 0.5, 1.0,
+    5.0,
+];
+
+#[derive(Clone, PartialEq, Eq, Hash, Debug, EncodeLabelSet)]
+struct Asked {
+    method: &'static str,
+    route: &'static str,
+}
+
+#[derive(Clone, PartialEq, Eq, Hash, Debug, EncodeLabelSet)]
+struct Answered {
+    method: &'static str,
+    route: &'static str,
+    status: u16,
+}
+
+#[derive(Clone, PartialEq, Eq, Hash, Debug, EncodeLabelSet)]
+struct Result {
+    result: &'static str,
+}
+
+#[derive(Clone, PartialEq, Eq, Hash, Debug, EncodeLabelSet)]
+struct Trigger {
+    trigger: &'static str,
+}
+
+type Seconds = Family<Asked, Histogram, fn() -> Histogram>;
+
+fn seconds() -> Histogram {
+    Histogram::new(SECONDS)
+}
+
+/// What is measured of one agent.
+pub(crate) struct Metrics {
+    registry: Registry,
+    answers: Family<Answered, Counter>,
+    latency: Seconds,
+    events: Family<Result, Counter>,
+    durable: Histogram,
+    queue: Gauge,
+    passes: Family<Trigger, Counter>,
+    rows_touched: Counter,
+    log_size: Gauge,
+    tree_size: Gauge,
+    checkpoint: Gauge,
+    facts: Gauge,
+    snapshot_age: Gauge<f64, AtomicU64>,
+    /// When facts were last renewed, in microseconds since the server began.
+    renewed: AtomicU64,
+}
+
+impl Metrics {
+    pub(crate) fn new() -> Self {
+        let mut metrics = Metrics {
+            registry: Registry::with_prefix("ipse"),
+            answers: Family::default(),
+            latency: Family::new_with_constructor(seconds),
+            events: Family::default(),
+            durable: seconds(),
+            queue: Gauge::default(),
+            passes: Family::default(),
+            rows_touched: Counter::default(),
+            log_size: Gauge::default(),
+            tree_size: Gauge::default(),
+            checkpoint: Gauge::default(),
+            facts: Gauge::default(),
+            snapshot_age: Gauge::default(),
+            renewed: AtomicU64::new(0),
+        };
+        metrics.register();
+        metrics
+    }
+
+    fn register(&mut self) {
+        let all = &mut self.registry;
+        all.register("requests", "Requests by route and status", self.answers.clone());
+        let latency = self.latency.clone();
+        let help = "How long a request took, its authorisation aside";
+        all.register_with_unit("request", help, Unit::Seconds, latency);
+        all.register("events", "Events that producers sent, by result", self.events.clone());
+        let help = "How long a request waited until its events were durable";
+        all.register_with_unit("append", help, Unit::Seconds, self.durable.clone());
+        all.register("queue", "Requests that wait for the log", self.queue.clone());
+        all.register("passes", "Passes of this process, by trigger", self.passes.clone());
+        let help = "Facts that passes of this process changed or removed";
+        all.register("rows_touched", help, self.rows_touched.clone());
+        all.register("log_size", "Events in the log: its last seq", self.log_size.clone());
+        let help = "Events under the newest signed tree head";
+        all.register("tree_size", help, self.tree_size.clone());
+        let help = "The last seq that the snapshot has folded";
+        all.register("checkpoint", help, self.checkpoint.clone());
+        all.register("facts", "Facts in the snapshot", self.facts.clone());
+        let help = "How long ago the snapshot was renewed";
+        all.register_with_unit("snapshot_age", help, Unit::Seconds, self.snapshot_age.clone());
+    }
+
+    /// A request was answered.
+    pub(crate) fn answered(&self, route: &'static Route, status: StatusCode, took: Duration) {
+        let (method, route) = (route.method.as_str(), route.path);
+        self.answers.get_or_create(&Answered { method, route, status: status.as_u16() }).inc();
+        self.latency.get_or_create(&Asked { method, route }).observe(took.as_secs_f64());
+    }
+
+    /// So many events of a request ended so.
+    pub(crate) fn events(&self, result: &'static str, count: u64) {
+        self.events.get_or_create(&Result { result }).inc_by(count);
+    }
+
+    /// A request begins to wait for the log.
+    pub(crate) fn waits(&self) {
+        self.queue.inc();
+    }
+
+    /// A request waited so long for the log.
+    pub(crate) fn waited(&self, long: Duration) {
+        self.queue.dec();
+        self.durable.observe(long.as_secs_f64());
+    }
+
+    /// A pass is durable.
+    pub(crate) fn passed(&self, pass: &PassCommitted) {
+        self.passes.get_or_create(&Trigger { trigger: pass.trigger.name() }).inc();
+        self.rows_touched.inc_by(pass.rows_touched);
+    }
+
+    /// What is known is new as of now.
+    pub(crate) fn renewed(&self, now: Duration) {
+        self.renewed.store(micros(now), Ordering::Relaxed);
+    }
+
+    /// Looks at what only shows when it is looked at.
+    fn look(&self, agent: &Agent, now: Duration) -> std::result::Result<(), ipse_engine::Error> {
+        let heads = agent.look.heads()?;
+        let known = agent.memory.known();
+        let signed = heads.signed.map_or(0, |signed| signed.size);
+        let gauge = |gauge: &Gauge, value: u64| gauge.set(i64::try_from(value).unwrap_or(i64::MAX));
+        gauge(&self.log_size, heads.head.0);
+        gauge(&self.tree_size, signed);
+        gauge(&self.checkpoint, known.checkpoint().0);
+        gauge(&self.facts, known.len() as u64);
+        let age = micros(now).saturating_sub(self.renewed.load(Ordering::Relaxed));
+        self.snapshot_age.set(Duration::from_micros(age).as_secs_f64());
+        Ok(())
+    }
+}
+
+fn micros(time: Duration) -> u64 {
+    u64::try_from(time.as_micros()).unwrap_or(u64::MAX)
+}
+
+/// What is measured of the server as a whole.
+pub(crate) struct ServerMetrics {
+    registry: Registry,
+    pub(crate) connections: Gauge,
+    pub(crate) turned_away: Counter,
+    uptime: Gauge<f64, AtomicU64>,
+}
+
+impl ServerMetrics {
+    pub(crate) fn new() -> Self {
+        let mut registry = Registry::with_prefix("ipse_server");
+        let (connections, turned_away) = (Gauge::default(), Counter::default());
+        let uptime = Gauge::default();
+        registry.register("connections", "Connections that are open", connections.clone());
+        let help = "Requests without a valid token";
+        registry.register("unauthorized", help, turned_away.clone());
+        let help = "How long the server has been there";
+        registry.register_with_unit("uptime", help, Unit::Seconds, uptime.clone());
+        ServerMetrics { registry, connections, turned_away, uptime }
+    }
+}
+
+pub(crate) async fn metrics(
+    State(service): State<Arc<Service>>,
+    Extension(caller): Extension<Caller>,
+    RawQuery(raw): RawQuery,
+) -> std::result::Result<Response, Problem> {
+    Query::read(raw.as_deref(), &[])?;
+    let now = service.outside().elapsed();
+    let (agent, server) = (caller.agent, &service.metrics);
+    server.uptime.set(now.as_secs_f64());
+    let looked = agent.clone();
+    blocking(move || looked.metrics.look(&looked, now)).await?;
+    let mut page = String::new();
+    let written = encode_registry(&mut page, &server.registry)
+        .and_then(|()| encode_registry(&mut page, &agent.metrics.registry))
+        .and_then(|()| encode_eof(&mut page));
+    written.map_err(|_| Problem::internal())?;
+    Ok(text(OPENMETRICS, page))
+}

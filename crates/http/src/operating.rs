@@ -1,0 +1,90 @@
+//! What operators do: a pass by hand, and forgetting.
+
+use crate::body;
+use crate::problem::Problem;
+use crate::query::Query;
+use crate::service::{Caller, Service};
+use crate::{away, blocking, json};
+use axum::Extension;
+use axum::body::Body;
+use axum::extract::{RawQuery, State};
+use axum::http::{HeaderMap, StatusCode};
+use axum::response::Response;
+use ipse_core::json::{Members, Value};
+use ipse_core::{EventRef, json_parse};
+use ipse_engine::{Error, PassReport, Which};
+use std::sync::Arc;
+
+/// Events that one request may have forgotten.
+const MAX_FORGOTTEN: usize = 10_000;
+/// Nesting of a request: the object and its list.
+const DEPTH: usize = 3;
+
+pub(crate) async fn consolidate(
+    Extension(caller): Extension<Caller>,
+    RawQuery(raw): RawQuery,
+) -> Result<Response, Problem> {
+    Query::read(raw.as_deref(), &[])?;
+    let memory = caller.agent.memory.clone();
+    let pass = blocking(move || memory.consolidate()).await?;
+    Ok(json(StatusCode::OK, Members::new().raw("pass", pass_json(pass.as_ref())).finish()))
+}
+
+pub(crate) async fn forget(
+    State(service): State<Arc<Service>>,
+    Extension(caller): Extension<Caller>,
+    RawQuery(raw): RawQuery,
+    headers: HeaderMap,
+    body: Body,
+) -> Result<Response, Problem> {
+    Query::read(raw.as_deref(), &[])?;
+    if body::media_type(&headers) != "application/json" {
+        return Err(body::unsupported("send application/json"));
+    }
+    let sent = body::read(&service, &headers, body).await?;
+    let refs = away(move || refs(&sent.unfolded()?)).await??;
+    let memory = caller.agent.memory.clone();
+    let done =
+        away(move || memory.forget(&Which::Refs(refs))).await?.map_err(|error| match error {
+            Error::UnknownEvent(name) => Problem::not_found(format!("no event {name} in this log")),
+            Error::NeverForgotten(name, kind) => {
+                let detail = format!("{name} is a {kind} event, and those are never forgotten");
+                Problem::new(StatusCode::UNPROCESSABLE_ENTITY, "never_forgotten", detail)
+            }
+            error => Problem::from(error),
+        })?;
+    let answer = Members::new()
+        .raw("forgotten", done.events)
+        .raw("already", done.already)
+        .raw("erase_pending", done.erase_pending)
+        .raw("pass", pass_json(done.pass.as_ref()));
+    Ok(json(StatusCode::OK, answer.finish()))
+}
+
+/// `{"event_refs": […]}`.
+fn refs(body: &[u8]) -> Result<Vec<EventRef>, Problem> {
+    let bad = |detail: &str| Problem::bad_request("bad_request", detail);
+    let value = json_parse::parse(body, DEPTH).map_err(|_| bad("the body is not JSON"))?;
+    let shape = "send {\"event_refs\": [\"ev_…\"]}";
+    let object = value.as_object().filter(|object| object.len() == 1).ok_or_else(|| bad(shape))?;
+    let Some(Value::Array(items)) = object.get("event_refs") else { return Err(bad(shape)) };
+    if items.is_empty() || items.len() > MAX_FORGOTTEN {
+        return Err(bad(&format!("name from 1 to {MAX_FORGOTTEN} events")));
+    }
+    let name = |item: &Value<'_>| item.as_text().and_then(EventRef::parse);
+    items.iter().map(name).collect::<Option<_>>().ok_or_else(|| bad(shape))
+}
+
+fn pass_json(pass: Option<&PassReport>) -> String {
+    let Some(pass) = pass else { return "null".to_owned() };
+    let committed = &pass.committed;
+    Members::new()
+        .text("trigger", committed.trigger.name())
+        .text("rule_version", committed.rule_version)
+        .raw("first_seq", committed.first_seq)
+        .raw("last_seq", committed.last_seq)
+        .raw("rows_touched", committed.rows_touched)
+        .raw("events_processed", pass.events_processed)
+        .raw("events_skipped", pass.events_skipped)
+        .finish()
+}

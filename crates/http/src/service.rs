@@ -1,0 +1,281 @@
+//! What requests share: the agents of a store, who may come in, and what is handed down.
+//!
+//! **Invariants**
+//! - An agent is found by the identity that a token carries and by nothing else.
+//! - A token that is revoked lets nobody in a second later.
+//! - Letting somebody in never waits for a writer: uses are noted, and agents opened, elsewhere.
+
+use crate::answers::Answers;
+use crate::appender::Appender;
+use crate::metrics::{Metrics, ServerMetrics};
+use crate::problem::Problem;
+use ipse_core::{Identity, Time, hex};
+use ipse_engine::token::{Role, Token, Tokens, parse};
+use ipse_engine::{Error, Look, Memory};
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
+use std::time::Duration;
+use tokio::sync::{Semaphore, watch};
+
+/// How long a token that was found good is believed, in microseconds.
+const BELIEVED: i64 = 1_000_000;
+/// Bytes of bodies that may be in memory at once, in KiB.
+const BODY_KIB: usize = 64 * 1024;
+/// Bundles that are made at once: each takes a file as large as the log.
+const BUNDLES: usize = 2;
+
+/// What the server cannot do by itself, and is handed.
+pub trait Outside: Send + Sync {
+    /// The time now.
+    fn now(&self) -> Time;
+    /// How long the server has been there; never goes back.
+    fn elapsed(&self) -> Duration;
+    /// Fresh random bytes.
+    fn random(&self) -> [u8; 16];
+    /// Opens the memory of an identity of the store.
+    fn open(&self, identity: &Identity) -> Result<Memory, Error>;
+    /// Whether a manifest gives this identity.
+    fn is_of(&self, manifest: &str, identity: &Identity) -> bool;
+    /// A bundle of an identity's whole log, in a file that goes when it is closed; or why there is
+    /// none, in words for whoever runs the server.
+    fn bundle(&self, identity: &Identity) -> Result<File, String>;
+}
+
+/// One agent that is served.
+pub(crate) struct Agent {
+    pub(crate) identity: Identity,
+    /// The identity as it is written.
+    pub(crate) name: String,
+    pub(crate) memory: Memory,
+    pub(crate) answers: Answers,
+    pub(crate) appender: Appender,
+    pub(crate) look: Look,
+    pub(crate) metrics: Arc<Metrics>,
+    /// Moves whenever the log may have grown.
+    pub(crate) grown: watch::Sender<u64>,
+}
+
+/// Who asks.
+#[derive(Clone)]
+pub(crate) struct Caller {
+    pub(crate) agent: Arc<Agent>,
+    pub(crate) token: Arc<Token>,
+}
+
+impl Caller {
+    pub(crate) fn role(&self) -> Role {
+        self.token.role
+    }
+}
+
+/// A token that was found good, and when.
+type Believed = (Caller, Time);
+
+/// Everything behind the routes.
+pub struct Service {
+    store: PathBuf,
+    outside: Arc<dyn Outside>,
+    agents: RwLock<BTreeMap<Identity, Arc<Agent>>>,
+    /// For looking tokens up, which never waits for a writer.
+    tokens: Mutex<Tokens>,
+    /// Tokens that were found good, by their hash.
+    believed: RwLock<BTreeMap<[u8; 32], Believed>>,
+    /// Tokens whose use is to be noted, and the handle that does it, which may wait.
+    used: Mutex<BTreeMap<[u8; 32], Caller>>,
+    noting: Mutex<Tokens>,
+    closing: watch::Sender<bool>,
+    /// KiB of bodies that may still come into memory.
+    pub(crate) room: Arc<Semaphore>,
+    /// Bundles that may still be made.
+    pub(crate) bundles: Arc<Semaphore>,
+    pub(crate) metrics: ServerMetrics,
+    /// How request ids of this process begin, and how many there were.
+    session: String,
+    requests: AtomicU64,
+}
+
+impl Service {
+    /// Serves a store: all agents of it, whose logs are opened at once.
+    pub fn open(store: &Path, outside: Arc<dyn Outside>) -> Result<Arc<Self>, Error> {
+        let (tokens, noting) = (Mutex::new(Tokens::open(store)?), Mutex::new(Tokens::open(store)?));
+        let service = Service {
+            store: store.to_owned(),
+            session: hex::encode(&outside.random()[..8]),
+            outside,
+            agents: RwLock::default(),
+            tokens,
+            believed: RwLock::default(),
+            used: Mutex::default(),
+            noting,
+            closing: watch::Sender::new(false),
+            room: Arc::new(Semaphore::new(BODY_KIB)),
+            bundles: Arc::new(Semaphore::new(BUNDLES)),
+            metrics: ServerMetrics::new(),
+            requests: AtomicU64::new(0),
+        };
+        service.open_new_agents()?;
+        Ok(Arc::new(service))
+    }
+
+    pub(crate) fn outside(&self) -> &dyn Outside {
+        &*self.outside
+    }
+
+    /// A name for a request that no other has.
+    pub(crate) fn request_id(&self) -> String {
+        format!("{}{:016x}", self.session, self.requests.fetch_add(1, Ordering::Relaxed))
+    }
+
+    /// Ends what would never end by itself: streams, and connections that wait.
+    pub fn close(&self) {
+        self.closing.send_replace(true);
+    }
+
+    /// Turns true when the server is to end.
+    pub(crate) fn closing(&self) -> watch::Receiver<bool> {
+        self.closing.subscribe()
+    }
+
+    /// So many connections more, or fewer.
+    pub(crate) fn connected(&self, more: i64) {
+        self.metrics.connections.inc_by(more);
+    }
+
+    /// How many agents are served.
+    pub fn agent_count(&self) -> usize {
+        self.agents().len()
+    }
+
+    /// Whether anybody could come in.
+    pub fn has_tokens(&self) -> Result<bool, Error> {
+        let tokens = self.tokens.lock().map_err(|_| Error::Poisoned)?;
+        tokens.any_live(self.outside.now())
+    }
+
+    /// What has to be done now and then, away from requests: agents that are new are opened, what
+    /// other processes have made of the logs is read, uses of tokens are noted, and what went wrong
+    /// behind everybody's back is told.
+    pub fn refresh(&self) {
+        if let Err(error) = self.open_new_agents() {
+            tracing::warn!(%error, "a log could not be opened");
+        }
+        for agent in self.agents() {
+            agent.refresh(self.outside.elapsed());
+        }
+        self.note_uses();
+    }
+
+    fn note_uses(&self) {
+        let used = std::mem::take(&mut *self.used.lock().unwrap_or_else(PoisonError::into_inner));
+        let mut noting = self.noting.lock().unwrap_or_else(PoisonError::into_inner);
+        for Caller { agent, token } in used.into_values() {
+            let noted = noting.note_use(&agent.identity, &token, self.outside.now());
+            if let Err(error) = noted {
+                tracing::warn!(%error, token_id = %token.id, "a use could not be noted");
+            }
+        }
+    }
+
+    fn open_new_agents(&self) -> Result<(), Error> {
+        let served = |identity: &Identity| {
+            let agents = self.agents.read().unwrap_or_else(PoisonError::into_inner);
+            agents.contains_key(identity)
+        };
+        for identity in Look::identities(&self.store)? {
+            if !served(&identity) {
+                let agent = Arc::new(self.opened(identity)?);
+                let mut agents = self.agents.write().unwrap_or_else(PoisonError::into_inner);
+                agents.insert(identity, agent);
+            }
+        }
+        Ok(())
+    }
+
+    fn opened(&self, identity: Identity) -> Result<Agent, Error> {
+        let memory = self.outside.open(&identity)?;
+        let (grown, metrics) = (watch::Sender::new(0), Arc::new(Metrics::new()));
+        metrics.renewed(self.outside.elapsed());
+        let (moved, counted, outside) = (grown.clone(), metrics.clone(), self.outside.clone());
+        memory.subscribe(move |pass| {
+            tracing::debug!(%identity, trigger = pass.trigger.name(), last_seq = pass.last_seq.0,
+                rows_touched = pass.rows_touched, "a pass is durable");
+            counted.passed(pass);
+            counted.renewed(outside.elapsed());
+            moved.send_modify(|times| *times += 1);
+        })?;
+        let appender = Appender::start(memory.clone(), identity);
+        let look = Look::at(&self.store, identity);
+        let (name, answers) = (identity.to_string(), Answers::default());
+        Ok(Agent { identity, name, memory, answers, appender, look, metrics, grown })
+    }
+
+    /// All agents that are served.
+    pub(crate) fn agents(&self) -> Vec<Arc<Agent>> {
+        self.agents.read().unwrap_or_else(PoisonError::into_inner).values().cloned().collect()
+    }
+
+    /// Lets the bearer of a token in.
+    pub(crate) fn admit(&self, text: &str) -> Result<Caller, Problem> {
+        let now = self.outside.now();
+        let (identity, hash) = parse(text).ok_or_else(Problem::unauthorized)?;
+        let believed = self.believed.read().unwrap_or_else(PoisonError::into_inner);
+        // Found by a hash: how long that takes says nothing about the text.
+        if let Some((caller, at)) = believed.get(&hash)
+            && is_fresh(*at, now)
+            && caller.token.lets_in(&hash, now)
+        {
+            return Ok(caller.clone());
+        }
+        drop(believed);
+        let tokens = self.tokens.lock().unwrap_or_else(PoisonError::into_inner);
+        let found = tokens.admit(text, now).map_err(Problem::from)?;
+        drop(tokens);
+        // Unknown, expired and revoked look the same from outside.
+        let (_, token) = found.map_err(|_| Problem::unauthorized())?;
+        let agents = self.agents.read().unwrap_or_else(PoisonError::into_inner);
+        let agent = agents.get(&identity).cloned().ok_or_else(|| {
+            Problem::unavailable("not_open_yet", "this agent's log is being opened; try again")
+        })?;
+        drop(agents);
+        let caller = Caller { agent, token: Arc::new(token) };
+        self.believe(hash, caller.clone(), now);
+        Ok(caller)
+    }
+
+    fn believe(&self, hash: [u8; 32], caller: Caller, now: Time) {
+        if caller.token.use_is_due(now) {
+            let mut used = self.used.lock().unwrap_or_else(PoisonError::into_inner);
+            used.insert(hash, caller.clone());
+        }
+        let mut believed = self.believed.write().unwrap_or_else(PoisonError::into_inner);
+        believed.retain(|_, (_, at)| is_fresh(*at, now));
+        believed.insert(hash, (caller, now));
+    }
+}
+
+fn is_fresh(at: Time, now: Time) -> bool {
+    (0..BELIEVED).contains(&(now.micros() - at.micros()))
+}
+
+impl Agent {
+    fn refresh(&self, now: Duration) {
+        let identity = self.identity;
+        match self.memory.refresh() {
+            Ok(true) => {
+                self.metrics.renewed(now);
+                self.grown.send_modify(|times| *times += 1);
+            }
+            Ok(false) => {}
+            Err(error) => tracing::warn!(%identity, %error, "facts could not be read anew"),
+        }
+        let [pass, head] = [self.memory.take_pass_error(), self.memory.take_head_error()];
+        for (what, error) in [("a pass failed", pass), ("a tree head was not signed", head)] {
+            if let Ok(Some(error)) | Err(error) = error {
+                tracing::warn!(%identity, %error, "{what}");
+            }
+        }
+    }
+}

@@ -1,0 +1,111 @@
+//! `GET /api/agent/stream`: what happens to a log, as server-sent events.
+//!
+//! **Invariants:** the stream is the log, told as it grows: the id of an event is its position, so
+//! whoever resumes with `Last-Event-ID` misses nothing and sees nothing twice. A client that does
+//! not read is left behind, and holds up nobody.
+
+use crate::blocking;
+use crate::problem::Problem;
+use crate::query::{MAX_SEQ, Query};
+use crate::service::{Agent, Caller, Service};
+use axum::Extension;
+use axum::extract::{RawQuery, State};
+use axum::http::HeaderMap;
+use axum::response::sse::{Event, KeepAlive, Sse};
+use ipse_core::Seq;
+use ipse_core::json::Members;
+use ipse_engine::{LogEntry, SignedHead};
+use std::convert::Infallible;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::{mpsc, watch};
+use tokio_stream::Stream;
+use tokio_stream::wrappers::ReceiverStream;
+
+/// Entries that are read at once.
+const PAGE: u64 = 256;
+/// Events that wait for a client that reads slowly.
+const WAITING: usize = 256;
+/// How long the log may grow by another process's hand before it is looked at.
+const LOOK_EVERY: Duration = Duration::from_secs(1);
+
+pub(crate) async fn stream(
+    State(service): State<Arc<Service>>,
+    Extension(caller): Extension<Caller>,
+    RawQuery(raw): RawQuery,
+    headers: HeaderMap,
+) -> Result<Sse<impl Stream<Item = Result<Event, Infallible>>>, Problem> {
+    Query::read(raw.as_deref(), &[])?;
+    let last = match headers.get("last-event-id") {
+        None => {
+            let look = caller.agent.look.clone();
+            blocking(move || look.head()).await?
+        }
+        Some(value) => {
+            let seq = value.to_str().ok().and_then(|text| text.parse().ok());
+            let seq = seq.filter(|seq| *seq <= MAX_SEQ).map(Seq);
+            let detail = "`Last-Event-ID` must be a position that this stream sent";
+            seq.ok_or_else(|| Problem::bad_request("bad_last_event_id", detail))?
+        }
+    };
+    let (sender, receiver) = mpsc::channel(WAITING);
+    tokio::spawn(follow(caller.agent.clone(), last, sender, service.closing()));
+    let alive = KeepAlive::new().interval(Duration::from_secs(15));
+    Ok(Sse::new(ReceiverStream::new(receiver)).keep_alive(alive))
+}
+
+/// Sends what comes after a position until nobody reads any more.
+async fn follow(
+    agent: Arc<Agent>,
+    mut last: Seq,
+    sender: mpsc::Sender<Result<Event, Infallible>>,
+    mut closing: watch::Receiver<bool>,
+) {
+    let mut grown = agent.grown.subscribe();
+    let mut size = 0;
+    loop {
+        let look = agent.look.clone();
+        let looked = blocking(move || Ok((look.entries(last, PAGE)?, look.tree_head()?)));
+        let Ok((entries, head)) = looked.await else { return };
+        let head =
+            head.filter(|head| head.size > size && head.size <= last.0 + entries.len() as u64);
+        let told = entries.iter().map(told).chain(head.as_ref().map(signed));
+        for event in told {
+            if sender.send(Ok(event)).await.is_err() {
+                return;
+            }
+        }
+        last = entries.last().map_or(last, |entry| entry.seq);
+        size = head.map_or(size, |head| head.size);
+        if entries.is_empty() {
+            tokio::select! {
+                _ = grown.changed() => {}
+                () = tokio::time::sleep(LOOK_EVERY) => {}
+                () = sender.closed() => return,
+                _ = closing.wait_for(|closing| *closing) => return,
+            }
+        }
+    }
+}
+
+/// A tree head has no id: it is told when it is newer than what was told before, and whoever
+/// resumes hears the newest.
+fn signed(head: &SignedHead) -> Event {
+    let data = Members::new().raw("tree_size", head.size).text("note", &head.note);
+    Event::default().event("tree_head").data(data.finish())
+}
+
+fn told(entry: &LogEntry) -> Event {
+    let name = match entry.event_type.as_str() {
+        "consolidation_run" => "consolidation",
+        "forget" => "forget",
+        _ => "appended",
+    };
+    let data = Members::new()
+        .raw("seq", entry.seq)
+        .text("event_ref", &entry.event_ref.to_string())
+        .text("type", &entry.event_type)
+        .text("time", &entry.time.to_string())
+        .optional("data", entry.data.as_ref());
+    Event::default().id(entry.seq.to_string()).event(name).data(data.finish())
+}

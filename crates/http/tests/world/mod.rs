@@ -1,0 +1,152 @@
+//! A router over a temporary store with one agent and a token of every role, and how it is asked.
+#![allow(dead_code, unreachable_pub, missing_docs, clippy::unwrap_used)]
+
+use axum::body::{Body, to_bytes};
+use axum::http::{HeaderMap, Request, StatusCode};
+use ipse_core::{Identity, Time};
+use ipse_engine::token::{NewToken, Role, Tokens, make};
+use ipse_engine::{Error, Host, Memory, Policy};
+use ipse_http::{Outside, Route, Service, router};
+use ipse_store::sqlite::create;
+use serde_json::Value;
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+use tempfile::TempDir;
+use tower::ServiceExt;
+
+fn now() -> Time {
+    Time::parse("2026-05-07T00:00:00Z").unwrap()
+}
+
+/// A clock that stands still, and salts that are all alike.
+struct Still(PathBuf);
+
+impl Host for Still {
+    fn now(&self) -> Time {
+        now()
+    }
+
+    fn salt(&mut self) -> [u8; 16] {
+        [7; 16]
+    }
+}
+
+impl Outside for Still {
+    fn now(&self) -> Time {
+        now()
+    }
+
+    fn elapsed(&self) -> Duration {
+        Duration::from_secs(1)
+    }
+
+    fn random(&self) -> [u8; 16] {
+        [7; 16]
+    }
+
+    fn open(&self, identity: &Identity) -> Result<Memory, Error> {
+        let policy = Policy { every: 1, quiet: Duration::from_secs(1) };
+        Memory::open(&self.0, *identity, policy, Box::new(Still(self.0.clone())), None)
+    }
+
+    fn is_of(&self, _: &str, _: &Identity) -> bool {
+        true
+    }
+
+    fn bundle(&self, _: &Identity) -> Result<File, String> {
+        Err("there are no keys here".to_owned())
+    }
+}
+
+pub struct World {
+    service: Arc<Service>,
+    tokens: BTreeMap<&'static str, String>,
+    runtime: tokio::runtime::Runtime,
+    _directory: TempDir,
+}
+
+/// What came back. Of a success of `/api/agent/stream`, which does not end, there is no body.
+pub struct Answer {
+    pub status: StatusCode,
+    pub headers: HeaderMap,
+    pub body: String,
+}
+
+impl Answer {
+    pub fn header(&self, name: &str) -> &str {
+        self.headers.get(name).map(|value| value.to_str().unwrap()).unwrap_or_default()
+    }
+
+    pub fn problem(&self) -> Value {
+        serde_json::from_str(&self.body).unwrap_or_default()
+    }
+
+    /// The code of a problem; empty for a success.
+    pub fn code(&self) -> String {
+        let is_problem = self.header("content-type") == "application/problem+json";
+        let code = is_problem.then(|| self.problem()["code"].as_str().unwrap().to_owned());
+        code.unwrap_or_default()
+    }
+}
+
+impl World {
+    pub fn new() -> Self {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("store.db");
+        let identity = create(&path).unwrap().register("{\"agent_id\":\"a\"}").unwrap().identity;
+        let mut store = Tokens::open(&path).unwrap();
+        let mut tokens = BTreeMap::new();
+        for (place, role) in Role::ALL.into_iter().enumerate() {
+            let new = NewToken { role, name: None, sources: Vec::new(), expires: None };
+            let (text, token) = make(&identity, new, [place as u8; 32], now()).unwrap();
+            store.put(&identity, &token).unwrap();
+            tokens.insert(role.name(), text);
+        }
+        let service = Service::open(&path, Arc::new(Still(path.clone()))).unwrap();
+        let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
+        World { service, tokens, runtime, _directory: directory }
+    }
+
+    pub fn ask(
+        &self,
+        route: &Route,
+        address: &str,
+        role: Option<Role>,
+        headers: &[(&str, &str)],
+        body: &str,
+    ) -> Answer {
+        let mut request = Request::builder().method(route.method.clone()).uri(address);
+        for (name, value) in headers {
+            request = request.header(*name, *value);
+        }
+        if let Some(role) = role {
+            let text = format!("Bearer {}", self.tokens[role.name()]);
+            request = request.header("authorization", text);
+        }
+        self.answer(request.body(Body::from(body.to_owned())).unwrap())
+    }
+
+    pub fn get(&self, address: &str, role: Option<Role>, headers: &[(&str, &str)]) -> Answer {
+        self.ask(&ipse_http::ROUTES[0], address, role, headers, "")
+    }
+
+    pub fn send(&self, method: &str, address: &str) -> Answer {
+        self.answer(Request::builder().method(method).uri(address).body(Body::empty()).unwrap())
+    }
+
+    fn answer(&self, request: Request<Body>) -> Answer {
+        self.runtime.block_on(async {
+            let response = router(self.service.clone()).oneshot(request).await.unwrap();
+            let (status, headers) = (response.status(), response.headers().clone());
+            let endless = headers.get("content-type").is_some_and(|it| it == "text/event-stream");
+            let body = match endless {
+                true => Vec::new(),
+                false => to_bytes(response.into_body(), 1 << 24).await.unwrap().to_vec(),
+            };
+            Answer { status, headers, body: String::from_utf8(body).unwrap() }
+        })
+    }
+}

@@ -1,0 +1,92 @@
+//! What a server is handed: clock, randomness, memories with their notaries, manifests and bundles.
+
+use super::args::ExportArgs;
+use super::context::Context;
+use super::exporting;
+use super::passphrase;
+use super::settings::Settings;
+use super::terminal::Terminal;
+use anyhow::Context as _;
+use ipse::keys::KeyDirectory;
+use ipse::{DirectoryNotary, Manifest, Memory, Policy, SystemHost};
+use ipse_core::{Identity, Time};
+use ipse_engine::{Error, Host, Notary};
+use ipse_http::Outside;
+use std::fs::File;
+use std::path::PathBuf;
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+/// The wiring of one server.
+pub(crate) struct Wired {
+    store: PathBuf,
+    keys: KeyDirectory,
+    policy: Policy,
+    host: Mutex<SystemHost>,
+    begun: Instant,
+}
+
+impl Wired {
+    pub(crate) fn new(context: &Context, settings: &Settings) -> Self {
+        let policy = Policy { every: settings.pass_every, quiet: settings.pass_quiet };
+        Wired { keys: context.keys(), policy, ..Wired::on(context.store.clone()) }
+    }
+
+    /// The wiring of a store whose keys are beside it.
+    pub(crate) fn on(store: PathBuf) -> Self {
+        let (keys, host) = (KeyDirectory::of_store(&store), Mutex::new(SystemHost::new()));
+        Wired { store, keys, policy: Policy::default(), host, begun: Instant::now() }
+    }
+
+    fn notary(&self, identity: &Identity) -> anyhow::Result<DirectoryNotary> {
+        // Nobody is asked: a server has no one at its keyboard.
+        let (mut out, mut err) = (std::io::sink(), std::io::sink());
+        let mut nobody = Terminal::plain(&mut out, &mut err);
+        passphrase::open(&mut nobody, |word| DirectoryNotary::open(&self.keys, identity, word))
+    }
+
+    fn exported(&self, identity: &Identity) -> anyhow::Result<File> {
+        let directory = tempfile::tempdir().context("could not make a temporary directory")?;
+        let output = directory.path().join("bundle.ipse");
+        let context = Context::of(self.store.clone(), &self.keys, identity);
+        let (mut out, mut err) = (std::io::sink(), std::io::sink());
+        let args = ExportArgs { output: output.clone(), from: None, to: None };
+        exporting::run(&context, &mut Terminal::plain(&mut out, &mut err), &args)?;
+        // The name goes with the directory; the bytes stay for whoever has the file open.
+        File::open(output).context("could not read what was exported")
+    }
+}
+
+impl Outside for Wired {
+    fn now(&self) -> Time {
+        SystemHost::new().now()
+    }
+
+    fn elapsed(&self) -> Duration {
+        self.begun.elapsed()
+    }
+
+    fn random(&self) -> [u8; 16] {
+        self.host.lock().unwrap_or_else(PoisonError::into_inner).salt()
+    }
+
+    fn open(&self, identity: &Identity) -> Result<Memory, Error> {
+        let notary = match self.notary(identity) {
+            Ok(notary) => Some(Box::new(notary) as Box<dyn Notary>),
+            Err(error) => {
+                let error = format!("{error:#}");
+                tracing::warn!(%identity, error, "tree heads are not signed");
+                None
+            }
+        };
+        Memory::open(&self.store, *identity, self.policy, Box::new(SystemHost::new()), notary)
+    }
+
+    fn is_of(&self, manifest: &str, identity: &Identity) -> bool {
+        Manifest::from_canonical(manifest.as_bytes()).is_ok_and(|it| it.identity() == *identity)
+    }
+
+    fn bundle(&self, identity: &Identity) -> Result<File, String> {
+        self.exported(identity).map_err(|error| format!("{error:#}"))
+    }
+}
