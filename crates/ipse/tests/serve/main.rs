@@ -1,0 +1,23 @@
+//! The server, run as it is run in earnest: the real binary, real sockets, kind and rude clients.
+#![allow(dead_code, missing_docs, clippy::unwrap_used, clippy::print_stderr)]
+
+mod append;
+mod chance;
+mod client;
+mod clients;
+mod equal;
+mod events;
+mod killed;
+mod limits;
+mod load;
+mod matrix;
+mod metrics;
+mod semantic;
+mod server;
+mod settings;
+mod stopping;
+#[allow(dead_code)]
+#[path = "../cli/store.rs"]
+mod store;
+#[cfg(feature = "tls")]
+mod tls;
