@@ -6,6 +6,7 @@ import os
 import platform
 import re
 import sqlite3
+import subprocess
 import time
 
 import prepare
@@ -15,6 +16,13 @@ PROBE = """
 import duckdb, json, platform, polars, pyarrow
 print(json.dumps({"DuckDB": duckdb.__version__, "Polars": polars.__version__,
                   "PyArrow": pyarrow.__version__, "Python": platform.python_version()}))
+"""
+SERVING_PROBE = """
+import json, platform
+from importlib.metadata import version
+named = {"FastAPI": "fastapi", "uvicorn": "uvicorn", "uvloop": "uvloop", "httptools": "httptools"}
+print(json.dumps({**{name: version(package) for name, package in named.items()},
+                  "Python": platform.python_version()}))
 """
 
 
@@ -37,10 +45,26 @@ def cpu_model():
 
 def versions(workshop):
     """Everything whose version moves a figure."""
-    ours = run([workshop.ipse, "--version"]).out.split()[-1]
     rivals = run([workshop.python, "-c", PROBE]).json()
-    return {"ipse": ours, "rustc": rustc(), "libsqlite3-sys (SQLite in ipse)": bundled_sqlite(),
-            "SQLite in Python": sqlite3.sqlite_version, **rivals}
+    return {**our_versions(workshop), "SQLite in Python": sqlite3.sqlite_version, **rivals}
+
+
+def serving_versions(workshop):
+    """The same for what is measured over HTTP."""
+    rivals = run([workshop.python, "-c", SERVING_PROBE]).json()
+    return {**our_versions(workshop), "wrk": wrk(), **rivals}
+
+
+def our_versions(workshop):
+    """What our binary is and was made of."""
+    ours = run([workshop.ipse, "--version"]).out.split()[-1]
+    return {"ipse": ours, "rustc": rustc(), "libsqlite3-sys (SQLite in ipse)": bundled_sqlite()}
+
+
+def wrk():
+    """The version of `wrk`, which tells it when asked for and then ends with an error."""
+    told = subprocess.run(["wrk", "-v"], capture_output=True, text=True, check=False).stdout
+    return told.split()[1].removeprefix("debian/") if told.split()[1:] else "unknown"
 
 
 def rustc():

@@ -17,9 +17,11 @@ import sys
 import workload
 from measure import Trouble, run, say
 
-PACKAGES = ("duckdb", "polars", "pyarrow")
+PACKAGES = ("duckdb", "polars", "pyarrow", "fastapi", "uvicorn", "uvloop", "httptools")
 HERE = os.path.dirname(os.path.abspath(__file__))
 REPOSITORY = os.path.dirname(HERE)
+# Baselines that are not ours lie beside the repository and are run there.
+SHARED = os.path.join(os.path.dirname(REPOSITORY), "shared", "bench")
 # Beyond this size the stream is removed once it is imported: no rival reads it.
 KEPT_STREAM = 1_000_000
 # A store of 1e7 events takes about 6 GB, its stream 3 GB; a job copies the store before it writes.
@@ -77,6 +79,19 @@ class Workshop:
         shutil.rmtree(final, ignore_errors=True)
         os.makedirs(os.path.dirname(final), exist_ok=True)
         os.rename(part, final)
+
+    @contextlib.contextmanager
+    def copied(self, store):
+        """A copy of a store with its keys, for whoever writes; gone afterwards."""
+        folder = os.path.join(self.temporary, "copy")
+        os.makedirs(folder)
+        try:
+            copy = os.path.join(folder, "store.db")
+            shutil.copyfile(store, copy)
+            shutil.copytree(store + ".keys", copy + ".keys")
+            yield copy
+        finally:
+            shutil.rmtree(folder, ignore_errors=True)
 
     def stream(self, n, k):
         """The file of W(N, K), made if it is not there."""
@@ -177,8 +192,8 @@ def write_json(path, value):
 
 def environment(workshop):
     """Makes the private environment that the rivals run in."""
-    complete = workshop.path("venv", "complete")
-    if os.path.exists(complete):
+    complete, wanted = workshop.path("venv", "complete"), " ".join(PACKAGES) + "\n"
+    if read_text(complete) == wanted:
         return
     if not all(importlib.util.find_spec(name) for name in ("venv", "ensurepip")):
         raise Trouble("this Python has no `venv`; on Debian: apt-get install python3-venv")
@@ -188,7 +203,33 @@ def environment(workshop):
     run([workshop.python, "-m", "pip", "install", "--quiet",
          "--disable-pip-version-check", *PACKAGES])
     with open(complete, "w", encoding="ascii") as file:
-        file.write(" ".join(PACKAGES) + "\n")
+        file.write(wanted)
+
+
+def read_text(path):
+    """The text of a file; None if there is none."""
+    try:
+        with open(path, encoding="utf-8") as file:
+            return file.read()
+    except FileNotFoundError:
+        return None
+
+
+def wrk():
+    """Puts the program in place that asks servers over and over."""
+    if shutil.which("wrk"):
+        return
+    if os.geteuid() != 0 or not shutil.which("apt-get"):
+        raise Trouble("there is no `wrk` here; on Debian: apt-get install wrk")
+    say("installing wrk")
+    run(["apt-get", "update", "-qq"])
+    run(["apt-get", "install", "-y", "-qq", "--no-install-recommends", "wrk"],
+        {**os.environ, "DEBIAN_FRONTEND": "noninteractive"})
+
+
+def has_shared(name):
+    """Whether a baseline is at hand."""
+    return os.path.exists(os.path.join(SHARED, name))
 
 
 def binary(workshop):

@@ -1,14 +1,16 @@
-"""Writes the page and its charts from `results.json`.
+"""Writes the page and its charts from `results.json` and `results-http.json`.
 
 Guarantees: every figure on the page comes from the results and none from this file, targets aside;
 a page that is written is whole; nothing on it names the machine or a path of it.
 """
 import os
-import statistics
 
 import charts
+import prepare
+import serving_report
 from jobs import KEYS, LARGE, OURS, OURS_IN_MEMORY, PYTHON_SLOW, STREAMS
 from results import Results, targets
+from tables import digits, machine_words, spread, table, target_table, times
 from workload import short
 
 NAMES = {OURS: "ipse", "python": "Python stand-in", "duckdb_json": "DuckDB, JSON payload",
@@ -18,14 +20,17 @@ NAMES = {OURS: "ipse", "python": "Python stand-in", "duckdb_json": "DuckDB, JSON
 REBUILDERS = (OURS, "python", "duckdb_json", "duckdb_typed", "duckdb_query", "polars")
 CHARTED = (OURS, "python", "duckdb_json", "duckdb_typed", "polars")
 RECORDERS = (OURS, OURS_IN_MEMORY, "python_reread", "python_delta")
-# Beyond this many cores, used by others in the median, a reader should know.
-BUSY = 0.25
 
 HEADER = """\
 # Benchmarks
 
 This page and its charts are made by `./bench/run` and must not be edited by hand.
 """
+
+# Where a fact over HTTP is told; pages of older runs had a line that said it was not.
+ELSEWHERE = "A fact over HTTP has targets of its own: [Over HTTP](#over-http).\n"
+NOT_COVERED = "Not covered by this program: HTTP.\n"
+COMPARED, REPEATED = "## What is compared", "## How to repeat it"
 
 METHOD = """\
 ## How it was measured
@@ -44,8 +49,8 @@ Memory is what the kernel counts for `ipse rebuild`. Less than about 9 MB cannot
 is what the process that starts it holds.
 """
 
-DIFFERENCES = """\
-## What is compared
+DIFFERENCES = f"""\
+{COMPARED}
 
 All of them give, for each skill, target class and environment: attempts, successes, success rate,
 mean and quartiles of the force, the commonest reason of failure, the last supporting event; and for
@@ -88,23 +93,25 @@ again at each pass and is exact; the other reads the new event only, so that its
 are those of that event alone.
 """
 
-REPEAT = """\
-## How to repeat it
+REPEAT = f"""\
+{REPEATED}
 
 ```sh
 ./bench/run
 ```
 
-It needs Python 3.10 or later with `venv`, a Rust toolchain, access to a package index, and 15 GB of
-disk for the history of 1e7 events (`--no-large` leaves that out). It makes a private environment
-with duckdb, polars and pyarrow, builds the binary, makes streams and stores under `target/bench`,
-measures, and writes this page. `--quick` is a trial of a minute or two that leaves this page alone.
-`--report-only` writes the page again from `target/bench/results.json`. `IPSE_BIN` names a binary to
-measure instead of a build.
+It needs Python 3.10 or later with `venv`, a Rust toolchain, access to a package index, `wrk` (as
+root it installs Debian's), and 15 GB of disk for the history of 1e7 events (`--no-large` leaves
+that out). It makes a private environment with duckdb, polars, pyarrow, fastapi, uvicorn, uvloop and
+httptools, builds the binary, makes streams and stores under `target/bench`, measures, and writes
+this page. `--quick` is a trial of a few minutes that leaves this page alone. `--only http` measures
+what is under [Over HTTP](#over-http) and renews that section alone. `--report-only` writes the page
+again from `target/bench/results.json` and `target/bench/results-http.json`. `IPSE_BIN` names a
+binary to measure instead of a build.
 """
 
 
-def write(data, page):
+def write(data, serving_data, page):
     """Writes the page, and the charts into a folder of the same name."""
     results = Results(data)
     folder = os.path.splitext(page)[0]
@@ -114,7 +121,16 @@ def write(data, page):
         replace(os.path.join(folder, name + ".svg"), svg)
     pictures = {name: f"![{title}]({os.path.basename(folder)}/{name}.svg)"
                 for name, (title, _) in drawn.items()}
-    replace(page, compose(results, pictures))
+    replace(page, compose(results, pictures, serving_report.section(serving_data)))
+
+
+def renew_serving(serving_data, page):
+    """Renews what is told about HTTP on a page whose other figures stay as they are."""
+    text = prepare.read_text(page) or HEADER
+    text = text.replace(NOT_COVERED, ELSEWHERE)
+    text = serving_report.put(text, serving_report.HEADING, serving_report.section(serving_data),
+                              COMPARED)
+    replace(page, serving_report.put(text, REPEATED, REPEAT))
 
 
 def replace(path, content):
@@ -129,15 +145,16 @@ def replace(path, content):
             os.remove(part)
 
 
-def compose(results, pictures):
+def compose(results, pictures, over_http):
     """The text of the page."""
     one_event = [ONE_EVENT.format(keys=KEYS), record_table(results), growth_words(results)]
     return "\n".join([
-        HEADER, machine_words(results), "## Targets\n", target_table(results),
+        HEADER, machine_words(results), "## Targets\n", target_table(targets(results)),
+        ELSEWHERE,
         *(rebuild_section(results, k, pictures[f"rebuild-k{k}"]) for k in STREAMS),
         *one_event, pictures["record"] + "\n",
         "## Import, evidence, lookup, forgetting, opening, memory, disk\n", import_table(results),
-        other_table(results), DIFFERENCES, METHOD, REPEAT])
+        other_table(results), over_http, DIFFERENCES, METHOD, REPEAT])
 
 
 def drawings(results):
@@ -159,36 +176,6 @@ def points(results, job, impl, k):
     """One line of a chart."""
     measured = [(n, results.median(job, impl, n, k)) for n in results.sizes(job)]
     return charts.Series(NAMES[impl], [(n, ms / 1e3) for n, ms in measured if ms])
-
-
-def machine_words(results):
-    """What it was measured on, when, and how quiet that was."""
-    machine, versions = results.data["machine"], results.data["versions"]
-    others = results.others()
-    usual, most = statistics.median(others), max(others)
-    noticed = "noticed" if usual > BUSY else "hardly noticed"
-    listed = ", ".join(f"{name} {version}" for name, version in versions.items())
-    return (f"Measured on {results.data['date']}, {results.data['rounds']} rounds "
-            f"({results.data['plan']} run).\n\n"
-            f"- Machine: {machine['cpu']}, {machine['cores']} cores, "
-            f"{machine['memory_bytes'] / 1e9:.0f} GB of memory, {machine['kernel']}.\n"
-            f"- Versions: {listed}.\n"
-            f"- Load from others: {noticed}. Other processes, the kernel's among them, used "
-            f"{usual:.2f} cores in the median of all measurements, {most:.2f} at most.\n")
-
-
-def target_table(results):
-    """Goal, target, measured, verdict."""
-    rows = [(target.goal, f"{target.sign} {target.bound:,g} {target.unit}".replace(",", " "),
-             with_unit(target.measured, target.unit), target.verdict)
-            for target in targets(results)]
-    covered = "Not covered by this program: HTTP.\n"
-    return table(("goal", "target", "measured", "verdict"), rows, "llrl") + "\n" + covered
-
-
-def with_unit(value, unit):
-    """A measured value in its unit, or a dash."""
-    return "–" if value is None else f"{digits(value)} {unit.removesuffix(' CPU')}"
 
 
 def rebuild_section(results, k, picture):
@@ -293,32 +280,3 @@ def other_table(results):
                 if figure:
                     rows.append((words, f"{short(n)}, K {k}", spread(figure, factor), unit))
     return table(("job", "store", "measured", "unit"), rows, "llrl")
-
-
-def table(head, rows, align):
-    """A table; `align` has a letter for each column, l or r."""
-    rule = ["--:" if side == "r" else "---" for side in align]
-    return "".join(f"| {' | '.join(row)} |\n" for row in (head, rule, *rows))
-
-
-def spread(figure, factor=1):
-    """A median with its range."""
-    if figure is None:
-        return "–"
-    median = digits(figure.median * factor)
-    if figure.rounds == 1:
-        return median
-    return f"{median} ({digits(figure.low * factor)}–{digits(figure.high * factor)})"
-
-
-def digits(value):
-    """Three digits that matter, and no exponent."""
-    for decimals, limit in ((3, 0.9995), (2, 9.995), (1, 99.95)):
-        if value < limit:
-            return f"{value:.{decimals}f}"
-    return f"{value:,.0f}".replace(",", " ")
-
-
-def times(ratio):
-    """A multiple."""
-    return "–" if ratio is None else digits(ratio) + "×"

@@ -81,13 +81,24 @@ class Target:
     measured: float | None
 
     @property
+    def missing(self):
+        """The part of the bound by which it was missed, below zero if met; None if unmeasured."""
+        if self.measured is None:
+            return None
+        part = self.measured / self.bound
+        return part - 1 if self.sign == "≤" else 1 - part
+
+    @property
+    def missed(self):
+        """Whether it was measured and missed."""
+        return self.missing is not None and self.missing > 0
+
+    @property
     def verdict(self):
         """Met, missed by how much, or not measured."""
-        if self.measured is None:
+        if self.missing is None:
             return "not measured"
-        part = self.measured / self.bound
-        missing = part - 1 if self.sign == "≤" else 1 - part
-        return "met" if missing <= 0 else f"missed by {missing * 100:.1f} %"
+        return f"missed by {self.missing * 100:.1f} %" if self.missed else "met"
 
 
 def targets(results):
