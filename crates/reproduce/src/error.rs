@@ -22,6 +22,9 @@ pub enum Error {
     /// A store lost the manifest that was registered.
     #[error("BUG: the store does not hold the manifest that was registered")]
     NoManifest,
+    /// The server of an experiment did not answer as it should.
+    #[error("the server of the experiment failed: {0}")]
+    Endpoint(String),
     /// A scratch file could not be used.
     #[error("a scratch file could not be used")]
     Scratch(#[from] std::io::Error),

@@ -181,8 +181,8 @@ fn manifest(
 fn point(keys: u64, events: u64, nanos: u64) -> Point {
     let pass = (0..9).map(|n| nanos + n * nanos / 20).collect();
     let facts = keys.min(events);
-    let (query, choice, lookup) = (vec![3000], vec![900], vec![200]);
-    Point { keys, events, pass, facts, grown: 20_480, query, choice, lookup, resident: None }
+    let (query, choice, lookup, http) = (vec![3000], vec![900], vec![200], vec![75_000]);
+    Point { keys, events, pass, facts, grown: 20_480, query, choice, lookup, http, resident: None }
 }
 
 fn runtime() -> Runtime {

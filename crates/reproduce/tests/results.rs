@@ -12,7 +12,7 @@ use ipse_reproduce::example::{self, Example, FIGURE, TEXT};
 use ipse_reproduce::real::{Lines, Part, Policy, Real, Source};
 use ipse_reproduce::report::{self, File};
 use ipse_reproduce::results::{Experiment, Plan, Results, Verdicts};
-use ipse_reproduce::runtime::{Instruments, Point, Runtime};
+use ipse_reproduce::runtime::{Endpoint, Instruments, Point, Runtime};
 use ipse_reproduce::sweeps::Sweeps;
 use ipse_reproduce::table::{Row, Table, Verdict};
 use ipse_reproduce::v1::V1;
@@ -20,11 +20,16 @@ use ipse_reproduce::v2::V2;
 use ipse_reproduce::v3::{Agents, Control, DECISIONS, SEEDS};
 use laboratory::{lab, vector};
 use serde_json::{Value, json};
+use std::path::Path;
 
 /// Instruments that nobody looks at.
 struct Unused;
 
 impl Instruments for Unused {
+    fn serve(&self, _: &Path, _: &Identity) -> Result<Box<dyn Endpoint>, String> {
+        panic!("nothing is served here")
+    }
+
     fn nanos(&self) -> u64 {
         panic!("nothing is timed here")
     }
@@ -248,8 +253,8 @@ fn json_of_the_others_says_what_was_found() {
 
 fn point(keys: u64, facts: u64) -> Point {
     let (pass, query) = (vec![4_000_000; 9], vec![142]);
-    let (choice, lookup, resident) = (vec![900], vec![60], None);
-    Point { keys, events: 100, pass, facts, grown: 20_480, query, choice, lookup, resident }
+    let (choice, lookup, http, resident) = (vec![900], vec![60], vec![75_000], None);
+    Point { keys, events: 100, pass, facts, grown: 20_480, query, choice, lookup, http, resident }
 }
 
 /// V1 with a kind that would be markup, a log with such a name, and a clock that took part.

@@ -3,13 +3,16 @@
 
 mod laboratory;
 
+use ipse_core::Identity;
+use ipse_engine::facts::Filter;
 use ipse_reproduce::runtime::{
-    Instruments, Point, Runtime, Scale, measure, measure_at, nearest_rank,
+    Endpoint, Instruments, Point, Runtime, Scale, measure, measure_at, nearest_rank,
 };
 use ipse_reproduce::table::{Row, Table, Verdict};
 use laboratory::lab;
 use serde_json::Value;
 use std::cell::Cell;
+use std::path::Path;
 
 /// A clock that takes a longer step at every look, and memory that grows at every pass.
 #[derive(Default)]
@@ -26,7 +29,31 @@ impl Stepping {
     }
 }
 
+/// A server that answers every query with one fact, as a fact of the streams is asked for.
+struct Answering;
+
+impl Endpoint for Answering {
+    fn ask(&mut self, filter: &Filter) -> Result<String, String> {
+        assert!(filter.skill.is_some() && filter.target.is_some() && filter.environment.is_some());
+        Ok(r#"{"facts":[{}]}"#.to_owned())
+    }
+}
+
+/// One that has no facts.
+struct Silent;
+
+impl Endpoint for Silent {
+    fn ask(&mut self, _: &Filter) -> Result<String, String> {
+        Ok(r#"{"facts":[]}"#.to_owned())
+    }
+}
+
 impl Instruments for Stepping {
+    fn serve(&self, _: &Path, _: &Identity) -> Result<Box<dyn Endpoint>, String> {
+        self.is_idle();
+        Ok(Box::new(Answering))
+    }
+
     fn nanos(&self) -> u64 {
         self.looks.set(self.looks.get() + 1);
         self.now.set(self.now.get() + self.looks.get());
@@ -53,6 +80,10 @@ impl Instruments for Stepping {
 struct Mute(Stepping);
 
 impl Instruments for Mute {
+    fn serve(&self, store: &Path, identity: &Identity) -> Result<Box<dyn Endpoint>, String> {
+        self.0.serve(store, identity)
+    }
+
     fn nanos(&self) -> u64 {
         self.0.nanos()
     }
@@ -66,6 +97,37 @@ impl Instruments for Mute {
     }
 
     fn reset_peak(&self) {}
+}
+
+/// A machine whose server has no facts.
+struct Lost(Stepping);
+
+impl Instruments for Lost {
+    fn serve(&self, _: &Path, _: &Identity) -> Result<Box<dyn Endpoint>, String> {
+        Ok(Box::new(Silent))
+    }
+
+    fn nanos(&self) -> u64 {
+        self.0.nanos()
+    }
+
+    fn resident(&self) -> Option<u64> {
+        None
+    }
+
+    fn peak(&self) -> Option<u64> {
+        None
+    }
+
+    fn reset_peak(&self) {}
+}
+
+#[test]
+fn a_server_that_answers_with_other_facts_is_an_error() {
+    let instruments = Lost(Stepping::default());
+    let measured = lab(|lab| measure_at(lab, &instruments, SMALL, &mut |_, _| {}));
+    let error = measured.unwrap_err().to_string();
+    assert!(error.contains(r#"it answered {"facts":[]}"#), "{error}");
 }
 
 const SMALL: Scale<'static> = Scale { sizes: &[100, 400], trials: 3, requests: 25 };
@@ -86,7 +148,7 @@ fn the_first_trial_is_discarded_and_the_rest_is_in_order() {
     assert_eq!(sizes, [(2, 100), (2, 400), (1000, 100), (1000, 400)]);
     for point in &runtime.points {
         assert_eq!(point.pass.len(), 3);
-        for requests in [&point.query, &point.choice, &point.lookup] {
+        for requests in [&point.query, &point.choice, &point.lookup, &point.http] {
             assert_eq!(requests.len(), 25);
             assert!(ascends(requests));
         }
@@ -164,6 +226,7 @@ fn point(keys: u64, events: u64, facts: u64, milliseconds: u64) -> Point {
         grown: 20_480,
         query: vec![142; 1000],
         choice: vec![1_500_000; 1000],
+        http: vec![75_000; 1000],
         lookup: vec![60; 1000],
         resident: Some([60 << 20, 75 << 20]),
     }
@@ -275,6 +338,7 @@ fn json_holds_what_was_measured() {
     assert_eq!(point["pass_ms"]["trials"].as_array().unwrap().len(), 9);
     assert_eq!(point["query_ms"]["p99"], 0.000_142);
     assert_eq!(point["choice_ms"]["p50"], 1.5);
+    assert_eq!(point["http_ms"]["p99"], 0.075);
     assert_eq!(point["lookup_ms"]["requests"], 1000);
     assert_eq!(point["resident_bytes"]["peak"], 75 << 20);
     assert_eq!(json["points"].as_array().unwrap().len(), 10);

@@ -3,8 +3,11 @@
 //! **Invariant:** what the kernel does not tell is `None` and never a guess: a peak that could not
 //! be reset is that of another time.
 
-use ipse_reproduce::runtime::Instruments;
+use super::endpoint;
+use ipse_core::Identity;
+use ipse_reproduce::runtime::{Endpoint, Instruments};
 use std::cell::Cell;
+use std::path::Path;
 use std::time::Instant;
 
 /// What tells a process about its memory.
@@ -42,6 +45,11 @@ impl Instruments for Machine {
 
     fn reset_peak(&self) {
         self.peak_holds.set(std::fs::write(CLEAR_REFS, RESET_PEAK).is_ok());
+    }
+
+    fn serve(&self, store: &Path, identity: &Identity) -> Result<Box<dyn Endpoint>, String> {
+        let served = endpoint::Asking::begin(store, identity);
+        served.map(|asking| Box::new(asking) as Box<dyn Endpoint>).map_err(|why| format!("{why:#}"))
     }
 }
 

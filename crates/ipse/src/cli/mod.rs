@@ -13,6 +13,7 @@ mod commands;
 mod config;
 mod context;
 mod demo;
+mod endpoint;
 mod explain;
 mod exporting;
 mod forgetting;

@@ -6,7 +6,8 @@
 //! - A pass is timed alone and whole, its durable commit included, each time on a store of its own
 //!   that was closed and synced before.
 //! - Clock and memory gauge are arguments, and no time makes anything pass or fail.
-//! - Facts are counted, and planners' requests answered, from the table that planners read.
+//! - Facts are counted, and planners' requests answered, from the table that planners read; those
+//!   over HTTP by the server that planners ask.
 
 mod report;
 mod stream;
@@ -14,6 +15,9 @@ mod trial;
 
 use crate::Error;
 use crate::lab::Lab;
+use ipse_core::Identity;
+use ipse_engine::facts::Filter;
+use std::path::Path;
 use stream::Stream;
 
 /// What the paper measured: events of the log, median and p90 of a pass in milliseconds, as
@@ -39,6 +43,14 @@ pub trait Instruments {
     fn peak(&self) -> Option<u64>;
     /// Lets the peak begin anew.
     fn reset_peak(&self);
+    /// Serves a store over HTTP, on this machine, to one planner of an identity.
+    fn serve(&self, store: &Path, identity: &Identity) -> Result<Box<dyn Endpoint>, String>;
+}
+
+/// A planner's connection to a server, which ends with it.
+pub trait Endpoint {
+    /// Asks for facts and waits for the whole answer, which is JSON.
+    fn ask(&mut self, filter: &Filter) -> Result<String, String>;
 }
 
 /// How much is measured.
@@ -80,6 +92,9 @@ pub struct Point {
     pub choice: Vec<u64>,
     /// The same of a lookup by key.
     pub lookup: Vec<u64>,
+    /// The same of a query for one skill, target and environment over HTTP: asked, answered and
+    /// read, over a connection that stays.
+    pub http: Vec<u64>,
     /// Resident memory before the pass and at its most, in bytes; `None` if the machine does not
     /// tell. The least before any trial and the most in any, the discarded one included.
     pub resident: Option<[u64; 2]>,

@@ -8,7 +8,8 @@
 use super::stream::{Scratch, Stream};
 use super::{Instruments, Point, Scale, Work};
 use crate::Error;
-use ipse_core::{FactKey, FactKind};
+use ipse_core::json::Value;
+use ipse_core::{FactKey, FactKind, json_parse};
 use ipse_engine::facts::Filter;
 use ipse_engine::{Known, Trigger};
 use ipse_store::sqlite::Reader;
@@ -16,6 +17,9 @@ use std::hint::black_box;
 
 /// A prime: keys are asked for far from each other.
 const SPREAD: usize = 7919;
+
+/// Nesting of an answer: the object, its facts, one of them, its value, parameters, one of them.
+const ANSWER_DEPTH: usize = 8;
 
 /// What one pass took.
 struct Trial {
@@ -51,8 +55,9 @@ pub(super) fn point(
     pass.sort_unstable();
     let known = known(stream, &last.store)?;
     let [query, choice, lookup] = requests(&known, instruments, scale.requests)?;
+    let http = over_http(&known, instruments, scale.requests, (&last.store, stream))?;
     let (keys, events, facts) = (stream.keys, stream.events, known.len() as u64);
-    Ok(Point { keys, events, pass, facts, grown, query, choice, lookup, resident })
+    Ok(Point { keys, events, pass, facts, grown, query, choice, lookup, http, resident })
 }
 
 /// The least memory before and the most at all. A process keeps some of what a pass has given back,
@@ -93,13 +98,8 @@ fn requests(
     instruments: &dyn Instruments,
     count: usize,
 ) -> Result<[Vec<u64>; 3], Error> {
-    let kind = FactKind::SkillSuccessRate;
-    let keys = known.iter().map(|fact| &fact.fact.key).filter(|key| key.kind() == kind);
-    let keys: Vec<FactKey> = keys.cloned().collect();
-    if keys.is_empty() {
-        return Err(Error::NoFact);
-    }
-    let by_kind = Filter { kind: Some(kind), ..Filter::default() };
+    let keys = rates(known)?;
+    let by_kind = Filter { kind: Some(FactKind::SkillSuccessRate), ..Filter::default() };
     let filters: Vec<Filter> = keys.iter().map(filter).collect();
     let at = |number: usize| number * SPREAD % keys.len();
     let many = |request: &dyn Fn(usize) -> u64| {
@@ -118,6 +118,47 @@ fn requests(
             timed(instruments, || known.get(black_box(key)))
         }),
     ])
+}
+
+/// Times a planner's requests for what a fact is about, each singly, over HTTP.
+fn over_http(
+    known: &Known,
+    instruments: &dyn Instruments,
+    count: usize,
+    (store, stream): (&Scratch, &Stream<'_>),
+) -> Result<Vec<u64>, Error> {
+    let filters: Vec<Filter> = rates(known)?.iter().map(filter).collect();
+    let served = instruments.serve(store.path(), &stream.identity);
+    let mut endpoint = served.map_err(Error::Endpoint)?;
+    let mut all = Vec::new();
+    for number in 0..count {
+        let filter = &filters[number * SPREAD % filters.len()];
+        let mut answer = Ok(String::new());
+        all.push(timed(instruments, || answer = endpoint.ask(black_box(filter))));
+        let answer = answer.map_err(Error::Endpoint)?;
+        if facts_in(&answer) != Some(known.choose(filter).len()) {
+            return Err(Error::Endpoint(format!("it answered {answer}")));
+        }
+    }
+    all.sort_unstable();
+    Ok(all)
+}
+
+/// How many facts an answer has.
+fn facts_in(answer: &str) -> Option<usize> {
+    let answer = json_parse::parse(answer.as_bytes(), ANSWER_DEPTH).ok()?;
+    match answer.as_object()?.get("facts")? {
+        Value::Array(facts) => Some(facts.len()),
+        _ => None,
+    }
+}
+
+/// The keys of all success rates.
+fn rates(known: &Known) -> Result<Vec<FactKey>, Error> {
+    let kind = FactKind::SkillSuccessRate;
+    let keys = known.iter().map(|fact| &fact.fact.key).filter(|key| key.kind() == kind);
+    let keys: Vec<FactKey> = keys.cloned().collect();
+    if keys.is_empty() { Err(Error::NoFact) } else { Ok(keys) }
 }
 
 /// A filter for what a success rate is about.
