@@ -16,6 +16,7 @@ pub mod decimal;
 pub mod event;
 pub mod fact;
 pub mod hex;
+pub mod html;
 pub mod id;
 pub mod json;
 pub mod json_parse;

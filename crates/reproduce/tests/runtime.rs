@@ -76,39 +76,25 @@ impl Instruments for Stepping {
     }
 }
 
-/// A machine that tells the time and nothing else.
-struct Mute(Stepping);
-
-impl Instruments for Mute {
-    fn serve(&self, store: &Path, identity: &Identity) -> Result<Box<dyn Endpoint>, String> {
-        self.0.serve(store, identity)
-    }
-
-    fn nanos(&self) -> u64 {
-        self.0.nanos()
-    }
-
-    fn resident(&self) -> Option<u64> {
-        None
-    }
-
-    fn peak(&self) -> Option<u64> {
-        None
-    }
-
-    fn reset_peak(&self) {}
+/// A machine that tells the time and nothing else, and what its server is.
+struct Mute {
+    clock: Stepping,
+    served: fn() -> Box<dyn Endpoint>,
 }
 
-/// A machine whose server has no facts.
-struct Lost(Stepping);
+impl Mute {
+    fn serving(served: fn() -> Box<dyn Endpoint>) -> Self {
+        Mute { clock: Stepping::default(), served }
+    }
+}
 
-impl Instruments for Lost {
+impl Instruments for Mute {
     fn serve(&self, _: &Path, _: &Identity) -> Result<Box<dyn Endpoint>, String> {
-        Ok(Box::new(Silent))
+        Ok((self.served)())
     }
 
     fn nanos(&self) -> u64 {
-        self.0.nanos()
+        self.clock.nanos()
     }
 
     fn resident(&self) -> Option<u64> {
@@ -124,7 +110,7 @@ impl Instruments for Lost {
 
 #[test]
 fn a_server_that_answers_with_other_facts_is_an_error() {
-    let instruments = Lost(Stepping::default());
+    let instruments = Mute::serving(|| Box::new(Silent));
     let measured = lab(|lab| measure_at(lab, &instruments, SMALL, &mut |_, _| {}));
     let error = measured.unwrap_err().to_string();
     assert!(error.contains(r#"it answered {"facts":[]}"#), "{error}");
@@ -346,7 +332,7 @@ fn json_holds_what_was_measured() {
 
 #[test]
 fn a_machine_that_does_not_tell_its_memory_leaves_it_out() {
-    let instruments = Mute(Stepping::default());
+    let instruments = Mute::serving(|| Box::new(Answering));
     let scale = Scale { sizes: &[100], trials: 1, requests: 1 };
     let runtime = lab(|lab| measure_at(lab, &instruments, scale, &mut |_, _| {}).unwrap());
     assert!(runtime.points.iter().all(|point| point.resident.is_none()));

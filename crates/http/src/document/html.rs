@@ -2,26 +2,11 @@
 //!
 //! **Invariant:** no character of the document reaches the page unescaped.
 
+pub(super) use ipse_core::html::escaped;
 use ipse_core::json::Value;
 
 /// The widest example that stays on one line.
 const ONE_LINE: usize = 72;
-
-/// A text as it reads in HTML, inside elements and attributes alike.
-pub(super) fn escaped(text: &str) -> String {
-    let mut out = String::with_capacity(text.len());
-    for c in text.chars() {
-        match c {
-            '&' => out.push_str("&amp;"),
-            '<' => out.push_str("&lt;"),
-            '>' => out.push_str("&gt;"),
-            '"' => out.push_str("&quot;"),
-            '\'' => out.push_str("&#39;"),
-            c => out.push(c),
-        }
-    }
-    out
-}
 
 /// A line, with `code` between backticks.
 pub(super) fn line(text: &str) -> String {

@@ -10,7 +10,7 @@ use ipse::SystemHost;
 use ipse::keys::{KeyDirectory, KeyError, MAX_NAME_BYTES};
 use ipse_consolidate::V1;
 use ipse_core::{Identity, Time};
-use ipse_engine::{Host, Log};
+use ipse_engine::{Host, Log, Look};
 use ipse_store::Error as StoreError;
 use ipse_store::sqlite::Reader;
 use std::path::{Path, PathBuf};
@@ -128,7 +128,7 @@ impl Context {
         if self.prefix.is_some() {
             return Ok(vec![self.choose(&reader)?]);
         }
-        all_identities(&reader)
+        Ok(Look::identities(&self.store)?)
     }
 
     /// Whose log is meant; a whole identity needs no store.
@@ -307,13 +307,6 @@ fn missing(path: &Path, role: &str, public: &str) -> String {
             "ipse key new {role} makes it; if it is elsewhere, name its directory with --key-dir"
         ),
     }
-}
-
-/// All identities of a store.
-pub(crate) fn all_identities(reader: &Reader) -> anyhow::Result<Vec<Identity>> {
-    let damaged = "the store is damaged: an identity is no hash";
-    let all = reader.manifests()?;
-    all.iter().map(|(hash, _)| Identity::parse(hash).context(damaged)).collect()
 }
 
 /// Says so if forgotten bytes had to stay.

@@ -7,6 +7,7 @@ use crate::figures::Figure;
 use crate::real::PROTOCOL;
 use crate::results::{Results, Verdicts};
 use crate::table::Sheet;
+use ipse_core::html::escaped;
 
 const STYLE: &str = include_str!("report.css");
 
@@ -196,21 +197,6 @@ fn linked(cell: &str) -> String {
         Some(number) => format!("<a href=\"#erratum-{0}\">erratum {0}</a>", escaped(number)),
         None => escaped(cell),
     }
-}
-
-/// Text for a page.
-fn escaped(text: &str) -> String {
-    let mut out = String::with_capacity(text.len());
-    for c in text.chars() {
-        match c {
-            '&' => out.push_str("&amp;"),
-            '<' => out.push_str("&lt;"),
-            '>' => out.push_str("&gt;"),
-            '"' => out.push_str("&quot;"),
-            c => out.push(c),
-        }
-    }
-    out
 }
 
 /// Escaped, with what stands in backticks as code.
