@@ -5,7 +5,7 @@ use ipse_core::Seq;
 use std::borrow::Cow;
 
 /// The last position that a log can have.
-pub(crate) const MAX_SEQ: u64 = (1 << 40) - 1;
+const MAX_SEQ: u64 = (1 << 40) - 1;
 
 /// What was given after the question mark.
 pub(crate) struct Query<'q>(Vec<(Cow<'q, str>, Cow<'q, str>)>);
@@ -48,9 +48,7 @@ impl<'q> Query<'q> {
         bounds: std::ops::RangeInclusive<u64>,
     ) -> Result<Option<u64>, Problem> {
         let Some(text) = self.text(name) else { return Ok(None) };
-        // `parse` would let a plus sign pass.
-        let number = text.parse().ok().filter(|_| text.bytes().all(|byte| byte.is_ascii_digit()));
-        match number.filter(|number| bounds.contains(number)) {
+        match whole_number(text).filter(|number| bounds.contains(number)) {
             Some(number) => Ok(Some(number)),
             None => {
                 let (low, high) = (bounds.start(), bounds.end());
@@ -59,4 +57,9 @@ impl<'q> Query<'q> {
             }
         }
     }
+}
+
+/// A whole number of digits alone: `parse` would let a plus sign pass.
+pub(crate) fn whole_number(text: &str) -> Option<u64> {
+    text.parse().ok().filter(|_| text.bytes().all(|byte| byte.is_ascii_digit()))
 }

@@ -6,7 +6,7 @@
 
 use crate::blocking;
 use crate::problem::Problem;
-use crate::query::{MAX_SEQ, Query};
+use crate::query::{Query, whole_number};
 use crate::service::{Agent, Caller, Service};
 use axum::Extension;
 use axum::extract::{RawQuery, State};
@@ -36,15 +36,14 @@ pub(crate) async fn stream(
     headers: HeaderMap,
 ) -> Result<Sse<impl Stream<Item = Result<Event, Infallible>>>, Problem> {
     Query::read(raw.as_deref(), &[])?;
+    let look = caller.agent.look.clone();
+    let head = blocking(move || look.head()).await?;
     let last = match headers.get("last-event-id") {
-        None => {
-            let look = caller.agent.look.clone();
-            blocking(move || look.head()).await?
-        }
+        None => head,
         Some(value) => {
-            let seq = value.to_str().ok().and_then(|text| text.parse().ok());
-            let seq = seq.filter(|seq| *seq <= MAX_SEQ).map(Seq);
-            let detail = "`Last-Event-ID` must be a position that this stream sent";
+            let seq = value.to_str().ok().and_then(whole_number).map(Seq);
+            let seq = seq.filter(|seq| *seq <= head);
+            let detail = "`Last-Event-ID` must be a position of this log that was sent before";
             seq.ok_or_else(|| Problem::bad_request("bad_last_event_id", detail))?
         }
     };
