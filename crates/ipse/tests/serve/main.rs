@@ -7,6 +7,7 @@ mod client;
 mod clients;
 mod equal;
 mod events;
+mod identities;
 mod killed;
 mod limits;
 mod load;
@@ -19,5 +20,6 @@ mod stopping;
 #[allow(dead_code)]
 #[path = "../cli/store.rs"]
 mod store;
+mod streaming;
 #[cfg(feature = "tls")]
 mod tls;
