@@ -1,5 +1,5 @@
 //! The server, run as it is run in earnest: the real binary, real sockets, kind and rude clients.
-#![allow(dead_code, missing_docs, clippy::unwrap_used, clippy::print_stderr)]
+#![allow(missing_docs, clippy::unwrap_used, clippy::print_stderr)]
 
 mod append;
 mod chance;
