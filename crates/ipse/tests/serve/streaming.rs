@@ -204,7 +204,8 @@ fn a_position_that_is_none_is_refused() {
         connection.answer_head().unwrap().status
     };
     assert_eq!(ask("0"), 200);
-    for bad in ["x", "", "-1", "1.5", "0x1", "1 2", "+5", "99999999999999999999", "١", "1,2", "1"] {
+    for bad in ["x", "", "-1", "1.5", "0x1", "1 2", "+5", "99999999999999999999", "١", "1,2", "1"]
+    {
         assert_eq!(ask(bad), 400, "{bad:?}");
     }
     let path = "/api/agent/stream?last_event_id=5";
