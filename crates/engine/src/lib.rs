@@ -38,6 +38,7 @@ mod signed;
 mod signers;
 pub mod token;
 pub mod verify;
+mod watch;
 
 pub use census::{Census, census};
 pub use consult::Consultation;
@@ -58,3 +59,4 @@ pub use proof::prove;
 pub use rebuild::{Rebuilt, rebuild};
 pub use restore::{Whole, restore};
 pub use signers::{SignedBy, Signers};
+pub use watch::Watch;

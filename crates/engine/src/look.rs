@@ -33,13 +33,6 @@ impl Look {
         Look { path: path.to_owned(), identity }
     }
 
-    /// The identities of a store.
-    pub fn identities(path: &Path) -> Result<Vec<Identity>, Error> {
-        let damaged = |hash: &str| Error::Damaged(format!("an identity is no hash: {hash}"));
-        let all = Reader::open(path)?.manifests()?;
-        all.iter().map(|(hash, _)| Identity::parse(hash).ok_or_else(|| damaged(hash))).collect()
-    }
-
     fn view<T>(&self, look: impl FnOnce(View<'_>) -> Result<T, Error>) -> Result<T, Error> {
         let reader = Reader::open(&self.path)?;
         let snapshot = reader.view(&self.identity)?;
@@ -126,21 +119,22 @@ impl Look {
     }
 
     /// What the log says after a position, in order, at most so many entries: housekeeping with its
-    /// data, everything else by its name.
-    pub fn entries(&self, after: Seq, limit: u64) -> Result<Vec<LogEntry>, Error> {
+    /// data, everything else by its name; and the newest signed tree head.
+    pub fn news(
+        &self,
+        after: Seq,
+        limit: u64,
+    ) -> Result<(Vec<LogEntry>, Option<SignedHead>), Error> {
         self.view(|view| {
             let last = Seq(after.0.saturating_add(limit)).min(view.head()?);
             let mut entries = Vec::new();
             for seq in after.0.saturating_add(1)..=last.0 {
                 let Some(stored) = view.stored(Seq(seq))? else { break };
-                let value = json_parse::parse(stored.canonical.as_bytes(), RECORD_DEPTH).ok();
-                let data = value.as_ref().and_then(|value| value.as_object()?.get("data"));
-                let data =
-                    data.filter(|_| is_housekeeping(&stored.event_type)).map(answer::written);
+                let data = is_housekeeping(&stored.event_type).then(|| record(&stored)).flatten();
                 let Stored { seq, event_ref, event_type, time, .. } = stored;
                 entries.push(LogEntry { seq, event_ref, event_type, time, data });
             }
-            Ok(entries)
+            Ok((entries, signed(view)?))
         })
     }
 
@@ -233,6 +227,12 @@ pub struct Standing {
     pub forgotten: u64,
     /// Passes.
     pub passes: u64,
+}
+
+/// The `data` of an event, as JSON.
+fn record(stored: &Stored) -> Option<String> {
+    let value = json_parse::parse(stored.canonical.as_bytes(), RECORD_DEPTH).ok()?;
+    value.as_object()?.get("data").map(answer::written)
 }
 
 fn data_of<'v>(value: &'v Value<'_>) -> Option<&'v ipse_core::json::Object<'v>> {

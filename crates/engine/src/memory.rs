@@ -8,9 +8,9 @@
 
 use crate::log::{Acknowledged, Host, Log, Then};
 use crate::pass::{PassCommitted, PassReport, Trigger};
-use crate::{Endorsed, Error, Forgotten, HEAD_EVERY, Known, Notary, Which};
+use crate::{Endorsed, Error, Forgotten, HEAD_EVERY, Known, Notary, Watch, Which};
 use ipse_consolidate::V1;
-use ipse_core::{Admitted, Identity, Seq};
+use ipse_core::{Admitted, Identity};
 use ipse_door::{Origin, Refusal, admit};
 use ipse_store::Appended;
 use ipse_store::sqlite::Reader;
@@ -137,10 +137,10 @@ impl Memory {
         self.shared.append(&mut state, events, Some(endorsed))
     }
 
-    /// Reads what is known anew if somebody else made a pass since; says whether somebody did.
-    pub fn refresh(&self) -> Result<bool, Error> {
-        let there = checkpoint_of(&self.shared.path, &self.shared.identity)?;
-        if there == self.known().checkpoint() {
+    /// Reads what is known anew if somebody else made a pass since, as the store's watch tells; says
+    /// whether somebody did.
+    pub fn refresh(&self, watch: &Watch) -> Result<bool, Error> {
+        if watch.checkpoint(&self.shared.identity)? == self.known().checkpoint() {
             return Ok(false);
         }
         // A pass of this handle that is under way swaps its own table in.
@@ -244,11 +244,6 @@ impl Shared {
             read_known(&self.path, &self.identity)
         }
     }
-}
-
-fn checkpoint_of(path: &Path, identity: &Identity) -> Result<Seq, Error> {
-    let reader = Reader::open(path)?;
-    Ok(reader.view(identity)?.view().progress()?.checkpoint)
 }
 
 fn read_known(path: &Path, identity: &Identity) -> Result<Known, Error> {

@@ -412,6 +412,13 @@ impl Tokens {
         Ok(check(&found, text, now).map(|token| (identity, token.clone())))
     }
 
+    /// Whether a token lets in still.
+    pub fn is_live(&self, identity: &Identity, id: &TokenId, now: Time) -> Result<bool, Error> {
+        let row = self.writer.view(identity)?.token(&id.0)?;
+        let token = row.map(Token::of_row).transpose()?;
+        Ok(token.is_some_and(|token| token.state(now) == State::Live))
+    }
+
     /// Notes that a token was used, if that is due and nobody else has noted it meanwhile; says
     /// whether it was.
     pub fn note_use(

@@ -6,7 +6,7 @@ mod world;
 
 use ipse_consolidate::V1;
 use ipse_core::Seq;
-use ipse_engine::{Memory, PassCommitted, Policy, Then, Trigger};
+use ipse_engine::{Memory, PassCommitted, Policy, Then, Trigger, Watch};
 use ipse_store::Appended;
 use std::sync::mpsc::{Receiver, channel};
 use std::time::Duration;
@@ -126,4 +126,26 @@ fn clones_share_one_log_across_threads() {
     memory.consolidate().unwrap();
     assert_eq!(world.counts(), (100, 100));
     world.assert_healthy();
+}
+
+#[test]
+fn what_another_process_consolidates_is_known_after_a_look() {
+    let world = World::new();
+    let (memory, _passes) = open(&world, 1, NEVER);
+    let mut watch = Watch::open(&world.path).unwrap();
+    assert_eq!(watch.identities().unwrap(), [world.identity]);
+    assert!(watch.moved().unwrap(), "the first look is always one");
+    assert!(!watch.moved().unwrap(), "nobody wrote");
+    assert!(!memory.refresh(&watch).unwrap());
+    let mut other = world.log(V1);
+    other.append(&[admitted(1, "s", true)], Then::Nothing).unwrap();
+    assert!(watch.moved().unwrap());
+    assert!(!memory.refresh(&watch).unwrap(), "events alone change no fact");
+    other.append(&[admitted(2, "s", true)], Then::Consolidate(Trigger::Manual)).unwrap();
+    assert_eq!(memory.known().len(), 0, "not looked at yet");
+    assert!(watch.moved().unwrap() && memory.refresh(&watch).unwrap());
+    assert_eq!((memory.known().len(), memory.known().checkpoint()), (1, Seq(2)));
+    assert!(!memory.refresh(&watch).unwrap(), "it is known already");
+    memory.append_all(&[admitted(3, "s", true)]).unwrap();
+    assert!(watch.moved().unwrap() && !memory.refresh(&watch).unwrap(), "its own pass is known");
 }

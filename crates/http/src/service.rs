@@ -11,7 +11,7 @@ use crate::metrics::{Metrics, ServerMetrics};
 use crate::problem::Problem;
 use ipse_core::{Identity, Time, hex};
 use ipse_engine::token::{Role, Token, Tokens, parse};
-use ipse_engine::{Error, Look, Memory};
+use ipse_engine::{Error, Look, Memory, Watch};
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -22,6 +22,8 @@ use tokio::sync::{Semaphore, watch};
 
 /// How long a token that was found good is believed, in microseconds.
 const BELIEVED: i64 = 1_000_000;
+/// How long ago the store may last have been read by a server that is ready, in microseconds.
+const READY: u64 = 10_000_000;
 /// Bytes of bodies that may be in memory at once, in KiB.
 const BODY_KIB: usize = 64 * 1024;
 /// Bundles that are made at once: each takes a file as large as the log.
@@ -77,6 +79,9 @@ type Believed = (Caller, Time);
 /// Everything behind the routes.
 pub struct Service {
     store: PathBuf,
+    /// Only reads, and so goes before what writes: whoever closes a store last must be able to copy
+    /// the write-ahead log into it.
+    watch: Mutex<Watch>,
     outside: Arc<dyn Outside>,
     agents: RwLock<BTreeMap<Identity, Arc<Agent>>>,
     /// For looking tokens up, which never waits for a writer.
@@ -86,6 +91,8 @@ pub struct Service {
     /// Tokens whose use is to be noted, and the handle that does it, which may wait.
     used: Mutex<BTreeMap<[u8; 32], Caller>>,
     noting: Mutex<Tokens>,
+    /// When the store could last be read, in microseconds since the server began.
+    seen: AtomicU64,
     closing: watch::Sender<bool>,
     /// KiB of bodies that may still come into memory.
     pub(crate) room: Arc<Semaphore>,
@@ -110,13 +117,15 @@ impl Service {
             believed: RwLock::default(),
             used: Mutex::default(),
             noting,
+            watch: Mutex::new(Watch::open(store)?),
+            seen: AtomicU64::new(0),
             closing: watch::Sender::new(false),
             room: Arc::new(Semaphore::new(BODY_KIB)),
             bundles: Arc::new(Semaphore::new(BUNDLES)),
             metrics: ServerMetrics::new(),
             requests: AtomicU64::new(0),
         };
-        service.open_new_agents()?;
+        service.look()?;
         Ok(Arc::new(service))
     }
 
@@ -159,13 +168,35 @@ impl Service {
     /// other processes have made of the logs is read, uses of tokens are noted, and what went wrong
     /// behind everybody's back is told.
     pub fn refresh(&self) {
-        if let Err(error) = self.open_new_agents() {
-            tracing::warn!(%error, "a log could not be opened");
+        if let Err(error) = self.look() {
+            tracing::warn!(%error, "the store could not be read");
         }
         for agent in self.agents() {
-            agent.refresh(self.outside.elapsed());
+            agent.tell_errors();
         }
         self.note_uses();
+    }
+
+    /// Looks what others have made of the store, if they have made anything of it.
+    fn look(&self) -> Result<(), Error> {
+        let mut watch = self.watch.lock().unwrap_or_else(PoisonError::into_inner);
+        if watch.moved()? {
+            self.open_new_agents(&watch)?;
+            for agent in self.agents() {
+                agent.refresh(&watch, self.outside.elapsed())?;
+            }
+        }
+        self.seen.store(self.micros(), Ordering::Relaxed);
+        Ok(())
+    }
+
+    /// Whether the store could be read a moment ago.
+    pub(crate) fn is_ready(&self) -> bool {
+        self.micros().saturating_sub(self.seen.load(Ordering::Relaxed)) < READY
+    }
+
+    fn micros(&self) -> u64 {
+        u64::try_from(self.outside.elapsed().as_micros()).unwrap_or(u64::MAX)
     }
 
     fn note_uses(&self) {
@@ -179,12 +210,12 @@ impl Service {
         }
     }
 
-    fn open_new_agents(&self) -> Result<(), Error> {
+    fn open_new_agents(&self, watch: &Watch) -> Result<(), Error> {
         let served = |identity: &Identity| {
             let agents = self.agents.read().unwrap_or_else(PoisonError::into_inner);
             agents.contains_key(identity)
         };
-        for identity in Look::identities(&self.store)? {
+        for identity in watch.identities()? {
             if !served(&identity) {
                 let agent = Arc::new(self.opened(identity)?);
                 let mut agents = self.agents.write().unwrap_or_else(PoisonError::into_inner);
@@ -245,6 +276,12 @@ impl Service {
         Ok(caller)
     }
 
+    /// Whether a caller who was let in would be let in still.
+    pub(crate) fn is_welcome(&self, caller: &Caller) -> Result<bool, Error> {
+        let tokens = self.tokens.lock().unwrap_or_else(PoisonError::into_inner);
+        tokens.is_live(&caller.agent.identity, &caller.token.id, self.outside.now())
+    }
+
     fn believe(&self, hash: [u8; 32], caller: Caller, now: Time) {
         if caller.token.use_is_due(now) {
             let mut used = self.used.lock().unwrap_or_else(PoisonError::into_inner);
@@ -261,16 +298,18 @@ fn is_fresh(at: Time, now: Time) -> bool {
 }
 
 impl Agent {
-    fn refresh(&self, now: Duration) {
-        let identity = self.identity;
-        match self.memory.refresh() {
-            Ok(true) => {
-                self.metrics.renewed(now);
-                self.grown.send_modify(|times| *times += 1);
-            }
-            Ok(false) => {}
-            Err(error) => tracing::warn!(%identity, %error, "facts could not be read anew"),
+    /// Reads what others have made of the log, and lets those know who follow it.
+    fn refresh(&self, watch: &Watch, now: Duration) -> Result<(), Error> {
+        if self.memory.refresh(watch)? {
+            self.metrics.renewed(now);
         }
+        self.grown.send_modify(|times| *times += 1);
+        Ok(())
+    }
+
+    /// Tells what went wrong behind everybody's back.
+    fn tell_errors(&self) {
+        let identity = self.identity;
         let [pass, head] = [self.memory.take_pass_error(), self.memory.take_head_error()];
         for (what, error) in [("a pass failed", pass), ("a tree head was not signed", head)] {
             if let Ok(Some(error)) | Err(error) = error {

@@ -2,12 +2,12 @@
 //!
 //! **Invariants:** the stream is the log, told as it grows: the id of an event is its position, so
 //! whoever resumes with `Last-Event-ID` misses nothing and sees nothing twice. A client that does
-//! not read is left behind, and holds up nobody.
+//! not read is left behind, and holds up nobody; one whose token is revoked or expires hears no more.
 
 use crate::blocking;
 use crate::problem::Problem;
 use crate::query::{Query, whole_number};
-use crate::service::{Agent, Caller, Service};
+use crate::service::{Caller, Service};
 use axum::Extension;
 use axum::extract::{RawQuery, State};
 use axum::http::HeaderMap;
@@ -26,8 +26,10 @@ use tokio_stream::wrappers::ReceiverStream;
 const PAGE: u64 = 256;
 /// Events that wait for a client that reads slowly.
 const WAITING: usize = 256;
-/// How long the log may grow by another process's hand before it is looked at.
-const LOOK_EVERY: Duration = Duration::from_secs(1);
+/// How often it is looked whether whoever follows may do so still.
+const WELCOME: Duration = Duration::from_secs(1);
+
+type Sender = mpsc::Sender<Result<Event, Infallible>>;
 
 pub(crate) async fn stream(
     State(service): State<Arc<Service>>,
@@ -48,41 +50,51 @@ pub(crate) async fn stream(
         }
     };
     let (sender, receiver) = mpsc::channel(WAITING);
-    tokio::spawn(follow(caller.agent.clone(), last, sender, service.closing()));
+    tokio::spawn(follow(service, caller, last, sender));
     let alive = KeepAlive::new().interval(Duration::from_secs(15));
     Ok(Sse::new(ReceiverStream::new(receiver)).keep_alive(alive))
 }
 
-/// Sends what comes after a position until nobody reads any more.
-async fn follow(
-    agent: Arc<Agent>,
-    mut last: Seq,
-    sender: mpsc::Sender<Result<Event, Infallible>>,
-    mut closing: watch::Receiver<bool>,
-) {
-    let mut grown = agent.grown.subscribe();
+/// Sends what comes after a position until nobody reads any more, or nobody may.
+async fn follow(service: Arc<Service>, caller: Caller, mut last: Seq, sender: Sender) {
+    let mut grown = caller.agent.grown.subscribe();
     let mut size = 0;
     loop {
-        let look = agent.look.clone();
-        let looked = blocking(move || Ok((look.entries(last, PAGE)?, look.tree_head()?)));
-        let Ok((entries, head)) = looked.await else { return };
-        let head =
-            head.filter(|head| head.size > size && head.size <= last.0 + entries.len() as u64);
-        let told = entries.iter().map(told).chain(head.as_ref().map(signed));
-        for event in told {
+        grown.mark_unchanged();
+        let (look, gate, asking) = (caller.agent.look.clone(), service.clone(), caller.clone());
+        let looked = blocking(move || Ok((gate.is_welcome(&asking)?, look.news(last, PAGE)?)));
+        let Ok((true, (entries, head))) = looked.await else { return };
+        let reached = last.0 + entries.len() as u64;
+        let head = head.filter(|head| head.size > size && head.size <= reached);
+        for event in entries.iter().map(told).chain(head.as_ref().map(signed)) {
             if sender.send(Ok(event)).await.is_err() {
                 return;
             }
         }
-        last = entries.last().map_or(last, |entry| entry.seq);
-        size = head.map_or(size, |head| head.size);
-        if entries.is_empty() {
-            tokio::select! {
-                _ = grown.changed() => {}
-                () = tokio::time::sleep(LOOK_EVERY) => {}
-                () = sender.closed() => return,
-                _ = closing.wait_for(|closing| *closing) => return,
-            }
+        (last, size) = (Seq(reached), head.map_or(size, |head| head.size));
+        if entries.is_empty() && !waited(&service, &caller, &mut grown, &sender).await {
+            return;
+        }
+    }
+}
+
+/// Waits until there may be news; says whether somebody reads still, and may.
+async fn waited(
+    service: &Service,
+    caller: &Caller,
+    grown: &mut watch::Receiver<u64>,
+    sender: &Sender,
+) -> bool {
+    let mut closing = service.closing();
+    loop {
+        tokio::select! {
+            _ = grown.changed() => return true,
+            () = tokio::time::sleep(WELCOME) => {}
+            () = sender.closed() => return false,
+            _ = closing.wait_for(|closing| *closing) => return false,
+        }
+        if !service.is_welcome(caller).unwrap_or(false) {
+            return false;
         }
     }
 }

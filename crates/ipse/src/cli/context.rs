@@ -10,7 +10,7 @@ use ipse::SystemHost;
 use ipse::keys::{KeyDirectory, KeyError, MAX_NAME_BYTES};
 use ipse_consolidate::V1;
 use ipse_core::{Identity, Time};
-use ipse_engine::{Host, Log, Look};
+use ipse_engine::{Host, Log, Watch};
 use ipse_store::Error as StoreError;
 use ipse_store::sqlite::Reader;
 use std::path::{Path, PathBuf};
@@ -128,7 +128,7 @@ impl Context {
         if self.prefix.is_some() {
             return Ok(vec![self.choose(&reader)?]);
         }
-        Ok(Look::identities(&self.store)?)
+        Ok(Watch::open(&self.store)?.identities()?)
     }
 
     /// Whose log is meant; a whole identity needs no store.

@@ -14,7 +14,7 @@ use ipse::keys::{self, Held, KeyDirectory, KeyError, Role};
 use ipse::{DirectoryNotary, SystemHost};
 use ipse_core::json::{self, Members};
 use ipse_core::{Identity, hex};
-use ipse_engine::{Look, sign_head};
+use ipse_engine::{Watch, sign_head};
 use ipse_ledger::{NoteKey, TreeHead, dsse};
 use ipse_store::sqlite::{Reader, Settings};
 use std::path::{Path, PathBuf};
@@ -51,7 +51,7 @@ fn new_of_store(
     role: Role,
     encrypt: bool,
 ) -> anyhow::Result<Exit> {
-    let identities = Look::identities(&context.store)?;
+    let identities = Watch::open(&context.store)?.identities()?;
     let directory = context.keys();
     // Asked before a passphrase is typed for nothing.
     if directory.has(role) {

@@ -212,6 +212,29 @@ fn a_position_that_is_none_is_refused() {
     server.get(path, &agent.planner).problem(400, "unknown_parameter");
 }
 
+/// A stream outlives neither its token nor the right to it, whether the log is quiet or grows.
+#[test]
+fn a_stream_ends_with_its_token() {
+    let (store, agent) = one_agent();
+    let server = Server::start(&store);
+    for busy in [false, true] {
+        let token = super::server::token(&store, &agent.identity, &["--role", "planner"]);
+        let mut stream = Stream::open(&server, &token, None);
+        agent.run(&store, &["token", "revoke", &token]).fine();
+        for number in 0.. {
+            if busy {
+                let sent = event(&format!("arm{busy}"), &number.to_string(), "grasp", true);
+                server.ask(&Request::events(ONE, sent).token(&agent.producer)).is(201);
+            }
+            // Its last chunk is the empty one.
+            if !matches!(stream.connection.chunk(), Ok(Some(_))) {
+                break;
+            }
+            assert!(number < 10_000, "it goes on");
+        }
+    }
+}
+
 /// What another process writes is told too, without anybody asking this one.
 #[test]
 fn what_another_process_writes_is_told() {

@@ -36,6 +36,13 @@ impl Reader {
             .map_err(Error::while_trying("copy the store"))
     }
 
+    /// A number that moves whenever another connection, of any process, has changed the store.
+    pub fn version(&self) -> Result<i64, Error> {
+        self.connection
+            .pragma_query_value(None, "data_version", |row| row.get(0))
+            .map_err(Error::while_trying("look whether the store has changed"))
+    }
+
     /// Whether what was forgotten may still be in the file or its write-ahead log.
     pub fn erase_pending(&self) -> Result<bool, Error> {
         Ok(!pending(&self.connection)?.is_empty())
