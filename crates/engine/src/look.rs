@@ -80,12 +80,14 @@ impl Look {
         })
     }
 
-    /// Why a fact says what it says, with a page of its evidence.
+    /// Why a fact says what it says, with a page of its evidence; `None` if there is no such fact,
+    /// or no such page.
     pub fn explanation(&self, id: &FactId, page: usize) -> Result<Option<String>, Error> {
         self.view(|view| {
             let Some(fact) = view.fact(id)? else { return Ok(None) };
             let explanation = Explanation::of(view, &self.identity, &fact, Some(page))?;
-            Ok(Some(explanation.json(&self.identity)))
+            let there = page as u64 <= explanation.pages();
+            Ok(there.then(|| explanation.json(&self.identity)))
         })
     }
 

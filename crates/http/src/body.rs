@@ -1,15 +1,16 @@
 //! Bodies of requests: bounded in bytes, in time, and in what they unfold to.
 
 use crate::problem::Problem;
-use crate::service::Service;
+use crate::service::{Agent, Service};
 use axum::body::{Body, Bytes};
 use axum::http::header::{CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE};
 use axum::http::{HeaderMap, StatusCode};
 use flate2::read::MultiGzDecoder;
 use std::borrow::Cow;
 use std::io::Read;
+use std::sync::Arc;
 use std::time::Duration;
-use tokio::sync::OwnedSemaphorePermit;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio_stream::StreamExt;
 
 /// Bytes of a body as it is sent.
@@ -18,6 +19,11 @@ const MAX_BODY_BYTES: usize = 8 << 20;
 const MAX_UNFOLDED_BYTES: usize = 32 << 20;
 /// Bytes of a body that are looked at where they arrive.
 const SMALL_BYTES: usize = 16 << 10;
+/// KiB of room that are taken at once.
+const STEP_KIB: usize = 64;
+/// KiB that bodies may take of memory, all of them together, and those of one agent.
+pub(crate) const ROOM_KIB: usize = 128 << 10;
+pub(crate) const AGENT_ROOM_KIB: usize = 48 << 10;
 /// How long a body may take to arrive.
 const BODY_SECONDS: u64 = 30;
 
@@ -25,7 +31,7 @@ const BODY_SECONDS: u64 = 30;
 pub(crate) struct Sent {
     bytes: Bytes,
     gzip: bool,
-    _room: OwnedSemaphorePermit,
+    room: Room,
 }
 
 impl Sent {
@@ -35,8 +41,37 @@ impl Sent {
     }
 
     /// What it says.
-    pub(crate) fn unfolded(&self) -> Result<Cow<'_, [u8]>, Problem> {
-        if self.gzip { unfolded(&self.bytes).map(Cow::Owned) } else { Ok((&*self.bytes).into()) }
+    pub(crate) fn unfolded(&mut self) -> Result<Cow<'_, [u8]>, Problem> {
+        if !self.gzip {
+            return Ok((&*self.bytes).into());
+        }
+        unfolded(&self.bytes, &mut self.room).map(Cow::Owned)
+    }
+}
+
+/// Room in memory: of one agent's, and of all that there is. It grows with what has come, not with
+/// what was promised, so that nobody takes it by waiting.
+struct Room {
+    shares: [Arc<Semaphore>; 2],
+    held: Vec<OwnedSemaphorePermit>,
+    kib: usize,
+}
+
+impl Room {
+    fn of(service: &Service, agent: &Agent) -> Self {
+        Room { shares: [agent.room.clone(), service.room.clone()], held: Vec::new(), kib: 0 }
+    }
+
+    /// Makes sure that there is room for so many bytes more.
+    fn hold(&mut self, bytes: usize, more: usize) -> Result<(), Problem> {
+        let wanted = (bytes + more).div_ceil(1024).next_multiple_of(STEP_KIB);
+        let step = u32::try_from(wanted.saturating_sub(self.kib)).unwrap_or(u32::MAX);
+        for share in self.shares.iter().filter(|_| step > 0) {
+            let taken = share.clone().try_acquire_many_owned(step);
+            self.held.push(taken.map_err(|_| Problem::too_many("too much waits; try again"))?);
+        }
+        self.kib = self.kib.max(wanted);
+        Ok(())
     }
 }
 
@@ -55,6 +90,7 @@ pub(crate) fn unsupported(detail: &str) -> Problem {
 /// Reads a body.
 pub(crate) async fn read(
     service: &Service,
+    agent: &Agent,
     headers: &HeaderMap,
     body: Body,
 ) -> Result<Sent, Problem> {
@@ -72,12 +108,9 @@ pub(crate) async fn read(
     if told > MAX_BODY_BYTES {
         return Err(too_large(MAX_BODY_BYTES));
     }
-    // Room for what it may become, taken before a byte is read.
-    let most = if gzip { MAX_UNFOLDED_BYTES } else { told };
-    let kib = u32::try_from(most.div_ceil(1024)).unwrap_or(u32::MAX);
-    let room = service.room.clone().try_acquire_many_owned(kib);
-    let room = room.map_err(|_| Problem::too_many("too many bodies wait; try again"))?;
-    let waited = tokio::time::timeout(Duration::from_secs(BODY_SECONDS), whole(body, told));
+    let mut room = Room::of(service, agent);
+    let arriving = whole(body, told, &mut room);
+    let waited = tokio::time::timeout(Duration::from_secs(BODY_SECONDS), arriving);
     let bytes = match waited.await {
         Err(_) => {
             let detail = format!("the body took longer than {BODY_SECONDS} s");
@@ -85,11 +118,11 @@ pub(crate) async fn read(
         }
         Ok(bytes) => bytes?,
     };
-    Ok(Sent { bytes, gzip, _room: room })
+    Ok(Sent { bytes, gzip, room })
 }
 
 /// All bytes of a body. One that breaks off is told apart from one that is too large.
-async fn whole(body: Body, most: usize) -> Result<Bytes, Problem> {
+async fn whole(body: Body, most: usize, room: &mut Room) -> Result<Bytes, Problem> {
     let (mut chunks, mut all) = (body.into_data_stream(), Vec::new());
     while let Some(chunk) = chunks.next().await {
         let broken = |_| Problem::bad_request("broken_body", "the body broke off, or is garbled");
@@ -97,20 +130,65 @@ async fn whole(body: Body, most: usize) -> Result<Bytes, Problem> {
         if chunk.len() > most - all.len() {
             return Err(too_large(MAX_BODY_BYTES));
         }
+        room.hold(all.len(), chunk.len())?;
         all.extend_from_slice(&chunk);
     }
     Ok(all.into())
 }
 
-fn unfolded(bytes: &[u8]) -> Result<Vec<u8>, Problem> {
-    let mut out = Vec::new();
-    let mut limited = MultiGzDecoder::new(bytes).take(MAX_UNFOLDED_BYTES as u64 + 1);
-    let read = limited.read_to_end(&mut out);
-    read.map_err(|_| Problem::bad_request("bad_gzip", "the body is not whole gzip"))?;
-    if out.len() > MAX_UNFOLDED_BYTES { Err(too_large(MAX_UNFOLDED_BYTES)) } else { Ok(out) }
+fn unfolded(bytes: &[u8], room: &mut Room) -> Result<Vec<u8>, Problem> {
+    let (mut out, mut decoder) = (Vec::new(), MultiGzDecoder::new(bytes));
+    loop {
+        room.hold(bytes.len() + out.len(), SMALL_BYTES)?;
+        let read = decoder.by_ref().take(SMALL_BYTES as u64).read_to_end(&mut out);
+        match read.map_err(|_| Problem::bad_request("bad_gzip", "the body is not whole gzip"))? {
+            0 => return Ok(out),
+            _ if out.len() > MAX_UNFOLDED_BYTES => return Err(too_large(MAX_UNFOLDED_BYTES)),
+            _ => {}
+        }
+    }
 }
 
 fn too_large(limit: usize) -> Problem {
     let detail = format!("the body is larger than {limit} bytes; send it in parts");
     Problem::new(StatusCode::PAYLOAD_TOO_LARGE, "body_too_large", detail)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn room(shares: &[Arc<Semaphore>; 2]) -> Room {
+        Room { shares: shares.clone(), held: Vec::new(), kib: 0 }
+    }
+
+    #[test]
+    fn room_grows_with_what_comes_and_is_given_back() {
+        let shares = [200, 300].map(|kib| Arc::new(Semaphore::new(kib)));
+        let left = || shares.each_ref().map(|share| share.available_permits());
+        let (mut one, mut other) = (room(&shares), room(&shares));
+        one.hold(0, 1).unwrap();
+        one.hold(1, 1000).unwrap();
+        assert_eq!(left(), [136, 236], "a step is taken once");
+        one.hold(1001, 100 << 10).unwrap();
+        assert_eq!(left(), [72, 172]);
+        other.hold(0, 1).unwrap();
+        assert!(other.hold(1, 64 << 10).is_err(), "the smaller share is used up");
+        drop(other);
+        drop(one);
+        assert_eq!(left(), [200, 300]);
+    }
+
+    #[test]
+    fn what_unfolds_needs_room_for_what_it_becomes() {
+        use std::io::Write;
+        let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::best());
+        encoder.write_all(&vec![b' '; 1 << 20]).unwrap();
+        let folded = encoder.finish().unwrap();
+        let shares = [512, 4096].map(|kib| Arc::new(Semaphore::new(kib)));
+        let refused = unfolded(&folded, &mut room(&shares)).unwrap_err();
+        assert_eq!(refused.status(), StatusCode::TOO_MANY_REQUESTS);
+        let shares = [2048, 4096].map(|kib| Arc::new(Semaphore::new(kib)));
+        assert_eq!(unfolded(&folded, &mut room(&shares)).unwrap().len(), 1 << 20);
+    }
 }

@@ -69,10 +69,10 @@ pub(crate) async fn append(
 ) -> Result<Response, Problem> {
     Query::read(raw.as_deref(), &[])?;
     let shape = Shape::of(&headers)?;
-    let sent = body::read(&service, &headers, body).await?;
+    let sent = body::read(&service, &caller.agent, &headers, body).await?;
     let (door, token) = (service.clone(), caller.token.clone());
     let small = sent.is_small();
-    let look = move || taken_in(&door, &token, shape, &sent);
+    let look = move || taken_in(&door, &token, shape, sent);
     let taken = if small { look()? } else { away(look).await?? };
     let endorsed = endorsed(&caller, taken.envelope).await?;
     let done = durable(&service, &caller, taken.events, endorsed).await?;
@@ -110,7 +110,7 @@ fn taken_in(
     service: &Service,
     token: &Token,
     shape: Shape,
-    sent: &Sent,
+    mut sent: Sent,
 ) -> Result<TakenIn, Problem> {
     let bytes = sent.unfolded()?;
     let parts = split(shape, &bytes)?;

@@ -3,16 +3,19 @@
 //! **Invariants**
 //! - A slow client holds its own connection and nobody else's: a head that does not come, and an
 //!   answer that is not read, end it.
-//! - Told to stop, the server takes no new connection and answers what was asked.
+//! - Told to stop, the server takes no new connection and answers what was asked, for a while:
+//!   nobody keeps it from stopping by being slow.
 
 use crate::access::router;
 use crate::service::Service;
 use axum::Router;
 use axum::body::Body;
+use http_body_util::BodyExt;
 use hyper::body::Incoming;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
+use std::convert::Infallible;
 use std::io;
 use std::pin::pin;
 use std::sync::Arc;
@@ -26,11 +29,17 @@ use tower::ServiceExt;
 /// Connections that are open at once; more of them wait to be taken in.
 pub const MAX_CONNECTIONS: u32 = 512;
 /// How long a request's head may take, and how long a connection may be idle before one.
-const HEAD: Duration = Duration::from_secs(30);
+const HEAD: Duration = Duration::from_secs(10);
 /// How long a client may leave an answer unread.
 const UNREAD: Duration = Duration::from_secs(30);
+/// How long what was asked may take to be answered once the server is told to stop, and how long a
+/// connection on which nothing was asked may stay.
+const GRACE: Duration = Duration::from_secs(8);
+const MOMENT: Duration = Duration::from_secs(1);
 /// Bytes of a request's head.
 const MAX_HEAD_BYTES: usize = 64 << 10;
+/// Who holds the mark of a connection on which nothing is asked: the connection, and its service.
+const IDLE: usize = 2;
 /// How long to wait if no connection can be taken in, as when there are no file descriptors.
 const RESPITE: Duration = Duration::from_millis(100);
 
@@ -57,7 +66,10 @@ pub async fn serve<Securing, Secured>(
         let (secured, router, service) = (secure(stream), router.clone(), service.clone());
         tokio::spawn(async move {
             service.connected(1);
-            let spoken = async { speak(secured.await?, router, &service).await };
+            let spoken = async {
+                let secured = tokio::time::timeout(HEAD, secured).await??;
+                speak(secured, router, &service).await
+            };
             if let Err(error) = spoken.await {
                 tracing::debug!(%error, "a connection ended");
             }
@@ -99,8 +111,12 @@ async fn speak(
 ) -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
     let mut stream = TimeoutStream::new(stream);
     stream.set_write_timeout(Some(UNREAD));
+    let asked = Arc::new(());
+    let held = asked.clone();
     let answer = service_fn(move |request: hyper::Request<Incoming>| {
-        router.clone().oneshot(request.map(Body::new))
+        let (held, answered) = (held.clone(), router.clone().oneshot(request.map(Body::new)));
+        // Held until the last byte of the answer is handed over.
+        async { Ok::<_, Infallible>(answered.await?.map(|body| keeping(body, held))) }
     });
     let connection = http1::Builder::new()
         .timer(TokioTimer::new())
@@ -115,5 +131,15 @@ async fn speak(
         done = connection.as_mut() => return Ok(done?),
         _ = closing.wait_for(|closing| *closing) => connection.as_mut().graceful_shutdown(),
     }
-    Ok(connection.await?)
+    let busy = Arc::strong_count(&asked) > IDLE;
+    let left = tokio::time::timeout(if busy { GRACE } else { MOMENT }, connection).await;
+    Ok(left.map_err(|_| "it was still there when the server had to stop")??)
+}
+
+/// A body that keeps something until it is gone.
+fn keeping(body: Body, kept: Arc<()>) -> Body {
+    Body::new(body.map_frame(move |frame| {
+        let _ = &kept;
+        frame
+    }))
 }

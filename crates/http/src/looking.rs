@@ -59,7 +59,8 @@ pub(crate) async fn explanation(
     let page = usize::try_from(page).unwrap_or(usize::MAX);
     let (look, id) = (caller.agent.look.clone(), fact_id(id)?);
     let found = blocking(move || look.explanation(&id, page)).await?;
-    found.map(|body| json(StatusCode::OK, body)).ok_or_else(no_fact)
+    let none = || Problem::not_found("this agent has no fact of that id, or it has no such page");
+    found.map(|body| json(StatusCode::OK, body)).ok_or_else(none)
 }
 
 pub(crate) async fn passes(

@@ -41,7 +41,7 @@ pub(crate) async fn forget(
     if body::media_type(&headers) != "application/json" {
         return Err(body::unsupported("send application/json"));
     }
-    let sent = body::read(&service, &headers, body).await?;
+    let mut sent = body::read(&service, &caller.agent, &headers, body).await?;
     let refs = away(move || refs(&sent.unfolded()?)).await??;
     let memory = caller.agent.memory.clone();
     let done =

@@ -7,6 +7,7 @@
 
 use crate::answers::Answers;
 use crate::appender::Appender;
+use crate::body::{AGENT_ROOM_KIB, ROOM_KIB};
 use crate::metrics::{Metrics, ServerMetrics};
 use crate::problem::Problem;
 use ipse_core::{Identity, Time, hex};
@@ -24,8 +25,6 @@ use tokio::sync::{Semaphore, watch};
 const BELIEVED: i64 = 1_000_000;
 /// How long ago the store may last have been read by a server that is ready, in microseconds.
 const READY: u64 = 10_000_000;
-/// Bytes of bodies that may be in memory at once, in KiB.
-const BODY_KIB: usize = 64 * 1024;
 /// Bundles that are made at once: each takes a file as large as the log.
 const BUNDLES: usize = 2;
 
@@ -56,6 +55,8 @@ pub(crate) struct Agent {
     pub(crate) appender: Appender,
     pub(crate) look: Look,
     pub(crate) metrics: Arc<Metrics>,
+    /// KiB of bodies for this agent that may still come into memory.
+    pub(crate) room: Arc<Semaphore>,
     /// Moves whenever the log may have grown.
     pub(crate) grown: watch::Sender<u64>,
 }
@@ -120,7 +121,7 @@ impl Service {
             watch: Mutex::new(Watch::open(store)?),
             seen: AtomicU64::new(0),
             closing: watch::Sender::new(false),
-            room: Arc::new(Semaphore::new(BODY_KIB)),
+            room: Arc::new(Semaphore::new(ROOM_KIB)),
             bundles: Arc::new(Semaphore::new(BUNDLES)),
             metrics: ServerMetrics::new(),
             requests: AtomicU64::new(0),
@@ -240,7 +241,8 @@ impl Service {
         let appender = Appender::start(memory.clone(), identity);
         let look = Look::at(&self.store, identity);
         let (name, answers) = (identity.to_string(), Answers::default());
-        Ok(Agent { identity, name, memory, answers, appender, look, metrics, grown })
+        let room = Arc::new(Semaphore::new(AGENT_ROOM_KIB));
+        Ok(Agent { identity, name, memory, answers, appender, look, metrics, room, grown })
     }
 
     /// All agents that are served.

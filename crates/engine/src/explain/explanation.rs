@@ -40,6 +40,11 @@ pub struct Explanation {
 }
 
 impl Explanation {
+    /// How many pages its evidence has.
+    pub fn pages(&self) -> u64 {
+        self.fact.n_observations.div_ceil(PAGE as u64)
+    }
+
     /// Explains a fact, with a page of its evidence (from 1) or all of it.
     pub fn of(
         view: View<'_>,

@@ -94,7 +94,7 @@ struct Shown<'a> {
 
 impl Shown<'_> {
     fn tell(&self, context: &Context, terminal: &mut Terminal<'_>) -> anyhow::Result<Exit> {
-        let pages = self.of.fact.n_observations.div_ceil(PAGE as u64);
+        let pages = self.of.pages();
         if self.page.is_some_and(|page| page as u64 > pages) {
             let page = self.page.unwrap_or_default();
             writeln!(terminal.err, "there is no page {page}: the last one is {pages}")?;

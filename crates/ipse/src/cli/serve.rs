@@ -4,7 +4,7 @@
 //! - Nothing but loopback is bound while no token exists: nobody could come in, and nobody should
 //!   be invited to try.
 //! - Whoever is told to stop (INT, TERM) takes no new connection, finishes what was begun, and
-//!   leaves a store that needs no repair; a second signal, or ten seconds, end it at once.
+//!   leaves a store that needs no repair; a second signal ends it at once.
 
 use super::Exit;
 use super::context::Context;
@@ -23,8 +23,8 @@ use tokio::net::TcpListener;
 use tokio::runtime::{Builder, Runtime};
 use tokio::sync::oneshot;
 
-/// How long what was begun may take to finish.
-const GRACE: Duration = Duration::from_secs(10);
+/// How long stopping may take at most: connections are given less, the rest is for the store.
+const GRACE: Duration = Duration::from_secs(15);
 /// How often it is looked what other processes did.
 const REFRESH: Duration = Duration::from_millis(500);
 /// Threads for what waits for the disk; more requests of that kind wait for one of them.

@@ -162,6 +162,8 @@ fn every_fact_and_its_explanation_are_the_same() {
             let theirs: Value = serde_json::from_str(&theirs).unwrap();
             total += theirs["evidence"].as_array().unwrap().len();
             if theirs["evidence_total"] == total {
+                let beyond = format!("/api/agent/facts/{id}/explanation?page={}", page + 1);
+                both.server.get(&beyond, &both.agent.planner).problem(404, "not_found");
                 break;
             }
             several += 1;

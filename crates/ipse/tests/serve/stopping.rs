@@ -129,7 +129,8 @@ fn streams_end_when_it_stops() {
     is_checkpointed(&store);
 }
 
-/// A body that never comes, and a stream that nobody reads, do not keep it alive for ever.
+/// A body that never comes, a stream that nobody reads, and a head that does not end neither keep
+/// it alive for ever nor from ending well.
 #[test]
 fn whoever_stalls_cannot_keep_it_alive() {
     let (store, agent) = one_agent();
@@ -142,10 +143,13 @@ fn whoever_stalls_cannot_keep_it_alive() {
     let mut stream = server.connect();
     stream.write(&request.header("last-event-id", "0").bytes()).unwrap();
     stream.answer_head().unwrap().ok();
+    let mut half_asked = server.connect();
+    half_asked.write(b"GET / HT").unwrap();
     server.ask(&post(&agent, "acknowledged")).is(201);
     server.signal("TERM");
     let (status, words) = server.ended();
-    assert!(status.code().is_some(), "it ended by itself: {words}");
+    assert_eq!(status.code(), Some(0), "{words}");
+    is_checkpointed(&store);
     let log = store.run(&["log", "--json"]).fine().out;
     assert!(log.contains("\"id\":\"acknowledged\"") && !log.contains("\"id\":\"begun\""));
     store.run(&["verify"]).fine();
