@@ -41,6 +41,8 @@ pub enum SignatureError {
 pub struct Endorsed {
     pub(crate) envelope: String,
     pub(crate) signer: String,
+    /// Whether its events are not wanted if it counts for nothing after all.
+    pub(crate) insists: bool,
     /// Its events by digest.
     events: Vec<([u8; 32], EventRef)>,
 }
@@ -65,7 +67,13 @@ impl Endorsed {
         let mut events: Vec<_> = sent.events.iter().map(by_digest).collect();
         events.sort_unstable();
         let signer = signers.first().map(ToString::to_string).unwrap_or_default();
-        Ok(Endorsed { envelope: envelope.to_string(), signer, events })
+        Ok(Endorsed { envelope: envelope.to_string(), signer, insists: false, events })
+    }
+
+    /// The same, with events that are not let in unsigned.
+    #[must_use]
+    pub fn insisting(self) -> Self {
+        Endorsed { insists: true, ..self }
     }
 
     /// Whether it lists an event.

@@ -49,3 +49,10 @@ pub enum Error {
     #[error("another thread of this process failed while it was writing")]
     Poisoned,
 }
+
+impl Error {
+    /// Whether the store was removed or replaced while it was open.
+    pub fn is_gone(&self) -> bool {
+        matches!(self, Error::Store(ipse_store::Error::Gone(_)))
+    }
+}

@@ -17,6 +17,9 @@ use ipse_store::sqlite::{Reader, View};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+/// Bytes of events after which a page of the log ends.
+const PAGE_BYTES: usize = 4 << 20;
+
 /// Nesting of a pass record: the event, its `data`, `skipped`, a type.
 const RECORD_DEPTH: usize = 32;
 
@@ -102,17 +105,23 @@ impl Look {
         })
     }
 
-    /// Events after a position, in order, at most so many; and the position to go on after, if
-    /// there are more.
+    /// Events after a position, in order, at most so many and not much more than 4 MiB of them; and
+    /// the position to go on after, if there are more.
     pub fn log(&self, after: Seq, limit: u64) -> Result<String, Error> {
         self.view(|view| {
             let head = view.head()?;
             let signers = Signers::of(view)?;
-            let last = Seq(after.0.saturating_add(limit)).min(head);
-            let mut events = Vec::new();
+            let mut last = Seq(after.0.saturating_add(limit)).min(head);
+            let (mut events, mut bytes) = (Vec::new(), 0);
             for seq in after.0.saturating_add(1)..=last.0 {
                 let Some(stored) = view.stored(Seq(seq))? else { break };
-                events.push(answer::event(&stored, &signers.names(stored.seq)).finish());
+                let event = answer::event(&stored, &signers.names(stored.seq)).finish();
+                bytes += event.len();
+                events.push(event);
+                if bytes > PAGE_BYTES {
+                    last = Seq(seq);
+                    break;
+                }
             }
             let next = (last < head).then_some(last);
             let page = Members::new().raw("head", head).raw("events", list(events));

@@ -29,9 +29,11 @@ pub(crate) fn append_all(
     let policy = batch.view().signatures()?;
     let given = endorsed.filter(|_| policy != Signatures::Off);
     let unkept = given.map(|endorsed| objection(batch, events, endorsed)).transpose()?.flatten();
+    let needed = given.is_some_and(|endorsed| endorsed.insists && unkept.is_some());
+    let needed = needed || policy == Signatures::Require;
     let endorsed = given.filter(|_| unkept.is_none());
     let covered = |event: &Admitted| endorsed.is_some_and(|signed| signed.covers(&event.digest));
-    let mut one = |event: &Admitted| match policy == Signatures::Require && !covered(event) {
+    let mut one = |event: &Admitted| match needed && !covered(event) {
         true => Ok(batch.look(event)?.unwrap_or(Appended::Unsigned)),
         false => batch.append(event),
     };

@@ -20,10 +20,17 @@ impl Watch {
         Ok(Watch { reader: Reader::open(path)?, seen: None })
     }
 
-    /// Whether anybody wrote since this was asked last, or it is asked for the first time.
+    /// Whether anybody wrote since this was asked last, or it is asked for the first time; an error
+    /// if the store was removed or replaced.
     pub fn moved(&mut self) -> Result<bool, Error> {
         let version = Some(self.reader.version()?);
         Ok(std::mem::replace(&mut self.seen, version) != version)
+    }
+
+    /// Whether what was forgotten may still be in the store's files. Whoever opens the store for
+    /// writing tries to erase it.
+    pub fn erase_pending(&self) -> Result<bool, Error> {
+        Ok(self.reader.erase_pending()?)
     }
 
     /// The identities of the store.

@@ -1,26 +1,29 @@
 //! Who is let in, before anything else is looked at; and the id that every answer carries.
 
+use crate::listen::keeping;
 use crate::problem::{Problem, method_not_allowed};
 use crate::routes::{Access, ROUTES, Route};
 use crate::service::{Caller, Service};
 use axum::Router;
+use axum::body::{Body, to_bytes};
 use axum::extract::{Request, State};
-use axum::http::header::AUTHORIZATION;
-use axum::http::{HeaderMap, HeaderName, HeaderValue, Method};
+use axum::http::header::{AUTHORIZATION, CONTENT_LENGTH};
+use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, Uri};
 use axum::middleware::{Next, from_fn_with_state};
 use axum::response::{IntoResponse, Response};
-use ipse_engine::token::Token;
+use hyper::body::Body as _;
+use ipse_engine::token::TokenId;
 use std::collections::BTreeMap;
+use std::convert::Infallible;
 use std::sync::Arc;
-use std::time::Duration;
 
 /// The header that names a request.
 static REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 const BEARER: &str = "Bearer ";
-
-/// What a request is called.
-#[derive(Clone, Default)]
-struct RequestId(String);
+/// Bytes of an answer from which on it takes room until it is read.
+const LARGE_BYTES: u64 = 256 << 10;
+/// Bytes of such an answer that go out at once.
+const PIECE_BYTES: usize = 64 << 10;
 
 /// All routes over a service.
 pub fn router(service: Arc<Service>) -> Router {
@@ -64,9 +67,9 @@ async fn admit(
         }
     };
     let begun = service.outside().elapsed();
-    let (agent, token) = (caller.agent.clone(), caller.token.clone());
-    let id = request.extensions_mut().remove::<RequestId>().unwrap_or_default();
-    let response = if route.access.admits(caller.role()) {
+    let (agent, token_id) = (caller.agent.clone(), caller.token.id);
+    let admitted = route.access.admits(caller.role());
+    let mut response = if admitted {
         request.extensions_mut().insert(caller);
         next.run(request).await
     } else {
@@ -74,19 +77,45 @@ async fn admit(
     };
     let took = service.outside().elapsed().saturating_sub(begun);
     agent.metrics.answered(route, response.status(), took);
-    told(&id, route, &token, &response, took);
-    response
+    response.extensions_mut().insert(Asker { token_id, by_hand: route.by_hand && admitted });
+    held(&service, response).await.unwrap_or_else(Problem::into_response)
 }
 
-/// Says in the log what was asked, by whom, and what came of it: what changes something always.
-fn told(id: &RequestId, route: &Route, token: &Token, response: &Response, took: Duration) {
-    let (request_id, method, path, token_id) =
-        (&*id.0, route.method.as_str(), route.path, token.id);
-    let (status, micros) = (response.status().as_u16(), took.as_micros());
-    if route.by_hand {
-        tracing::info!(request_id, method, path, %token_id, status, micros, "an operator asked");
+/// Who asked, for the log; and whether an operator did something.
+#[derive(Clone, Copy)]
+struct Asker {
+    token_id: TokenId,
+    by_hand: bool,
+}
+
+/// An answer that takes room until it is read, if it is large. It goes out in pieces, so that it is
+/// let go when the last of them is on its way and not before.
+async fn held(service: &Service, response: Response) -> Result<Response, Problem> {
+    let large = response.body().size_hint().exact().filter(|bytes| *bytes > LARGE_BYTES);
+    let Some(size) = large else { return Ok(response) };
+    let kib = u32::try_from(size.div_ceil(1024)).unwrap_or(u32::MAX);
+    let room = service.unread.clone().try_acquire_many_owned(kib);
+    let room =
+        room.map_err(|_| Problem::too_many("too many large answers are unread; try again"))?;
+    let (mut head, body) = response.into_parts();
+    let whole = to_bytes(body, usize::MAX).await.map_err(|_| Problem::internal())?;
+    head.headers.insert(CONTENT_LENGTH, HeaderValue::from(whole.len()));
+    let pieces = (0..whole.len()).step_by(PIECE_BYTES).map(move |from| {
+        Ok::<_, Infallible>(whole.slice(from..whole.len().min(from + PIECE_BYTES)))
+    });
+    let body = Body::from_stream(tokio_stream::iter(pieces));
+    Ok(Response::from_parts(head, keeping(body, room)))
+}
+
+/// Says in the log what was asked, by whom, and what came of it: what changed something always.
+fn told(id: &str, asked: &(Method, Uri), response: &Response, asker: Option<Asker>, micros: u64) {
+    let ((method, uri), status) = (asked, response.status().as_u16());
+    let path = ipse_door::printable(uri.path());
+    let token_id = asker.map(|asker| asker.token_id.to_string());
+    if asker.is_some_and(|asker| asker.by_hand) {
+        tracing::info!(request_id = id, %method, path, token_id, status, micros, "an operator asked");
     } else {
-        tracing::debug!(request_id, method, path, %token_id, status, micros, "a request");
+        tracing::debug!(request_id = id, %method, path, token_id, status, micros, "a request");
     }
 }
 
@@ -98,11 +127,13 @@ fn caller(service: &Service, headers: &HeaderMap) -> Result<Caller, Problem> {
     service.admit(text)
 }
 
-/// Gives a request its id, and writes the problem if there was one.
-async fn name(State(service): State<Arc<Service>>, mut request: Request, next: Next) -> Response {
+/// Gives a request its id, tells of it, and writes the problem if there was one.
+async fn name(State(service): State<Arc<Service>>, request: Request, next: Next) -> Response {
     let id = service.request_id();
-    request.extensions_mut().insert(RequestId(id.clone()));
+    let asked = (request.method().clone(), request.uri().clone());
+    let begun = service.outside().elapsed();
     let mut response = next.run(request).await;
+    let asker = response.extensions_mut().remove::<Asker>();
     if let Some(problem) = response.extensions_mut().remove::<Problem>() {
         if problem.status().is_server_error() {
             tracing::warn!(request_id = id, code = problem.code(), "a request failed");
@@ -113,6 +144,10 @@ async fn name(State(service): State<Arc<Service>>, mut request: Request, next: N
             answer.headers_mut().entry(name).or_insert_with(|| value.clone());
         }
         response = answer;
+    }
+    if asker.is_some_and(|asker| asker.by_hand) || tracing::enabled!(tracing::Level::DEBUG) {
+        let took = service.outside().elapsed().saturating_sub(begun).as_micros();
+        told(&id, &asked, &response, asker, u64::try_from(took).unwrap_or(u64::MAX));
     }
     if let Ok(value) = HeaderValue::from_str(&id) {
         response.headers_mut().insert(REQUEST_ID.clone(), value);

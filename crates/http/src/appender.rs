@@ -8,6 +8,8 @@
 
 use ipse_core::{Admitted, Identity};
 use ipse_engine::{Appended, Endorsed, Memory, SignatureError};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
 use std::thread::JoinHandle;
 use tokio::sync::oneshot;
@@ -44,6 +46,8 @@ struct Job {
 
 /// The door to the thread.
 pub(crate) struct Appender {
+    /// Whether something could not be made durable: the log has to be opened anew.
+    broken: Arc<AtomicBool>,
     jobs: Option<SyncSender<Job>>,
     thread: Option<JoinHandle<()>>,
 }
@@ -61,8 +65,20 @@ impl Appender {
     /// Starts the thread of an identity's memory.
     pub(crate) fn start(memory: Memory, identity: Identity) -> Self {
         let (jobs, waiting) = sync_channel(MAX_WAITING);
-        let thread = std::thread::spawn(move || run(&memory, &identity, &waiting));
-        Appender { jobs: Some(jobs), thread: Some(thread) }
+        let broken = Arc::new(AtomicBool::new(false));
+        let mark = broken.clone();
+        let thread = std::thread::spawn(move || run(&memory, &identity, &waiting, &mark));
+        Appender { broken, jobs: Some(jobs), thread: Some(thread) }
+    }
+
+    /// Whether the log has to be opened anew before anything can be appended.
+    pub(crate) fn is_broken(&self) -> bool {
+        self.broken.load(Ordering::Relaxed)
+    }
+
+    /// Has the log opened anew, as something could not be written.
+    pub(crate) fn breaks(&self) {
+        self.broken.store(true, Ordering::Relaxed);
     }
 
     /// Hands events over; the answer comes when they are durable.
@@ -92,7 +108,7 @@ impl Drop for Appender {
     }
 }
 
-fn run(memory: &Memory, identity: &Identity, waiting: &Receiver<Job>) {
+fn run(memory: &Memory, identity: &Identity, waiting: &Receiver<Job>, broken: &AtomicBool) {
     let mut next = waiting.recv().ok();
     while let Some(first) = next.take() {
         let mut jobs = vec![first];
@@ -105,7 +121,7 @@ fn run(memory: &Memory, identity: &Identity, waiting: &Receiver<Job>) {
             }
             jobs.push(job);
         }
-        append(memory, identity, jobs);
+        append(memory, identity, jobs, broken);
         next = next.or_else(|| waiting.recv().ok());
     }
 }
@@ -114,7 +130,7 @@ fn count(jobs: &[Job]) -> usize {
     jobs.iter().map(|job| job.count).sum()
 }
 
-fn append(memory: &Memory, identity: &Identity, mut jobs: Vec<Job>) {
+fn append(memory: &Memory, identity: &Identity, mut jobs: Vec<Job>, broken: &AtomicBool) {
     let done = match &mut jobs[..] {
         [Job { events, endorsed: Some(endorsed), .. }] => memory.append_signed(events, endorsed),
         jobs => {
@@ -137,6 +153,7 @@ fn append(memory: &Memory, identity: &Identity, mut jobs: Vec<Job>) {
         }
         Err(error) => {
             tracing::error!(%identity, %error, "events could not be appended");
+            broken.store(true, Ordering::Relaxed);
             for job in jobs {
                 let _ = job.answer.send(Err(NotDurable));
             }

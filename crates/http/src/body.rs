@@ -94,9 +94,10 @@ pub(crate) async fn read(
     headers: &HeaderMap,
     body: Body,
 ) -> Result<Sent, Problem> {
-    let gzip = match headers.get(CONTENT_ENCODING).map(|value| value.as_bytes()) {
+    let encoding = headers.get(CONTENT_ENCODING).map(|value| value.as_bytes());
+    let gzip = match encoding.map(<[u8]>::to_ascii_lowercase).as_deref() {
         None | Some(b"identity") => false,
-        Some(b"gzip") => true,
+        Some(b"gzip" | b"x-gzip") => true,
         Some(_) => {
             let status = StatusCode::UNSUPPORTED_MEDIA_TYPE;
             let detail = "a body may be gzip, or not encoded";

@@ -16,11 +16,13 @@ use axum::http::{HeaderMap, StatusCode};
 use axum::response::Response;
 use ipse_core::json::{Members, list};
 use ipse_core::{Admitted, EventRef, json_parse};
-use ipse_door::{Origin, Refusal, admit};
+use ipse_door::{Origin, Refusal, Rule, admit};
 use ipse_engine::token::Token;
-use ipse_engine::{Appended, Endorsed};
+use ipse_engine::{Appended, Endorsed, SignatureError};
 use std::sync::Arc;
 
+/// What every envelope says somewhere.
+const ENVELOPE: &[u8] = b"\"payloadType\"";
 /// Events of one request.
 const MAX_EVENTS: usize = 10_000;
 
@@ -54,8 +56,8 @@ enum Outcome {
     NotYours(String),
 }
 
-/// The parts of a body.
-struct Parts<'b> {
+/// Events of a body that belong together: all of them, or those that one envelope is about.
+struct Part<'b> {
     events: Vec<&'b [u8]>,
     envelope: Option<&'b [u8]>,
 }
@@ -74,30 +76,52 @@ pub(crate) async fn append(
     let small = sent.is_small();
     let look = move || taken_in(&door, &token, shape, sent);
     let taken = if small { look()? } else { away(look).await?? };
-    let endorsed = endorsed(&caller, taken.envelope).await?;
-    let done = durable(&service, &caller, taken.events, endorsed).await?;
-    let (signed, unkept) = (done.signed, done.unkept);
-    let mut appended = done.appended.into_iter();
-    let outcomes = taken.looked_at.into_iter().map(|event| match event {
-        Err(outcome) => outcome,
-        Ok(event_ref) => {
-            Outcome::Done(event_ref, appended.next().expect("BUG: an event has no answer"))
-        }
-    });
-    let outcomes: Vec<Outcome> = outcomes.collect();
+    let (mut outcomes, mut signed) = (Vec::new(), 0);
+    for part in taken {
+        signed += append_part(&service, &caller, part, &mut outcomes).await?;
+    }
     for outcome in &outcomes {
         caller.agent.metrics.events(outcome.result(), 1);
     }
     match (shape, outcomes.as_slice()) {
         (Shape::One, [one]) => alone(one),
-        _ => {
-            let unkept = unkept.map(|why| why.to_string());
-            Ok(together(&outcomes, signed, unkept.as_deref()))
-        }
+        _ => Ok(together(&outcomes, signed)),
     }
 }
 
-/// A body after the door.
+/// Appends what belongs together; says how many events stand in the log under a signature. With a
+/// signature that does not hold, nothing of it is let in.
+async fn append_part(
+    service: &Service,
+    caller: &Caller,
+    part: TakenIn,
+    outcomes: &mut Vec<Outcome>,
+) -> Result<u64, Problem> {
+    let done = match endorsed(caller, part.envelope).await? {
+        Ok(endorsed) => durable(service, caller, part.events, endorsed).await?,
+        Err(why) => {
+            let appended = vec![Appended::Unsigned; part.events.len()];
+            Done { appended, signed: 0, unkept: Some(why) }
+        }
+    };
+    let mut appended = done.appended.into_iter();
+    outcomes.extend(part.looked_at.into_iter().map(|event| match event {
+        Err(outcome) => outcome,
+        Ok(event_ref) => {
+            let appended = appended.next().expect("BUG: an event has no answer");
+            match (appended, done.unkept) {
+                (Appended::Unsigned, Some(why)) => {
+                    let why = why.to_string();
+                    Outcome::Refused(Refusal::new("signatures", Rule::WrongSignature, &why))
+                }
+                (appended, _) => Outcome::Done(event_ref, appended),
+            }
+        }
+    }));
+    Ok(done.signed)
+}
+
+/// A part of a body after the door.
 struct TakenIn {
     /// Those that passed, in order.
     events: Vec<Admitted>,
@@ -111,16 +135,21 @@ fn taken_in(
     token: &Token,
     shape: Shape,
     mut sent: Sent,
-) -> Result<TakenIn, Problem> {
+) -> Result<Vec<TakenIn>, Problem> {
     let bytes = sent.unfolded()?;
     let parts = split(shape, &bytes)?;
-    if parts.events.len() > MAX_EVENTS {
-        let detail = format!("{} events; one request takes {MAX_EVENTS}", parts.events.len());
+    let count: usize = parts.iter().map(|part| part.events.len()).sum();
+    if count > MAX_EVENTS {
+        let detail = format!("{count} events; one request takes {MAX_EVENTS}");
         return Err(Problem::new(StatusCode::PAYLOAD_TOO_LARGE, "too_many_events", detail));
     }
-    let envelope = parts.envelope.map(|bytes| String::from_utf8_lossy(bytes).into_owned());
+    Ok(parts.into_iter().map(|part| looked_at(service, token, part)).collect())
+}
+
+fn looked_at(service: &Service, token: &Token, part: Part<'_>) -> TakenIn {
+    let envelope = part.envelope.map(|bytes| String::from_utf8_lossy(bytes).into_owned());
     let mut taken = TakenIn { events: Vec::new(), looked_at: Vec::new(), envelope };
-    for event in parts.events {
+    for event in part.events {
         let looked_at = admit_one(service, token, event).map(|event| {
             let name = event.event_ref;
             taken.events.push(event);
@@ -128,25 +157,47 @@ fn taken_in(
         });
         taken.looked_at.push(looked_at);
     }
-    Ok(taken)
+    taken
 }
 
-fn split(shape: Shape, bytes: &[u8]) -> Result<Parts<'_>, Problem> {
+fn split(shape: Shape, bytes: &[u8]) -> Result<Vec<Part<'_>>, Problem> {
     match shape {
-        Shape::One => Ok(Parts { events: vec![bytes], envelope: None }),
+        Shape::One => Ok(vec![Part { events: vec![bytes], envelope: None }]),
         Shape::Batch => {
             let events = elements(bytes).ok_or_else(|| {
                 Problem::bad_request("bad_batch", "the body is not a JSON array of events")
             })?;
-            Ok(Parts { events, envelope: None })
+            Ok(vec![Part { events, envelope: None }])
         }
         Shape::Lines => {
             let lines = bytes.split(|byte| *byte == b'\n').map(<[u8]>::trim_ascii);
-            let mut events: Vec<&[u8]> = lines.filter(|line| !line.is_empty()).collect();
-            let envelope = events.pop_if(|line| is_envelope(line));
-            Ok(Parts { events, envelope })
+            parts(lines.filter(|line| !line.is_empty()))
         }
     }
+}
+
+/// Lines, cut behind each envelope.
+fn parts<'b>(lines: impl Iterator<Item = &'b [u8]>) -> Result<Vec<Part<'b>>, Problem> {
+    let (mut parts, mut events) = (Vec::new(), Vec::new());
+    for line in lines {
+        match is_envelope(line) {
+            false => events.push(line),
+            true if events.is_empty() => {
+                let detail = "an envelope signs the lines before it, and here are none; nothing \
+                              was stored";
+                let status = StatusCode::UNPROCESSABLE_ENTITY;
+                return Err(Problem::new(status, "bad_signature", detail));
+            }
+            true => {
+                let events = std::mem::take(&mut events);
+                parts.push(Part { events, envelope: Some(line) });
+            }
+        }
+    }
+    if !events.is_empty() || parts.is_empty() {
+        parts.push(Part { events, envelope: None });
+    }
+    Ok(parts)
 }
 
 /// The elements of a JSON array, as they stand there; what is inside them the door will look at.
@@ -173,26 +224,29 @@ fn elements(bytes: &[u8]) -> Option<Vec<&[u8]>> {
         }
     }
     all.push(inner[from..].trim_ascii());
-    (depth == 0 && !text).then_some(all)
+    let whole = depth == 0 && !text && !all.iter().any(|element| element.is_empty());
+    whole.then_some(all)
 }
 
-/// Whether a line is an envelope and no event.
+/// Whether a line is an envelope and no event. Few lines are: those are looked into.
 fn is_envelope(line: &[u8]) -> bool {
-    let value = json_parse::parse(line, ipse_door::MAX_DEPTH).ok();
+    let named = line.windows(ENVELOPE.len()).any(|some| some == ENVELOPE);
+    let value = named.then(|| json_parse::parse(line, ipse_door::MAX_DEPTH).ok()).flatten();
     value.is_some_and(|value| {
         value.as_object().is_some_and(|object| object.get("payloadType").is_some())
     })
 }
 
-async fn endorsed(caller: &Caller, envelope: Option<String>) -> Result<Option<Endorsed>, Problem> {
-    let Some(envelope) = envelope else { return Ok(None) };
+/// What an envelope makes of the events before it, or why it counts for nothing.
+async fn endorsed(
+    caller: &Caller,
+    envelope: Option<String>,
+) -> Result<Result<Option<Endorsed>, SignatureError>, Problem> {
+    let Some(envelope) = envelope else { return Ok(Ok(None)) };
     let look = caller.agent.look.clone();
     let producers = blocking(move || look.producers()).await?;
     let opened = Endorsed::open(&envelope, &caller.agent.identity, &producers);
-    opened.map(Some).map_err(|why| {
-        let status = StatusCode::UNPROCESSABLE_ENTITY;
-        Problem::new(status, "bad_signature", format!("nothing was stored: {why}"))
-    })
+    Ok(opened.map(|endorsed| Some(endorsed.insisting())))
 }
 
 fn admit_one(service: &Service, token: &Token, event: &[u8]) -> Result<Admitted, Outcome> {
@@ -314,7 +368,7 @@ fn alone(outcome: &Outcome) -> Result<Response, Problem> {
 }
 
 /// The answer to several, one result for each.
-fn together(outcomes: &[Outcome], signed: u64, unkept: Option<&str>) -> Response {
+fn together(outcomes: &[Outcome], signed: u64) -> Response {
     let count = |result: &str| outcomes.iter().filter(|one| one.result() == result).count();
     let body = Members::new()
         .raw("appended", count("appended"))
@@ -322,7 +376,6 @@ fn together(outcomes: &[Outcome], signed: u64, unkept: Option<&str>) -> Response
         .raw("conflicts", count("conflict"))
         .raw("refused", count("refused"))
         .raw("signed", signed)
-        .optional("unkept", unkept.map(ipse_core::json::quoted))
         .raw("results", list(outcomes.iter().map(|outcome| outcome.members().finish())));
     json(StatusCode::OK, body.finish())
 }

@@ -37,7 +37,7 @@ const UNREAD: Duration = Duration::from_secs(30);
 const GRACE: Duration = Duration::from_secs(8);
 const MOMENT: Duration = Duration::from_secs(1);
 /// Bytes of a request's head.
-const MAX_HEAD_BYTES: usize = 64 << 10;
+const MAX_HEAD_BYTES: usize = 32 << 10;
 /// Who holds the mark of a connection on which nothing is asked: the connection, and its service.
 const IDLE: usize = 2;
 /// How long to wait if no connection can be taken in, as when there are no file descriptors.
@@ -137,7 +137,7 @@ async fn speak(
 }
 
 /// A body that keeps something until it is gone.
-fn keeping(body: Body, kept: Arc<()>) -> Body {
+pub(crate) fn keeping(body: Body, kept: impl Send + Sync + 'static) -> Body {
     Body::new(body.map_frame(move |frame| {
         let _ = &kept;
         frame

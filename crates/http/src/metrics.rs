@@ -98,6 +98,13 @@ impl Metrics {
             renewed: AtomicU64::new(0),
         };
         metrics.register();
+        // A counter that is there from the beginning shows its first step.
+        for result in ["appended", "duplicate", "conflict", "refused"] {
+            metrics.events(result, 0);
+        }
+        for trigger in ["startup", "threshold", "manual", "forget"] {
+            metrics.passes.get_or_create(&Trigger { trigger }).inc_by(0);
+        }
         metrics
     }
 

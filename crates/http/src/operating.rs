@@ -4,7 +4,7 @@ use crate::body;
 use crate::problem::Problem;
 use crate::query::Query;
 use crate::service::{Caller, Service};
-use crate::{away, blocking, json};
+use crate::{away, json};
 use axum::Extension;
 use axum::body::Body;
 use axum::extract::{RawQuery, State};
@@ -26,7 +26,8 @@ pub(crate) async fn consolidate(
 ) -> Result<Response, Problem> {
     Query::read(raw.as_deref(), &[])?;
     let memory = caller.agent.memory.clone();
-    let pass = blocking(move || memory.consolidate()).await?;
+    let pass = away(move || memory.consolidate()).await?;
+    let pass = pass.inspect_err(|_| caller.agent.appender.breaks())?;
     Ok(json(StatusCode::OK, Members::new().raw("pass", pass_json(pass.as_ref())).finish()))
 }
 
@@ -51,7 +52,10 @@ pub(crate) async fn forget(
                 let detail = format!("{name} is a {kind} event, and those are never forgotten");
                 Problem::new(StatusCode::UNPROCESSABLE_ENTITY, "never_forgotten", detail)
             }
-            error => Problem::from(error),
+            error => {
+                caller.agent.appender.breaks();
+                Problem::from(error)
+            }
         })?;
     let answer = Members::new()
         .raw("forgotten", done.events)

@@ -13,6 +13,10 @@ pub(crate) struct Query<'q>(Vec<(Cow<'q, str>, Cow<'q, str>)>);
 impl<'q> Query<'q> {
     /// Reads parameters, of which only these are known.
     pub(crate) fn read(raw: Option<&'q str>, known: &[&str]) -> Result<Self, Problem> {
+        if !raw.is_none_or(is_encoded_text) {
+            let detail = "the parameters are not UTF-8 behind percent signs";
+            return Err(Problem::bad_request("bad_parameter", detail));
+        }
         let mut all: Vec<(Cow<'q, str>, Cow<'q, str>)> = Vec::new();
         for (name, value) in form_urlencoded::parse(raw.unwrap_or_default().as_bytes()) {
             if !known.contains(&&*name) {
@@ -62,4 +66,36 @@ impl<'q> Query<'q> {
 /// A whole number of digits alone: `parse` would let a plus sign pass.
 pub(crate) fn whole_number(text: &str) -> Option<u64> {
     text.parse().ok().filter(|_| text.bytes().all(|byte| byte.is_ascii_digit()))
+}
+
+/// Whether every percent sign stands before two hex digits, and all of it is UTF-8.
+fn is_encoded_text(raw: &str) -> bool {
+    if !raw.contains('%') {
+        return true;
+    }
+    let mut pieces = raw.split('%');
+    let mut text = pieces.next().unwrap_or_default().as_bytes().to_vec();
+    for piece in pieces {
+        let digits = piece.get(..2).filter(|two| two.bytes().all(|it| it.is_ascii_hexdigit()));
+        let byte = digits.and_then(|two| u8::from_str_radix(two, 16).ok());
+        let Some(byte) = byte else { return false };
+        text.push(byte);
+        text.extend(&piece.as_bytes()[2..]);
+    }
+    std::str::from_utf8(&text).is_ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn percent_signs_stand_before_hex_and_give_text() {
+        for good in ["", "a=b", "a=%C3%bc", "a=%c3%bc", "a=%25", "a=ü+b"] {
+            assert!(is_encoded_text(good), "{good}");
+        }
+        for bad in ["a=%", "a=%2", "a=%zz", "a=%ff", "a=%c3", "a=%2x", "a=%+1"] {
+            assert!(!is_encoded_text(bad), "{bad}");
+        }
+    }
 }

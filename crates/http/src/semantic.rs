@@ -7,8 +7,8 @@ use crate::answers::Answer;
 use crate::blocking;
 use crate::problem::Problem;
 use crate::query::Query;
-use crate::service::{Agent, Caller};
-use axum::extract::Request;
+use crate::service::{Agent, Caller, Service};
+use axum::extract::{Request, State};
 use axum::http::header::{CACHE_CONTROL, CONTENT_TYPE, ETAG, IF_NONE_MATCH, VARY};
 use axum::http::{HeaderName, HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
@@ -67,13 +67,16 @@ fn bad_kind() -> Problem {
     Problem::bad_request("bad_parameter", format!("`kind` must be one of {kinds}"))
 }
 
-pub(crate) async fn semantic(request: Request) -> Result<Response, Problem> {
+pub(crate) async fn semantic(
+    State(service): State<Arc<Service>>,
+    request: Request,
+) -> Result<Response, Problem> {
     let (head, _) = request.into_parts();
     let caller = head.extensions.get::<Caller>().expect("BUG: whoever is let in is a caller");
     let (agent, question) = (&caller.agent, head.uri.query().unwrap_or_default());
     let asked = Asked::read(question)?;
     let known = agent.memory.known();
-    let etag = etag(&agent.name, &known, asked.as_of);
+    let etag = etag(&service, &agent.name, &known, asked.as_of);
     let matches = |value: &HeaderValue| value.to_str().is_ok_and(|text| names(text, &etag));
     if head.headers.get_all(IF_NONE_MATCH).iter().any(matches) {
         return Ok((StatusCode::NOT_MODIFIED, fresh(&etag)).into_response());
@@ -89,6 +92,7 @@ pub(crate) async fn semantic(request: Request) -> Result<Response, Problem> {
         }
         (None, Some(seq)) => {
             let (look, filter) = (agent.look.clone(), asked.filter.clone());
+            let _turn = service.turn().await;
             let facts = blocking(move || look.as_of(seq, &filter)).await?;
             let beyond = || Problem::not_found(format!("the log does not reach seq {seq} yet"));
             written(agent, &known, seq, &asked, &facts.ok_or_else(beyond)?)
@@ -117,11 +121,11 @@ fn written(
 }
 
 /// What tells two answers of one address apart: whose facts, by which rules, as of which pass, as
-/// of which position.
-fn etag(name: &str, known: &Known, as_of: Option<Seq>) -> String {
+/// of which position; and since a restored store counts again from where it was, by which process.
+fn etag(service: &Service, name: &str, known: &Known, as_of: Option<Seq>) -> String {
     let (version, checkpoint) = (answer::rule_version(known.rule_version()), known.checkpoint());
     let as_of = as_of.map(|seq| format!("-{seq}")).unwrap_or_default();
-    format!("\"{}-{version}-{checkpoint}{as_of}\"", &name[..16])
+    format!("\"{}-{}-{version}-{checkpoint}{as_of}\"", service.session(), &name[..16])
 }
 
 /// Whether a list of tags has this one, or any.

@@ -19,12 +19,19 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::Duration;
-use tokio::sync::{Semaphore, watch};
+use tokio::sync::{Semaphore, SemaphorePermit, watch};
 
 /// How long a token that was found good is believed, in microseconds.
 const BELIEVED: i64 = 1_000_000;
 /// How long ago the store may last have been read by a server that is ready, in microseconds.
 const READY: u64 = 10_000_000;
+/// KiB of large answers that may wait to be read.
+const UNREAD_KIB: usize = 128 << 10;
+/// Long looks into logs at once: pages, explanations, facts of the past. Others wait their turn.
+const TURNS: usize = 8;
+/// Streams that are open at once, and those of one agent: most connections are for others.
+const STREAMS: usize = 256;
+const AGENT_STREAMS: usize = 64;
 /// Bundles that are made at once: each takes a file as large as the log.
 const BUNDLES: usize = 2;
 
@@ -57,6 +64,8 @@ pub(crate) struct Agent {
     pub(crate) metrics: Arc<Metrics>,
     /// KiB of bodies for this agent that may still come into memory.
     pub(crate) room: Arc<Semaphore>,
+    /// Streams of this agent that may still be opened.
+    pub(crate) streams: Arc<Semaphore>,
     /// Moves whenever the log may have grown.
     pub(crate) grown: watch::Sender<u64>,
 }
@@ -97,6 +106,12 @@ pub struct Service {
     closing: watch::Sender<bool>,
     /// KiB of bodies that may still come into memory.
     pub(crate) room: Arc<Semaphore>,
+    /// KiB of large answers that may still wait to be read.
+    pub(crate) unread: Arc<Semaphore>,
+    /// Long looks into logs that may still begin.
+    turns: Semaphore,
+    /// Streams that may still be opened.
+    pub(crate) streams: Arc<Semaphore>,
     /// Bundles that may still be made.
     pub(crate) bundles: Arc<Semaphore>,
     pub(crate) metrics: ServerMetrics,
@@ -122,6 +137,9 @@ impl Service {
             seen: AtomicU64::new(0),
             closing: watch::Sender::new(false),
             room: Arc::new(Semaphore::new(ROOM_KIB)),
+            unread: Arc::new(Semaphore::new(UNREAD_KIB)),
+            turns: Semaphore::new(TURNS),
+            streams: Arc::new(Semaphore::new(STREAMS)),
             bundles: Arc::new(Semaphore::new(BUNDLES)),
             metrics: ServerMetrics::new(),
             requests: AtomicU64::new(0),
@@ -132,6 +150,11 @@ impl Service {
 
     pub(crate) fn outside(&self) -> &dyn Outside {
         &*self.outside
+    }
+
+    /// What names this process, and no other.
+    pub(crate) fn session(&self) -> &str {
+        &self.session
     }
 
     /// A name for a request that no other has.
@@ -154,6 +177,11 @@ impl Service {
         self.metrics.connections.inc_by(more);
     }
 
+    /// Waits for a turn to look long into a log: each takes memory until its answer is written.
+    pub(crate) async fn turn(&self) -> Option<SemaphorePermit<'_>> {
+        self.turns.acquire().await.ok()
+    }
+
     /// How many agents are served.
     pub fn agent_count(&self) -> usize {
         self.agents().len()
@@ -168,14 +196,53 @@ impl Service {
     /// What has to be done now and then, away from requests: agents that are new are opened, what
     /// other processes have made of the logs is read, uses of tokens are noted, and what went wrong
     /// behind everybody's back is told.
-    pub fn refresh(&self) {
-        if let Err(error) = self.look() {
-            tracing::warn!(%error, "the store could not be read");
+    ///
+    /// An error is the end: the store was removed or replaced, and nothing that this process knows
+    /// of it holds any more.
+    pub fn refresh(&self) -> Result<(), Error> {
+        match self.look() {
+            Err(error) if error.is_gone() => return Err(error),
+            Err(error) => tracing::warn!(%error, "the store could not be read"),
+            Ok(()) => {}
         }
         for agent in self.agents() {
             agent.tell_errors();
+            if agent.appender.is_broken() {
+                self.open_anew(&agent);
+            }
         }
         self.note_uses();
+        Ok(())
+    }
+
+    /// Opens a log anew after something could not be written to it. Until that succeeds, facts are
+    /// served as they were, and the server is not ready.
+    fn open_anew(&self, broken: &Agent) {
+        let identity = broken.identity;
+        match self.opened(identity) {
+            Ok(agent) => {
+                let mut agents = self.agents.write().unwrap_or_else(PoisonError::into_inner);
+                agents.insert(identity, Arc::new(agent));
+                drop(agents);
+                self.believed.write().unwrap_or_else(PoisonError::into_inner).clear();
+                tracing::warn!(%identity, "the log was opened anew after a write had failed");
+            }
+            Err(error) => tracing::warn!(%identity, %error, "the log cannot be opened anew yet"),
+        }
+    }
+
+    /// Tries to erase what was forgotten while somebody still read it.
+    fn erase(&self, watch: &Watch) -> Result<(), Error> {
+        if !watch.erase_pending()? {
+            return Ok(());
+        }
+        // Whoever opens a store for writing erases what is left.
+        drop(Tokens::open(&self.store)?);
+        match watch.erase_pending()? {
+            true => tracing::warn!("forgotten bytes are still in the store: somebody reads it"),
+            false => tracing::info!("forgotten bytes are gone from the store"),
+        }
+        Ok(())
     }
 
     /// Looks what others have made of the store, if they have made anything of it.
@@ -187,13 +254,16 @@ impl Service {
                 agent.refresh(&watch, self.outside.elapsed())?;
             }
         }
+        self.erase(&watch)?;
         self.seen.store(self.micros(), Ordering::Relaxed);
         Ok(())
     }
 
-    /// Whether the store could be read a moment ago.
+    /// Whether the store could be read a moment ago, and every log takes events.
     pub(crate) fn is_ready(&self) -> bool {
-        self.micros().saturating_sub(self.seen.load(Ordering::Relaxed)) < READY
+        let agents = self.agents.read().unwrap_or_else(PoisonError::into_inner);
+        let whole = !agents.values().any(|agent| agent.appender.is_broken());
+        whole && self.micros().saturating_sub(self.seen.load(Ordering::Relaxed)) < READY
     }
 
     fn micros(&self) -> u64 {
@@ -242,7 +312,8 @@ impl Service {
         let look = Look::at(&self.store, identity);
         let (name, answers) = (identity.to_string(), Answers::default());
         let room = Arc::new(Semaphore::new(AGENT_ROOM_KIB));
-        Ok(Agent { identity, name, memory, answers, appender, look, metrics, room, grown })
+        let streams = Arc::new(Semaphore::new(AGENT_STREAMS));
+        Ok(Agent { identity, name, memory, answers, appender, look, metrics, room, streams, grown })
     }
 
     /// All agents that are served.
@@ -278,8 +349,14 @@ impl Service {
         Ok(caller)
     }
 
-    /// Whether a caller who was let in would be let in still.
+    /// Whether a caller who was let in would be let in still, to the same log.
     pub(crate) fn is_welcome(&self, caller: &Caller) -> Result<bool, Error> {
+        let agents = self.agents.read().unwrap_or_else(PoisonError::into_inner);
+        let served = agents.get(&caller.agent.identity);
+        if !served.is_some_and(|agent| Arc::ptr_eq(agent, &caller.agent)) {
+            return Ok(false);
+        }
+        drop(agents);
         let tokens = self.tokens.lock().unwrap_or_else(PoisonError::into_inner);
         tokens.is_live(&caller.agent.identity, &caller.token.id, self.outside.now())
     }

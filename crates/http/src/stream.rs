@@ -49,8 +49,16 @@ pub(crate) async fn stream(
             seq.ok_or_else(|| Problem::bad_request("bad_last_event_id", detail))?
         }
     };
+    let full = |_| Problem::too_many("too many streams are open; try again");
+    let places = [&caller.agent.streams, &service.streams];
+    let places = places.map(|places| places.clone().try_acquire_owned().map_err(full));
     let (sender, receiver) = mpsc::channel(WAITING);
-    tokio::spawn(follow(service, caller, last, sender));
+    let [of_agent, of_all] = places;
+    let places = [of_agent?, of_all?];
+    tokio::spawn(async move {
+        follow(service, caller, last, sender).await;
+        drop(places);
+    });
     let alive = KeepAlive::new().interval(Duration::from_secs(15));
     Ok(Sse::new(ReceiverStream::new(receiver)).keep_alive(alive))
 }

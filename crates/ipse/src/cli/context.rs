@@ -46,6 +46,11 @@ impl Context {
         self.matches.as_ref()?.subcommand()?.1.value_source(name)
     }
 
+    /// Whether somebody named an identity.
+    pub(crate) fn names_identity(&self) -> bool {
+        self.prefix.is_some()
+    }
+
     /// The same for another store with its keys.
     pub(crate) fn with_store(&self, store: PathBuf, keys: Option<PathBuf>) -> Self {
         Context { store, keys, prefix: None, json: self.json, matches: None }

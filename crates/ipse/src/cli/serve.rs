@@ -3,8 +3,9 @@
 //! **Invariants**
 //! - Nothing but loopback is bound while no token exists: nobody could come in, and nobody should
 //!   be invited to try.
-//! - Whoever is told to stop (INT, TERM) takes no new connection, finishes what was begun, and
+//! - Whoever is told to stop (HUP, INT, TERM) takes no new connection, finishes what was begun, and
 //!   leaves a store that needs no repair; a second signal ends it at once.
+//! - A store that was removed or replaced is served no longer: the process ends with an error.
 
 use super::Exit;
 use super::context::Context;
@@ -13,9 +14,10 @@ use super::settings::Settings;
 use super::terminal::{Terminal, counted};
 use super::wired::Wired;
 use anyhow::{Context as _, bail};
+use ipse_engine::Error;
 use ipse_engine::token::Tokens;
 use ipse_http::Service;
-use signal_hook::consts::{SIGINT, SIGTERM};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 use std::sync::Arc;
 use std::time::Duration;
@@ -39,14 +41,18 @@ pub(crate) fn run(
     if args.print_config {
         return settings.print(context, terminal);
     }
+    if context.names_identity() {
+        bail!("all agents of a store are served: a token says whose log a request is about");
+    }
     let context = context.with_store(settings.store.clone(), settings.key_dir.clone());
     context.check_store_name()?;
     let secure = Secure::of(&settings)?;
-    log_as(&settings);
+    log_as(&settings, context.json);
     // A store of an older ipse is brought up to date by whoever opens it for writing.
     drop(Tokens::open(&context.store)?);
     let service = Service::open(&context.store, Arc::new(Wired::new(&context, &settings)))?;
-    if !settings.listen.ip().is_loopback() && !service.has_tokens()? {
+    let nobody = !service.has_tokens()?;
+    if nobody && !settings.listen.ip().is_loopback() {
         let listen = settings.listen;
         bail!("no token exists, so {listen} is not opened: `ipse token create` makes one");
     }
@@ -61,9 +67,12 @@ pub(crate) fn run(
     let (stop, stopped) = oneshot::channel();
     watch_signals(stop).context("could not watch for signals")?;
     tell(&listener, &secure, service.agent_count() as u64)?;
-    runtime.block_on(serve(listener, service.clone(), secure, stopped));
+    if nobody {
+        tracing::warn!("no token exists, so nobody can come in: `ipse token create` makes one");
+    }
+    let served = runtime.block_on(serve(listener, service.clone(), secure, stopped));
     end(runtime, service);
-    Ok(Exit::Fine)
+    served.map(|()| Exit::Fine)
 }
 
 /// What was taken in is finished, and the logs are closed, before anybody is told that it ended.
@@ -73,12 +82,12 @@ fn end(runtime: Runtime, service: Arc<Service>) {
     tracing::info!("stopped");
 }
 
-fn log_as(settings: &Settings) {
+fn log_as(settings: &Settings, json: bool) {
     let lines = tracing_subscriber::fmt()
         .with_max_level(settings.log_level)
         .with_writer(std::io::stderr)
         .with_target(false);
-    if settings.log_json { lines.json().flatten_event(true).init() } else { lines.init() }
+    if settings.log_json || json { lines.json().flatten_event(true).init() } else { lines.init() }
 }
 
 fn tell(listener: &TcpListener, secure: &Secure, agents: u64) -> anyhow::Result<()> {
@@ -96,18 +105,14 @@ async fn serve(
     service: Arc<Service>,
     secure: Secure,
     stopped: oneshot::Receiver<()>,
-) {
-    let looking = service.clone();
-    let looker = tokio::spawn(async move {
-        loop {
-            tokio::time::sleep(REFRESH).await;
-            let service = looking.clone();
-            // A look that panics is followed by the next one.
-            let _ = tokio::task::spawn_blocking(move || service.refresh()).await;
-        }
-    });
+) -> anyhow::Result<()> {
+    let mut looker = tokio::spawn(look_after(service.clone()));
+    let mut gone = None;
     let graceful = async {
-        let _ = stopped.await;
+        tokio::select! {
+            _ = stopped => looker.abort(),
+            error = &mut looker => gone = error.ok(),
+        }
         tracing::info!("stopping: what was begun is finished");
         tokio::spawn(async {
             tokio::time::sleep(GRACE).await;
@@ -125,7 +130,19 @@ async fn serve(
             ipse_http::serve(listener, service, |stream| tls.accept(stream), graceful).await;
         }
     }
-    looker.abort();
+    gone.map_or(Ok(()), |error| Err(error.into()))
+}
+
+/// Does what has to be done now and then, until the store is gone.
+async fn look_after(service: Arc<Service>) -> Error {
+    loop {
+        tokio::time::sleep(REFRESH).await;
+        let service = service.clone();
+        // A look that panics is followed by the next one.
+        if let Ok(Err(gone)) = tokio::task::spawn_blocking(move || service.refresh()).await {
+            return gone;
+        }
+    }
 }
 
 /// What is spoken.
@@ -160,7 +177,7 @@ impl Secure {
 
 /// The first signal begins the end; the second is the end.
 fn watch_signals(stop: oneshot::Sender<()>) -> std::io::Result<()> {
-    let mut signals = Signals::new([SIGINT, SIGTERM])?;
+    let mut signals = Signals::new([SIGHUP, SIGINT, SIGTERM])?;
     std::thread::spawn(move || {
         let mut stop = Some(stop);
         for signal in signals.forever() {

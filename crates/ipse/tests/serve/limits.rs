@@ -13,6 +13,8 @@ const MIB: usize = 1 << 20;
 const MAX_BODY: usize = 8 * MIB;
 const MAX_UNFOLDED: usize = 32 * MIB;
 const MAX_EVENTS: u32 = 10_000;
+/// Streams of one agent.
+const AGENT_STREAMS: usize = 64;
 /// Bytes of bodies that the server holds at once for one agent.
 const ROOM: usize = 48 * MIB;
 
@@ -87,7 +89,8 @@ fn stalled(server: &Server, token: &str, encoding: &str, length: usize, sent: us
     let head = head.header("content-length", &length.to_string());
     let mut connection = Connection::open(server.address).unwrap();
     connection.write(&head.head()).unwrap();
-    connection.write(&vec![b'\n'; sent]).unwrap();
+    // Whoever finds no room is answered, and cut off, while it writes.
+    let _ = connection.write(&vec![b'\n'; sent]);
     connection
 }
 
@@ -97,11 +100,14 @@ fn stalled(server: &Server, token: &str, encoding: &str, length: usize, sent: us
 fn too_many_bodies_are_told_to_wait() {
     let (store, agent, server) = serving();
     let other = Agent::register(&store, "ward-robot-02");
-    let stall = |_| stalled(&server, &agent.producer, "identity", MAX_BODY, MAX_BODY - 1);
-    let waiting: Vec<Connection> = (0..ROOM / MAX_BODY).map(stall).collect();
+    let stall = || stalled(&server, &agent.producer, "identity", MAX_BODY, MAX_BODY - 1);
+    let mut waiting: Vec<Connection> = (1..ROOM / MAX_BODY).map(|_| stall()).collect();
     let post = |agent: &Agent| Request::events(LINES, vec![b'\n'; MIB]).token(&agent.producer);
-    // What was sent may not all have arrived.
-    wait_until("there is no room", || server.ask(&post(&agent)).status == 429);
+    // One that finds no room is turned away itself, so there may have to be more of them.
+    wait_until("there is no room", || {
+        waiting.push(stall());
+        server.ask(&post(&agent)).status == 429
+    });
     let answer = server.ask(&post(&agent));
     assert!(answer.header("retry-after").is_some_and(|seconds| seconds.parse::<u32>().is_ok()));
     answer.problem(429, "queue_full");
@@ -120,4 +126,65 @@ fn promises_take_no_room() {
     let _waiting: Vec<Connection> =
         ["identity", "gzip"].into_iter().cycle().take(40).map(stall).collect();
     is_usable(&server, &agent, "meanwhile");
+}
+
+/// Streams are few, so that there are connections for everybody else.
+#[test]
+fn streams_of_an_agent_are_limited() {
+    let (store, agent) = one_agent();
+    let other = Agent::register(&store, "ward-robot-02");
+    let server = Server::start(&store);
+    let open = |agent: &Agent| {
+        let mut connection = Connection::open(server.address).unwrap();
+        let request = Request::get("/api/agent/stream").token(&agent.planner);
+        connection.write(&request.bytes()).unwrap();
+        let status = connection.answer_head().unwrap().status;
+        (status, connection)
+    };
+    let mut streams: Vec<Connection> = Vec::new();
+    for _ in 0..AGENT_STREAMS {
+        let (status, stream) = open(&agent);
+        assert_eq!(status, 200);
+        streams.push(stream);
+    }
+    server.get("/api/agent/stream", &agent.planner).problem(429, "queue_full");
+    assert_eq!(open(&other).0, 200, "another agent has its own");
+    streams.clear();
+    wait_until("there is room again", || open(&agent).0 == 200);
+}
+
+/// Large answers that nobody reads take bounded memory, and whoever reads is answered.
+#[test]
+fn unread_answers_are_bounded() {
+    let (_store, agent, server) = serving();
+    let padding = "x".repeat(60_000);
+    for number in 0..10 {
+        let some = (0..20).map(|n| {
+            let event = event("arm", &format!("{number}-{n}"), "grasp", true);
+            event
+                .replace("\"target_class\"", &format!("\"padding\":\"{padding}\",\"target_class\""))
+        });
+        let body = lines(&some.collect::<Vec<_>>());
+        server.ask(&Request::events(LINES, body).token(&agent.producer)).ok();
+    }
+    let page = server.get("/api/agent/log?limit=1000", &agent.operator).ok();
+    assert!(page.body.len() > 4 * MIB && page.body.len() < 5 * MIB, "{}", page.body.len());
+    let next = page.json()["next_after"].as_u64().unwrap();
+    assert_eq!(page.json()["events"].as_array().unwrap().len() as u64, next, "it goes on there");
+    let before = server.peak_kib();
+    let request = Request::get("/api/agent/log?limit=1000").token(&agent.operator);
+    let unread: Vec<Connection> = (0..100)
+        .map(|_| {
+            let mut connection = Connection::open(server.address).unwrap();
+            connection.write(&request.bytes()).unwrap();
+            connection
+        })
+        .collect();
+    let log = || server.get("/api/agent/log?limit=1000", &agent.operator).status;
+    wait_until("large answers are many", || log() == 429);
+    server.get("/api/agent/semantic", &agent.planner).ok();
+    let grown = server.peak_kib() - before;
+    assert!(grown < 384 << 10, "{grown} KiB more than before");
+    drop(unread);
+    wait_until("there is room again", || log() == 200);
 }

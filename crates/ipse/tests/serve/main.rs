@@ -7,6 +7,7 @@ mod client;
 mod clients;
 mod equal;
 mod events;
+mod failing;
 mod identities;
 mod killed;
 mod limits;

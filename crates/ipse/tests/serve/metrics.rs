@@ -62,7 +62,8 @@ fn other_agents_are_not_in_it() {
     server.ask(&Request::events("application/json", attempt("a")).token(&agent.producer)).is(201);
     let page = server.get("/metrics", &other.auditor).ok().text();
     assert_eq!(figure(&page, "ipse_log_size"), 0.0);
-    for absent in ["ipse_events_total{", "/api/agent/events", &agent.identity] {
+    assert_eq!(figure(&page, "ipse_events_total{result=\"appended\"}"), 0.0);
+    for absent in ["/api/agent/events", &agent.identity] {
         assert!(!page.contains(absent), "{absent} in {page}");
     }
 }

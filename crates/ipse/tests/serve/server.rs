@@ -59,8 +59,24 @@ impl Server {
     pub(crate) fn with(store: &Store, args: &[&str]) -> Self {
         let elsewhere = args.contains(&"--listen");
         let place = if elsewhere { &[][..] } else { &["--listen", "127.0.0.1:0"] };
-        let args = [place, args].concat();
-        let mut child = serve(store, &args).spawn().unwrap();
+        Self::of(serve(store, &[place, args].concat()))
+    }
+
+    /// A server whose process is prepared by a line of shell.
+    pub(crate) fn prepared(command: &Command, line: &str) -> Self {
+        let mut shell = Command::new("sh");
+        shell.args(["-c", &format!("{line}; exec \"$0\" \"$@\"")]);
+        shell.arg(command.get_program()).args(command.get_args());
+        for (name, _) in command.get_envs() {
+            shell.env_remove(name);
+        }
+        shell.current_dir(command.get_current_dir().unwrap());
+        shell.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
+        Self::of(shell)
+    }
+
+    fn of(mut command: Command) -> Self {
+        let mut child = command.spawn().unwrap();
         let (found, address) = channel();
         let words = Arc::new(Mutex::new(String::new()));
         let stderr = BufReader::new(child.stderr.take().unwrap());

@@ -1,6 +1,7 @@
 //! Settings: a flag wins over the environment, the environment over the file, the file over the
 //! default; and what is printed can be read again.
 
+use super::client::Request;
 use super::server::{Server, one_agent, serve};
 use super::store::Store;
 use serde_json::Value;
@@ -110,6 +111,39 @@ fn lines_for_programs_are_json_and_hold_no_token() {
         (&"/api/agent/semantic".into(), &200.into())
     );
     assert!(!words.contains(&agent.planner), "a token is in the log");
+}
+
+/// Every request is told of, whoever asked and whatever came of it; only what an operator did is
+/// told as such.
+#[test]
+fn every_request_is_told_of() {
+    let (store, agent) = one_agent();
+    let server = Server::with(&store, &["--log-format", "json", "--log-level", "debug"]);
+    let asked = [
+        server.get("/version", ""),
+        server.get("/api/agent/log", "nobody"),
+        server.get("/nowhere", &agent.planner),
+        server.ask(&Request::new("POST", "/api/agent/consolidate").token(&agent.planner)),
+        server.ask(&Request::new("POST", "/api/agent/consolidate").token(&agent.operator)),
+    ];
+    let words = server.stop();
+    let lines: Vec<Value> = words.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let told = asked.map(|answer| {
+        let id = answer.header("x-request-id").unwrap();
+        let line = lines.iter().find(|line| line["request_id"] == id).expect(&words);
+        assert_eq!(line["status"], answer.status);
+        assert!(line["micros"].is_u64(), "{line}");
+        line["message"].as_str().unwrap().to_string()
+    });
+    assert_eq!(told[..4], ["a request"; 4].map(str::to_string));
+    assert_eq!(told[4], "an operator asked");
+}
+
+#[test]
+fn no_identity_is_chosen() {
+    let (store, agent) = one_agent();
+    let (exit, _, err) = ran(&mut serve(&store, &["--identity", &agent.identity]));
+    assert!(exit == 2 && err.contains("all agents of a store are served"), "{err}");
 }
 
 #[cfg(not(feature = "tls"))]

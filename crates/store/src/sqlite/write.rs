@@ -34,20 +34,20 @@ pub struct Writer {
 
 /// The file behind a path, to tell whether it is still the same one.
 #[derive(Clone, PartialEq, Eq)]
-struct File {
+pub(super) struct File {
     path: PathBuf,
     device_and_number: Option<(u64, u64)>,
 }
 
 impl File {
-    fn at(path: &Path) -> Self {
+    pub(super) fn at(path: &Path) -> Self {
         let metadata = std::fs::metadata(path).ok();
         let device_and_number = metadata.map(|file| (file.dev(), file.ino()));
         File { path: path.to_owned(), device_and_number }
     }
 
     /// An error, if another file or none stands under the path now.
-    fn check(&self) -> Result<(), Error> {
+    pub(super) fn check(&self) -> Result<(), Error> {
         if File::at(&self.path) == *self { Ok(()) } else { Err(Error::Gone(self.path.clone())) }
     }
 }
