@@ -137,8 +137,8 @@ impl Memory {
         self.shared.append(&mut state, events, Some(endorsed))
     }
 
-    /// Reads what is known anew if somebody else made a pass since, as the store's watch tells; says
-    /// whether somebody did.
+    /// Reads what is known anew if somebody else made a pass since, as the store's watch tells;
+    /// says whether somebody did.
     pub fn refresh(&self, watch: &Watch) -> Result<bool, Error> {
         if watch.checkpoint(&self.shared.identity)? == self.known().checkpoint() {
             return Ok(false);

@@ -109,13 +109,13 @@ async fn held(service: &Service, response: Response) -> Result<Response, Problem
 
 /// Says in the log what was asked, by whom, and what came of it: what changed something always.
 fn told(id: &str, asked: &(Method, Uri), response: &Response, asker: Option<Asker>, micros: u64) {
-    let ((method, uri), status) = (asked, response.status().as_u16());
+    let ((method, uri), status, request_id) = (asked, response.status().as_u16(), id);
     let path = ipse_door::printable(uri.path());
     let token_id = asker.map(|asker| asker.token_id.to_string());
     if asker.is_some_and(|asker| asker.by_hand) {
-        tracing::info!(request_id = id, %method, path, token_id, status, micros, "an operator asked");
+        tracing::info!(request_id, %method, path, token_id, status, micros, "an operator asked");
     } else {
-        tracing::debug!(request_id = id, %method, path, token_id, status, micros, "a request");
+        tracing::debug!(request_id, %method, path, token_id, status, micros, "a request");
     }
 }
 

@@ -60,8 +60,8 @@ pub(crate) async fn bundle(
     let place = place.map_err(|_| Problem::too_many("other bundles are being made; try again"))?;
     let file = away(move || service.outside().bundle(&identity)).await?.map_err(|why| {
         tracing::warn!(%identity, why, "a bundle could not be made");
-        let detail = "no bundle could be made: the operator's key is not at hand, nothing is signed \
-                      yet, or there is no room for it; the server's log says why";
+        let detail = "no bundle could be made: the operator's key is not at hand, nothing is \
+                      signed yet, or there is no room for it; the server's log says why";
         Problem::unavailable("no_bundle", detail)
     })?;
     let size = file.metadata().map_err(|_| Problem::internal())?.len();

@@ -24,7 +24,10 @@ pub(crate) async fn ready(
     Query::read(raw.as_deref(), &[])?;
     match service.is_ready() {
         true => Ok(json(StatusCode::OK, Members::new().text("status", "ready").finish())),
-        false => Err(Problem::unavailable("not_ready", "the store cannot be read")),
+        false => Err(Problem::unavailable(
+            "not_ready",
+            "the store cannot be read, or a log takes no events",
+        )),
     }
 }
 

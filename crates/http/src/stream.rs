@@ -2,7 +2,8 @@
 //!
 //! **Invariants:** the stream is the log, told as it grows: the id of an event is its position, so
 //! whoever resumes with `Last-Event-ID` misses nothing and sees nothing twice. A client that does
-//! not read is left behind, and holds up nobody; one whose token is revoked or expires hears no more.
+//! not read is left behind, and holds up nobody; one whose token is revoked or expires hears no
+//! more.
 
 use crate::blocking;
 use crate::problem::Problem;

@@ -104,11 +104,12 @@ fn too_many_bodies_are_told_to_wait() {
     let mut waiting: Vec<Connection> = (1..ROOM / MAX_BODY).map(|_| stall()).collect();
     let post = |agent: &Agent| Request::events(LINES, vec![b'\n'; MIB]).token(&agent.producer);
     // One that finds no room is turned away itself, so there may have to be more of them.
+    let mut answer = server.ask(&post(&agent));
     wait_until("there is no room", || {
         waiting.push(stall());
-        server.ask(&post(&agent)).status == 429
+        answer = server.ask(&post(&agent));
+        answer.status == 429
     });
-    let answer = server.ask(&post(&agent));
     assert!(answer.header("retry-after").is_some_and(|seconds| seconds.parse::<u32>().is_ok()));
     answer.problem(429, "queue_full");
     server.get("/api/agent/semantic", &agent.planner).ok();
