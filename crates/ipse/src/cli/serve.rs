@@ -19,6 +19,7 @@ use ipse_engine::token::Tokens;
 use ipse_http::Service;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
+use std::num::NonZero;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::net::TcpListener;
@@ -56,8 +57,11 @@ pub(crate) fn run(
         let listen = settings.listen;
         bail!("no token exists, so {listen} is not opened: `ipse token create` makes one");
     }
+    // Half of the cores answer from memory; the others are for logs, and whoever asks.
+    let cores = std::thread::available_parallelism().map_or(1, NonZero::get);
     let runtime = Builder::new_multi_thread()
         .enable_all()
+        .worker_threads((cores / 2).max(1))
         .max_blocking_threads(WAITING_THREADS)
         .build()
         .context("could not start the server's threads")?;
