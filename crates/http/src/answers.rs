@@ -5,6 +5,7 @@
 //! table.
 
 use axum::body::Bytes;
+use axum::http::HeaderValue;
 use ipse_engine::Known;
 use std::collections::BTreeMap;
 use std::sync::{Arc, PoisonError, RwLock};
@@ -16,8 +17,16 @@ const MAX_ANSWER_BYTES: usize = 64 << 10;
 /// Bytes of a question.
 const MAX_QUESTION_BYTES: usize = 1 << 10;
 
-/// An answer: its media type and its bytes.
-pub(crate) type Answer = (&'static str, Bytes);
+/// An answer.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) struct Answer {
+    /// Its media type.
+    pub(crate) kind: &'static str,
+    /// Its bytes.
+    pub(crate) body: Bytes,
+    /// What tells it apart from what was answered to the same before.
+    pub(crate) tag: HeaderValue,
+}
 
 /// The answers from one table.
 #[derive(Default)]
@@ -40,7 +49,7 @@ impl Answers {
 
     /// Keeps an answer, if there is room.
     pub(crate) fn keep(&self, known: &Arc<Known>, question: &str, answer: &Answer) {
-        if answer.1.len() > MAX_ANSWER_BYTES || question.len() > MAX_QUESTION_BYTES {
+        if answer.body.len() > MAX_ANSWER_BYTES || question.len() > MAX_QUESTION_BYTES {
             return;
         }
         let mut kept = self.0.write().unwrap_or_else(PoisonError::into_inner);
@@ -58,7 +67,8 @@ mod tests {
     use super::*;
 
     fn answer(text: &'static str) -> Answer {
-        ("text/plain", Bytes::from_static(text.as_bytes()))
+        let (body, tag) = (Bytes::from_static(text.as_bytes()), HeaderValue::from_static("\"t\""));
+        Answer { kind: "text/plain", body, tag }
     }
 
     #[test]
@@ -79,7 +89,7 @@ mod tests {
     fn what_is_kept_is_bounded() {
         let known = Arc::new(Known::default());
         let answers = Answers::default();
-        let large = ("text/plain", Bytes::from(vec![0; MAX_ANSWER_BYTES + 1]));
+        let large = Answer { body: vec![0; MAX_ANSWER_BYTES + 1].into(), ..answer("") };
         answers.keep(&known, "large", &large);
         assert_eq!(answers.get(&known, "large"), None);
         let long = "q".repeat(MAX_QUESTION_BYTES + 1);

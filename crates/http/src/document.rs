@@ -9,10 +9,10 @@ mod types;
 
 use crate::problem::Problem;
 use crate::query::Query;
-use crate::semantic::names;
+use crate::semantic::has;
 use axum::extract::RawQuery;
 use axum::http::header::{
-    CACHE_CONTROL, CONTENT_SECURITY_POLICY, CONTENT_TYPE, ETAG, IF_NONE_MATCH, REFERRER_POLICY,
+    CACHE_CONTROL, CONTENT_SECURITY_POLICY, CONTENT_TYPE, ETAG, REFERRER_POLICY,
     X_CONTENT_TYPE_OPTIONS,
 };
 use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
@@ -45,16 +45,14 @@ impl Fixed {
         kind: &'static str,
         more: &[(HeaderName, &'static str)],
     ) -> Response {
-        let has = |value: &HeaderValue| value.to_str().is_ok_and(|text| names(text, &self.tag));
-        let mut response = match asked.get_all(IF_NONE_MATCH).iter().any(has) {
+        let tag = HeaderValue::from_str(&self.tag).unwrap_or(HeaderValue::from_static("\"\""));
+        let mut response = match has(asked, &tag) {
             true => StatusCode::NOT_MODIFIED.into_response(),
             false => self.body.into_response(),
         };
         let same = response.status() == StatusCode::NOT_MODIFIED;
         let headers = response.headers_mut();
-        if let Ok(tag) = HeaderValue::from_str(&self.tag) {
-            headers.insert(ETAG, tag);
-        }
+        headers.insert(ETAG, tag);
         headers.insert(CACHE_CONTROL, HeaderValue::from_static("public, no-cache"));
         headers.insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
         if same {

@@ -8,9 +8,10 @@ use crate::blocking;
 use crate::problem::Problem;
 use crate::query::Query;
 use crate::service::{Agent, Caller, Service};
+use axum::body::Bytes;
 use axum::extract::{Request, State};
 use axum::http::header::{CACHE_CONTROL, CONTENT_TYPE, ETAG, IF_NONE_MATCH, VARY};
-use axum::http::{HeaderName, HeaderValue, StatusCode};
+use axum::http::{HeaderMap, HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
 use ipse_core::{FactKind, Seq};
 use ipse_engine::facts::{Consulted, Filter};
@@ -74,31 +75,28 @@ pub(crate) async fn semantic(
     let (head, _) = request.into_parts();
     let caller = head.extensions.get::<Caller>().expect("BUG: whoever is let in is a caller");
     let (agent, question) = (&caller.agent, head.uri.query().unwrap_or_default());
-    let asked = Asked::read(question)?;
     let known = agent.memory.known();
-    let etag = etag(&service, &agent.name, &known, asked.as_of);
-    let matches = |value: &HeaderValue| value.to_str().is_ok_and(|text| names(text, &etag));
-    if head.headers.get_all(IF_NONE_MATCH).iter().any(matches) {
-        return Ok((StatusCode::NOT_MODIFIED, fresh(&etag)).into_response());
+    // What is kept was asked well, and of this very table.
+    if let Some(kept) = agent.answers.get(&known, question) {
+        return Ok(kept.sent_to(&head.headers));
     }
-    let kept = if asked.as_of.is_none() { agent.answers.get(&known, question) } else { None };
-    let (kind, body) = match (kept, asked.as_of) {
-        (Some(kept), _) => kept,
-        (None, None) => {
-            let facts = known.choose(&asked.filter);
-            let answer = written(agent, &known, known.checkpoint(), &asked, &facts);
-            agent.answers.keep(&known, question, &answer);
-            answer
-        }
-        (None, Some(seq)) => {
-            let (look, filter) = (agent.look.clone(), asked.filter.clone());
-            let _turn = service.turn().await;
-            let facts = blocking(move || look.as_of(seq, &filter)).await?;
-            let beyond = || Problem::not_found(format!("the log does not reach seq {seq} yet"));
-            written(agent, &known, seq, &asked, &facts.ok_or_else(beyond)?)
-        }
+    let asked = Asked::read(question)?;
+    let tag = tag(&service, &agent.name, &known, asked.as_of);
+    let Some(seq) = asked.as_of else {
+        let facts = known.choose(&asked.filter);
+        let answer = written(agent, &known, known.checkpoint(), &asked, &facts, tag);
+        agent.answers.keep(&known, question, &answer);
+        return Ok(answer.sent_to(&head.headers));
     };
-    Ok(([(CONTENT_TYPE, HeaderValue::from_static(kind))], fresh(&etag), body).into_response())
+    if has(&head.headers, &tag) {
+        return Ok(Answer { kind: "", body: Bytes::new(), tag }.sent_to(&head.headers));
+    }
+    let (look, filter) = (agent.look.clone(), asked.filter.clone());
+    let _turn = service.turn().await;
+    let facts = blocking(move || look.as_of(seq, &filter)).await?;
+    let beyond = || Problem::not_found(format!("the log does not reach seq {seq} yet"));
+    let answer = written(agent, &known, seq, &asked, &facts.ok_or_else(beyond)?, tag);
+    Ok(answer.sent_to(&head.headers))
 }
 
 fn written(
@@ -107,39 +105,58 @@ fn written(
     checkpoint: Seq,
     asked: &Asked,
     facts: &[Arc<Consulted>],
+    tag: HeaderValue,
 ) -> Answer {
     let (identity, version) = (&agent.identity, answer::rule_version(known.rule_version()));
     match asked.format {
         Format::Grounding => {
-            ("text/plain; charset=utf-8", grounding(identity, version, facts).into())
+            let body = grounding(identity, version, facts).into();
+            Answer { kind: "text/plain; charset=utf-8", body, tag }
         }
         Format::Json => {
             let body = answer::consulted(identity, checkpoint, version, &asked.filter, facts);
-            ("application/json", body.into())
+            Answer { kind: "application/json", body: body.into(), tag }
         }
     }
 }
 
 /// What tells two answers of one address apart: whose facts, by which rules, as of which pass, as
 /// of which position; and since a restored store counts again from where it was, by which process.
-fn etag(service: &Service, name: &str, known: &Known, as_of: Option<Seq>) -> String {
+fn tag(service: &Service, name: &str, known: &Known, as_of: Option<Seq>) -> HeaderValue {
     let (version, checkpoint) = (answer::rule_version(known.rule_version()), known.checkpoint());
     let as_of = as_of.map(|seq| format!("-{seq}")).unwrap_or_default();
-    format!("\"{}-{}-{version}-{checkpoint}{as_of}\"", service.session(), &name[..16])
+    let tag = format!("\"{}-{}-{version}-{checkpoint}{as_of}\"", service.session(), &name[..16]);
+    HeaderValue::from_str(&tag).unwrap_or(HeaderValue::from_static("\"\""))
+}
+
+impl Answer {
+    /// The answer, or that it is what the client has already. A planner asks again each time.
+    fn sent_to(self, asked: &HeaderMap) -> Response {
+        let same = has(asked, &self.tag);
+        let fresh = [
+            (ETAG, self.tag),
+            (CACHE_CONTROL, HeaderValue::from_static("private, no-cache")),
+            (VARY, HeaderValue::from_static("authorization")),
+        ];
+        match same {
+            true => (StatusCode::NOT_MODIFIED, fresh).into_response(),
+            false => {
+                let kind = [(CONTENT_TYPE, HeaderValue::from_static(self.kind))];
+                (kind, fresh, self.body).into_response()
+            }
+        }
+    }
+}
+
+/// Whether a client has what this tag stands for.
+pub(crate) fn has(asked: &HeaderMap, tag: &HeaderValue) -> bool {
+    let tag = tag.to_str().unwrap_or_default();
+    let named = |value: &HeaderValue| value.to_str().is_ok_and(|list| names(list, tag));
+    asked.get_all(IF_NONE_MATCH).iter().any(named)
 }
 
 /// Whether a list of tags has this one, or any.
-pub(crate) fn names(list: &str, etag: &str) -> bool {
+fn names(list: &str, etag: &str) -> bool {
     let mut tags = list.split(',').map(|tag| tag.trim().trim_start_matches("W/"));
     tags.any(|tag| tag == "*" || tag == etag)
-}
-
-/// A planner asks again each time, and is told at once if nothing changed.
-fn fresh(etag: &str) -> [(HeaderName, HeaderValue); 3] {
-    let tag = HeaderValue::from_str(etag).unwrap_or(HeaderValue::from_static("\"\""));
-    [
-        (ETAG, tag),
-        (CACHE_CONTROL, HeaderValue::from_static("private, no-cache")),
-        (VARY, HeaderValue::from_static("authorization")),
-    ]
 }
