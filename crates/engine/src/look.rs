@@ -12,8 +12,8 @@ use ipse_consolidate::V1;
 use ipse_core::json::{Members, Value, list};
 use ipse_core::{EventRef, FactId, Identity, Seq, Time, is_housekeeping, json_parse};
 use ipse_ledger::NoteKey;
-use ipse_store::Stored;
 use ipse_store::sqlite::{Reader, View};
+use ipse_store::{Signatures, Stored};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -70,9 +70,12 @@ impl Look {
         })
     }
 
-    /// The producers that may sign, as keys.
-    pub fn producers(&self) -> Result<Vec<NoteKey>, Error> {
-        self.view(|view| Ok(registered(&view.producers()?)))
+    /// The producers that may sign, as keys; `None` if signatures are passed over.
+    pub fn producers(&self) -> Result<Option<Vec<NoteKey>>, Error> {
+        self.view(|view| {
+            let off = view.signatures()? == Signatures::Off;
+            Ok(if off { None } else { Some(registered(&view.producers()?)) })
+        })
     }
 
     /// A fact by its id.

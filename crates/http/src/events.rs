@@ -244,7 +244,7 @@ async fn endorsed(
 ) -> Result<Result<Option<Endorsed>, SignatureError>, Problem> {
     let Some(envelope) = envelope else { return Ok(Ok(None)) };
     let look = caller.agent.look.clone();
-    let producers = blocking(move || look.producers()).await?;
+    let Some(producers) = blocking(move || look.producers()).await? else { return Ok(Ok(None)) };
     let opened = Endorsed::open(&envelope, &caller.agent.identity, &producers);
     Ok(opened.map(|endorsed| Some(endorsed.insisting())))
 }

@@ -308,6 +308,11 @@ fn a_signed_batch_stands_under_its_signature() {
     assert_eq!(log.send(BATCH, batch(&[plain])).ok().json()["results"][0]["code"], "unsigned");
     let good = signed(&log, &lines(&some(40..44)));
     assert_eq!(counts(log.send(LINES, good)), [4, 0, 0, 4]);
+    // Where they are passed over, they are not looked at.
+    log.store.run(&["config", "signatures", "off"]).fine();
+    let broken = signed(&log, &lines(&some(80..82))).replace("\"sig\":\"", "\"sig\":\"AAAA");
+    assert_eq!(counts(log.send(LINES, broken)), [2, 0, 0, 0]);
+    log.store.run(&["config", "signatures", "require"]).fine();
     // A key that was revoked signs nothing new, and what it signed stays.
     let late = signed(&log, &lines(&some(70..72)));
     log.store.run(&["key", "revoke", "arm"]).fine();
