@@ -10,10 +10,11 @@ use crate::log::{Acknowledged, Host, Log, Then};
 use crate::pass::{PassCommitted, PassReport, Trigger};
 use crate::{Endorsed, Error, Forgotten, HEAD_EVERY, Known, Notary, Watch, Which};
 use ipse_consolidate::V1;
-use ipse_core::{Admitted, Identity};
+use ipse_core::{Admitted, Identity, Seq};
 use ipse_door::{Origin, Refusal, admit};
 use ipse_store::Appended;
 use ipse_store::sqlite::Reader;
+use std::collections::VecDeque;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, RwLock};
 use std::thread::JoinHandle;
@@ -34,6 +35,9 @@ impl Default for Policy {
     }
 }
 
+/// How many tables from before the last one are kept: what a planner consulted a moment ago.
+const KEPT: usize = 64;
+
 /// An identity's log, open for a program that lives long. Clones share it.
 #[derive(Clone)]
 pub struct Memory {
@@ -47,6 +51,8 @@ struct Shared {
     policy: Policy,
     /// What is known; swapped after each pass, never changed.
     known: RwLock<Arc<Known>>,
+    /// What was known before, oldest first; nothing from before something was forgotten.
+    before: Mutex<VecDeque<Arc<Known>>>,
     path: PathBuf,
     identity: Identity,
 }
@@ -87,7 +93,8 @@ impl Memory {
         // A process may change its directory; the store stays where it is.
         let path = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
         let (state, changed) = (Mutex::new(state), Condvar::new());
-        let shared = Arc::new(Shared { state, changed, policy, known, path, identity });
+        let before = Mutex::default();
+        let shared = Arc::new(Shared { state, changed, policy, known, before, path, identity });
         let keeper = Arc::new(Keeper::start(shared.clone()));
         Ok(Memory { shared, _keeper: keeper })
     }
@@ -97,6 +104,16 @@ impl Memory {
     pub fn known(&self) -> Arc<Known> {
         // A poisoned lock still holds the last table that was put there whole.
         self.shared.known.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// What was known at a checkpoint, if that is now or was not long ago.
+    pub fn known_at(&self, checkpoint: Seq) -> Option<Arc<Known>> {
+        let now = self.known();
+        if now.checkpoint() == checkpoint {
+            return Some(now);
+        }
+        let before = self.shared.before.lock().unwrap_or_else(PoisonError::into_inner);
+        before.iter().find(|known| known.checkpoint() == checkpoint).cloned()
     }
 
     /// Calls `subscriber` after every pass that this handle commits. It is called while the log is
@@ -145,8 +162,7 @@ impl Memory {
         }
         // A pass of this handle that is under way swaps its own table in.
         let _state = self.shared.lock()?;
-        let next = read_known(&self.shared.path, &self.shared.identity)?;
-        *self.shared.known.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(next);
+        self.shared.swap(read_known(&self.shared.path, &self.shared.identity)?, false);
         Ok(true)
     }
 
@@ -227,21 +243,37 @@ impl Shared {
     fn learn(&self, state: &mut State, pass: Option<&PassReport>) {
         let Some(pass) = pass else { return };
         match self.after(pass) {
-            Ok(next) => {
-                *self.known.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(next);
-            }
+            Ok((next, goes_on)) => self.swap(next, goes_on),
             Err(error) => state.pass_error = Some(error),
         }
     }
 
-    fn after(&self, pass: &PassReport) -> Result<Known, Error> {
+    /// Puts a table in place of the last one, which is kept unless something may have been
+    /// forgotten in between: then nothing from before stays in memory.
+    fn swap(&self, next: Known, goes_on: bool) {
+        let mut known = self.known.write().unwrap_or_else(PoisonError::into_inner);
+        let mut before = self.before.lock().unwrap_or_else(PoisonError::into_inner);
+        let last = std::mem::replace(&mut *known, Arc::new(next));
+        if !goes_on {
+            before.clear();
+            return;
+        }
+        if before.len() == KEPT {
+            before.pop_front();
+        }
+        before.push_back(last);
+    }
+
+    /// What is known after a pass, and whether that pass alone made it out of what was known.
+    fn after(&self, pass: &PassReport) -> Result<(Known, bool), Error> {
         let (first, last) = (pass.committed.first_seq, pass.committed.last_seq);
         let before = self.known.read().unwrap_or_else(PoisonError::into_inner).clone();
         // If another process made a pass in between, its facts are in the store only.
         if before.checkpoint().next() == first && before.checkpoint().0 > 0 {
-            before.after(last, pass.changed.clone(), &pass.gone)
+            let next = before.after(last, pass.changed.clone(), &pass.gone)?;
+            Ok((next, pass.committed.trigger != Trigger::Forget))
         } else {
-            read_known(&self.path, &self.identity)
+            Ok((read_known(&self.path, &self.identity)?, false))
         }
     }
 }

@@ -352,6 +352,7 @@ fn what_a_memory_knows_forgets_too() {
     let known: Vec<_> = memory.known().iter().map(|fact| fact.n_observations).collect();
     assert_eq!(known, [1]);
     assert_eq!(held.len(), 2, "who holds a table keeps it");
+    assert!(memory.known_at(held.checkpoint()).is_none(), "and nobody else gets it any more");
     memory.append_all(&[admitted(4, "a", true)]).unwrap();
     assert_eq!(memory.known().len(), 2);
     world.assert_healthy();

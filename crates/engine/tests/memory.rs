@@ -92,12 +92,24 @@ fn what_is_known_is_swapped_and_what_was_handed_out_stays() {
     assert!(nothing.is_empty());
     assert_eq!((one.len(), one.checkpoint()), (1, Seq(1)));
     assert_eq!((two.len(), two.checkpoint()), (2, Seq(4)));
+    for table in [&one, &two] {
+        let kept = memory.known_at(table.checkpoint()).unwrap();
+        assert!(std::sync::Arc::ptr_eq(&kept, table), "kept for who consulted it a moment ago");
+    }
+    assert!(memory.known_at(Seq(2)).is_none() && memory.known_at(Seq(9)).is_none());
     // Another process learns in between; the next pass here takes that in as well.
     let elsewhere = [admitted(4, "u", true)];
     world.log(V1).append(&elsewhere, Then::Consolidate(Trigger::Manual)).unwrap();
     memory.append_all(&[admitted(5, "v", true)]).unwrap();
     let all: Vec<_> = memory.known().iter().map(|fact| fact.fact.snapshot_line()).collect();
     assert_eq!(all.join("\n") + "\n", world.snapshot());
+    assert!(memory.known_at(Seq(4)).is_none(), "somebody else may have forgotten something");
+    for n in 0..70 {
+        memory.append_all(&[admitted(10 + n, "s", true)]).unwrap();
+    }
+    let now = memory.known().checkpoint().0;
+    let kept = (0..now).filter(|seq| memory.known_at(Seq(*seq)).is_some()).count();
+    assert_eq!(kept, 64, "so many and no more");
 }
 
 #[test]
