@@ -11,16 +11,17 @@ use toml::{Table, Value};
 use workspace::{crates, read_toml, report};
 
 /// Each crate with the crates of the workspace that it depends on.
-const DEPENDS_ON: [(&str, &[&str]); 13] = [
+const DEPENDS_ON: [(&str, &[&str]); 14] = [
     ("core", &[]),
     ("manifest", &["core"]),
     ("consolidate", &["core"]),
     ("door", &["core"]),
     ("ledger", &["core"]),
+    ("consult", &["core", "consolidate", "ledger"]),
     ("bundle", &["core", "manifest", "consolidate", "ledger", "door"]),
     ("verify", &["bundle"]),
     ("store", &["core", "ledger"]),
-    ("engine", &["core", "consolidate", "ledger", "door", "store"]),
+    ("engine", &["core", "consolidate", "consult", "ledger", "door", "store"]),
     ("http", &["core", "door", "engine"]),
     ("reproduce", &["core", "manifest", "consolidate", "door", "store", "engine"]),
     (

@@ -3,76 +3,11 @@
 //! **Invariant:** an answer copies what is stored and computes nothing; names are those of the
 //! paper's interface.
 
-use crate::Consultation;
-use crate::facts::{Consulted, Filter};
-use crate::grounding::{escaped_controls, grounding};
-use ipse_consolidate::{RuleSet, V1};
-use ipse_core::json::{Members, Object, Value, list, quoted, write_text};
-use ipse_core::{Identity, Seq};
-use ipse_ledger::{Entry, ProofFile};
+use ipse_core::json::{Members, Object, list, quoted};
 use ipse_store::Stored;
 use std::collections::BTreeSet;
-use std::sync::Arc;
 
-/// Facts at a checkpoint.
-pub fn facts(
-    identity: &Identity,
-    checkpoint: Seq,
-    rule_version: &str,
-    facts: &[Arc<Consulted>],
-) -> Members {
-    let facts = facts.iter().map(|consulted| consulted.said(identity).json.clone());
-    Members::new()
-        .text("identity_hash", &identity.to_string())
-        .raw("checkpoint", checkpoint)
-        .text("rule_version", rule_version)
-        .raw("facts", list(facts))
-}
-
-/// What a planner consulted: the facts with their consultation and their grounding form. Members
-/// stand in canonical order, and nothing is written twice: this is what planners wait for.
-pub fn consulted(
-    identity: &Identity,
-    checkpoint: Seq,
-    rule_version: &str,
-    filter: &Filter,
-    facts: &[Arc<Consulted>],
-) -> String {
-    let consultation = Consultation::of(identity, checkpoint, rule_version, filter, facts);
-    let grounding = grounding(identity, rule_version, facts);
-    let size: usize = facts.iter().map(|fact| fact.fact.value.len() + 512).sum();
-    let mut out = String::with_capacity(size + 2 * grounding.len() + 512);
-    out.push_str(&format!("{{\"checkpoint\":{checkpoint},\"consultation\":"));
-    out.push_str(&consultation.json);
-    out.push_str(&format!(",\"consultation_id\":\"{}\",\"facts\":[", consultation.id()));
-    for (place, fact) in facts.iter().enumerate() {
-        out.push_str(if place == 0 { "" } else { "," });
-        out.push_str(&fact.said(identity).json);
-    }
-    out.push_str("],\"grounding\":");
-    write_text(&grounding, &mut out);
-    out.push_str(&format!(",\"identity_hash\":\"{identity}\",\"rule_version\":"));
-    write_text(rule_version, &mut out);
-    out.push('}');
-    out
-}
-
-/// One fact of that id.
-pub(crate) fn fact(id: &str, fact: &Consulted) -> String {
-    let value = fact.value();
-    let copied = |name: &str| value.get(name).map(written).unwrap_or_default();
-    Members::new()
-        .text("fact_id", id)
-        .text("fact_kind", fact.fact.key.kind().name())
-        .text("fact_key", fact.fact.key.text())
-        .raw("confidence", copied("confidence"))
-        .raw("n_observations", fact.n_observations)
-        .raw("last_supporting_event_id", copied("last_supporting_event_id"))
-        .text("last_updated", &fact.fact.last.time.to_string())
-        .raw("rule_version", copied("rule_version"))
-        .raw("value", &fact.fact.value)
-        .finish()
-}
+pub use ipse_consult::answer::{clean, consulted, counted, facts, proof, rule_version, written};
 
 /// An event of the log; the content of a forgotten one is null.
 pub fn event(stored: &Stored, signers: &BTreeSet<&str>) -> Members {
@@ -94,74 +29,4 @@ pub fn pass(stored: &Stored, data: &Object<'_>) -> Members {
         .text("event_ref", &stored.event_ref.to_string())
         .text("time", &stored.time.to_string());
     data.iter().fold(record, |record, (name, value)| record.raw(name, written(value)))
-}
-
-/// The proof that an entry is in the signed log.
-pub fn proof(entry: &Entry, proof: &ProofFile) -> String {
-    Members::new()
-        .raw("index", proof.index)
-        .text("entry", &entry.canonical())
-        .text("proof", &proof.text())
-        .finish()
-}
-
-/// The rules that facts follow; those of the next pass before the first one.
-pub fn rule_version(recorded: &str) -> &str {
-    if recorded.is_empty() { V1.version() } else { recorded }
-}
-
-/// A value as JSON.
-pub fn written(value: &Value<'_>) -> String {
-    let mut text = String::new();
-    value.write(&mut text);
-    text
-}
-
-/// A text for a table: control characters escaped, and those that JSON lets pass replaced.
-pub fn clean(text: &str) -> String {
-    let other = |c: char| c.is_control() || ('\u{2028}'..='\u{202e}').contains(&c);
-    escaped_controls(text).replace(other, "\u{fffd}")
-}
-
-/// `1 event`, `2 events`.
-pub fn counted(n: u64, noun: &str) -> String {
-    match n {
-        1 => format!("1 {noun}"),
-        _ if noun.ends_with("ss") => format!("{n} {noun}es"),
-        _ => format!("{n} {noun}s"),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use ipse_core::{EventRef, Fact, FactKey, FactKind, Support, Time, json_parse};
-
-    #[test]
-    fn what_was_consulted_is_canonical_and_holds_the_rest() {
-        let fact = |zone: &str| Fact {
-            key: FactKey::new(FactKind::ZoneRisk, &[zone]),
-            last: Support {
-                time: Time::from_micros(0).unwrap(),
-                event_ref: EventRef::new("s", "i"),
-            },
-            value: "{\"confidence\":0.5,\"last_supporting_event_id\":\"ev\",\
-                \"n_observations\":3,\"risk\":1,\"rule_version\":\"v1\"}"
-                .to_owned(),
-        };
-        let identity = Identity([7; 32]);
-        let filter = Filter { zone: Some("a \"b\"\n".to_owned()), ..Filter::default() };
-        for facts in [vec![], vec![fact("a \"b\"\n")], vec![fact("a \"b\"\n"), fact("c")]] {
-            let facts = Filter::default().choose(facts).unwrap();
-            let text = consulted(&identity, Seq(9), "v1", &filter, &facts);
-            let value = json_parse::parse(text.as_bytes(), 16).unwrap();
-            assert_eq!(written(&value), text, "canonical");
-            let consultation = Consultation::of(&identity, Seq(9), "v1", &filter, &facts);
-            let whole = super::facts(&identity, Seq(9), "v1", &facts)
-                .text("consultation_id", &consultation.id())
-                .raw("consultation", &consultation.json)
-                .text("grounding", &grounding(&identity, "v1", &facts));
-            assert_eq!(whole.finish(), text);
-        }
-    }
 }

@@ -50,6 +50,12 @@ pub enum Error {
     Poisoned,
 }
 
+impl From<ipse_consult::Damaged> for Error {
+    fn from(damaged: ipse_consult::Damaged) -> Self {
+        Error::Damaged(format!("fact `{}`", damaged.key))
+    }
+}
+
 impl Error {
     /// Whether the store was removed or replaced while it was open.
     pub fn is_gone(&self) -> bool {

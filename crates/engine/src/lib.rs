@@ -14,14 +14,11 @@
 
 pub mod answer;
 mod census;
-mod consult;
 mod diff;
 mod endorsed;
 mod error;
 pub mod explain;
-pub mod facts;
 mod forget;
-pub mod grounding;
 mod head;
 mod hot;
 mod known;
@@ -37,17 +34,18 @@ mod scan;
 mod signed;
 mod signers;
 pub mod token;
+mod trail;
 pub mod verify;
 mod watch;
 
 pub use census::{Census, census};
-pub use consult::Consultation;
 pub use diff::{Changed, Diff, Figure, diff};
 pub use endorsed::{Endorsed, SignatureError, registered};
 pub use error::Error;
 pub use forget::{Forgotten, Preview, Which, preview};
 pub use head::{HEAD_EVERY, Notary, head_of, sign_head};
 pub use hot::SAVE_EVERY;
+pub use ipse_consult::{Claim, Consultation, Status, facts, grounding};
 pub use ipse_ledger::account::{MAX_SKIPPED_TYPES, Skipped};
 pub use ipse_store::Appended;
 pub use known::Known;

@@ -7,7 +7,8 @@
 use crate::answer;
 use crate::explain::{Explanation, explained_event, feeds};
 use crate::facts::{Consulted, Filter};
-use crate::{Error, Signers, census, head_of, prove, rebuild, registered};
+use crate::trail::forgotten_since;
+use crate::{Claim, Error, Signers, Status, census, head_of, prove, rebuild, registered};
 use ipse_consolidate::V1;
 use ipse_core::json::{Members, Value, list};
 use ipse_core::{EventRef, FactId, Identity, Seq, Time, is_housekeeping, json_parse};
@@ -66,7 +67,21 @@ impl Look {
             if seq > view.head()? {
                 return Ok(None);
             }
-            filter.choose(rebuild(view, &V1, seq)?.facts).map(Some)
+            Ok(Some(filter.choose(rebuild(view, &V1, seq)?.facts)?))
+        })
+    }
+
+    /// Whether the log bears out what a planner says that it read before its next intent; and the
+    /// facts that its query chooses at its checkpoint, none if the log does not reach so far.
+    pub fn claim(&self, claim: &Claim) -> Result<(Status, Vec<Arc<Consulted>>), Error> {
+        self.view(|view| {
+            let (checkpoint, head) = (claim.checkpoint(), view.head()?);
+            let facts = match checkpoint <= head {
+                true => claim.filter().choose(rebuild(view, &V1, checkpoint)?.facts)?,
+                false => Vec::new(),
+            };
+            let forgotten = || forgotten_since(view, checkpoint);
+            Ok((claim.status(&self.identity, &facts, head, forgotten)?, facts))
         })
     }
 

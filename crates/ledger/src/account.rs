@@ -129,7 +129,7 @@ impl Forgets {
 pub const MAX_REFS: usize = 1600;
 
 /// The names in a `forget` event: some, and none of them twice.
-fn forgotten_names(payload: &[u8]) -> Option<Vec<EventRef>> {
+pub fn forgotten_names(payload: &[u8]) -> Option<Vec<EventRef>> {
     let value = json_parse::parse(payload, DEPTH).ok()?;
     let data = house_data(&value, &["event_refs"])?;
     let Value::Array(names) = data.get("event_refs")? else { return None };

@@ -27,21 +27,38 @@ impl Consultation {
         filter: &Filter,
         facts: &[Arc<Consulted>],
     ) -> Self {
-        let id = |fact: &Arc<Consulted>| quoted(&fact.said(identity).id);
-        let json = Members::new()
-            .raw("checkpoint", checkpoint)
-            .text("rule_version", rule_version)
-            .raw("query", query(filter))
-            .raw("fact_ids", list(facts.iter().map(id)))
-            .finish();
-        Consultation { json }
+        let ids = facts.iter().map(|fact| quoted(&fact.said(identity).id));
+        Consultation { json: Parts { checkpoint, rule_version, filter }.json(ids) }
     }
 
     /// `co_` and the first 32 digits of the hash of its bytes.
     pub fn id(&self) -> String {
-        let hash = sha256(&[self.json.as_bytes()]);
-        format!("co_{}", hex::encode(&hash[..ID_BYTES]))
+        id_of(&self.json)
     }
+}
+
+/// What a consultation says beside the names of its facts.
+pub(crate) struct Parts<'p> {
+    pub(crate) checkpoint: Seq,
+    pub(crate) rule_version: &'p str,
+    pub(crate) filter: &'p Filter,
+}
+
+impl Parts<'_> {
+    /// The canonical bytes, with the ids of facts as JSON.
+    pub(crate) fn json(&self, fact_ids: impl Iterator<Item = String>) -> String {
+        Members::new()
+            .raw("checkpoint", self.checkpoint)
+            .text("rule_version", self.rule_version)
+            .raw("query", query(self.filter))
+            .raw("fact_ids", list(fact_ids))
+            .finish()
+    }
+}
+
+/// The id of the consultation of these bytes.
+pub(crate) fn id_of(json: &str) -> String {
+    format!("co_{}", hex::encode(&sha256(&[json.as_bytes()])[..ID_BYTES]))
 }
 
 /// What was asked for, under the names of the interface.

@@ -3,14 +3,14 @@
 //! **Invariants:** reading writes nothing; a filter leaves out the kinds whose key lacks that part
 //! (except that `environment` is ignored for interaction patterns) and matches values exactly.
 
-use crate::{Error, answer, grounding};
+use crate::{Damaged, answer, grounding};
 use ipse_core::json::{Object, Value};
 use ipse_core::{Fact, FactId, FactKey, FactKind, Identity, Micro, json_parse};
 use std::borrow::Cow;
 use std::sync::{Arc, OnceLock};
 
 /// Nesting of a fact's value: the value, `params`, a parameter, its recommendation.
-pub(crate) const VALUE_DEPTH: usize = 8;
+pub const VALUE_DEPTH: usize = 8;
 
 /// Which facts are asked for. Every part that is given must match.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
@@ -53,14 +53,14 @@ impl Filter {
     }
 
     /// How the text of every key of a kind begins that can match; `None` if none can.
-    pub(crate) fn beginning(&self, kind: FactKind) -> Option<String> {
+    pub fn beginning(&self, kind: FactKind) -> Option<String> {
         let wanted = self.wanted(kind)?;
         let leading: Vec<&str> = wanted.into_iter().map_while(|part| part).collect();
         Some(FactKey::new(kind, &leading).text().to_owned())
     }
 
     /// The facts that match, by confidence descending, then kind, then key.
-    pub fn choose(&self, facts: Vec<Fact>) -> Result<Vec<Arc<Consulted>>, Error> {
+    pub fn choose(&self, facts: Vec<Fact>) -> Result<Vec<Arc<Consulted>>, Damaged> {
         let facts = facts.into_iter().filter(|fact| self.matches(fact));
         let facts: Vec<Arc<Consulted>> =
             facts.map(|fact| Consulted::new(fact).map(Arc::new)).collect::<Result<_, _>>()?;
@@ -104,8 +104,8 @@ impl PartialEq for Consulted {
 
 impl Consulted {
     /// Reads the figures from the fact's value.
-    pub fn new(fact: Fact) -> Result<Self, Error> {
-        let damaged = || Error::Damaged(format!("fact `{}`", fact.key.text()));
+    pub fn new(fact: Fact) -> Result<Self, Damaged> {
+        let damaged = || Damaged { key: fact.key.text().to_owned() };
         let (confidence, n) = {
             let value = parse_value(&fact.value).ok_or_else(damaged)?;
             let confidence = value.get("confidence").and_then(Value::as_micro);

@@ -1,0 +1,302 @@
+//! Claims: a consultation that a planner echoes, and whether the log bears it out.
+//!
+//! **Invariants**
+//! - A claim that can be read has the bytes, and so the id, of the consultation that it echoes.
+//! - A claim is believed only if its query, asked again of the log up to its checkpoint, chooses
+//!   exactly its facts, in their order. Nothing that it says about itself counts.
+
+use crate::consultation::{Parts, id_of};
+use crate::facts::{Consulted, Filter};
+use ipse_consolidate::{RuleSet, V1};
+use ipse_core::json::{Object, Value, quoted};
+use ipse_core::{FactId, FactKind, Identity, Seq};
+use std::sync::Arc;
+
+/// Facts of a claim at most: as many as an answer has.
+const MAX_FACTS: usize = 1000;
+
+const MEMBERS: [&str; 4] = ["checkpoint", "fact_ids", "query", "rule_version"];
+const QUESTIONS: [&str; 6] = ["env", "kind", "limit", "skill_id", "target_class", "zone"];
+
+/// What a planner says that it read.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Claim {
+    checkpoint: Seq,
+    rule_version: String,
+    filter: Filter,
+    fact_ids: Vec<FactId>,
+}
+
+/// Whether the log bears a claim out.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Status {
+    /// It does.
+    Verified,
+    /// It does not.
+    Unverified,
+    /// It does not, and something that the facts may have rested on was forgotten since.
+    ForgottenSince,
+}
+
+impl Status {
+    /// The word on the wire.
+    pub fn name(self) -> &'static str {
+        match self {
+            Status::Verified => "verified",
+            Status::Unverified => "unverified",
+            Status::ForgottenSince => "forgotten since",
+        }
+    }
+}
+
+impl Claim {
+    /// Reads an echoed consultation: exactly its four members, each of the right form.
+    pub fn read(object: &Object<'_>) -> Result<Self, String> {
+        known(object, &MEMBERS, "the consultation")?;
+        let member = |name: &str| {
+            object.get(name).ok_or_else(|| format!("`{name}` is missing in the consultation"))
+        };
+        let checkpoint = member("checkpoint")?.as_count().map(Seq);
+        let rule_version = member("rule_version")?.as_text().map(str::to_owned);
+        let query = member("query")?.as_object().ok_or("`query` must be an object")?;
+        let Value::Array(ids) = member("fact_ids")? else {
+            return Err("`fact_ids` must be a list of fact ids (fa_…)".to_owned());
+        };
+        if ids.len() > MAX_FACTS {
+            return Err(format!("`fact_ids` names more than {MAX_FACTS} facts"));
+        }
+        let id = |id: &Value<'_>| id.as_text().and_then(FactId::parse);
+        let fact_ids: Option<Vec<FactId>> = ids.iter().map(id).collect();
+        Ok(Claim {
+            checkpoint: checkpoint.ok_or("`checkpoint` must be a position of the log, from 0")?,
+            rule_version: rule_version.ok_or("`rule_version` must be a text")?,
+            filter: filter(query)?,
+            fact_ids: fact_ids.ok_or("`fact_ids` must hold fact ids (fa_…) and nothing else")?,
+        })
+    }
+
+    /// The position up to which the facts are said to be known.
+    pub fn checkpoint(&self) -> Seq {
+        self.checkpoint
+    }
+
+    /// What is said to have been asked.
+    pub fn filter(&self) -> &Filter {
+        &self.filter
+    }
+
+    /// The facts that are said to have been the answer, in its order.
+    pub fn fact_ids(&self) -> &[FactId] {
+        &self.fact_ids
+    }
+
+    /// Its canonical bytes.
+    pub fn json(&self) -> String {
+        let Claim { checkpoint, rule_version, filter, fact_ids } = self;
+        let ids = fact_ids.iter().map(|id| quoted(&id.to_string()));
+        Parts { checkpoint: *checkpoint, rule_version, filter }.json(ids)
+    }
+
+    /// The id of the consultation that it echoes.
+    pub fn id(&self) -> String {
+        id_of(&self.json())
+    }
+
+    /// Whether these are the facts that it names, in its order.
+    pub fn is_answered_by(&self, identity: &Identity, facts: &[Arc<Consulted>]) -> bool {
+        let ids = facts.iter().map(|fact| FactId::new(identity, &fact.fact.key));
+        ids.eq(self.fact_ids.iter().copied())
+    }
+
+    /// Whether it could be true at all of a planner that could read up to a position: it names a
+    /// moment that was there, and the rules that facts follow.
+    pub fn is_possible(&self, latest: Seq) -> bool {
+        self.checkpoint <= latest && self.rule_version == V1.version()
+    }
+
+    /// Whether the log bears it out, made before what stands after `latest`: `facts` are what its
+    /// query chooses at its checkpoint, and `forgotten` says whether an event up to there was
+    /// forgotten after it.
+    pub fn status<E>(
+        &self,
+        identity: &Identity,
+        facts: &[Arc<Consulted>],
+        latest: Seq,
+        forgotten: impl FnOnce() -> Result<bool, E>,
+    ) -> Result<Status, E> {
+        if !self.is_possible(latest) {
+            return Ok(Status::Unverified);
+        }
+        if self.is_answered_by(identity, facts) {
+            return Ok(Status::Verified);
+        }
+        Ok(if forgotten()? { Status::ForgottenSince } else { Status::Unverified })
+    }
+}
+
+/// Refuses members that nobody knows.
+fn known(object: &Object<'_>, names: &[&str], place: &str) -> Result<(), String> {
+    match object.iter().find(|(name, _)| !names.contains(name)) {
+        Some((name, _)) => {
+            let (name, known) = (crate::answer::clean(&shortened(name)), names.join(", "));
+            Err(format!("{place} has a member `{name}`; known: {known}"))
+        }
+        None => Ok(()),
+    }
+}
+
+fn shortened(name: &str) -> String {
+    name.chars().take(64).collect()
+}
+
+/// What was asked for, under the names of the interface.
+fn filter(query: &Object<'_>) -> Result<Filter, String> {
+    known(query, &QUESTIONS, "`query`")?;
+    let text = |name: &str| match query.get(name) {
+        None => Ok(None),
+        Some(Value::Text(text)) => Ok(Some(text.to_string())),
+        Some(_) => Err(format!("`query.{name}` must be a text")),
+    };
+    let kind = match text("kind")? {
+        None => None,
+        Some(name) => {
+            let kinds = || FactKind::ALL.map(FactKind::name).join(", ");
+            let bad = || format!("`query.kind` must be one of {}", kinds());
+            Some(FactKind::parse(&name).ok_or_else(bad)?)
+        }
+    };
+    let limit = query.get("limit").map(|limit| {
+        let limit = limit.as_count().and_then(|limit| usize::try_from(limit).ok());
+        limit.filter(|limit| *limit > 0).ok_or("`query.limit` must be a whole number from 1 on")
+    });
+    Ok(Filter {
+        skill: text("skill_id")?,
+        target: text("target_class")?,
+        environment: text("env")?,
+        zone: text("zone")?,
+        kind,
+        limit: limit.transpose()?,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Consultation;
+    use ipse_core::{EventRef, Fact, FactKey, Support, Time, json_parse};
+    use proptest::prelude::*;
+
+    const ME: Identity = Identity([7; 32]);
+
+    fn fact(zone: &str) -> Fact {
+        Fact {
+            key: FactKey::new(FactKind::ZoneRisk, &[zone]),
+            last: Support {
+                time: Time::from_micros(0).unwrap(),
+                event_ref: EventRef::new("s", "i"),
+            },
+            value: "{\"confidence\":0.5,\"n_observations\":3}".to_owned(),
+        }
+    }
+
+    fn read(json: &str) -> Result<Claim, String> {
+        match json_parse::parse(json.as_bytes(), 8).unwrap() {
+            Value::Object(object) => Claim::read(&object),
+            _ => panic!("BUG: no object"),
+        }
+    }
+
+    fn facts(zones: &[&str]) -> Vec<Arc<Consulted>> {
+        Filter::default().choose(zones.iter().map(|zone| fact(zone)).collect()).unwrap()
+    }
+
+    fn part() -> impl Strategy<Value = Option<String>> {
+        proptest::option::of("[a-c \"\\\\\n]{0,3}")
+    }
+
+    fn any_filter() -> impl Strategy<Value = Filter> {
+        let kind = proptest::option::of(proptest::sample::select(&FactKind::ALL[..]));
+        let limit = proptest::option::of(1_usize..2000);
+        (part(), part(), part(), part(), kind, limit).prop_map(
+            |(skill, target, environment, zone, kind, limit)| Filter {
+                skill,
+                target,
+                environment,
+                zone,
+                kind,
+                limit,
+            },
+        )
+    }
+
+    proptest! {
+        #[test]
+        fn a_claim_has_the_bytes_of_what_it_echoes(
+            filter in any_filter(),
+            checkpoint in 0_u64..1 << 40,
+            n in 0_usize..4,
+        ) {
+            let facts = facts(&["a", "b", "c"][..n.min(3)]);
+            let said = Consultation::of(&ME, Seq(checkpoint), "v1", &filter, &facts);
+            let claim = read(&said.json).unwrap();
+            prop_assert_eq!(claim.json(), &said.json[..]);
+            prop_assert_eq!(claim.id(), said.id());
+            prop_assert_eq!(claim.checkpoint(), Seq(checkpoint));
+            prop_assert_eq!(claim.filter(), &filter);
+            prop_assert!(claim.is_answered_by(&ME, &facts));
+        }
+    }
+
+    #[test]
+    fn what_is_no_consultation_is_refused_with_its_reason() {
+        let good = r#"{"checkpoint":9,"fact_ids":[],"query":{},"rule_version":"v1"}"#;
+        assert!(read(good).is_ok());
+        let swap = |from: &str, to: &str| good.replace(from, to);
+        let id = "\"fa_00000000000000000000000000000000\"";
+        for (json, want) in [
+            (swap("\"checkpoint\":9,", ""), "`checkpoint` is missing"),
+            (swap(",\"rule_version\":\"v1\"", ""), "`rule_version` is missing"),
+            (swap("{\"ch", "{\"by\":1,\"ch"), "has a member `by`; known: checkpoint"),
+            (swap("9", "-1"), "`checkpoint` must be a position"),
+            (swap("9", "\"9\""), "`checkpoint` must be a position"),
+            (swap("\"v1\"", "null"), "`rule_version` must be a text"),
+            (swap("{},", "[],"), "`query` must be an object"),
+            (swap("{},", "{\"as_of\":3},"), "`query` has a member `as_of`; known: env"),
+            (swap("{},", "{\"env\":3},"), "`query.env` must be a text"),
+            (swap("{},", "{\"zone\":null},"), "`query.zone` must be a text"),
+            (swap("{},", "{\"kind\":\"risk\"},"), "`query.kind` must be one of"),
+            (swap("{},", "{\"limit\":0},"), "`query.limit` must be a whole number"),
+            (swap("{},", "{\"limit\":1.5},"), "`query.limit` must be a whole number"),
+            (swap("[]", "{}"), "`fact_ids` must be a list"),
+            (swap("[]", "[\"fa_1\"]"), "`fact_ids` must hold fact ids"),
+            (swap("[]", "[null]"), "`fact_ids` must hold fact ids"),
+            (swap("[]", &format!("[{}]", [id; 1001].join(","))), "more than 1000 facts"),
+        ] {
+            let refused = read(&json).unwrap_err();
+            assert!(refused.contains(want), "{json}: {refused}");
+        }
+        assert!(read(&swap("[]", &format!("[{}]", [id; 1000].join(",")))).is_ok());
+        let hidden = read(&swap("{\"ch", "{\"\\u001b[2J\":1,\"ch")).unwrap_err();
+        assert!(!hidden.contains('\u{1b}'), "{hidden}");
+    }
+
+    #[test]
+    fn only_what_the_log_gives_is_verified() {
+        let both = facts(&["a", "b"]);
+        let said = Consultation::of(&ME, Seq(9), "v1", &Filter::default(), &both);
+        let claim = read(&said.json).unwrap();
+        let other = read(&said.json.replace("\"v1\"", "\"v9\"")).unwrap();
+        let turned = vec![both[1].clone(), both[0].clone()];
+        let status = |claim: &Claim, identity: Identity, facts: &[_], latest: u64, gone: bool| {
+            let status = claim.status(&identity, facts, Seq(latest), || Ok::<_, ()>(gone));
+            status.unwrap().name()
+        };
+        assert_eq!(status(&claim, ME, &both, 9, true), "verified");
+        assert_eq!(status(&claim, ME, &both, 8, true), "unverified", "nobody knew that then");
+        assert_eq!(status(&other, ME, &both, 9, true), "unverified", "other rules");
+        assert_eq!(status(&claim, ME, &turned, 9, false), "unverified", "another order");
+        assert_eq!(status(&claim, ME, &both[..1], 9, false), "unverified", "a fact less");
+        assert_eq!(status(&claim, ME, &both[..1], 9, true), "forgotten since");
+        assert_eq!(status(&claim, Identity([8; 32]), &both, 9, false), "unverified", "another's");
+    }
+}
