@@ -20,6 +20,7 @@ pub mod html;
 pub mod id;
 pub mod json;
 pub mod json_parse;
+pub mod text;
 pub mod time;
 pub mod wire;
 

@@ -13,7 +13,8 @@ extern crate alloc;
 mod columns;
 mod refusal;
 
-pub use refusal::{Refusal, Rule, printable};
+pub use ipse_core::text::printable;
+pub use refusal::{Refusal, Rule};
 
 use alloc::borrow::Cow;
 use alloc::format;

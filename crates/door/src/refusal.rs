@@ -6,6 +6,7 @@ use alloc::format;
 use alloc::string::{String, ToString};
 use core::fmt;
 use ipse_core::json_parse::{self, ParseError};
+use ipse_core::text::printable;
 
 macro_rules! rules {
     ($($(#[$doc:meta])* $name:ident = $code:literal),* $(,)?) => {
@@ -129,22 +130,6 @@ impl Refusal {
         };
         Refusal::new(&error.path, rule, &format!("{message} (byte {column})"))
     }
-}
-
-/// The longest name out of an event that is shown or reported.
-const MAX_SHOWN: usize = 200;
-
-/// A name out of an event, safe to print: no control characters, not too long.
-pub fn printable(name: &str) -> String {
-    let mut text: String = name
-        .chars()
-        .take(MAX_SHOWN)
-        .map(|c| if c.is_control() { char::REPLACEMENT_CHARACTER } else { c })
-        .collect();
-    if name.chars().nth(MAX_SHOWN).is_some() {
-        text.push('…');
-    }
-    text
 }
 
 impl fmt::Display for Refusal {

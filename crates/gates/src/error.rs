@@ -1,0 +1,92 @@
+//! Which file is wrong, in which line and field, and how.
+
+use alloc::string::String;
+use core::fmt;
+
+/// One of the three files.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub enum Which {
+    /// What the agent can do.
+    Registry,
+    /// What it must never do.
+    Policy,
+    /// How bold it is.
+    Temperament,
+}
+
+impl Which {
+    /// All three, in the order of the gates.
+    pub const ALL: [Which; 3] = [Which::Registry, Which::Policy, Which::Temperament];
+
+    /// The word for people and command lines.
+    pub fn name(self) -> &'static str {
+        match self {
+            Which::Registry => "registry",
+            Which::Policy => "policy",
+            Which::Temperament => "temperament",
+        }
+    }
+
+    /// The kind that a word names.
+    pub fn parse(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|which| which.name() == name)
+    }
+
+    /// What stands in its member `format`.
+    pub fn format(self) -> &'static str {
+        match self {
+            Which::Registry => "ipse-ecm-registry/1",
+            Which::Policy => "ipse-policy/1",
+            Which::Temperament => "ipse-temperament/1",
+        }
+    }
+
+    /// The member under which a manifest file names such a file.
+    pub fn manifest_name(self) -> &'static str {
+        match self {
+            Which::Registry => "ecm_registry",
+            Which::Policy => "policy",
+            Which::Temperament => "temperament",
+        }
+    }
+
+    /// The field of the manifest that holds the SHA-256 of its bytes.
+    pub fn manifest_field(self) -> &'static str {
+        match self {
+            Which::Registry => "ecm_registry_hash",
+            Which::Policy => "policy_hash",
+            Which::Temperament => "temperament_hash",
+        }
+    }
+
+    /// Which of the three a text says it is, by its member `format`; `None` if it does not say.
+    pub fn of(text: &str) -> Option<Self> {
+        crate::toml_file::format_of(text)
+    }
+}
+
+/// What is wrong with a file, and where.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct FileError {
+    /// The file.
+    pub file: Which,
+    /// The line, from 1.
+    pub line: usize,
+    /// The path of the field, as in `skills."manipulation.grasp".risk`, shortened and without
+    /// control characters; empty for the file as a whole.
+    pub field: String,
+    /// What is wrong and what would be right.
+    pub message: String,
+}
+
+impl fmt::Display for FileError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let FileError { file: _, line, field, message } = self;
+        match field.is_empty() {
+            true => write!(f, "line {line}: {message}"),
+            false => write!(f, "line {line}, {field}: {message}"),
+        }
+    }
+}
+
+impl core::error::Error for FileError {}

@@ -1,0 +1,68 @@
+//! The third gate: is the agent bold enough for this, or must a person say so first?
+//!
+//! **Invariant:** it looks at what the policy left, never at what was asked before that; and no
+//! confirmation lifts the ethical floor.
+
+use super::{about, close};
+use crate::intent::Intent;
+use crate::params::Params;
+use crate::registry::Skill;
+use crate::temperament::{HumanCheck, Temperament, When};
+use crate::verdict::{Code, Finding, Gate};
+use alloc::format;
+use alloc::vec::Vec;
+
+pub(crate) fn judge(
+    temperament: &Temperament,
+    intent: &Intent<'_>,
+    skill: &Skill,
+    params: &Params,
+    gates: &mut Vec<Gate>,
+) -> Option<()> {
+    let mut findings = Vec::new();
+    let Temperament { risk_appetite, ethical_floor, checks, .. } = temperament;
+    let (skill_id, risk, ethics) = (&intent.skill_id, skill.risk, skill.ethics);
+    if ethics < *ethical_floor {
+        let detail = format!("{skill_id} has ethics {ethics}, below the floor of {ethical_floor}");
+        findings.push(Finding::new(Code::BelowEthicalFloor, detail).by("ethical_floor"));
+    }
+    if risk > *risk_appetite {
+        let detail = format!("{skill_id} has risk {risk}, above the appetite of {risk_appetite}");
+        findings.push(Finding::new(Code::RiskAboveAppetite, detail).by("risk_appetite"));
+    }
+    let checks = checks.iter().filter(|it| it.concerns(skill_id) && it.scope.holds(intent));
+    findings.extend(checks.filter_map(|check| human_check(check, intent, params)));
+    close("contract", findings, gates)
+}
+
+fn human_check(check: &HumanCheck, intent: &Intent<'_>, params: &Params) -> Option<Finding> {
+    let scope = check.scope.words();
+    let (detail, param) = match &check.when {
+        When::Always => (format!("a person must confirm {}{scope}", intent.skill_id), None),
+        When::Beyond { param, above, below } => {
+            let number = params.number(&param.value)?;
+            let (bound, word) = match (above, below) {
+                (Some(above), _) if number > above.value => (above.value, "above"),
+                (_, Some(below)) if number < below.value => (below.value, "below"),
+                _ => return None,
+            };
+            let name = &param.value;
+            (format!("a person must confirm {name} {word} {bound}{scope}"), Some(name))
+        }
+        When::Equal { param, equals } => {
+            let datum = params.get(&param.value)?;
+            let name = &param.value;
+            let detail = format!("a person must confirm this value of {name}{scope}");
+            (datum.equals(&equals.value).then_some(detail)?, Some(name))
+        }
+    };
+    let detail = match &check.reason {
+        Some(reason) => format!("{detail}: {reason}"),
+        None => detail,
+    };
+    let finding = Finding::new(Code::HumanCheck, detail).by(check.rule.as_str());
+    Some(match param {
+        Some(param) => about(finding, param, intent, params),
+        None => finding,
+    })
+}

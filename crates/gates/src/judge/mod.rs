@@ -1,0 +1,34 @@
+//! The three gates, in the order in which they run.
+//!
+//! **Invariant:** each takes what the one before let through, adds what it found, and gives `None`
+//! if it denies.
+
+pub(crate) mod admission;
+pub(crate) mod contract;
+pub(crate) mod policy;
+
+use crate::intent::Intent;
+use crate::params::{Datum, Params};
+use crate::verdict::{Finding, Gate, Ruling};
+use alloc::vec::Vec;
+use ipse_core::json::Value;
+
+/// Writes down what a gate found; `Some` if it lets the intent through.
+fn close(name: &'static str, findings: Vec<Finding>, gates: &mut Vec<Gate>) -> Option<()> {
+    let gate = Gate::new(name, findings);
+    let passed = gate.ruling < Ruling::Denied;
+    gates.push(gate);
+    passed.then_some(())
+}
+
+/// A finding about a parameter: what was asked, and what a clamp had made of it.
+fn about(finding: Finding, param: &str, intent: &Intent<'_>, params: &Params) -> Finding {
+    let asked = intent.params.get(param);
+    let finding = finding.on(param, asked);
+    match params.get(param) {
+        Some(datum @ Datum::Number(number)) if asked.and_then(Value::as_micro) != Some(*number) => {
+            finding.given(datum)
+        }
+        _ => finding,
+    }
+}

@@ -1,0 +1,276 @@
+//! The policy: what the agent must never do, and what it may do only within limits.
+//!
+//! **Invariant:** the clamps that can hold one intent never contradict each other, so that a number
+//! always has a place to go.
+
+use crate::error::{FileError, Which};
+use crate::fit::{self, errors_of};
+use crate::intent::{MAX_NAME_BYTES, MAX_PARAM_NAME_BYTES};
+use crate::registry::{MAX_SKILLS, Registry, Skill};
+use crate::scope::Scope;
+use crate::toml_file::{self, Field, Literal, MAX_REASON_BYTES, Placed, Section, under};
+use crate::verdict::counted;
+use alloc::borrow::ToOwned;
+use alloc::collections::BTreeMap;
+use alloc::format;
+use alloc::string::String;
+use alloc::vec::Vec;
+use ipse_core::Micro;
+
+/// The longest window of a rate limit: a day.
+const MAX_WINDOW_S: u64 = 86_400;
+/// The most intents that a rate limit counts.
+const MAX_RATE: u64 = 100_000;
+
+const MEMBERS: [&str; 3] = ["format", "unlisted_skills", "skills"];
+const SKILL: [&str; 3] = ["rate_limit", "clamp", "forbid"];
+const CLAMP: [&str; 5] = ["param", "min", "max", "target_class", "environment"];
+const FORBID: [&str; 7] =
+    ["param", "from", "to", "equals", "target_class", "environment", "reason"];
+
+/// What the agent must never do.
+#[derive(Clone, Debug)]
+pub struct Policy {
+    /// Whether skills that it does not name are denied.
+    pub(crate) denies_unlisted: bool,
+    skills: BTreeMap<String, SkillPolicy>,
+}
+
+/// So many intents in so many seconds.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct RateLimit {
+    /// How many may be let through.
+    pub intents: u64,
+    /// In how many seconds.
+    pub seconds: u64,
+}
+
+#[derive(Clone, Debug)]
+pub(crate) struct SkillPolicy {
+    path: String,
+    line: usize,
+    pub(crate) rate_limit: Option<RateLimit>,
+    pub(crate) clamps: Vec<Clamp>,
+    pub(crate) forbids: Vec<Forbid>,
+}
+
+impl SkillPolicy {
+    /// Where its rate limit stands.
+    pub(crate) fn rate_rule(&self) -> String {
+        under(&self.path, "rate_limit")
+    }
+}
+
+/// Keeps a number within bounds, in its scope.
+#[derive(Clone, Debug)]
+pub(crate) struct Clamp {
+    /// Where it stands, as in `skills.a.clamp[0]`.
+    pub(crate) rule: String,
+    pub(crate) param: Placed<String>,
+    pub(crate) min: Option<Placed<Micro>>,
+    pub(crate) max: Option<Placed<Micro>>,
+    pub(crate) scope: Scope,
+}
+
+/// Forbids a skill, a range or a value, in its scope.
+#[derive(Clone, Debug)]
+pub(crate) struct Forbid {
+    pub(crate) rule: String,
+    pub(crate) what: Forbidden,
+    pub(crate) scope: Scope,
+    pub(crate) reason: Option<String>,
+}
+
+#[derive(Clone, Debug)]
+pub(crate) enum Forbidden {
+    Skill,
+    /// Both ends included; one of them at least is there.
+    Range {
+        param: Placed<String>,
+        from: Option<Placed<Micro>>,
+        to: Option<Placed<Micro>>,
+    },
+    Value {
+        param: Placed<String>,
+        equals: Placed<Literal>,
+    },
+}
+
+impl Policy {
+    /// Reads `policy.toml`.
+    pub fn parse(text: &str) -> Result<Self, Vec<FileError>> {
+        toml_file::read(Which::Policy, text, &MEMBERS, |root| {
+            let unlisted = root.required("unlisted_skills");
+            let unlisted = unlisted.and_then(|field| field.word(&["deny", "admit"]));
+            let named = root.tables("skills", MAX_SKILLS, MAX_NAME_BYTES);
+            let skills = named.into_iter().map(|(name, section)| (name, skill(&section)));
+            let skills = skills.collect();
+            Some(Policy { denies_unlisted: unlisted? == 0, skills })
+        })
+    }
+
+    /// What it holds, for people: `2 skills, 3 clamps, 1 prohibition, 1 rate limit`.
+    pub fn holds(&self) -> String {
+        let sum = |count: fn(&SkillPolicy) -> usize| self.skills.values().map(count).sum();
+        format!(
+            "{}, {}, {}, {}",
+            counted(self.skills.len(), "skill"),
+            counted(sum(|skill| skill.clamps.len()), "clamp"),
+            counted(sum(|skill| skill.forbids.len()), "prohibition"),
+            counted(sum(|skill| usize::from(skill.rate_limit.is_some())), "rate limit")
+        )
+    }
+
+    /// What keeps it from working with a registry: nothing, if the two fit.
+    pub fn unfit_for(&self, registry: &Registry) -> Vec<FileError> {
+        let mut errors = Vec::new();
+        for (skill_id, policy) in &self.skills {
+            match registry.skill(skill_id) {
+                Some(skill) => policy.unfit_for(skill_id, skill, &mut errors),
+                None => errors.push(FileError {
+                    file: Which::Policy,
+                    line: policy.line,
+                    field: policy.path.clone(),
+                    message: "the registry has no such skill".to_owned(),
+                }),
+            }
+        }
+        errors.sort_by_key(|error| error.line);
+        errors
+    }
+
+    pub(crate) fn skill(&self, skill_id: &str) -> Option<&SkillPolicy> {
+        self.skills.get(skill_id)
+    }
+}
+
+fn skill(section: &Section<'_, '_>) -> SkillPolicy {
+    section.only(&SKILL);
+    let rate_limit = section.get("rate_limit").and_then(|field| rate_limit(&field));
+    let clamps: Vec<Clamp> = section.rules("clamp").iter().filter_map(clamp).collect();
+    let forbids = section.rules("forbid").iter().filter_map(forbid).collect();
+    for (low, min, high, max) in contradictions(&clamps) {
+        let message = format!(
+            "is {}, but {} keeps the same number to {} at most, and both can hold one intent",
+            min.value, high.rule, max.value
+        );
+        section.wrong_at(min.line, &under(&low.rule, "min"), message);
+    }
+    SkillPolicy { path: section.path.clone(), line: section.line, rate_limit, clamps, forbids }
+}
+
+fn rate_limit(field: &Field<'_, '_>) -> Option<RateLimit> {
+    let section = field.section()?;
+    section.only(&["intents", "seconds"]);
+    let intents = section.required("intents").and_then(|field| field.count(1, MAX_RATE));
+    let seconds = section.required("seconds").and_then(|field| field.count(1, MAX_WINDOW_S));
+    Some(RateLimit { intents: intents?, seconds: seconds? })
+}
+
+fn clamp(section: &Section<'_, '_>) -> Option<Clamp> {
+    section.only(&CLAMP);
+    let param = section.required("param").and_then(|field| param_name(&field));
+    let (min, max) = (section.number("min"), section.number("max"));
+    if section.get("min").is_none() && section.get("max").is_none() {
+        section.wrong("", "give `min`, `max` or both".to_owned());
+    }
+    let scope = Scope::read(section);
+    Some(Clamp { rule: section.path.clone(), param: param?, min, max, scope })
+}
+
+fn forbid(section: &Section<'_, '_>) -> Option<Forbid> {
+    section.only(&FORBID);
+    let scope = Scope::read(section);
+    let reason = section.get("reason").and_then(|field| field.text(MAX_REASON_BYTES));
+    let what = forbidden(section)?;
+    Some(Forbid { rule: section.path.clone(), what, scope, reason })
+}
+
+fn forbidden(section: &Section<'_, '_>) -> Option<Forbidden> {
+    let param = section.get("param").map(|field| param_name(&field));
+    let (from, to) = (section.number("from"), section.number("to"));
+    let equals = section.get("equals");
+    let ranged = section.get("from").is_some() || section.get("to").is_some();
+    let Some(param) = param else {
+        if ranged || equals.is_some() {
+            section.wrong("param", "is missing: `from`, `to`, `equals` are about one".to_owned());
+            return None;
+        }
+        return Some(Forbidden::Skill);
+    };
+    match (ranged, equals) {
+        (true, None) => {
+            if let (Some(low), Some(high)) = (&from, &to)
+                && low.value > high.value
+            {
+                let message =
+                    format!("is {}, greater than `to`, which is {}", low.value, high.value);
+                section.wrong_at(low.line, &under(&section.path, "from"), message);
+            }
+            Some(Forbidden::Range { param: param?, from, to })
+        }
+        (false, Some(field)) => {
+            let equals = field.placed(field.literal()?);
+            Some(Forbidden::Value { param: param?, equals })
+        }
+        _ => {
+            let message = "give `from`, `to` or both for a number, `equals` for anything else";
+            section.wrong("", message.to_owned());
+            None
+        }
+    }
+}
+
+pub(crate) fn param_name(field: &Field<'_, '_>) -> Option<Placed<String>> {
+    Some(field.placed(field.text(MAX_PARAM_NAME_BYTES)?))
+}
+
+/// Clamps of which one asks for more than the other allows, while both can hold one intent.
+fn contradictions(
+    clamps: &[Clamp],
+) -> impl Iterator<Item = (&Clamp, &Placed<Micro>, &Clamp, &Placed<Micro>)> {
+    clamps.iter().flat_map(move |low| {
+        clamps.iter().filter_map(move |high| {
+            let (min, max) = (low.min.as_ref()?, high.max.as_ref()?);
+            let both = low.param.value == high.param.value && low.scope.meets(&high.scope);
+            (both && min.value > max.value).then_some((low, min, high, max))
+        })
+    })
+}
+
+impl SkillPolicy {
+    fn unfit_for(&self, skill_id: &str, skill: &Skill, errors: &mut Vec<FileError>) {
+        for clamp in &self.clamps {
+            let mut wrong = errors_of(Which::Policy, &clamp.rule, errors);
+            clamp.scope.unfit_for(skill_id, skill, &mut wrong);
+            clamp.unfit_for(skill, &mut wrong);
+        }
+        for forbid in &self.forbids {
+            let mut wrong = errors_of(Which::Policy, &forbid.rule, errors);
+            forbid.scope.unfit_for(skill_id, skill, &mut wrong);
+            match &forbid.what {
+                Forbidden::Skill => (),
+                Forbidden::Range { param, from, to } => {
+                    fit::numbers(skill, param, &[("from", from), ("to", to)], &mut wrong);
+                }
+                Forbidden::Value { param, equals } => {
+                    fit::literal(skill, param, equals, &mut wrong);
+                }
+            }
+        }
+    }
+}
+
+impl Clamp {
+    fn unfit_for(&self, skill: &Skill, wrong: &mut impl FnMut(&str, usize, String)) {
+        let ends = [("min", &self.min), ("max", &self.max)];
+        let Some(bounds) = fit::numbers(skill, &self.param, &ends, wrong) else { return };
+        for (member, end) in ends {
+            let Some(Placed { value, line }) = end else { continue };
+            if !bounds.hold(*value) {
+                let message = format!("is {value}; the registry allows {}", bounds.words());
+                wrong(member, *line, message);
+            }
+        }
+    }
+}

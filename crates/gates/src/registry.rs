@@ -1,0 +1,227 @@
+//! The ECM registry: what the agent can do, and within which bounds.
+//!
+//! **Invariant:** a skill or parameter that is not in it does not exist. Its bounds are those of the
+//! body: beyond them an intent is refused, never mended.
+
+use crate::error::{FileError, Which};
+use crate::intent::{MAX_NAME_BYTES, MAX_PARAM_NAME_BYTES, MAX_PARAMS};
+use crate::scope::{ENVIRONMENT, TARGET_CLASS};
+use crate::toml_file::{self, Section, under};
+use crate::verdict::counted;
+use alloc::borrow::ToOwned;
+use alloc::collections::{BTreeMap, BTreeSet};
+use alloc::format;
+use alloc::string::String;
+use alloc::vec::Vec;
+use ipse_core::decimal::SCALE;
+use ipse_core::{MAX_TEXT_BYTES, Micro};
+
+/// The most skills of a registry.
+pub const MAX_SKILLS: usize = 4096;
+
+const MEMBERS: [&str; 2] = ["format", "skills"];
+const SKILL: [&str; 7] =
+    ["summary", "risk", "ethics", "requires", "targets", "environments", "params"];
+const PARAM: [&str; 6] = ["type", "unit", "min", "max", "one_of", "required"];
+const TYPES: [&str; 4] = ["number", "integer", "boolean", "text"];
+
+/// What the agent can do.
+#[derive(Clone, Debug)]
+pub struct Registry {
+    pub(crate) skills: BTreeMap<String, Skill>,
+}
+
+#[derive(Clone, Debug)]
+pub(crate) struct Skill {
+    pub(crate) risk: Micro,
+    pub(crate) ethics: Micro,
+    pub(crate) requires_target: bool,
+    pub(crate) requires_environment: bool,
+    /// `None`: any.
+    pub(crate) targets: Option<BTreeSet<String>>,
+    pub(crate) environments: Option<BTreeSet<String>>,
+    pub(crate) params: BTreeMap<String, Param>,
+}
+
+#[derive(Clone, Debug)]
+pub(crate) struct Param {
+    pub(crate) kind: Kind,
+    pub(crate) required: bool,
+}
+
+#[derive(Clone, Debug)]
+pub(crate) enum Kind {
+    Number(Bounds),
+    Integer(Bounds),
+    Boolean,
+    /// `None`: any text.
+    Text(Option<BTreeSet<String>>),
+}
+
+impl Kind {
+    pub(crate) fn name(&self) -> &'static str {
+        match self {
+            Kind::Number(_) => "number",
+            Kind::Integer(_) => "integer",
+            Kind::Boolean => "boolean",
+            Kind::Text(_) => "text",
+        }
+    }
+
+    /// The bounds, if it is a number of either kind.
+    pub(crate) fn bounds(&self) -> Option<&Bounds> {
+        match self {
+            Kind::Number(bounds) | Kind::Integer(bounds) => Some(bounds),
+            Kind::Boolean | Kind::Text(_) => None,
+        }
+    }
+}
+
+/// What the body can do; both ends are included.
+#[derive(Clone, Debug)]
+pub(crate) struct Bounds {
+    pub(crate) min: Option<Micro>,
+    pub(crate) max: Option<Micro>,
+    pub(crate) unit: String,
+}
+
+impl Bounds {
+    pub(crate) fn hold(&self, number: Micro) -> bool {
+        self.min.is_none_or(|min| min <= number) && self.max.is_none_or(|max| number <= max)
+    }
+
+    /// In words: `from 0 to 140 N`.
+    pub(crate) fn words(&self) -> String {
+        let from = self.min.map(|min| format!("from {min}"));
+        let to = self.max.map(|max| format!("to {max}"));
+        let unit = Some(self.unit.clone()).filter(|unit| unit != "1");
+        let words: Vec<String> = [from, to, unit].into_iter().flatten().collect();
+        words.join(" ")
+    }
+}
+
+/// Whether a list names it; no list names everything.
+pub(crate) fn is_listed(list: &Option<BTreeSet<String>>, name: &str) -> bool {
+    list.as_ref().is_none_or(|list| list.contains(name))
+}
+
+/// Whether there is nothing behind the decimal point.
+pub(crate) fn is_whole(number: Micro) -> bool {
+    number.get() % SCALE == 0
+}
+
+impl Registry {
+    /// Reads `ecm-registry.toml`.
+    pub fn parse(text: &str) -> Result<Self, Vec<FileError>> {
+        toml_file::read(Which::Registry, text, &MEMBERS, |root| {
+            root.required("skills")?;
+            let named = root.tables("skills", MAX_SKILLS, MAX_NAME_BYTES);
+            let skills = named.into_iter().filter_map(|(name, section)| {
+                Some((name, skill(&section)?)) // What is wrong with it was said.
+            });
+            Some(Registry { skills: skills.collect() })
+        })
+    }
+
+    /// What it holds, for people: `3 skills, 7 parameters`.
+    pub fn holds(&self) -> String {
+        let params = self.skills.values().map(|skill| skill.params.len()).sum();
+        format!("{}, {}", counted(self.skills.len(), "skill"), counted(params, "parameter"))
+    }
+
+    pub(crate) fn skill(&self, skill_id: &str) -> Option<&Skill> {
+        self.skills.get(skill_id)
+    }
+}
+
+fn skill(section: &Section<'_, '_>) -> Option<Skill> {
+    section.only(&SKILL);
+    // Every member is read before one that is wrong ends it, so that all errors are told at once.
+    let _ = section.get("summary").and_then(|field| field.text(MAX_TEXT_BYTES));
+    let risk = section.required("risk").and_then(|field| field.share());
+    let ethics = section.required("ethics").and_then(|field| field.share());
+    let (requires_target, requires_environment) = requires(section);
+    let names = |member| {
+        let texts = section.get(member)?.texts(MAX_NAME_BYTES)?;
+        Some(texts.into_iter().collect())
+    };
+    let (targets, environments) = (names("targets"), names("environments"));
+    let params = section.tables("params", MAX_PARAMS, MAX_PARAM_NAME_BYTES);
+    let params = params.into_iter().filter_map(|(name, section)| Some((name, param(&section)?)));
+    let params = params.collect();
+    Some(Skill {
+        risk: risk?,
+        ethics: ethics?,
+        requires_target,
+        requires_environment,
+        targets,
+        environments,
+        params,
+    })
+}
+
+/// Whether an intent must name a target class, and an environment.
+fn requires(section: &Section<'_, '_>) -> (bool, bool) {
+    let Some(field) = section.get("requires") else { return (false, false) };
+    let names = field.texts(MAX_NAME_BYTES).unwrap_or_default();
+    if names.iter().any(|name| name != TARGET_CLASS && name != ENVIRONMENT) {
+        field.wrong(format!("must list \"{TARGET_CLASS}\", \"{ENVIRONMENT}\" or both"));
+    }
+    let has = |wanted| names.iter().any(|name| name == wanted);
+    (has(TARGET_CLASS), has(ENVIRONMENT))
+}
+
+fn param(section: &Section<'_, '_>) -> Option<Param> {
+    section.only(&PARAM);
+    let required = section.get("required").and_then(|field| field.boolean()).unwrap_or(false);
+    let kind = match TYPES[section.required("type")?.word(&TYPES)?] {
+        "number" => Kind::Number(bounds(section)?),
+        "integer" => Kind::Integer(whole_bounds(section)?),
+        "boolean" => {
+            not_for(section, "boolean", &["unit", "min", "max", "one_of"]);
+            Kind::Boolean
+        }
+        _ => {
+            not_for(section, "text", &["unit", "min", "max"]);
+            let choices = section.get("one_of").and_then(|field| field.texts(MAX_TEXT_BYTES));
+            Kind::Text(choices.map(|choices| choices.into_iter().collect()))
+        }
+    };
+    Some(Param { kind, required })
+}
+
+/// Objects to members that say nothing about a parameter of this type.
+fn not_for(section: &Section<'_, '_>, kind: &str, members: &[&str]) {
+    for field in members.iter().filter_map(|member| section.get(member)) {
+        field.wrong(format!("is not for parameters of type {kind}"));
+    }
+}
+
+fn bounds(section: &Section<'_, '_>) -> Option<Bounds> {
+    not_for(section, "number or integer", &["one_of"]);
+    let unit = section.get("unit").map(|field| field.text(MAX_PARAM_NAME_BYTES));
+    if unit.is_none() {
+        section.wrong("unit", "is missing; write \"1\" if it has none".to_owned());
+    }
+    let [min, max] = ["min", "max"].map(|member| section.number(member));
+    if let (Some(min), Some(max)) = (&min, &max)
+        && min.value > max.value
+    {
+        let message = format!("is {}, greater than `max`, which is {}", min.value, max.value);
+        section.wrong_at(min.line, &under(&section.path, "min"), message);
+    }
+    let [min, max] = [min, max].map(|end| end.map(|end| end.value));
+    Some(Bounds { min, max, unit: unit?? })
+}
+
+fn whole_bounds(section: &Section<'_, '_>) -> Option<Bounds> {
+    let bounds = bounds(section)?;
+    for (member, end) in [("min", bounds.min), ("max", bounds.max)] {
+        if let (Some(end), Some(field)) = (end, section.get(member))
+            && !is_whole(end)
+        {
+            field.wrong("must be a whole number, as the parameter is an integer");
+        }
+    }
+    Some(bounds)
+}
