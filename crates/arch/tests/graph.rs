@@ -11,7 +11,7 @@ use toml::{Table, Value};
 use workspace::{crates, read_toml, report};
 
 /// Each crate with the crates of the workspace that it depends on.
-const DEPENDS_ON: [(&str, &[&str]); 14] = [
+const DEPENDS_ON: [(&str, &[&str]); 15] = [
     ("core", &[]),
     ("manifest", &["core"]),
     ("consolidate", &["core"]),
@@ -23,7 +23,7 @@ const DEPENDS_ON: [(&str, &[&str]); 14] = [
     ("verify", &["bundle"]),
     ("store", &["core", "ledger"]),
     ("engine", &["core", "consolidate", "consult", "ledger", "door", "store"]),
-    ("http", &["core", "door", "engine"]),
+    ("http", &["core", "door", "engine", "gates"]),
     ("reproduce", &["core", "manifest", "consolidate", "door", "store", "engine"]),
     (
         "ipse",

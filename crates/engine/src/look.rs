@@ -7,6 +7,7 @@
 use crate::answer;
 use crate::explain::{Explanation, explained_event, feeds};
 use crate::facts::{Consulted, Filter};
+use crate::proposed::{self, IntentStanding, Proposed};
 use crate::trail::forgotten_since;
 use crate::{Claim, Error, Signers, Status, census, head_of, prove, rebuild, registered};
 use ipse_consolidate::V1;
@@ -185,6 +186,38 @@ impl Look {
             let next = (more && !passes.is_empty()).then_some(end.next());
             Ok(Members::new().raw("passes", list(passes)).optional("next_before", next).finish())
         })
+    }
+
+    /// Shows intents after a position, newest first, until `look` says that it has seen enough;
+    /// hands back how far the log reaches.
+    pub fn intents(&self, after: Seq, mut look: impl FnMut(&Stored) -> bool) -> Result<Seq, Error> {
+        self.view(|view| {
+            let head = view.head()?;
+            let mut end = head;
+            while let Some(stored) = view.last_of_type("intent", after.next()..=end)? {
+                if !look(&stored) {
+                    break;
+                }
+                end = Seq(stored.seq.0 - 1);
+            }
+            Ok(head)
+        })
+    }
+
+    /// An intent; `None` if there is none of that name, or if it was forgotten.
+    pub fn intent(&self, name: &EventRef) -> Result<Option<Proposed>, Error> {
+        self.view(|view| Proposed::named(view, name))
+    }
+
+    /// Intents before a position, newest first, at most so many that stand so; and the position to
+    /// go on before.
+    pub fn proposed(
+        &self,
+        before: Seq,
+        limit: u64,
+        standing: Option<IntentStanding>,
+    ) -> Result<String, Error> {
+        self.view(|view| proposed::page(view, before, limit, standing))
     }
 
     /// How far the log reaches, and how far its newest signed tree head.

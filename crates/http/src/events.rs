@@ -98,7 +98,7 @@ async fn append_part(
     outcomes: &mut Vec<Outcome>,
 ) -> Result<u64, Problem> {
     let done = match endorsed(caller, part.envelope).await? {
-        Ok(endorsed) => durable(service, caller, part.events, endorsed).await?,
+        Ok(endorsed) => durable(service, caller, part.events, endorsed, SEND_AGAIN).await?,
         Err(why) => {
             let appended = vec![Appended::Unsigned; part.events.len()];
             Done { appended, signed: 0, unkept: Some(why) }
@@ -265,11 +265,17 @@ fn source_of(event: &Admitted) -> String {
     source.unwrap_or_default().to_owned()
 }
 
-async fn durable(
+/// What a producer does about events that may not be durable.
+const SEND_AGAIN: &str =
+    "the events may not be durable: send them again; what is there already will be a duplicate";
+
+/// Appends events; if it is not sure that they are durable, whoever asked is told so.
+pub(crate) async fn durable(
     service: &Service,
     caller: &Caller,
     events: Vec<Admitted>,
     endorsed: Option<Endorsed>,
+    unsure: &str,
 ) -> Result<Done, Problem> {
     if events.is_empty() {
         return Ok(Done { appended: Vec::new(), signed: 0, unkept: None });
@@ -283,11 +289,7 @@ async fn durable(
     caller.agent.metrics.waits();
     let answer = waiting.await.unwrap_or(Err(NotDurable));
     caller.agent.metrics.waited(service.outside().elapsed().saturating_sub(begun));
-    let done = answer.map_err(|_| {
-        let detail = "the events may not be durable: send them again; what is there already will \
-                      be a duplicate";
-        Problem::unavailable("not_durable", detail)
-    })?;
+    let done = answer.map_err(|_| Problem::unavailable("not_durable", unsure))?;
     caller.agent.grown.send_modify(|times| *times += 1);
     Ok(done)
 }

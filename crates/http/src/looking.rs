@@ -92,7 +92,7 @@ pub(crate) async fn log(
 }
 
 /// What stands in the path, if it is text at all.
-type NameInPath = Result<Path<String>, PathRejection>;
+pub(crate) type NameInPath = Result<Path<String>, PathRejection>;
 
 fn fact_id(name: NameInPath) -> Result<FactId, Problem> {
     name.ok().and_then(|Path(text)| FactId::parse(&text)).ok_or_else(no_fact)

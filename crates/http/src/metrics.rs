@@ -54,6 +54,11 @@ struct Trigger {
     trigger: &'static str,
 }
 
+#[derive(Clone, PartialEq, Eq, Hash, Debug, EncodeLabelSet)]
+struct Verdict {
+    verdict: &'static str,
+}
+
 type Seconds = Family<Asked, Histogram, fn() -> Histogram>;
 
 fn seconds() -> Histogram {
@@ -66,6 +71,7 @@ pub(crate) struct Metrics {
     answers: Family<Answered, Counter>,
     latency: Seconds,
     events: Family<Result, Counter>,
+    intents: Family<Verdict, Counter>,
     durable: Histogram,
     queue: Gauge,
     passes: Family<Trigger, Counter>,
@@ -86,6 +92,7 @@ impl Metrics {
             answers: Family::default(),
             latency: Family::new_with_constructor(seconds),
             events: Family::default(),
+            intents: Family::default(),
             durable: seconds(),
             queue: Gauge::default(),
             passes: Family::default(),
@@ -115,6 +122,7 @@ impl Metrics {
         let help = "How long a request took, its authorisation aside";
         all.register_with_unit("request", help, Unit::Seconds, latency);
         all.register("events", "Events that producers sent, by result", self.events.clone());
+        all.register("intents", "Intents that were judged, by verdict", self.intents.clone());
         let help = "How long a request waited until its events were durable";
         all.register_with_unit("append", help, Unit::Seconds, self.durable.clone());
         all.register("queue", "Requests that wait for the log", self.queue.clone());
@@ -141,6 +149,11 @@ impl Metrics {
     /// So many events of a request ended so.
     pub(crate) fn events(&self, result: &'static str, count: u64) {
         self.events.get_or_create(&Result { result }).inc_by(count);
+    }
+
+    /// An intent was judged so.
+    pub(crate) fn judged(&self, verdict: &'static str) {
+        self.intents.get_or_create(&Verdict { verdict }).inc();
     }
 
     /// A request begins to wait for the log.

@@ -58,6 +58,12 @@ impl Problem {
         Problem { retry_after: Some(1), ..Self::new(status, "queue_full", detail) }
     }
 
+    /// 429: one token asks too fast.
+    pub fn too_fast(seconds: u32, detail: impl Into<String>) -> Self {
+        let status = StatusCode::TOO_MANY_REQUESTS;
+        Problem { retry_after: Some(seconds), ..Self::new(status, "too_fast", detail) }
+    }
+
     /// 503: it could not be done now.
     pub fn unavailable(code: &'static str, detail: impl Into<String>) -> Self {
         let status = StatusCode::SERVICE_UNAVAILABLE;

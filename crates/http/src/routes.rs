@@ -4,7 +4,9 @@
 //! turned away before a byte of the body is read.
 
 use crate::service::Service;
-use crate::{audit, document, events, health, looking, metrics, operating, semantic, stream};
+use crate::{
+    audit, document, events, health, intents, looking, metrics, operating, semantic, stream,
+};
 use axum::http::Method;
 use axum::routing::{MethodRouter, get, post};
 use ipse_engine::token::Role::{self, Auditor, Operator, Planner, Producer};
@@ -46,6 +48,7 @@ pub struct Route {
 const ANY: Access = Access::Roles(&[Planner, Producer, Operator, Auditor]);
 const READERS: Access = Access::Roles(&[Planner, Operator, Auditor]);
 const OVERSEERS: Access = Access::Roles(&[Operator, Auditor]);
+const PLANNERS: Access = Access::Roles(&[Planner]);
 const PRODUCERS: Access = Access::Roles(&[Producer]);
 const AUDITORS: Access = Access::Roles(&[Auditor]);
 const OPERATORS: Access = Access::Roles(&[Operator]);
@@ -71,9 +74,13 @@ const fn by_hand(path: &'static str, handler: fn() -> MethodRouter<Arc<Service>>
 }
 
 /// Every route.
-pub static ROUTES: [Route; 19] = [
+pub static ROUTES: [Route; 23] = [
     reading("/api/agent/semantic", READERS, || get(semantic::semantic)),
     writing("/api/agent/events", PRODUCERS, || post(events::append)),
+    writing("/api/agent/intents", PLANNERS, || post(intents::propose)),
+    reading("/api/agent/intents", READERS, || get(intents::intents)),
+    reading("/api/agent/intents/{event_ref}", READERS, || get(intents::intent)),
+    by_hand("/api/agent/intents/{event_ref}/confirm", || post(intents::confirm)),
     reading("/api/agent/identity", ANY, || get(looking::identity)),
     reading("/api/agent/facts/{fact_id}", READERS, || get(looking::fact)),
     reading("/api/agent/facts/{fact_id}/explanation", READERS, || get(looking::explanation)),

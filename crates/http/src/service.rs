@@ -9,17 +9,20 @@ use crate::answers::Answers;
 use crate::appender::Appender;
 use crate::body::{AGENT_ROOM_KIB, ROOM_KIB};
 use crate::metrics::{Metrics, ServerMetrics};
+use crate::pace::Paces;
 use crate::problem::Problem;
+use crate::windows::Windows;
 use ipse_core::{Identity, Time, hex, sha256};
 use ipse_engine::token::{Role, Token, Tokens, parse};
 use ipse_engine::{Error, Look, Memory, Watch};
+use ipse_gates::Gates;
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::Duration;
-use tokio::sync::{Semaphore, SemaphorePermit, watch};
+use tokio::sync::{Mutex as AsyncMutex, Semaphore, SemaphorePermit, watch};
 
 /// Bytes of a text that may be a token.
 const MAX_TOKEN_BYTES: usize = 256;
@@ -52,6 +55,10 @@ pub trait Outside: Send + Sync {
     /// A bundle of an identity's whole log, in a file that goes when it is closed; or why there is
     /// none, in words for whoever runs the server.
     fn bundle(&self, identity: &Identity) -> Result<File, String>;
+    /// The gates that the agent's manifest binds it to, if they are at hand.
+    fn gates(&self, identity: &Identity) -> Result<Option<Arc<Gates>>, Error>;
+    /// How many intents one token may propose in a minute.
+    fn intents_per_minute(&self) -> u64;
 }
 
 /// One agent that is served.
@@ -64,6 +71,11 @@ pub(crate) struct Agent {
     pub(crate) appender: Appender,
     pub(crate) look: Look,
     pub(crate) metrics: Arc<Metrics>,
+    /// What judges intents; nothing if the files are not at hand.
+    pub(crate) gates: Option<Arc<Gates>>,
+    /// How often skills were let through lately. Held from the count to the commit of an intent
+    /// whose skill has a rate limit.
+    pub(crate) windows: Arc<AsyncMutex<Windows>>,
     /// KiB of bodies for this agent that may still come into memory.
     pub(crate) room: Arc<Semaphore>,
     /// Streams of this agent that may still be opened.
@@ -117,6 +129,8 @@ pub struct Service {
     /// Bundles that may still be made.
     pub(crate) bundles: Arc<Semaphore>,
     pub(crate) metrics: ServerMetrics,
+    /// How fast each token may propose.
+    pub(crate) paces: Paces,
     /// How request ids of this process begin, and how many there were.
     session: String,
     requests: AtomicU64,
@@ -129,6 +143,7 @@ impl Service {
         let service = Service {
             store: store.to_owned(),
             session: hex::encode(&outside.random()[..8]),
+            paces: Paces::of(outside.intents_per_minute()),
             outside,
             agents: RwLock::default(),
             tokens,
@@ -315,7 +330,21 @@ impl Service {
         let (name, answers) = (identity.to_string(), Answers::default());
         let room = Arc::new(Semaphore::new(AGENT_ROOM_KIB));
         let streams = Arc::new(Semaphore::new(AGENT_STREAMS));
-        Ok(Agent { identity, name, memory, answers, appender, look, metrics, room, streams, grown })
+        let (gates, windows) = (self.outside.gates(&identity)?, Arc::default());
+        Ok(Agent {
+            identity,
+            name,
+            memory,
+            answers,
+            appender,
+            look,
+            metrics,
+            gates,
+            windows,
+            room,
+            streams,
+            grown,
+        })
     }
 
     /// All agents that are served.

@@ -119,6 +119,8 @@ fn told(entry: &LogEntry) -> Event {
     let name = match entry.event_type.as_str() {
         "consolidation_run" => "consolidation",
         "forget" => "forget",
+        "intent" => "intent",
+        "ipse.confirmation" => "confirmation",
         _ => "appended",
     };
     let data = Members::new()

@@ -314,6 +314,21 @@ fn every_code_is_in_the_document_and_in_the_sources() {
 }
 
 #[test]
+fn what_gates_say_is_listed() {
+    let document = document();
+    let listed = |pointer: &str| {
+        let all = strings(document.pointer(&format!("/components/schemas/{pointer}")).unwrap());
+        all.into_iter().map(str::to_owned).collect::<Vec<_>>()
+    };
+    let codes: Vec<_> = ipse_gates::Code::ALL.iter().map(|code| code.name()).collect();
+    assert_eq!(listed("Finding/properties/code/enum"), codes);
+    let rulings = ipse_gates::Ruling::ALL.map(|ruling| ruling.name());
+    assert_eq!(listed("Verdict/enum"), rulings);
+    let standings = ipse_engine::IntentStanding::ALL.map(|standing| standing.name());
+    assert_eq!(listed("IntentStanding/enum"), standings);
+}
+
+#[test]
 fn the_rules_of_the_door_are_listed() {
     // Told by the readers of files, and by nobody here.
     let elsewhere = ["wrong_signature", "truncated"];

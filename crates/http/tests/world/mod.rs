@@ -6,6 +6,7 @@ use axum::http::{HeaderMap, Request, StatusCode};
 use ipse_core::{Identity, Time};
 use ipse_engine::token::{NewToken, Role, Tokens, make};
 use ipse_engine::{Error, Host, Memory, Policy};
+use ipse_gates::Gates;
 use ipse_http::{Outside, Route, Service, router};
 use ipse_store::sqlite::create;
 use serde_json::Value;
@@ -16,6 +17,12 @@ use std::sync::Arc;
 use std::time::Duration;
 use tempfile::TempDir;
 use tower::ServiceExt;
+
+const GATES: [&str; 3] = [
+    include_str!("../../../../examples/gates/ecm-registry.toml"),
+    include_str!("../../../../examples/gates/policy.toml"),
+    include_str!("../../../../examples/gates/temperament.toml"),
+];
 
 fn now() -> Time {
     Time::parse("2026-05-07T00:00:00Z").unwrap()
@@ -58,6 +65,15 @@ impl Outside for Still {
 
     fn bundle(&self, _: &Identity) -> Result<File, String> {
         Err("there are no keys here".to_owned())
+    }
+
+    fn gates(&self, _: &Identity) -> Result<Option<Arc<Gates>>, Error> {
+        let [registry, policy, temperament] = GATES;
+        Ok(Some(Arc::new(Gates::new(registry, policy, temperament).unwrap())))
+    }
+
+    fn intents_per_minute(&self) -> u64 {
+        60_000
     }
 }
 

@@ -84,7 +84,7 @@ pub(crate) fn read(path: &Path) -> anyhow::Result<Manifest> {
 }
 
 /// All bytes of an ordinary file, if there are not too many.
-fn read_file(path: &Path, limit: u64) -> anyhow::Result<Vec<u8>> {
+pub(crate) fn read_file(path: &Path, limit: u64) -> anyhow::Result<Vec<u8>> {
     // Asked before it is opened: opening a pipe would wait for whoever writes to it.
     if !std::fs::metadata(path)?.is_file() {
         bail!("it is not an ordinary file");

@@ -17,6 +17,7 @@ mod endpoint;
 mod explain;
 mod exporting;
 mod forgetting;
+mod gate_files;
 mod heads;
 mod import;
 mod init;

@@ -9,6 +9,7 @@
 
 use super::Exit;
 use super::context::Context;
+use super::gate_files::GateFiles;
 use super::serve_args::ServeArgs;
 use super::settings::Settings;
 use super::terminal::{Terminal, counted};
@@ -17,6 +18,7 @@ use anyhow::{Context as _, bail};
 use ipse_engine::Error;
 use ipse_engine::token::Tokens;
 use ipse_http::Service;
+use ipse_store::sqlite::Reader;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 use std::num::NonZero;
@@ -51,7 +53,8 @@ pub(crate) fn run(
     log_as(&settings, context.json);
     // A store of an older ipse is brought up to date by whoever opens it for writing.
     drop(Tokens::open(&context.store)?);
-    let service = Service::open(&context.store, Arc::new(Wired::new(&context, &settings)))?;
+    let gates = gates(&context, &settings)?;
+    let service = Service::open(&context.store, Arc::new(Wired::new(&context, &settings, gates)))?;
     let nobody = !service.has_tokens()?;
     if nobody && !settings.listen.ip().is_loopback() {
         let listen = settings.listen;
@@ -77,6 +80,16 @@ pub(crate) fn run(
     let served = runtime.block_on(serve(listener, service.clone(), secure, stopped));
     end(runtime, service);
     served.map(|()| Exit::Fine)
+}
+
+/// The gates, if their files are given: each must be the one that an agent here is bound to.
+fn gates(context: &Context, settings: &Settings) -> anyhow::Result<Option<GateFiles>> {
+    let Some(paths) = &settings.gates else { return Ok(None) };
+    let files = GateFiles::read(paths)?;
+    let manifests = Reader::open(&context.store)?.manifests()?;
+    let (bound, all) = (files.bound(&manifests)?, counted(manifests.len() as u64, "agent"));
+    tracing::info!("gates judge the intents of {bound} of {all}");
+    Ok(Some(files))
 }
 
 /// What was taken in is finished, and the logs are closed, before anybody is told that it ended.

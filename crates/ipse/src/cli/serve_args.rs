@@ -38,6 +38,23 @@ pub(crate) struct ServeArgs {
     #[arg(long, env = "IPSE_TLS_KEY", value_name = "FILE")]
     pub(crate) tls_key: Option<String>,
 
+    /// What the agent can do: skills and their parameters. With it and the next two, intents are
+    /// judged; each must be the file that the manifest was registered with
+    #[arg(long, env = "IPSE_ECM_REGISTRY", value_name = "FILE")]
+    pub(crate) ecm_registry: Option<String>,
+
+    /// What the agent must never do: clamps, forbidden ranges, rate limits
+    #[arg(long, env = "IPSE_POLICY", value_name = "FILE")]
+    pub(crate) policy: Option<String>,
+
+    /// How bold the agent is: risk appetite, ethical floor, what a person has to confirm
+    #[arg(long, env = "IPSE_TEMPERAMENT", value_name = "FILE")]
+    pub(crate) temperament: Option<String>,
+
+    /// How many intents one token may propose in a minute, a sixth of them at once [default: 600]
+    #[arg(long, env = "IPSE_INTENT_RATE", value_name = "N")]
+    pub(crate) intent_rate: Option<String>,
+
     /// Print the settings, and where each one comes from, and do nothing else
     #[arg(long)]
     pub(crate) print_config: bool,

@@ -22,6 +22,9 @@ const MAX_FILE_BYTES: u64 = 64 << 10;
 /// The longest quiet before a pass: a day.
 const MAX_QUIET_MS: u64 = 24 * 60 * 60 * 1000;
 
+/// The most intents a minute: beyond a thousand a second a pace is no limit.
+const MAX_INTENT_RATE: u64 = 60_000;
+
 /// What a setting may be.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Kind {
@@ -31,7 +34,7 @@ enum Kind {
 }
 
 /// Each setting, what kind it is, and what it is if nobody says.
-const ALL: [(&str, Kind, Option<&str>); 9] = [
+const ALL: [(&str, Kind, Option<&str>); 13] = [
     ("listen", Kind::Text, Some("127.0.0.1:7477")),
     ("store", Kind::Path, Some("ipse.db")),
     ("key_dir", Kind::Path, None),
@@ -41,6 +44,10 @@ const ALL: [(&str, Kind, Option<&str>); 9] = [
     ("log_format", Kind::Text, Some("text")),
     ("tls_cert", Kind::Path, None),
     ("tls_key", Kind::Path, None),
+    ("ecm_registry", Kind::Path, None),
+    ("policy", Kind::Path, None),
+    ("temperament", Kind::Path, None),
+    ("intent_rate", Kind::Number, Some("600")),
 ];
 
 /// What was settled on.
@@ -54,6 +61,10 @@ pub(crate) struct Settings {
     pub(crate) log_json: bool,
     /// Certificate and key.
     pub(crate) tls: Option<(PathBuf, PathBuf)>,
+    /// Registry, policy and temperament.
+    pub(crate) gates: Option<[PathBuf; 3]>,
+    /// Intents a minute of one token.
+    pub(crate) intent_rate: u64,
     rows: Vec<Row>,
 }
 
@@ -78,6 +89,13 @@ impl Settings {
             (None, None) => None,
             _ => bail!("tls_cert and tls_key go together: give both, or neither"),
         };
+        let gates = match (path("ecm_registry"), path("policy"), path("temperament")) {
+            (Some(registry), Some(policy), Some(temperament)) => {
+                Some([registry, policy, temperament])
+            }
+            (None, None, None) => None,
+            _ => bail!("ecm_registry, policy and temperament go together: give all, or none"),
+        };
         Ok(Settings {
             listen: row("listen")
                 .parsed("an address and a port, such as 127.0.0.1:7477", address)?,
@@ -99,6 +117,10 @@ impl Settings {
                 _ => None,
             })?,
             tls,
+            gates,
+            intent_rate: row("intent_rate").parsed("a whole number from 1 to 60000", |text| {
+                text.parse().ok().filter(|rate| (1..=MAX_INTENT_RATE).contains(rate))
+            })?,
             rows,
         })
     }
@@ -213,6 +235,10 @@ fn typed(context: &Context, args: &ServeArgs, name: &str) -> Option<String> {
         "log_format" => args.log_format.clone(),
         "tls_cert" => args.tls_cert.clone(),
         "tls_key" => args.tls_key.clone(),
+        "ecm_registry" => args.ecm_registry.clone(),
+        "policy" => args.policy.clone(),
+        "temperament" => args.temperament.clone(),
+        "intent_rate" => args.intent_rate.clone(),
         _ => None,
     }
 }

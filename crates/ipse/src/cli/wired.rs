@@ -3,6 +3,7 @@
 use super::args::ExportArgs;
 use super::context::Context;
 use super::exporting;
+use super::gate_files::GateFiles;
 use super::passphrase;
 use super::settings::Settings;
 use super::terminal::Terminal;
@@ -11,10 +12,12 @@ use ipse::keys::KeyDirectory;
 use ipse::{DirectoryNotary, Manifest, Memory, Policy, SystemHost};
 use ipse_core::{Identity, Time};
 use ipse_engine::{Error, Host, Notary};
+use ipse_gates::Gates;
 use ipse_http::Outside;
+use ipse_store::sqlite::Reader;
 use std::fs::File;
 use std::path::PathBuf;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 /// The wiring of one server.
@@ -24,18 +27,23 @@ pub(crate) struct Wired {
     policy: Policy,
     host: Mutex<SystemHost>,
     begun: Instant,
+    /// What judges intents, if anything does.
+    gates: Option<GateFiles>,
+    intents_per_minute: u64,
 }
 
 impl Wired {
-    pub(crate) fn new(context: &Context, settings: &Settings) -> Self {
+    pub(crate) fn new(context: &Context, settings: &Settings, gates: Option<GateFiles>) -> Self {
         let policy = Policy { every: settings.pass_every, quiet: settings.pass_quiet };
-        Wired { keys: context.keys(), policy, ..Wired::on(context.store.clone()) }
+        let (keys, intents_per_minute) = (context.keys(), settings.intent_rate);
+        Wired { keys, policy, gates, intents_per_minute, ..Wired::on(context.store.clone()) }
     }
 
     /// The wiring of a store whose keys are beside it.
     pub(crate) fn on(store: PathBuf) -> Self {
         let (keys, host) = (KeyDirectory::of_store(&store), Mutex::new(SystemHost::new()));
-        Wired { store, keys, policy: Policy::default(), host, begun: Instant::now() }
+        let (policy, begun) = (Policy::default(), Instant::now());
+        Wired { store, keys, policy, host, begun, gates: None, intents_per_minute: 0 }
     }
 
     fn notary(&self, identity: &Identity) -> anyhow::Result<DirectoryNotary> {
@@ -88,5 +96,17 @@ impl Outside for Wired {
 
     fn bundle(&self, identity: &Identity) -> Result<File, String> {
         self.exported(identity).map_err(|error| format!("{error:#}"))
+    }
+
+    fn gates(&self, identity: &Identity) -> Result<Option<Arc<Gates>>, Error> {
+        let Some(gates) = &self.gates else { return Ok(None) };
+        let name = identity.to_string();
+        let manifests = Reader::open(&self.store)?.manifests()?;
+        let manifest = manifests.into_iter().find(|(hash, _)| *hash == name);
+        Ok(manifest.and_then(|(_, manifest)| gates.gates_of(&manifest)))
+    }
+
+    fn intents_per_minute(&self) -> u64 {
+        self.intents_per_minute
     }
 }

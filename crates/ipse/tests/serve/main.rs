@@ -8,6 +8,7 @@ mod clients;
 mod equal;
 mod events;
 mod failing;
+mod gates;
 mod identities;
 mod killed;
 mod limits;

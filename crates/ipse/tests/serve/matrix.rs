@@ -3,6 +3,7 @@
 
 use super::client::{Answer, Request};
 use super::events::{ONE, event};
+use super::gates::{gate_files, proposal};
 use super::server::{Agent, Server, token, wait_until};
 use super::store::{Store, attempt};
 use ipse_http::ROUTES;
@@ -19,7 +20,7 @@ enum Who {
     Roles(&'static [&'static str]),
 }
 
-/// A path: its only verb, who may use it, what they get, and whether it names one agent's object.
+/// A verb of a path: who may use it, what they get, and whether it names one agent's object.
 struct Row {
     path: &'static str,
     verb: &'static str,
@@ -42,12 +43,17 @@ const READERS: Who = Who::Roles(&["planner", "operator", "auditor"]);
 const OVERSEERS: Who = Who::Roles(&["operator", "auditor"]);
 const OPERATORS: Who = Who::Roles(&["operator"]);
 const AUDITORS: Who = Who::Roles(&["auditor"]);
+const PLANNERS: Who = Who::Roles(&["planner"]);
 const PRODUCERS: Who = Who::Roles(&["producer"]);
 
 /// Section 6 of the design. A path that the server does not have answers 404 to everybody.
-const TABLE: [Row; 19] = [
+const TABLE: [Row; 23] = [
     row("/api/agent/semantic", "GET", READERS),
     Row { good: 201, ..row("/api/agent/events", "POST", PRODUCERS) },
+    Row { good: 201, ..row("/api/agent/intents", "POST", PLANNERS) },
+    row("/api/agent/intents", "GET", READERS),
+    object("/api/agent/intents/{event_ref}", "GET", READERS),
+    object("/api/agent/intents/{event_ref}/confirm", "POST", OPERATORS),
     row("/api/agent/identity", "GET", ANY),
     object("/api/agent/facts/{fact_id}", "GET", READERS),
     object("/api/agent/facts/{fact_id}/explanation", "GET", READERS),
@@ -87,6 +93,12 @@ impl Row {
         verb == self.verb || (verb == "HEAD" && self.verb == "GET")
     }
 
+    /// Whether another row says what becomes of that verb here.
+    fn leaves(&self, verb: &str) -> bool {
+        let others = TABLE.iter().filter(|row| row.path == self.path);
+        !self.has(verb) && others.into_iter().any(|row| row.has(verb))
+    }
+
     /// What that caller must get.
     fn expected(&self, verb: &str, caller: &Caller) -> u16 {
         let roles = match self.who {
@@ -112,14 +124,16 @@ struct World {
     theirs: Agent,
     fact: String,
     event_ref: String,
+    /// An intent that waits for a decision.
+    intent: String,
     sent: Cell<u32>,
 }
 
 impl World {
     fn new() -> Self {
         let store = Store::nothing();
-        let ours = Agent::register(&store, "ward-robot-01");
-        let theirs = Agent::register(&store, "ward-robot-02");
+        let ours = Agent::bound(&store, "ward-robot-01");
+        let theirs = Agent::bound(&store, "ward-robot-02");
         for (agent, source) in [(&ours, "arm"), (&theirs, "leg")] {
             let log: String = (0..5).map(|n| attempt(&n.to_string(), n > 0)).collect();
             let log = log.replace("\"arm\"", &format!("\"{source}\""));
@@ -129,12 +143,17 @@ impl World {
         }
         let (fact, event_ref) = (fact_of(&store, &ours), ref_of(&store, &ours, 0));
         // Nothing goes on by itself while it is looked at.
-        let server = Server::with(&store, &["--pass-every", "100000", "--pass-quiet", "3600000"]);
-        World { store, server, ours, theirs, fact, event_ref, sent: Cell::new(0) }
+        let still = ["--pass-every", "100000", "--pass-quiet", "3600000"];
+        let server = Server::gated(&store, &still);
+        let intent = server.ask(&proposal(35).token(&ours.planner)).is(201).json();
+        assert_eq!(intent["standing"], "waiting");
+        let intent = intent["event_ref"].as_str().unwrap().to_string();
+        World { store, server, ours, theirs, fact, event_ref, intent, sent: Cell::new(0) }
     }
 
     fn request(&self, row: &Row, verb: &str) -> Request {
-        let mut path = row.path.replace("{fact_id}", &self.fact);
+        let path = row.path.replace("{fact_id}", &self.fact);
+        let mut path = path.replace("{event_ref}", &self.intent);
         if row.path == "/api/audit/proof" {
             path += &format!("?event_ref={}", self.event_ref);
         }
@@ -145,6 +164,7 @@ impl World {
                 let event = event("arm", &format!("sent{}", self.sent.get()), "grasp", true);
                 request.header("content-type", ONE).body(event)
             }
+            "/api/agent/intents" if verb == "POST" => proposal(25),
             "/api/agent/forget" if verb != "GET" && verb != "HEAD" => {
                 let body = format!("{{\"event_refs\":[\"{}\"]}}", self.event_ref);
                 request.header("content-type", "application/json").body(body)
@@ -249,7 +269,8 @@ fn check_shape(answer: &Answer, row: &Row, verb: &str, what: &str) {
     if answer.status == 405 {
         let allow: BTreeSet<&str> = answer.header("allow").unwrap().split(", ").collect();
         assert!(allow.contains(row.verb), "{what}: {allow:?}");
-        assert!(allow.iter().all(|verb| row.has(verb)), "{what}: {allow:?}");
+        let has = |verb: &&str| row.has(verb) || row.leaves(verb);
+        assert!(allow.iter().all(has), "{what}: {allow:?}");
     }
     if verb == "HEAD" {
         assert!(answer.body.is_empty(), "{what}");
@@ -274,9 +295,8 @@ fn check_shape(answer: &Answer, row: &Row, verb: &str, what: &str) {
 #[test]
 fn every_path_is_in_the_table() {
     for route in &ROUTES {
-        let rows: Vec<&Row> = TABLE.iter().filter(|row| row.path == route.path).collect();
-        let [row] = rows[..] else { panic!("{} is not in the table once", route.path) };
-        assert_eq!(row.verb, route.method.as_str(), "{}", route.path);
+        let is_it = |row: &&Row| (row.path, row.verb) == (route.path, route.method.as_str());
+        assert_eq!(TABLE.iter().filter(is_it).count(), 1, "{} {}", route.method, route.path);
     }
 }
 
@@ -286,7 +306,7 @@ fn each_credential_gets_what_the_table_says() {
     let callers = world.callers();
     let mut wrong = Vec::new();
     for row in &TABLE {
-        for verb in VERBS {
+        for verb in VERBS.into_iter().filter(|verb| !row.leaves(verb)) {
             for caller in &callers {
                 let what = format!("{verb} {} by {}", row.path, caller.name);
                 let answer = world.ask(row, verb, caller.authorization.as_deref());
@@ -305,20 +325,22 @@ fn each_credential_gets_what_the_table_says() {
     }
 }
 
+/// A planner's token adds intents to the log, which feed no fact, and changes nothing that is there:
+/// no fact, no manifest, no event, and no file that the gates judge by.
 #[test]
-fn a_planner_changes_nothing_whatever_it_sends() {
+fn a_planner_proposes_and_changes_nothing_whatever_it_sends() {
     let world = World::new();
     let agent = &world.ours;
-    let seen = || {
-        let commands = [&["snapshot"][..], &["identity", "--json"], &["log", "--json"]];
-        commands.map(|args| agent.run(&world.store, args).fine().out)
-    };
-    let before = seen();
+    let run = |args: &[&str]| agent.run(&world.store, args).fine();
+    let known = || [run(&["snapshot"]).out, run(&["identity", "--json"]).out, gate_files()];
+    let log = || run(&["log", "--json"]).out.lines().map(str::to_owned).collect::<Vec<_>>();
+    let before = (known(), log());
     let planner = format!("Bearer {}", agent.planner);
     for row in &TABLE {
         for verb in VERBS {
             world.ask(row, verb, Some(&planner));
             let path = row.path.replace("{fact_id}", &world.fact);
+            let path = path.replace("{event_ref}", &world.intent);
             let write = Request::new(verb, &path).header("content-type", ONE).token(&agent.planner);
             // A stream of bodies to a path that does not read them; whatever is answered is fine.
             let smuggled = format!("{}?_method=POST", row.path);
@@ -333,13 +355,18 @@ fn a_planner_changes_nothing_whatever_it_sends() {
             }
         }
     }
-    assert_eq!(seen(), before);
+    assert_eq!(known(), before.0);
+    let after = log();
+    let (old, new) = after.split_at(before.1.len());
+    assert_eq!(old, before.1, "what was there is there as it was");
+    assert!(!new.is_empty() && new.iter().all(|line| line.contains("\"type\":\"intent\"")));
     // The same store does move for whoever may.
     let sent = Request::events(ONE, event("arm", "new", "grasp", true)).token(&agent.producer);
     world.server.ask(&sent).is(201);
     let fold = Request::new("POST", "/api/agent/consolidate").token(&agent.operator);
     world.server.ask(&fold).ok();
-    assert!(seen().iter().zip(&before).all(|(now, then)| now != then));
+    assert_ne!(known()[..2], before.0[..2]);
+    assert_ne!(run(&["snapshot"]).out, before.0[0]);
 }
 
 /// A head that promises a body which never comes is answered at once: the body was not waited for.
@@ -347,10 +374,12 @@ fn a_planner_changes_nothing_whatever_it_sends() {
 fn the_role_is_checked_before_the_body() {
     let world = World::new();
     let agent = &world.ours;
-    let paths = ["/api/agent/events", "/api/agent/forget", "/api/agent/consolidate"];
-    for path in paths {
+    let confirm = format!("/api/agent/intents/{}/confirm", world.intent);
+    let paths = ["/api/agent/events", "/api/agent/forget", "/api/agent/consolidate", &confirm[..]];
+    for path in paths.into_iter().chain(["/api/agent/intents"]) {
         for length in ["9000000000", "100", "0"] {
-            let wrong = ["planner", "auditor"].map(|role| Some(agent.token(role)));
+            let first = if path.ends_with("/intents") { "producer" } else { "planner" };
+            let wrong = [first, "auditor"].map(|role| Some(agent.token(role)));
             for (token, want) in [(None, 401), (wrong[0], 403), (wrong[1], 403)] {
                 for more in [("content-encoding", "zstd"), ("expect", "100-continue")] {
                     let head = Request::new("POST", path)

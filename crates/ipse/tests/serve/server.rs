@@ -62,6 +62,16 @@ impl Server {
         Self::of(serve(store, &[place, args].concat()))
     }
 
+    /// A server that judges intents by the files of `examples/gates`, as fast as they come.
+    pub(crate) fn gated(store: &Store, args: &[&str]) -> Self {
+        let files = GATE_FILES.map(|(_, file)| example(file));
+        let [registry, policy, temperament] = files.each_ref().map(String::as_str);
+        let gates = ["--ecm-registry", registry, "--policy", policy, "--temperament", temperament];
+        let fast = ["--intent-rate", "60000"];
+        let pace = if args.contains(&fast[0]) { &[][..] } else { &fast };
+        Self::with(store, &[&gates[..], pace, args].concat())
+    }
+
     /// A server whose process is prepared by a line of shell.
     pub(crate) fn prepared(command: &Command, line: &str) -> Self {
         let mut shell = Command::new("sh");
@@ -205,10 +215,42 @@ pub(crate) struct Agent {
     pub(crate) auditor: String,
 }
 
+/// The files of the gates: how a manifest names them, and where they are.
+pub(crate) const GATE_FILES: [(&str, &str); 3] = [
+    ("ecm_registry", "gates/ecm-registry.toml"),
+    ("policy", "gates/policy.toml"),
+    ("temperament", "gates/temperament.toml"),
+];
+
+/// The path of an example.
+pub(crate) fn example(file: &str) -> String {
+    format!("{}/../../examples/{file}", env!("CARGO_MANIFEST_DIR"))
+}
+
 impl Agent {
     /// Registers an agent of that name; the golden one is `ward-robot-01`.
     pub(crate) fn register(store: &Store, name: &str) -> Self {
-        let toml = std::fs::read_to_string(vector("manifest/golden.toml")).unwrap();
+        Self::with(store, name, golden())
+    }
+
+    /// The same, bound to the files of `examples/gates`.
+    pub(crate) fn bound(store: &Store, name: &str) -> Self {
+        Self::bound_to(store, name, &GATE_FILES.map(|(_, file)| example(file)))
+    }
+
+    /// The same, bound to other files.
+    pub(crate) fn bound_to(store: &Store, name: &str, files: &[String; 3]) -> Self {
+        let fields = GATE_FILES.map(|(field, _)| format!("{field}_hash = "));
+        let golden = golden();
+        let lines = golden.lines().filter(|line| !fields.iter().any(|it| line.starts_with(it)));
+        let mut toml: String = lines.map(|line| format!("{line}\n")).collect();
+        for ((field, _), file) in GATE_FILES.iter().zip(files) {
+            toml += &format!("{field} = \"{file}\"\n");
+        }
+        Self::with(store, name, toml)
+    }
+
+    fn with(store: &Store, name: &str, toml: String) -> Self {
         let file = store.write(&format!("{name}.toml"), toml.replace("ward-robot-01", name));
         let identity = store.run(&["init", "--manifest", &file]).fine().out.trim().to_string();
         let token = |role: &str| token(store, &identity, &["--role", role]);
@@ -232,6 +274,10 @@ impl Agent {
     pub(crate) fn run(&self, store: &Store, args: &[&str]) -> Ran {
         store.run(&[&["--identity", &self.identity], args].concat())
     }
+}
+
+fn golden() -> String {
+    std::fs::read_to_string(vector("manifest/golden.toml")).unwrap()
 }
 
 /// A store with the golden agent and its tokens.

@@ -1,0 +1,89 @@
+//! The three files that bind an agent, as a server has them: read once, and held against manifests.
+//!
+//! **Invariants**
+//! - Gates judge for an agent only if all three files hash to the fields of its manifest: whoever
+//!   changes a threshold has another file, and an agent that is bound to it is another agent.
+//! - The bytes that are hashed are the bytes that are read.
+
+use super::manifest_file::read_file;
+use anyhow::{Context as _, bail};
+use ipse_core::{hex, json_parse, sha256};
+use ipse_gates::{Gates, MAX_FILE_BYTES};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// The manifest's fields, in the order in which the files are given.
+const FIELDS: [&str; 3] = ["ecm_registry_hash", "policy_hash", "temperament_hash"];
+
+/// What a server judges by.
+pub(crate) struct GateFiles {
+    paths: [PathBuf; 3],
+    hashes: [String; 3],
+    gates: Arc<Gates>,
+}
+
+impl GateFiles {
+    /// Reads registry, policy and temperament.
+    pub(crate) fn read(paths: &[PathBuf; 3]) -> anyhow::Result<Self> {
+        let [registry, policy, temperament] = paths.each_ref().map(|path| text(path));
+        let texts = [registry?, policy?, temperament?];
+        let hashes = texts.each_ref().map(|text| hex::encode(&sha256(&[text.as_bytes()])));
+        let gates = Gates::new(&texts[0], &texts[1], &texts[2]).map_err(|errors| {
+            let line = |error: &ipse_gates::FileError| {
+                let path = &paths[error.file as usize];
+                format!("\n  {}: {error}", path.display())
+            };
+            let lines: String = errors.iter().map(line).collect();
+            anyhow::anyhow!("the gates cannot be set:{lines}")
+        })?;
+        Ok(GateFiles { paths: paths.clone(), hashes, gates: Arc::new(gates) })
+    }
+
+    /// The gates, if a manifest binds its agent to these very files.
+    pub(crate) fn gates_of(&self, manifest: &str) -> Option<Arc<Gates>> {
+        let fields = fields(manifest)?;
+        (fields == self.hashes).then(|| self.gates.clone())
+    }
+
+    /// How many of these manifests bind their agents to the files; an error if none does.
+    pub(crate) fn bound(&self, manifests: &[(String, String)]) -> anyhow::Result<usize> {
+        let bound = manifests.iter().filter(|(_, manifest)| self.gates_of(manifest).is_some());
+        let bound = bound.count();
+        if bound > 0 {
+            return Ok(bound);
+        }
+        let named: Vec<[String; 3]> =
+            manifests.iter().filter_map(|(_, manifest)| fields(manifest)).collect();
+        for (place, field) in FIELDS.iter().enumerate() {
+            let (path, hash) = (self.paths[place].display(), &self.hashes[place]);
+            let others: Vec<&str> = named.iter().map(|fields| &*fields[place]).collect();
+            match others[..] {
+                _ if others.contains(&&**hash) => {}
+                [other] => bail!(
+                    "{path} is not the file that the agent is bound to: its SHA-256 is {hash}, \
+                     and the manifest's {field} is {other}"
+                ),
+                _ => bail!(
+                    "no agent of this store is bound to {path}: its SHA-256 is {hash}, and no \
+                     manifest has that as its {field}"
+                ),
+            }
+        }
+        bail!("no agent of this store is bound to all three files together")
+    }
+}
+
+fn text(path: &Path) -> anyhow::Result<String> {
+    let attempt = || format!("could not read {}", path.display());
+    let bytes = read_file(path, MAX_FILE_BYTES as u64).with_context(attempt)?;
+    String::from_utf8(bytes).context("it is not UTF-8 text").with_context(attempt)
+}
+
+/// What a manifest says of the three files.
+fn fields(manifest: &str) -> Option<[String; 3]> {
+    let value = json_parse::parse(manifest.as_bytes(), 1).ok()?;
+    let object = value.as_object()?;
+    let [registry, policy, temperament] =
+        FIELDS.map(|field| object.get(field)?.as_text().map(str::to_owned));
+    Some([registry?, policy?, temperament?])
+}
