@@ -56,7 +56,7 @@ pub fn consulted(
 }
 
 /// One fact of that id.
-pub(crate) fn fact(id: &str, fact: &Consulted) -> String {
+pub(crate) fn fact(id: &str, fact: &Consulted) -> Members {
     let value = fact.value();
     let copied = |name: &str| value.get(name).map(written).unwrap_or_default();
     Members::new()
@@ -69,16 +69,18 @@ pub(crate) fn fact(id: &str, fact: &Consulted) -> String {
         .text("last_updated", &fact.fact.last.time.to_string())
         .raw("rule_version", copied("rule_version"))
         .raw("value", &fact.fact.value)
-        .finish()
 }
 
 /// The proof that an entry is in the signed log.
 pub fn proof(entry: &Entry, proof: &ProofFile) -> String {
+    proof_members(entry, proof).finish()
+}
+
+pub(crate) fn proof_members(entry: &Entry, proof: &ProofFile) -> Members {
     Members::new()
         .raw("index", proof.index)
         .text("entry", &entry.canonical())
         .text("proof", &proof.text())
-        .finish()
 }
 
 /// The rules that facts follow; those of the next pass before the first one.
@@ -95,7 +97,8 @@ pub fn written(value: &Value<'_>) -> String {
 
 /// A text for a table: control characters escaped, and those that JSON lets pass replaced.
 pub fn clean(text: &str) -> String {
-    let other = |c: char| c.is_control() || ('\u{2028}'..='\u{202e}').contains(&c);
+    let turns = |c: char| matches!(c, '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}');
+    let other = |c: char| c.is_control() || turns(c) || ('\u{2066}'..='\u{2069}').contains(&c);
     escaped_controls(text).replace(other, "\u{fffd}")
 }
 

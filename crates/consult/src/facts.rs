@@ -145,7 +145,7 @@ pub struct Said {
 impl Said {
     fn of(identity: &Identity, fact: &Consulted) -> Self {
         let id = FactId::new(identity, &fact.fact.key).to_string();
-        let (json, line) = (answer::fact(&id, fact), grounding::line(&id, fact));
+        let (json, line) = (answer::fact(&id, fact).finish(), grounding::line(&id, fact));
         Said { identity: *identity, id, json, line }
     }
 }

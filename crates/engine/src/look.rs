@@ -8,9 +8,10 @@ use crate::answer;
 use crate::explain::{Explanation, explained_event, feeds};
 use crate::facts::{Consulted, Filter};
 use crate::proposed::{self, IntentStanding, Proposed};
-use crate::trail::forgotten_since;
+use crate::walk::{Walked, forgotten_since};
 use crate::{Claim, Error, Signers, Status, census, head_of, prove, rebuild, registered};
 use ipse_consolidate::V1;
+use ipse_consult::trail::{Found, Trail};
 use ipse_core::json::{Members, Value, list};
 use ipse_core::{EventRef, FactId, Identity, Seq, Time, is_housekeeping, json_parse};
 use ipse_ledger::NoteKey;
@@ -120,8 +121,13 @@ impl Look {
             let Some(stored) = view.stored(seq)? else { return Ok(None) };
             let (signers, fed) = (Signers::of(view)?, feeds(view, &V1, seq)?);
             let names = signers.names(seq);
-            Ok(Some(explained_event(view, &self.identity, &stored, &names, &fed)?))
+            Ok(Some(explained_event(view, &self.identity, &stored, &names, &fed, None)?))
         })
+    }
+
+    /// The walk back from an action, with so much evidence of each fact.
+    pub fn action(&self, event_ref: &EventRef, evidence: usize) -> Result<Found, Error> {
+        self.view(|view| Trail::of(&Walked(view), &self.identity, event_ref, evidence))
     }
 
     /// Events after a position, in order, at most so many and not much more than 4 MiB of them; and

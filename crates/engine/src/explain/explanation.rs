@@ -1,14 +1,16 @@
 //! An explanation: a fact with its evidence, the passes that folded it, and its arithmetic.
 
 use super::words;
-use super::{evidence, group};
+use super::{Planned, evidence, group};
 use crate::Error;
 use crate::answer;
 use crate::facts::Consulted;
 use crate::signers::{SignedBy, Signers};
+use crate::walk::Walked;
 use ipse_consolidate::V1;
+use ipse_consult::trail::{AttemptStanding, Standings, Trail};
 use ipse_core::json::{Members, list, quoted};
-use ipse_core::{Fact, FactId, FactKey, Identity, Seq, json_parse};
+use ipse_core::{EventRef, Fact, FactId, FactKey, Identity, Seq, json_parse};
 use ipse_store::Stored;
 use ipse_store::sqlite::{RawPass, View};
 use std::collections::BTreeSet;
@@ -25,6 +27,10 @@ pub struct Explanation {
     pub fact: Consulted,
     /// Events that it rests on, latest in the log first: a page of them, or all.
     pub evidence: Vec<Stored>,
+    /// The intent that each of them names, and how it stands to the gates.
+    pub standings: Vec<(Option<EventRef>, AttemptStanding)>,
+    /// How many of all observations were planned.
+    pub planned: Planned,
     /// The passes that folded these.
     pub passes: Vec<RawPass>,
     /// Its arithmetic, sentence by sentence.
@@ -59,10 +65,16 @@ impl Explanation {
         };
         let seqs = evidence(view, &V1, &fact.key, checkpoint, skipped, wanted)?;
         let mut shown = Vec::with_capacity(seqs.len());
+        let record = Walked(view);
+        let (mut plans, mut standings) = (Standings::new(&record), Vec::new());
         // Positions descend, so a pass that no longer holds one holds none of those that follow.
         let mut passes: Vec<RawPass> = Vec::new();
         for seq in seqs {
-            shown.extend(view.stored(seq)?);
+            if let Some(stored) = view.stored(seq)? {
+                let canonical = (!stored.is_forgotten()).then_some(&*stored.canonical);
+                standings.push(plans.of(seq, canonical)?);
+                shown.push(stored);
+            }
             if passes.last().is_none_or(|pass| !(pass.first..=pass.last).contains(&seq)) {
                 passes.extend(view.pass_over(seq)?);
             }
@@ -78,6 +90,10 @@ impl Explanation {
         Ok(Explanation {
             fact: Consulted::new(fact.clone())?,
             evidence: shown,
+            standings,
+            planned: Planned::among(view, || {
+                evidence(view, &V1, &fact.key, checkpoint, 0, usize::MAX)
+            })?,
             passes,
             words,
             charts,
@@ -96,8 +112,9 @@ impl Explanation {
             .text("last_updated", &self.fact.fact.last.time.to_string())
             .raw("value", &self.fact.fact.value)
             .finish();
-        let event = |stored: &Stored| {
+        let event = |(stored, (intent, standing)): (&Stored, &(Option<EventRef>, _))| {
             let (source, id) = source_and_id(stored);
+            let intent = intent.map_or("null".to_owned(), |name| quoted(&name.to_string()));
             Members::new()
                 .text("event_ref", &stored.event_ref.to_string())
                 .raw("seq", stored.seq)
@@ -105,6 +122,8 @@ impl Explanation {
                 .text("type", &stored.event_type)
                 .text("source", &source)
                 .text("id", &id)
+                .raw("intent", intent)
+                .text("standing", AttemptStanding::name(*standing))
                 .finish()
         };
         let pass = |pass: &RawPass| {
@@ -117,9 +136,10 @@ impl Explanation {
         };
         Members::new()
             .raw("fact", fact)
-            .raw("evidence", list(self.evidence.iter().map(event)))
+            .raw("evidence", list(self.evidence.iter().zip(&self.standings).map(event)))
             .raw("evidence_total", self.fact.n_observations)
             .raw("forgotten", self.forgotten)
+            .raw("planned", self.planned.planned)
             .raw("signed", self.signed.events)
             .raw("signers", list(self.signed.producers.iter().map(|name| quoted(name))))
             .raw("passes", list(self.passes.iter().map(pass)))
@@ -148,13 +168,15 @@ pub fn source_and_id(stored: &Stored) -> (String, String) {
     (text("source"), text("id"))
 }
 
-/// An event for programs, with the facts that it feeds and who says that it is forgotten.
+/// An event for programs, with the facts that it feeds, who says that it is forgotten, and what it
+/// goes back to if it is an action.
 pub fn explained_event(
     view: View<'_>,
     identity: &Identity,
     stored: &Stored,
     signers: &BTreeSet<&str>,
     fed: &[(FactKey, bool)],
+    action: Option<&Trail>,
 ) -> Result<String, Error> {
     let fact = |(key, supports): &(FactKey, bool)| {
         Members::new()
@@ -174,6 +196,7 @@ pub fn explained_event(
         .raw("event", answer::event(stored, signers).finish())
         .raw("facts", list(fed.iter().map(fact)))
         .raw("forgotten", forgotten)
+        .optional("action", action.map(Trail::json))
         .finish())
 }
 

@@ -4,9 +4,11 @@
 //! and stops when there is enough of it; a fact's sum is the stored one and what came after it.
 
 mod explanation;
+mod planned;
 mod words;
 
 pub use explanation::{Explanation, PAGE, explained_event, said_by, source_and_id};
+pub use planned::Planned;
 
 use crate::Error;
 use crate::hot::stored_group;
@@ -27,40 +29,62 @@ pub fn evidence<R: RuleSet>(
     wanted: usize,
 ) -> Result<Vec<Seq>, Error> {
     let enough = skipped.saturating_add(wanted);
-    let mut search = Search { rules, bulk: rules.bulk(), key, enough, found: Vec::new() };
+    let found = newest_evidence(view, rules, std::slice::from_ref(key), up_to, enough)?;
+    Ok(found.into_iter().flatten().skip(skipped).collect())
+}
+
+/// The positions of the newest events behind each of these facts, newest first, at most so many
+/// for each; in one walk, which ends when there is enough of all.
+pub(crate) fn newest_evidence<R: RuleSet>(
+    view: View<'_>,
+    rules: &R,
+    keys: &[FactKey],
+    up_to: Seq,
+    enough: usize,
+) -> Result<Vec<Vec<Seq>>, Error> {
+    let sought = keys.iter().map(|key| (key, Vec::new())).collect();
+    let mut search = Search { rules, bulk: rules.bulk(), enough, sought };
     view.scan_back(up_to.min(view.head()?), &mut search)?;
-    search.found.sort_unstable_by(|a, b| b.cmp(a));
-    Ok(search.found.into_iter().skip(skipped).take(wanted).collect())
+    let newest = |(_, mut found): (_, Vec<Seq>)| {
+        found.sort_unstable_by(|a, b| b.cmp(a));
+        found.truncate(enough);
+        found
+    };
+    Ok(search.sought.into_iter().map(newest).collect())
 }
 
 struct Search<'s, R: RuleSet> {
     rules: &'s R,
     bulk: Option<Box<dyn BulkFold<R::Tally>>>,
-    key: &'s FactKey,
     enough: usize,
-    found: Vec<Seq>,
+    /// What was found of each.
+    sought: Vec<(&'s FactKey, Vec<Seq>)>,
 }
 
 impl<R: RuleSet> Scan<Error> for Search<'_, R> {
     fn chunk(&mut self, first: Seq, chunk: &Chunk<'_>, places: Range<usize>) -> Result<(), Error> {
-        let found = self.bulk.as_ref().map(|bulk| bulk.supporters(chunk, self.key));
         let damaged = || Error::Damaged(format!("chunk from seq {first} on"));
-        let found = found.flatten().ok_or_else(damaged)?;
-        let inside = found.into_iter().filter(|place| places.contains(place));
-        self.found.extend(inside.map(|place| Seq(first.0 + place as u64)));
+        let bulk = self.bulk.as_ref().ok_or_else(damaged)?;
+        let (enough, sought) = (self.enough, self.sought.iter_mut());
+        for (key, found) in sought.filter(|(_, found)| found.len() < enough) {
+            let here = bulk.supporters(chunk, key).ok_or_else(damaged)?;
+            let inside = here.into_iter().filter(|place| places.contains(place));
+            found.extend(inside.map(|place| Seq(first.0 + place as u64)));
+        }
         Ok(())
     }
 
     fn event(&mut self, seq: Seq, event: &Event<'_>) -> Result<(), Error> {
         let contributions = self.rules.contributions(event).unwrap_or_default();
-        if contributions.iter().any(|part| part.supports && part.key == *self.key) {
-            self.found.push(seq);
+        for part in contributions.iter().filter(|part| part.supports) {
+            let sought = self.sought.iter_mut().filter(|(key, _)| part.key == **key);
+            sought.for_each(|(_, found)| found.push(seq));
         }
         Ok(())
     }
 
     fn enough(&self) -> bool {
-        self.found.len() >= self.enough
+        self.sought.iter().all(|(_, found)| found.len() >= self.enough)
     }
 }
 

@@ -159,8 +159,11 @@ pub(crate) enum Command {
     ///
     /// A fact: the arithmetic in words, the attempts by value, the events it rests on (latest in
     /// the log first, a hundred at a time) and the passes that folded them. An event: its entry,
-    /// its content, and the facts it feeds. A key that names facts of several kinds lists them
-    /// (exit 2). Exit 1 if there is no such thing, or the stored fact is not what its sum gives.
+    /// its content, and the facts it feeds. An intent, a confirmation, or an outcome that names an
+    /// intent: also the walk back from the action to its intent, what the gates said, what the
+    /// planner knew then with the evidence behind it, and the proofs. A key that names facts of
+    /// several kinds lists them (exit 2). Exit 1 if there is no such thing, or the stored fact is
+    /// not what its sum gives.
     ///
     /// Example: ipse explain 'manipulation.grasp + glass_cup + ward3'
     Explain(ExplainArgs),
@@ -531,7 +534,7 @@ pub(crate) struct ExplainArgs {
           value_parser = clap::value_parser!(u64).range(1..))]
     pub(crate) page: u64,
 
-    /// All of a fact's evidence
+    /// All of a fact's evidence; of an action, a hundred events behind each fact instead of ten
     #[arg(long, conflicts_with = "page")]
     pub(crate) all: bool,
 

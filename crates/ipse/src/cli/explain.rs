@@ -10,13 +10,16 @@ use anyhow::bail;
 use ipse_consolidate::V1;
 use ipse_core::json::Value;
 use ipse_core::{
-    Columns, EventRef, Fact, FactId, FactKey, FactKind, Identity, Outcome, Seq, is_housekeeping,
-    json_parse,
+    Columns, EventKind, EventRef, Fact, FactId, FactKey, FactKind, Identity, Outcome, Seq,
+    is_housekeeping, json_parse,
 };
 use ipse_engine::answer::clean;
-use ipse_engine::explain::{Explanation, PAGE, explained_event, feeds, said_by, source_and_id};
+use ipse_engine::explain::{
+    Explanation, PAGE, Planned, explained_event, feeds, said_by, source_and_id,
+};
 use ipse_engine::grounding::body;
-use ipse_engine::{SignedBy, Signers};
+use ipse_engine::trail::{AttemptStanding, EVIDENCE, Found, MAX_EVIDENCE, Trail};
+use ipse_engine::{SignedBy, Signers, Walked};
 use ipse_store::Stored;
 use ipse_store::sqlite::{RawPass, View};
 
@@ -36,7 +39,13 @@ pub(crate) fn run(
         if args.proof {
             return proof::tell(context, terminal, view, seq);
         }
-        return event(context, terminal, view, &identity, seq);
+        let evidence = if args.all { MAX_EVIDENCE } else { EVIDENCE };
+        let found = Trail::of(&Walked(view), &identity, &event_ref, evidence)?;
+        let trail = match &found {
+            Found::Action(trail) => Some(&**trail),
+            _ => None,
+        };
+        return event(context, terminal, view, &identity, seq, trail);
     }
     if args.proof {
         bail!("a proof is of an event: give an event ref (ev_…), such as a fact's evidence has");
@@ -153,19 +162,29 @@ impl Shown<'_> {
             let names = names.join(", ");
             writeln!(terminal.out, "Signed: {events} of {total}, by {by} ({names})")?;
         }
-        let row = |stored: &Stored| {
+        let Planned { any_intent, planned, against } = self.of.planned;
+        if any_intent {
+            let against = if against > 0 { format!("; {against} against them") } else { "".into() };
+            writeln!(terminal.out, "Planned: {planned} of {total}, through the gates{against}")?;
+        }
+        let row = |(stored, standing): (&Stored, &(_, _))| {
             let (source, id) = source_and_id(stored);
-            vec![
+            let mut row = vec![
                 stored.seq.to_string(),
                 to_minutes(stored),
                 stored.event_ref.to_string(),
                 ended(stored),
-                clean(&format!("{source} {id}")),
-            ]
+            ];
+            row.extend(any_intent.then(|| intended(standing)));
+            row.push(clean(&format!("{source} {id}")));
+            row
         };
-        let rows: Vec<_> = self.of.evidence.iter().map(row).collect();
+        let rows: Vec<_> = self.of.evidence.iter().zip(&self.of.standings).map(row).collect();
+        let mut heads = vec!["SEQ", "TIME", "EVENT", "ENDED"];
+        heads.extend(any_intent.then_some("INTENT"));
+        heads.push("SOURCE, ID");
         if !rows.is_empty() {
-            terminal.table(&["SEQ", "TIME", "EVENT", "ENDED", "SOURCE, ID"], &rows)?;
+            terminal.table(&heads, &rows)?;
         }
         let pages = total.div_ceil(PAGE as u64);
         if let Some(page) = self.page.filter(|_| pages > 1) {
@@ -181,6 +200,18 @@ fn to_minutes(stored: &Stored) -> String {
     format!("{}Z", text.get(..16).unwrap_or(&text))
 }
 
+/// The intent that an attempt names, shortened, and what is wrong with that.
+fn intended((intent, standing): &(Option<EventRef>, AttemptStanding)) -> String {
+    let name = intent.map(|name| name.to_string());
+    let name = name.as_deref().and_then(|name| name.get(..11)).unwrap_or("-");
+    match standing {
+        AttemptStanding::Planned | AttemptStanding::Unplanned => name.to_owned(),
+        AttemptStanding::UnknownIntent => format!("{name} unknown"),
+        AttemptStanding::AgainstGates => format!("{name} against the gates"),
+        AttemptStanding::Forgotten => format!("{name} forgotten"),
+    }
+}
+
 /// How an attempt ended, in a word.
 fn ended(stored: &Stored) -> String {
     let columns = ipse_door::columns_of(&stored.canonical).unwrap_or_default();
@@ -194,13 +225,14 @@ fn event(
     view: View<'_>,
     identity: &Identity,
     seq: Seq,
+    action: Option<&Trail>,
 ) -> anyhow::Result<Exit> {
     let Some(stored) = view.stored(seq)? else { bail!("the log has no event at seq {seq}") };
     let fed = feeds(view, &V1, seq)?;
     let signers = Signers::of(view)?;
     let names = signers.names(seq);
     if context.json {
-        terminal.json(&explained_event(view, identity, &stored, &names, &fed)?)?;
+        terminal.json(&explained_event(view, identity, &stored, &names, &fed, action)?)?;
         return Ok(Exit::Fine);
     }
     writeln!(terminal.out, "{} at seq {seq}", stored.event_ref)?;
@@ -211,8 +243,14 @@ fn event(
     if !names.is_empty() {
         writeln!(terminal.out, "  signed  by {}", names.join(", "))?;
     }
+    // What names no intent goes back to nothing, and neither does what is forgotten.
+    let told = action.filter(|trail| {
+        let standing = trail.standing();
+        !matches!(standing, Some(AttemptStanding::Unplanned | AttemptStanding::Forgotten))
+    });
     if stored.is_forgotten() {
-        return forgotten(terminal, view, &stored);
+        let exit = forgotten(terminal, view, &stored)?;
+        return told.map_or(Ok(()), |trail| page(terminal, trail)).map(|()| exit);
     }
     match view.pass_over(seq)? {
         _ if is_housekeeping(&stored.event_type) => {
@@ -224,12 +262,27 @@ fn event(
         }
         None => writeln!(terminal.out, "  folded  not yet: `ipse consolidate` does it")?,
     }
+    if told.is_none() && EventKind::of(&stored.event_type) == EventKind::ExecutionResult {
+        writeln!(terminal.out, "  planned  no: it names no intent")?;
+    }
     writeln!(terminal.out, "\nContent")?;
     let value = json_parse::parse(stored.canonical.as_bytes(), ipse_door::MAX_DEPTH).ok();
     if let Some(value) = &value {
         indented(terminal, value, 1)?;
     }
+    if let Some(trail) = told {
+        page(terminal, trail)?;
+        if is_housekeeping(&stored.event_type) {
+            return Ok(Exit::Fine);
+        }
+    }
     tell_fed(terminal, identity, &stored, &fed)
+}
+
+/// What an action goes back to.
+fn page(terminal: &mut Terminal<'_>, trail: &Trail) -> anyhow::Result<()> {
+    write!(terminal.out, "\n{}", trail.text())?;
+    Ok(())
 }
 
 /// What is left to say of an event without content.

@@ -333,6 +333,28 @@ impl<'c> View<'c> {
         Ok(())
     }
 
+    /// Hands the positions and canonical bytes of the events of a range whose bytes hold a text to
+    /// `each`, in order. Every one of them is looked at: no text is indexed.
+    pub fn each_holding<E: From<Error>>(
+        &self,
+        text: &str,
+        range: RangeInclusive<Seq>,
+        mut each: impl FnMut(Seq, &str) -> Result<(), E>,
+    ) -> Result<(), E> {
+        let sql = "SELECT at, payload FROM event WHERE at BETWEEN ?1 AND ?2 \
+                   AND instr(payload, ?3) ORDER BY at";
+        let mut statement = self.prepare(sql)?;
+        let attempt = Error::while_trying("look for what names an event");
+        let bounds = (self.log.at(*range.start()), self.log.at(*range.end()), text);
+        let mut rows = statement.query(bounds).map_err(&attempt)?;
+        while let Some(row) = rows.next().map_err(&attempt)? {
+            let seq = seq_of(row.get(0).map_err(&attempt)?);
+            let payload = row.get_ref(1).map_err(&attempt)?;
+            each(seq, payload.as_str().map_err(|_| damaged("payload", seq))?)?;
+        }
+        Ok(())
+    }
+
     /// The newest event of a type in a range, as it is stored.
     pub fn last_of_type(
         &self,

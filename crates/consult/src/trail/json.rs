@@ -1,0 +1,107 @@
+//! A trail for programs.
+
+use super::Trail;
+use super::attempt::{Attempt, Deviation};
+use super::intent::{Confirmation, Ruling, Verdict};
+use super::known::{Claimed, Evidence, Known};
+use crate::answer;
+use ipse_core::json::{Members, list, quoted};
+use ipse_core::{EventRef, Seq, Time};
+
+const NULL: &str = "null";
+
+impl Trail {
+    /// Its canonical JSON.
+    pub fn json(&self) -> String {
+        let proof = |(entry, proof): &(_, _)| answer::proof_members(entry, proof);
+        let proofs = self.proofs.iter().map(|proven| {
+            proof(proven).text("event_ref", &proven.0.event_ref.to_string()).finish()
+        });
+        let intent = self.intent.as_ref().map(|it| {
+            let event = it.canonical.as_deref().unwrap_or(NULL);
+            place(&it.event_ref, it.seq, it.time).raw("event", event).finish()
+        });
+        let unproven = self.unproven.iter().map(|name| quoted(&name.to_string()));
+        Members::new()
+            .text("event_ref", &self.asked.to_string())
+            .raw("attempts", list(self.attempts.iter().map(attempt)))
+            .optional("attempts_left_out", Some(self.left_out).filter(|n| *n > 0))
+            .raw("intent", or_null(intent))
+            .raw("verdict", or_null(self.verdict.as_ref().map(verdict)))
+            .raw("consultation", or_null(self.consultation.as_ref().map(consultation)))
+            .raw("facts", list(self.facts.iter().map(fact)))
+            .raw("proofs", list(proofs))
+            .raw("unproven", list(unproven))
+            .finish()
+    }
+}
+
+fn or_null(json: Option<String>) -> String {
+    json.unwrap_or_else(|| NULL.to_owned())
+}
+
+fn text_or_null(text: Option<&str>) -> String {
+    or_null(text.map(quoted))
+}
+
+/// What every event is told with.
+fn place(name: &EventRef, seq: Seq, time: Time) -> Members {
+    Members::new()
+        .text("event_ref", &name.to_string())
+        .raw("seq", seq)
+        .text("time", &time.to_string())
+}
+
+fn attempt(attempt: &Attempt) -> String {
+    let deviation = |it: &Deviation| {
+        Members::new()
+            .text("field", &it.field)
+            .raw("admitted", it.admitted.as_deref().unwrap_or(NULL))
+            .raw("acted", &it.acted)
+            .finish()
+    };
+    let told = &attempt.told;
+    place(&told.event_ref, told.seq, told.time)
+        .text("type", &told.event_type)
+        .raw("event", told.canonical.as_deref().unwrap_or(NULL))
+        .optional("outcome", told.outcome.map(|outcome| quoted(outcome.name())))
+        .text("standing", attempt.standing.name())
+        .raw("deviations", list(attempt.deviations.iter().map(deviation)))
+        .finish()
+}
+
+fn verdict(verdict: &Verdict) -> String {
+    let confirmation = |it: &Confirmation| {
+        place(&it.event_ref, it.seq, it.time)
+            .text("decision", it.decision())
+            .raw("token_id", text_or_null(it.token_id.as_deref()))
+            .finish()
+    };
+    Members::new()
+        .raw("verdict", text_or_null(verdict.ruling.map(Ruling::name)))
+        .text("standing", verdict.standing())
+        .optional("admitted_params", verdict.admitted_params.as_ref())
+        .raw("gates", list(verdict.gates.iter().cloned()))
+        .raw("token_id", text_or_null(verdict.token_id.as_deref()))
+        .raw("confirmation", or_null(verdict.confirmation.as_ref().map(confirmation)))
+        .finish()
+}
+
+fn consultation(claimed: &Claimed) -> String {
+    let missing = claimed.missing.iter().map(|id| quoted(&id.to_string()));
+    Members::new()
+        .raw("consultation_id", text_or_null(claimed.id.as_deref()))
+        .raw("consultation", &claimed.json)
+        .text("recorded", &claimed.recorded)
+        .text("now", claimed.now.name())
+        .raw("missing_fact_ids", list(missing))
+        .finish()
+}
+
+fn fact(known: &Known) -> String {
+    let evidence = |it: &Evidence| place(&it.event_ref, it.seq, it.time).finish();
+    answer::fact(&known.id.to_string(), &known.fact)
+        .raw("evidence", list(known.evidence.iter().map(evidence)))
+        .raw("evidence_total", known.fact.n_observations)
+        .finish()
+}

@@ -1,0 +1,8 @@
+//! The walk back from an action: standings, deviations, consultations, and the page.
+#![allow(missing_docs, unreachable_pub, clippy::unwrap_used)]
+
+mod consulted;
+mod hostile;
+mod log;
+mod page;
+mod standing;

@@ -1,0 +1,92 @@
+//! The walk back from an action, over a store.
+//!
+//! **Invariant:** nothing is indexed by intent: who names one is found by a look at everything that
+//! came after it.
+
+use crate::explain::newest_evidence;
+use crate::{Error, prove, rebuild};
+use ipse_consolidate::V1;
+use ipse_consult::trail::{Record, Told, names_intent, naming_text};
+use ipse_core::{Columns, EventRef, Fact, FactKey, Outcome, Seq, is_housekeeping};
+use ipse_ledger::account::forgotten_names;
+use ipse_ledger::{Entry, ProofFile};
+use ipse_store::Stored;
+use ipse_store::sqlite::View;
+
+/// A store's log, as a walk needs it.
+#[derive(Clone, Copy)]
+pub struct Walked<'v>(pub View<'v>);
+
+impl Record for Walked<'_> {
+    type Error = Error;
+
+    fn find(&self, name: &EventRef) -> Result<Option<Seq>, Error> {
+        Ok(self.0.find(name)?)
+    }
+
+    fn event(&self, seq: Seq) -> Result<Option<Told>, Error> {
+        Ok(self.0.stored(seq)?.map(told))
+    }
+
+    fn facts_at(&self, seq: Seq) -> Result<Vec<Fact>, Error> {
+        Ok(rebuild(self.0, &V1, seq)?.facts)
+    }
+
+    fn evidence(
+        &self,
+        keys: &[FactKey],
+        up_to: Seq,
+        wanted: usize,
+    ) -> Result<Vec<Vec<Seq>>, Error> {
+        newest_evidence(self.0, &V1, keys, up_to, wanted)
+    }
+
+    fn naming(&self, intent: &EventRef, after: Seq) -> Result<Vec<Seq>, Error> {
+        let mut named = Vec::new();
+        let text = naming_text(intent);
+        self.0.each_holding(&text, after.next()..=self.0.head()?, |seq, canonical| {
+            if names_intent(canonical, intent) {
+                named.push(seq);
+            }
+            Ok::<_, Error>(())
+        })?;
+        Ok(named)
+    }
+
+    fn forgotten_since(&self, seq: Seq) -> Result<bool, Error> {
+        forgotten_since(self.0, seq)
+    }
+
+    fn proof(&self, seq: Seq) -> Result<Option<(Entry, ProofFile)>, Error> {
+        prove(self.0, seq)
+    }
+}
+
+/// An event as a walk tells it.
+fn told(stored: Stored) -> Told {
+    let outcome = outcome(&stored);
+    let Stored { seq, event_ref, event_type, time, canonical, .. } = stored;
+    let canonical = Some(canonical).filter(|canonical| !canonical.is_empty());
+    Told { seq, event_ref, event_type, time, outcome, canonical }
+}
+
+/// How an attempt ended.
+fn outcome(stored: &Stored) -> Option<Outcome> {
+    let columns = ipse_door::columns_of(&stored.canonical)?;
+    Columns::decode(&columns)?.outcome
+}
+
+/// Whether an event up to a position that may have fed a fact was forgotten after it.
+pub(crate) fn forgotten_since(view: View<'_>, seq: Seq) -> Result<bool, Error> {
+    let mut found = false;
+    view.each_content(seq.next()..=view.head()?, Some("forget"), |payload| {
+        for name in forgotten_names(payload.as_bytes()).into_iter().flatten() {
+            let place = if found { None } else { view.find(&name)? };
+            let Some(place) = place.filter(|place| *place <= seq) else { continue };
+            let gone = view.stored(place)?.is_some_and(|gone| !is_housekeeping(&gone.event_type));
+            found = found || gone;
+        }
+        Ok::<_, Error>(())
+    })?;
+    Ok(found)
+}
