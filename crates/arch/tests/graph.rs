@@ -19,7 +19,7 @@ const DEPENDS_ON: [(&str, &[&str]); 15] = [
     ("gates", &["core"]),
     ("ledger", &["core"]),
     ("consult", &["core", "consolidate", "ledger"]),
-    ("bundle", &["core", "manifest", "consolidate", "ledger", "door"]),
+    ("bundle", &["core", "manifest", "consolidate", "consult", "ledger", "door"]),
     ("verify", &["bundle"]),
     ("store", &["core", "ledger"]),
     ("engine", &["core", "consolidate", "consult", "ledger", "door", "store"]),

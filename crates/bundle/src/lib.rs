@@ -19,14 +19,18 @@ mod report;
 mod source;
 mod trust;
 mod verify;
+mod why;
 mod write;
 
 pub use archive::{MAX_MEMBER_BYTES, MAX_MEMBERS};
 pub use error::Error;
+pub use ipse_consult::trail;
+pub use ipse_core::EventRef;
 pub use name::signature_name;
 pub use open::{Log, Opened, open};
 pub use report::{Line, MAX_LINES, Report, Verdict};
 pub use source::Source;
 pub use trust::{OPERATOR, Trust, anchors, pem};
 pub use verify::verify;
+pub use why::WhyError;
 pub use write::Writer;

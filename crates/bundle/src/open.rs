@@ -6,7 +6,7 @@ use crate::archive::Archive;
 use crate::envelope;
 use crate::name::Name;
 use crate::report::Report;
-use crate::source::{Lines, Source};
+use crate::source::{Lines, Part, Source};
 use crate::trust::Trust;
 use crate::verify::run;
 use ipse_core::{Identity, Seq, sha256};
@@ -93,6 +93,11 @@ impl Opened<'_> {
         self.archive.signatures().map(|(name, _)| self.text(name))
     }
 
+    /// A member.
+    pub(crate) fn part(&self, name: Name) -> Option<Part<'_>> {
+        self.archive.part(name)
+    }
+
     fn text(&self, name: Name) -> io::Result<String> {
         let part = self.archive.part(name).ok_or_else(changed)?;
         let bytes = part.whole(envelope::MAX_BYTES)?.ok_or_else(changed)?;
@@ -101,7 +106,7 @@ impl Opened<'_> {
 }
 
 /// The bytes are no longer those that were verified.
-fn changed() -> io::Error {
+pub(crate) fn changed() -> io::Error {
     io::Error::new(io::ErrorKind::InvalidData, "the bundle changed while it was read")
 }
 

@@ -71,6 +71,15 @@ impl Report {
 
     /// The report as one JSON object.
     pub fn json(&self) -> String {
+        self.members().finish()
+    }
+
+    /// The same with what an action goes back to, as JSON.
+    pub fn json_with(&self, action: Option<&str>) -> String {
+        self.members().raw("action", action.unwrap_or("null")).finish()
+    }
+
+    fn members(&self) -> Members {
         let finding = |line: &Line| {
             let verdict = line.verdict.name().to_lowercase();
             let members = Members::new().text("verdict", &verdict).text("place", &line.place);
@@ -82,7 +91,6 @@ impl Report {
             .raw("identity_hash", self.identity.map_or_else(null, |it| quoted(&it.to_string())))
             .raw("tree_size", self.size.map_or_else(null, |size| size.to_string()))
             .raw("findings", list(self.lines.iter().map(finding)))
-            .finish()
     }
 
     pub(crate) fn pass(&mut self, place: impl Into<String>, message: impl Into<String>) {

@@ -124,6 +124,12 @@ impl<'s> Part<'s> {
         Ok(Some(bytes))
     }
 
+    /// The part of it that begins there and is at most so long; none if it begins beyond the end.
+    pub(crate) fn piece(self, begins: u64, length: u64) -> Option<Self> {
+        let rest = self.size.checked_sub(begins)?;
+        Some(Part { source: self.source, at: self.at + begins, size: rest.min(length) })
+    }
+
     /// Its lines, none longer than that.
     pub(crate) fn lines(self, limit: usize) -> Lines<'s> {
         let (at, end) = (self.at, self.at + self.size);

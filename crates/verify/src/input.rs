@@ -15,6 +15,9 @@ const MAX_TEXT_BYTES: u64 = 16 << 20;
 
 pub(crate) const READ_HINT: &str = "copy the file to a healthy disk and try again";
 
+pub(crate) const RANGE_HINT: &str =
+    "ask the operator for the whole log: `ipse export` without --from and --to";
+
 const TRUST_HINT: &str = "ask the operator for <store>.keys/log.vkey and \
     <store>.keys/operator.pub, over a way that the bundle did not take, and compare their \
     sha256sum by voice; then add --trust log.vkey operator.pub. The keys inside the bundle are \

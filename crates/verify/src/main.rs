@@ -4,7 +4,8 @@
 //! - It reads the files it is given and writes none. It opens no connection, and there is no code
 //!   in it that could.
 //! - Keys inside a bundle are never trust: without a key of the auditor's own it does not begin.
-//! - Exit 0: verified. 1: something does not hold. 2: could not run.
+//! - Of a bundle that did not pass nothing is told but what does not hold.
+//! - Exit 0: verified. 1: something does not hold, or there is no such action. 2: could not run.
 #![forbid(unsafe_code)]
 
 mod args;
@@ -15,6 +16,8 @@ use anyhow::Context;
 use args::Args;
 use clap::Parser;
 use input::Hinted;
+use ipse_bundle::trail::{EVIDENCE, Found, Trail};
+use ipse_bundle::{EventRef, Opened, WhyError};
 use std::io::{self, IsTerminal, Write};
 use std::process::ExitCode;
 
@@ -34,26 +37,74 @@ fn main() -> ExitCode {
     }
 }
 
-/// Verifies; says whether everything holds.
+/// Verifies; says whether everything holds, and what is asked about was found.
 fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<bool> {
     let trust = input::trust(&args.trust)?;
     let anchors = input::anchors(args.anchors.as_deref())?;
     let bundle = input::bundle(&args.file)?;
     let mut progress = tell::Progress::new(io::stderr().is_terminal());
-    let verified =
-        ipse_bundle::verify(&bundle, &trust, &anchors, &mut |done, of| progress.at(done, of));
+    let opened =
+        ipse_bundle::open(&bundle, &trust, &anchors, &mut |done, of| progress.at(done, of));
     progress.end();
-    let report = verified
+    let opened = opened
         .with_context(|| format!("cannot read {} to its end", args.file.display()))
         .map_err(|error| Hinted::error(error, input::READ_HINT))?;
-    let told = match args.json {
-        true => writeln!(out, "{}", report.json()),
-        false => tell::lines(&report, out),
+    let report = match &opened {
+        Ok(opened) => &opened.report,
+        Err(report) => report,
     };
+    let Some(name) = &args.why else {
+        let told = match args.json {
+            true => writeln!(out, "{}", report.json()),
+            false => tell::lines(report, out),
+        };
+        written(told, out)?;
+        return Ok(report.passed());
+    };
+    if !args.json {
+        let told = tell::lines(report, out);
+        written(told, out)?;
+    }
+    // Nothing is told out of a bundle that did not pass.
+    let found = match &opened {
+        Ok(opened) => why(opened, name, args.evidence),
+        Err(_) => Ok(None),
+    };
+    let action = found.as_ref().ok().and_then(Option::as_ref);
+    let told = match (args.json, action) {
+        (true, action) => {
+            let action = action.map(|trail| trail.json());
+            writeln!(out, "{}", report.json_with(action.as_deref()))
+        }
+        (false, Some(trail)) => write!(out, "\n{}", trail.text()),
+        (false, None) => Ok(()),
+    };
+    written(told, out)?;
+    Ok(found?.is_some())
+}
+
+/// What an action goes back to; none, with a word about it, if that is no action.
+fn why(opened: &Opened<'_>, name: &EventRef, evidence: u64) -> anyhow::Result<Option<Box<Trail>>> {
+    let evidence = usize::try_from(evidence).unwrap_or(EVIDENCE);
+    let found = opened.why(name, evidence).map_err(|error| match error {
+        WhyError::Lacks { .. } => Hinted::error(error.into(), input::RANGE_HINT),
+        error => error.into(),
+    });
+    let word = match found? {
+        Found::Action(trail) => return Ok(Some(trail)),
+        Found::Nothing => format!("no event {name} in this log"),
+        Found::NoAction(kind) => {
+            format!("{name} is no action: ipse wrote it about itself ({})", tell::printable(&kind))
+        }
+    };
+    let _ = writeln!(io::stderr().lock(), "{word}");
+    Ok(None)
+}
+
+fn written(told: io::Result<()>, out: &mut dyn Write) -> anyhow::Result<()> {
     match told.and_then(|()| out.flush()) {
         // Whoever reads no further has read enough; the exit code says the rest.
-        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => {}
-        told => told.context("cannot write the report")?,
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
+        told => told.context("cannot write the report"),
     }
-    Ok(report.passed())
 }

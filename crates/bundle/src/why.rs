@@ -1,0 +1,331 @@
+//! Why something was done, told from a bundle that was verified.
+//!
+//! **Invariants**
+//! - Nothing is told of a bundle that did not pass: only an [`Opened`] one can be asked.
+//! - What the bundle does not hold is said to be missing, never taken for absent.
+//! - Memory is some seventy bytes an event, and what the facts need.
+
+use crate::name::Name;
+use crate::open::{Opened, changed};
+use crate::source::{Lines, Part};
+use ipse_consolidate::{Groups, RuleSet, V1};
+use ipse_consult::Damaged;
+use ipse_consult::trail::{Found, Record, Told, Trail, names_intent, naming_text};
+use ipse_core::{Admitted, Columns, Event, EventRef, Fact, FactKey, Seq, is_housekeeping, sha256};
+use ipse_door::{MAX_EVENT_BYTES, Origin, admit, columns_of};
+use ipse_ledger::account::forgotten_names;
+use ipse_ledger::tree::{Edge, Hash, Nodes, inclusion};
+use ipse_ledger::{Entry, ProofFile, entry_hash};
+use std::collections::{BTreeMap, VecDeque};
+use std::io;
+
+/// Why a walk could not be told.
+#[derive(thiserror::Error, Debug)]
+#[non_exhaustive]
+pub enum WhyError {
+    /// The bundle could not be read.
+    #[error("the bundle could not be read")]
+    Read(#[from] io::Error),
+    /// It holds a part of the log, and the walk leads out of it.
+    #[error("this bundle holds seq {from}..{to} of {size}, and {needed} is needed")]
+    Lacks {
+        /// Where its range begins.
+        from: Seq,
+        /// Where it ends.
+        to: Seq,
+        /// How long the log is.
+        size: u64,
+        /// What is needed beyond it.
+        needed: String,
+    },
+    /// A fact that follows from its events is none.
+    #[error(transparent)]
+    Damaged(#[from] Damaged),
+    /// A fact grew beyond what can be counted exactly.
+    #[error("{0}")]
+    Limit(String),
+}
+
+impl Opened<'_> {
+    /// The walk back from an action, with so much evidence of each fact: the same bytes as a store
+    /// with that log under that tree head gives.
+    pub fn why(&self, name: &EventRef, evidence: usize) -> Result<Found, WhyError> {
+        Trail::of(&Walk::over(self)?, &self.identity, name, evidence)
+    }
+}
+
+/// Where an event stands that is not in the bundle.
+const NOWHERE: u64 = u64::MAX;
+/// The longest line of an entry, as verification lets it pass.
+const MAX_ENTRY_BYTES: usize = 4096;
+/// The level of the smallest subtrees that are kept beside the entries' hashes: 256 entries.
+const KEPT_LEVEL: u32 = 8;
+
+/// The log of a bundle, by position and by name.
+struct Walk<'o> {
+    opened: &'o Opened<'o>,
+    entries: Part<'o>,
+    events: Part<'o>,
+    note: String,
+    names: Vec<EventRef>,
+    /// Positions from 0, sorted by name.
+    by_name: Vec<u32>,
+    /// Where the entries' lines and the events' begin in their members.
+    places: Vec<[u64; 2]>,
+    hashes: Vec<Hash>,
+    /// Larger subtrees by level and index.
+    subtrees: BTreeMap<(u32, u64), Hash>,
+}
+
+impl<'o> Walk<'o> {
+    /// Reads where everything stands.
+    fn over(opened: &'o Opened<'o>) -> io::Result<Self> {
+        let part = |name| opened.part(name).ok_or_else(changed);
+        let mut walk = Walk {
+            opened,
+            entries: part(Name::Entries)?,
+            events: part(Name::Events)?,
+            note: opened.head_note()?,
+            names: Vec::new(),
+            by_name: Vec::new(),
+            places: Vec::new(),
+            hashes: Vec::new(),
+            subtrees: BTreeMap::new(),
+        };
+        walk.read()?;
+        let names = &walk.names;
+        walk.by_name = (0..).take(names.len()).collect();
+        walk.by_name.sort_unstable_by_key(|place| names[*place as usize]);
+        Ok(walk)
+    }
+
+    fn read(&mut self) -> io::Result<()> {
+        let mut events = self.events.lines(MAX_EVENT_BYTES);
+        let mut next = digested(&mut events)?;
+        let mut edge = Edge::default();
+        // Where the next entry and the next event begin.
+        let mut begins = [0, 0];
+        let mut lines = self.entries.lines(MAX_ENTRY_BYTES);
+        while let Some(line) = lines.next()? {
+            let line = line.map_err(|_| changed())?;
+            let entry = Entry::parse(line).ok_or_else(changed)?;
+            self.names.push(entry.event_ref);
+            self.places.push([begins[0], NOWHERE]);
+            begins[0] += line.len() as u64 + 1;
+            edge.push(entry_hash(line), |level, index, hash| match level {
+                0 => self.hashes.push(*hash),
+                1..KEPT_LEVEL => {}
+                _ => drop(self.subtrees.insert((level, index), *hash)),
+            });
+            // Digests tell which event is whose.
+            let Some((_, length)) = next.filter(|(digest, _)| *digest == entry.digest.0) else {
+                continue;
+            };
+            if let Some(place) = self.places.last_mut() {
+                place[1] = begins[1];
+            }
+            begins[1] += length;
+            next = digested(&mut events)?;
+        }
+        if next.is_none() { Ok(()) } else { Err(changed()) }
+    }
+
+    fn size(&self) -> Seq {
+        Seq(self.names.len() as u64)
+    }
+
+    fn lacks(&self, needed: String) -> WhyError {
+        let bundled = &self.opened.bundled;
+        WhyError::Lacks { from: bundled.from, to: bundled.to, size: bundled.size, needed }
+    }
+
+    /// Refuses what leads out of the range that the bundle holds.
+    fn holds(&self, from: Seq, to: Seq) -> Result<(), WhyError> {
+        let bundled = &self.opened.bundled;
+        match from > to || (bundled.from <= from && to <= bundled.to) {
+            true => Ok(()),
+            false if from == to => Err(self.lacks(format!("seq {from}"))),
+            false => Err(self.lacks(format!("all of seq {from}..{to}"))),
+        }
+    }
+
+    /// The line of a member that begins there.
+    fn line(&self, part: Part<'o>, begins: u64, limit: usize) -> io::Result<String> {
+        let mut lines = part.piece(begins, limit as u64 + 1).ok_or_else(changed)?.lines(limit);
+        let line = lines.next()?.and_then(Result::ok).ok_or_else(changed)?;
+        String::from_utf8(line.to_vec()).map_err(|_| changed())
+    }
+
+    fn entry(&self, seq: Seq) -> io::Result<Option<Entry>> {
+        let Some([begins, _]) = place(seq).and_then(|at| self.places.get(at)) else {
+            return Ok(None);
+        };
+        let line = self.line(self.entries, *begins, MAX_ENTRY_BYTES)?;
+        Entry::parse(line.as_bytes()).map(Some).ok_or_else(changed)
+    }
+
+    /// Hands every event of a range that is there to `each`, in order.
+    fn each(
+        &self,
+        from: Seq,
+        to: Seq,
+        mut each: impl FnMut(Seq, &str) -> Result<(), WhyError>,
+    ) -> Result<(), WhyError> {
+        let seqs = (1..).map(Seq).zip(&self.places);
+        let there = seqs.skip_while(|(seq, _)| *seq < from).take_while(|(seq, _)| *seq <= to);
+        let mut there = there.filter(|(_, place)| place[1] != NOWHERE).peekable();
+        let Some((_, first)) = there.peek() else { return Ok(()) };
+        let rest = self.events.piece(first[1], u64::MAX).ok_or_else(changed)?;
+        let mut lines = rest.lines(MAX_EVENT_BYTES);
+        for (seq, _) in there {
+            let line = lines.next()?.and_then(Result::ok).ok_or_else(changed)?;
+            each(seq, std::str::from_utf8(line).map_err(|_| changed())?)?;
+        }
+        Ok(())
+    }
+
+    /// The same, as rules see them.
+    fn each_typed(
+        &self,
+        up_to: Seq,
+        mut take: impl FnMut(Seq, &Event<'_>),
+    ) -> Result<(), WhyError> {
+        self.holds(Seq(1), up_to)?;
+        self.each(Seq(1), up_to, |seq, canonical| {
+            let admitted = admit(canonical.as_bytes(), Origin::House, || [0; 16]);
+            let Admitted { event_ref, time, event_type, columns, .. } =
+                admitted.map_err(|_| changed())?;
+            let event = Event::of_row(event_ref, time, &event_type, &columns);
+            take(seq, &event.ok_or_else(changed)?);
+            Ok(())
+        })
+    }
+}
+
+/// The digest of the next event, and how long its line is.
+fn digested(events: &mut Lines<'_>) -> io::Result<Option<([u8; 32], u64)>> {
+    let line = events.next()?.transpose().map_err(|_| changed())?;
+    Ok(line.map(|line| (sha256(&[line]), line.len() as u64 + 1)))
+}
+
+fn place(seq: Seq) -> Option<usize> {
+    usize::try_from(seq.0).ok()?.checked_sub(1)
+}
+
+impl Nodes for Walk<'_> {
+    type Error = io::Error;
+
+    fn node(&self, level: u32, index: u64) -> io::Result<Hash> {
+        if let Some(hash) = self.subtrees.get(&(level, index)) {
+            return Ok(*hash);
+        }
+        let [first, end] = [index, index + 1].map(|index| usize::try_from(index << level));
+        let (first, end) = (first.map_err(|_| changed())?, end.map_err(|_| changed())?);
+        let hashes = self.hashes.get(first..end).ok_or_else(changed)?;
+        let mut edge = Edge::default();
+        hashes.iter().for_each(|hash| edge.push(*hash, |_, _, _| {}));
+        Ok(edge.root())
+    }
+}
+
+impl Record for Walk<'_> {
+    type Error = WhyError;
+
+    fn find(&self, name: &EventRef) -> Result<Option<Seq>, WhyError> {
+        let named = |place: &u32| self.names[*place as usize];
+        let place = self.by_name.binary_search_by_key(name, named).ok();
+        Ok(place.map(|place| Seq(u64::from(self.by_name[place]) + 1)))
+    }
+
+    fn event(&self, seq: Seq) -> Result<Option<Told>, WhyError> {
+        let Some(Entry { event_ref, time, event_type, .. }) = self.entry(seq)? else {
+            return Ok(None);
+        };
+        let begins = place(seq).map_or(NOWHERE, |at| self.places[at][1]);
+        if begins == NOWHERE {
+            self.holds(seq, seq)?;
+            let (outcome, canonical) = (None, None);
+            return Ok(Some(Told { seq, event_ref, event_type, time, outcome, canonical }));
+        }
+        let canonical = self.line(self.events, begins, MAX_EVENT_BYTES)?;
+        let columns = columns_of(&canonical).unwrap_or_default();
+        let outcome = Columns::decode(&columns).and_then(|columns| columns.outcome);
+        let canonical = Some(canonical);
+        Ok(Some(Told { seq, event_ref, event_type, time, outcome, canonical }))
+    }
+
+    fn facts_at(&self, seq: Seq) -> Result<Vec<Fact>, WhyError> {
+        let mut groups = Groups::default();
+        self.each_typed(seq, |_, event| {
+            groups.fold(&V1, event);
+        })?;
+        let mut facts = Vec::new();
+        for (key, group) in groups.into_groups() {
+            let fact = group.publish(&V1, &key);
+            facts.extend(fact.map_err(|limit| WhyError::Limit(limit.to_string()))?);
+        }
+        Ok(facts)
+    }
+
+    fn evidence(
+        &self,
+        keys: &[FactKey],
+        up_to: Seq,
+        wanted: usize,
+    ) -> Result<Vec<Vec<Seq>>, WhyError> {
+        let mut found: BTreeMap<&FactKey, VecDeque<Seq>> = BTreeMap::new();
+        found.extend(keys.iter().map(|key| (key, VecDeque::new())));
+        self.each_typed(up_to, |seq, event| {
+            let parts = V1.contributions(event).unwrap_or_default();
+            for part in parts.iter().filter(|part| part.supports) {
+                let Some(newest) = found.get_mut(&part.key) else { continue };
+                newest.push_front(seq);
+                newest.truncate(wanted);
+            }
+        })?;
+        let newest = |key| found.get(key).map(|newest| newest.iter().copied().collect());
+        Ok(keys.iter().map(|key| newest(key).unwrap_or_default()).collect())
+    }
+
+    fn naming(&self, intent: &EventRef, after: Seq) -> Result<Vec<Seq>, WhyError> {
+        self.holds(after.next(), self.size())?;
+        let mut named = Vec::new();
+        let text = naming_text(intent);
+        self.each(after.next(), self.size(), |seq, canonical| {
+            if canonical.contains(&text) && names_intent(canonical, intent) {
+                named.push(seq);
+            }
+            Ok(())
+        })?;
+        Ok(named)
+    }
+
+    fn forgotten_since(&self, seq: Seq) -> Result<bool, WhyError> {
+        self.holds(seq.next(), self.size())?;
+        let mut found = false;
+        self.each(seq.next(), self.size(), |place, canonical| {
+            let is_forget = |entry: Entry| entry.event_type == "forget";
+            if found || !canonical.contains("\"type\":\"forget\"") {
+                return Ok(());
+            }
+            if !self.entry(place)?.is_some_and(is_forget) {
+                return Ok(());
+            }
+            for name in forgotten_names(canonical.as_bytes()).into_iter().flatten() {
+                let Some(gone) = self.find(&name)?.filter(|gone| *gone <= seq) else { continue };
+                let entry = self.entry(gone)?;
+                found = found || entry.is_some_and(|entry| !is_housekeeping(&entry.event_type));
+            }
+            Ok(())
+        })?;
+        Ok(found)
+    }
+
+    fn proof(&self, seq: Seq) -> Result<Option<(Entry, ProofFile)>, WhyError> {
+        let (Some(entry), Some(index)) = (self.entry(seq)?, seq.0.checked_sub(1)) else {
+            return Ok(None);
+        };
+        let Some(hashes) = inclusion(self, index, self.opened.head.size)? else { return Ok(None) };
+        Ok(Some((entry, ProofFile { index, hashes, note: self.note.clone() })))
+    }
+}
