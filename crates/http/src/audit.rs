@@ -1,4 +1,4 @@
-//! What auditors take away: the tree head, proofs, the bundle.
+//! What auditors take away: the tree head, proofs, the walk back from an action, the bundle.
 
 use crate::problem::Problem;
 use crate::query::Query;
@@ -6,11 +6,13 @@ use crate::service::{Caller, Service};
 use crate::{away, blocking, json, text};
 use axum::Extension;
 use axum::body::{Body, Bytes};
-use axum::extract::{RawQuery, State};
+use axum::extract::rejection::PathRejection;
+use axum::extract::{Path, RawQuery, State};
 use axum::http::header::{CONTENT_DISPOSITION, CONTENT_LENGTH, CONTENT_TYPE};
 use axum::http::{HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
 use ipse_core::EventRef;
+use ipse_engine::trail::{EVIDENCE, Found, MAX_EVIDENCE};
 use std::fs::File;
 use std::io::{self, Read};
 use std::sync::Arc;
@@ -46,6 +48,39 @@ pub(crate) async fn proof(
         None => Err(Problem::not_found(format!("no event {name} in this log"))),
         Some(None) => Err(Problem::not_found("the event is under no signed tree head yet")),
         Some(Some(proof)) => Ok(json(StatusCode::OK, proof)),
+    }
+}
+
+/// The walk back from an action.
+pub(crate) async fn action(
+    State(service): State<Arc<Service>>,
+    Extension(caller): Extension<Caller>,
+    name: Result<Path<String>, PathRejection>,
+    RawQuery(raw): RawQuery,
+) -> Result<Response, Problem> {
+    let query = Query::read(raw.as_deref(), &["evidence", "format"])?;
+    let evidence = query.number("evidence", 1..=MAX_EVIDENCE as u64)?.unwrap_or(EVIDENCE as u64);
+    let evidence = usize::try_from(evidence).unwrap_or(EVIDENCE);
+    let page = match query.text("format") {
+        None | Some("json") => false,
+        Some("text") => true,
+        Some(_) => {
+            let detail = "`format` must be json or text";
+            return Err(Problem::bad_request("bad_parameter", detail));
+        }
+    };
+    let name = name.ok().and_then(|Path(text)| EventRef::parse(&text));
+    let name = name.ok_or_else(|| Problem::not_found("no event of that name in this log"))?;
+    let look = caller.agent.look.clone();
+    let _turn = service.turn().await;
+    match blocking(move || look.action(&name, evidence)).await? {
+        Found::Action(trail) if page => Ok(text("text/plain; charset=utf-8", trail.text())),
+        Found::Action(trail) => Ok(json(StatusCode::OK, trail.json())),
+        Found::NoAction(kind) => {
+            let detail = format!("{name} is no action: ipse wrote it about itself ({kind})");
+            Err(Problem::not_found(detail))
+        }
+        Found::Nothing => Err(Problem::not_found(format!("no event {name} in this log"))),
     }
 }
 

@@ -74,7 +74,7 @@ const fn by_hand(path: &'static str, handler: fn() -> MethodRouter<Arc<Service>>
 }
 
 /// Every route.
-pub static ROUTES: [Route; 23] = [
+pub static ROUTES: [Route; 24] = [
     reading("/api/agent/semantic", READERS, || get(semantic::semantic)),
     writing("/api/agent/events", PRODUCERS, || post(events::append)),
     writing("/api/agent/intents", PLANNERS, || post(intents::propose)),
@@ -91,6 +91,7 @@ pub static ROUTES: [Route; 23] = [
     by_hand("/api/agent/forget", || post(operating::forget)),
     reading("/api/audit/tree-head", AUDITORS, || get(audit::tree_head)),
     reading("/api/audit/proof", AUDITORS, || get(audit::proof)),
+    reading("/api/audit/actions/{event_ref}", AUDITORS, || get(audit::action)),
     reading("/api/audit/bundle", AUDITORS, || get(audit::bundle)),
     reading("/metrics", ANY, || get(metrics::metrics)),
     reading("/health/live", Access::Open, || get(health::live)),

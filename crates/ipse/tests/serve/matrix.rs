@@ -47,7 +47,7 @@ const PLANNERS: Who = Who::Roles(&["planner"]);
 const PRODUCERS: Who = Who::Roles(&["producer"]);
 
 /// Section 6 of the design. A path that the server does not have answers 404 to everybody.
-const TABLE: [Row; 23] = [
+const TABLE: [Row; 24] = [
     row("/api/agent/semantic", "GET", READERS),
     Row { good: 201, ..row("/api/agent/events", "POST", PRODUCERS) },
     Row { good: 201, ..row("/api/agent/intents", "POST", PLANNERS) },
@@ -64,6 +64,7 @@ const TABLE: [Row; 23] = [
     object("/api/agent/forget", "POST", OPERATORS),
     row("/api/audit/tree-head", "GET", AUDITORS),
     object("/api/audit/proof", "GET", AUDITORS),
+    object("/api/audit/actions/{event_ref}", "GET", AUDITORS),
     row("/api/audit/bundle", "GET", AUDITORS),
     row("/health/live", "GET", Who::Anybody),
     row("/health/ready", "GET", Who::Anybody),
@@ -418,6 +419,7 @@ fn what_belongs_to_somebody_else_is_not_there() {
         ("planner", format!("/api/agent/facts/{fact}")),
         ("operator", format!("/api/agent/facts/{fact}/explanation")),
         ("auditor", format!("/api/audit/proof?event_ref={name}")),
+        ("auditor", format!("/api/audit/actions/{name}")),
     ] {
         let answer = server.get(&path, ours.token(role)).problem(404, "not_found");
         assert!(!answer.to_string().contains(&theirs.identity), "{answer}");
