@@ -7,11 +7,10 @@
 use crate::answer;
 use crate::explain::{Explanation, explained_event, feeds};
 use crate::facts::{Consulted, Filter};
-use crate::proposed::{self, IntentStanding, Proposed};
-use crate::walk::{Walked, forgotten_since};
+use crate::walk::{Walked, forgotten_since, told};
 use crate::{Claim, Error, Signers, Status, census, head_of, prove, rebuild, registered};
 use ipse_consolidate::V1;
-use ipse_consult::trail::{Found, Trail};
+use ipse_consult::trail::{Found, IntentStanding, Proposed, Trail};
 use ipse_core::json::{Members, Value, list};
 use ipse_core::{EventRef, FactId, Identity, Seq, Time, is_housekeeping, json_parse};
 use ipse_ledger::NoteKey;
@@ -22,6 +21,9 @@ use std::sync::Arc;
 
 /// Bytes of events after which a page of the log ends.
 const PAGE_BYTES: usize = 4 << 20;
+
+/// Intents that are looked at for one page, however few of them stand as it is asked.
+const MAX_INTENTS: u64 = 10_000;
 
 /// Nesting of a pass record: the event, its `data`, `skipped`, a type.
 const RECORD_DEPTH: usize = 32;
@@ -212,7 +214,7 @@ impl Look {
 
     /// An intent; `None` if there is none of that name, or if it was forgotten.
     pub fn intent(&self, name: &EventRef) -> Result<Option<Proposed>, Error> {
-        self.view(|view| Proposed::named(view, name))
+        self.view(|view| Proposed::named(&Walked(view), name))
     }
 
     /// Intents before a position, newest first, at most so many that stand so; and the position to
@@ -223,7 +225,23 @@ impl Look {
         limit: u64,
         standing: Option<IntentStanding>,
     ) -> Result<String, Error> {
-        self.view(|view| proposed::page(view, before, limit, standing))
+        self.view(|view| {
+            let mut end = Seq(before.0.saturating_sub(1)).min(view.head()?);
+            let (mut intents, mut next, mut looked_at) = (Vec::new(), None, 0);
+            while let Some(stored) = view.last_of_type("intent", Seq(1)..=end)? {
+                looked_at += 1;
+                if intents.len() as u64 == limit || looked_at > MAX_INTENTS {
+                    next = Some(end.next());
+                    break;
+                }
+                end = Seq(stored.seq.0 - 1);
+                let proposed = Proposed::at(&Walked(view), told(stored))?;
+                let wanted = |it: &Proposed| standing.is_none_or(|so| it.standing() == so);
+                intents.extend(proposed.filter(wanted).map(Proposed::json));
+            }
+            let page = Members::new().raw("intents", list(intents));
+            Ok(page.optional("next_before", next).finish())
+        })
     }
 
     /// How far the log reaches, and how far its newest signed tree head.

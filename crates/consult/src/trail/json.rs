@@ -36,7 +36,7 @@ impl Trail {
     }
 }
 
-fn or_null(json: Option<String>) -> String {
+pub(super) fn or_null(json: Option<String>) -> String {
     json.unwrap_or_else(|| NULL.to_owned())
 }
 
@@ -45,7 +45,7 @@ fn text_or_null(text: Option<&str>) -> String {
 }
 
 /// What every event is told with.
-fn place(name: &EventRef, seq: Seq, time: Time) -> Members {
+pub(super) fn place(name: &EventRef, seq: Seq, time: Time) -> Members {
     Members::new()
         .text("event_ref", &name.to_string())
         .raw("seq", seq)
@@ -71,12 +71,6 @@ fn attempt(attempt: &Attempt) -> String {
 }
 
 fn verdict(verdict: &Verdict) -> String {
-    let confirmation = |it: &Confirmation| {
-        place(&it.event_ref, it.seq, it.time)
-            .text("decision", it.decision())
-            .raw("token_id", text_or_null(it.token_id.as_deref()))
-            .finish()
-    };
     Members::new()
         .raw("verdict", text_or_null(verdict.ruling.map(Ruling::name)))
         .text("standing", verdict.standing())
@@ -84,6 +78,13 @@ fn verdict(verdict: &Verdict) -> String {
         .raw("gates", list(verdict.gates.iter().cloned()))
         .raw("token_id", text_or_null(verdict.token_id.as_deref()))
         .raw("confirmation", or_null(verdict.confirmation.as_ref().map(confirmation)))
+        .finish()
+}
+
+pub(super) fn confirmation(it: &Confirmation) -> String {
+    place(&it.event_ref, it.seq, it.time)
+        .text("decision", it.decision())
+        .raw("token_id", text_or_null(it.token_id.as_deref()))
         .finish()
 }
 

@@ -13,8 +13,10 @@ mod intent;
 mod json;
 mod known;
 mod page;
+mod proposed;
 
 pub use attempt::{AttemptStanding, Standings, names_intent, naming_text};
+pub use proposed::{IntentStanding, Proposed};
 
 use crate::Damaged;
 use attempt::{Attempt, Mention};

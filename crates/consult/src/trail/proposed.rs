@@ -1,0 +1,107 @@
+//! An intent as planners and operators see it: what was asked, what the gates said, where it stands.
+//!
+//! **Invariant:** what is shown is what stands in the log; nothing is judged again.
+
+use super::intent::{Intent, data_of, parse};
+use super::json::{confirmation, or_null, place};
+use super::{Record, Told};
+use crate::answer::written;
+use ipse_core::json::Value;
+use ipse_core::{EventRef, Time};
+
+/// Where an intent stands.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum IntentStanding {
+    /// It may be acted on as it was asked.
+    Admitted,
+    /// It may be acted on with what the gates made of it.
+    Clamped,
+    /// A person has to decide.
+    Waiting,
+    /// A person let it through.
+    Confirmed,
+    /// A person did not.
+    Declined,
+    /// The gates did not let it through.
+    Denied,
+}
+
+impl IntentStanding {
+    /// All of them.
+    pub const ALL: [IntentStanding; 6] = [
+        IntentStanding::Admitted,
+        IntentStanding::Clamped,
+        IntentStanding::Waiting,
+        IntentStanding::Confirmed,
+        IntentStanding::Declined,
+        IntentStanding::Denied,
+    ];
+
+    /// The word on the wire.
+    pub fn name(self) -> &'static str {
+        match self {
+            IntentStanding::Admitted => "admitted",
+            IntentStanding::Clamped => "clamped",
+            IntentStanding::Waiting => "waiting",
+            IntentStanding::Confirmed => "confirmed",
+            IntentStanding::Declined => "declined",
+            IntentStanding::Denied => "denied",
+        }
+    }
+
+    /// The standing that a word names.
+    pub fn parse(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|standing| standing.name() == name)
+    }
+}
+
+/// An intent of the log.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Proposed {
+    standing: IntentStanding,
+    confirm_by: Option<Time>,
+    json: String,
+}
+
+impl Proposed {
+    /// The intent of that name; `None` if there is none, or if it was forgotten.
+    pub fn named<R: Record>(record: &R, name: &EventRef) -> Result<Option<Self>, R::Error> {
+        let intent = Intent::named(record, name)?;
+        Ok(intent.as_ref().and_then(Proposed::of))
+    }
+
+    /// The intent that an event is.
+    pub fn at<R: Record>(record: &R, told: Told) -> Result<Option<Self>, R::Error> {
+        Ok(Proposed::of(&Intent::new(record, told)?))
+    }
+
+    fn of(intent: &Intent) -> Option<Self> {
+        let Told { event_ref, seq, time, canonical, .. } = &intent.told;
+        let standing = IntentStanding::parse(intent.verdict()?.standing())?;
+        let value = parse(canonical.as_deref()?)?;
+        let data = data_of(&value)?;
+        let decided = intent.confirmation.as_ref().map(confirmation);
+        let members = place(event_ref, *seq, *time)
+            .text("standing", standing.name())
+            .raw("confirmation", or_null(decided));
+        let members = data.iter().fold(members, |all, (name, value)| all.raw(name, written(value)));
+        let confirm_by = data.get("confirm_by").and_then(Value::as_text);
+        let confirm_by = confirm_by.and_then(|text| Time::parse(text).ok());
+        Some(Proposed { standing, confirm_by, json: members.finish() })
+    }
+
+    /// Where it stands.
+    pub fn standing(&self) -> IntentStanding {
+        self.standing
+    }
+
+    /// Until when it may be confirmed, if that is bounded.
+    pub fn confirm_by(&self) -> Option<Time> {
+        self.confirm_by
+    }
+
+    /// For programs.
+    pub fn json(self) -> String {
+        self.json
+    }
+}
