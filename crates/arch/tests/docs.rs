@@ -10,7 +10,7 @@ use workspace::page::links;
 use workspace::{files, read, report, root};
 
 /// What a reader is promised.
-const PAGES: [&str; 19] = [
+const PAGES: [&str; 20] = [
     "README.md",
     "ARCHITECTURE.md",
     "CHANGELOG.md",
@@ -23,6 +23,7 @@ const PAGES: [&str; 19] = [
     "docs/formats/snapshot.md",
     "docs/formats/ledger.md",
     "docs/formats/bundle.md",
+    "docs/formats/intent.md",
     "docs/guide/audit.md",
     "docs/guide/forgetting.md",
     "docs/guide/operate.md",

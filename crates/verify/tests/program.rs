@@ -6,7 +6,8 @@
 mod forge;
 
 use assert_cmd::Command;
-use forge::{MANIFEST, header, identity_of, trusted, week};
+use forge::{MANIFEST, header, identity_of, producer_event, salt, time, trusted, week};
+use ipse_door::house_event;
 use serde_json::Value;
 use std::fs;
 use std::path::PathBuf;
@@ -151,6 +152,79 @@ fn json_is_one_object() {
     }
 }
 
+/// A log with an intent that was acted upon; the bundle of all of it, and of a part.
+fn planned(desk: &Desk) -> [String; 2] {
+    let mut log = week();
+    let data = r#"{"gates":[],"params":{},"skill_id":"grasp","token_id":"0","verdict":"denied"}"#;
+    let intent = house_event("intent", "intent:00", time(90), data, salt(90));
+    log.push(&intent);
+    let named = format!("{{\"intent\":\"{}\",\"success\":true}}", intent.event_ref);
+    let acted = producer_event(91, "robot-7", "execution_result", &named);
+    log.push(&acted);
+    desk.put("planned.ipse", &log.draft().pack());
+    desk.put("range.ipse", &log.draft_of(66, 66, 0).pack());
+    [intent.event_ref, acted.event_ref].map(|name| name.to_string())
+}
+
+#[test]
+fn why_walks_back_from_an_action() {
+    let desk = Desk::new();
+    let [intent, acted] = planned(&desk);
+    let ask = |file: &str, more: &[&str]| {
+        let (code, out, err) = desk.run(&[&[file, "--trust", "keys"], more].concat());
+        (code, out, err)
+    };
+    let (code, plain, _) = ask("planned.ipse", &[]);
+    assert_eq!(code, 0);
+    for name in [&intent, &acted] {
+        let (code, out, err) = ask("planned.ipse", &["--why", name]);
+        assert_eq!((code, err.as_str()), (0, ""), "{out}");
+        let page = out.strip_prefix(&plain).expect("the report comes first");
+        assert!(page.starts_with("\nAction\n"), "{page}");
+        assert!(page.contains("standing   against_gates"), "{page}");
+        let (code, out, _) = ask("planned.ipse", &["--why", name, "--json"]);
+        let json: Value = serde_json::from_str(&out).unwrap();
+        assert_eq!((code, &json["verified"]), (0, &Value::from(true)));
+        assert_eq!(json["action"]["event_ref"], name.as_str());
+        assert_eq!(json["action"]["intent"]["event_ref"], intent.as_str());
+        assert_eq!(json["action"]["proofs"].as_array().unwrap().len(), 2);
+    }
+    let pass = week().name(21).to_string();
+    let nobody = "ev_00000000000000000000000000000000";
+    for (name, word) in [(pass.as_str(), "is no action"), (nobody, "no event")] {
+        let (code, out, err) = ask("planned.ipse", &["--why", name]);
+        assert_eq!((code, out.as_str()), (1, plain.as_str()));
+        assert!(err.contains(word), "{err}");
+        let (code, out, _) = ask("planned.ipse", &["--why", name, "--json"]);
+        let json: Value = serde_json::from_str(&out).unwrap();
+        assert_eq!((code, &json["verified"], &json["action"]), (1, &true.into(), &Value::Null));
+    }
+    let (code, out, err) = ask("range.ipse", &["--why", &acted]);
+    assert_eq!(code, 2);
+    assert!(out.contains("\nverified: "), "{out}");
+    assert!(err.contains("holds seq 66..66 of 66, and seq 65 is needed"), "{err}");
+    assert!(err.contains("hint: ask the operator for the whole log"), "{err}");
+    assert_eq!(ask("planned.ipse", &["--why", "ev_1"]).0, 2);
+    assert_eq!(ask("planned.ipse", &["--evidence", "3"]).0, 2, "of what?");
+    assert_eq!(ask("planned.ipse", &["--why", &acted, "--evidence", "101"]).0, 2);
+}
+
+#[test]
+fn nothing_is_told_of_a_bundle_that_did_not_pass() {
+    let desk = Desk::new();
+    let [_, acted] = planned(&desk);
+    let mut bytes = fs::read(desk.0.path().join("planned.ipse")).unwrap();
+    let place = bytes.windows(6).position(|six| six == b"slip 1").unwrap();
+    bytes[place + 5] = b'2';
+    desk.put("bad.ipse", &bytes);
+    let (code, out, _) = desk.run(&["bad.ipse", "--trust", "keys", "--why", &acted]);
+    assert_eq!(code, 1);
+    assert!(out.contains("NOT VERIFIED") && !out.contains("Action"), "{out}");
+    let (code, out, _) = desk.run(&["bad.ipse", "--trust", "keys", "--why", &acted, "--json"]);
+    let json: Value = serde_json::from_str(&out).unwrap();
+    assert_eq!((code, &json["verified"], &json["action"]), (1, &false.into(), &Value::Null));
+}
+
 #[test]
 fn no_control_character_reaches_the_terminal() {
     let desk = Desk::new();
@@ -167,7 +241,7 @@ fn no_control_character_reaches_the_terminal() {
 fn help_teaches() {
     let (code, out, _) = Desk::new().run(&["--help"]);
     assert_eq!(code, 0);
-    for words in ["Example: ipse-verify", "never trust", "Exit 0: verified", "--anchors"] {
+    for words in ["Example: ipse-verify", "never trust", "Exit 0: verified", "--anchors", "--why"] {
         assert!(out.contains(words), "{words}: {out}");
     }
 }

@@ -1,6 +1,7 @@
 //! The command line, used as people and programs use it.
 #![allow(missing_docs, clippy::unwrap_used, clippy::print_stderr)]
 
+mod actions;
 mod bad_input;
 mod commands;
 mod damage;
@@ -12,6 +13,7 @@ mod kill;
 mod ledger;
 mod logs;
 mod looking;
+mod planned;
 mod reproduce;
 mod shell;
 mod signed;

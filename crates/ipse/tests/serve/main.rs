@@ -1,6 +1,7 @@
 //! The server, run as it is run in earnest: the real binary, real sockets, kind and rude clients.
 #![allow(missing_docs, clippy::unwrap_used, clippy::print_stderr)]
 
+mod actions;
 mod append;
 mod chance;
 mod client;
@@ -15,6 +16,9 @@ mod limits;
 mod load;
 mod matrix;
 mod metrics;
+#[allow(dead_code)]
+#[path = "../cli/planned.rs"]
+mod planned;
 mod semantic;
 mod server;
 mod settings;
