@@ -10,7 +10,7 @@ use workspace::page::links;
 use workspace::{files, read, report, root};
 
 /// What a reader is promised.
-const PAGES: [&str; 20] = [
+const PAGES: [&str; 23] = [
     "README.md",
     "ARCHITECTURE.md",
     "CHANGELOG.md",
@@ -24,6 +24,9 @@ const PAGES: [&str; 20] = [
     "docs/formats/ledger.md",
     "docs/formats/bundle.md",
     "docs/formats/intent.md",
+    "docs/formats/ecm-registry.md",
+    "docs/formats/policy.md",
+    "docs/formats/temperament.md",
     "docs/guide/audit.md",
     "docs/guide/forgetting.md",
     "docs/guide/operate.md",

@@ -1,7 +1,7 @@
 //! An intent: what a planner asks for, read from the body of a request.
 //!
-//! **Invariants:** what is read has a skill, and names and texts that can be printed and stored. What
-//! a body says beyond the known members is refused, so that no wish is passed over in silence.
+//! **Invariants:** what is read has a skill, and names and texts that can be printed and stored.
+//! What a body says beyond the known members is refused: no wish is passed over in silence.
 
 use alloc::borrow::Cow;
 use alloc::format;

@@ -8,7 +8,9 @@ use crate::fit::{self, errors_of};
 use crate::intent::{MAX_NAME_BYTES, MAX_PARAM_NAME_BYTES};
 use crate::registry::{MAX_SKILLS, Registry, Skill};
 use crate::scope::Scope;
-use crate::toml_file::{self, Field, Literal, MAX_REASON_BYTES, Placed, Section, under};
+use crate::toml_file::{
+    self, Field, Literal, MAX_ERRORS, MAX_REASON_BYTES, Placed, Section, under,
+};
 use crate::verdict::counted;
 use alloc::borrow::ToOwned;
 use alloc::collections::BTreeMap;
@@ -149,11 +151,16 @@ fn skill(section: &Section<'_, '_>) -> SkillPolicy {
     let rate_limit = section.get("rate_limit").and_then(|field| rate_limit(&field));
     let clamps: Vec<Clamp> = section.rules("clamp").iter().filter_map(clamp).collect();
     let forbids = section.rules("forbid").iter().filter_map(forbid).collect();
-    for (low, min, high, max) in contradictions(&clamps) {
-        let message = format!(
-            "is {}, but {} keeps the same number to {} at most, and both can hold one intent",
-            min.value, high.rule, max.value
-        );
+    for (low, min, high, max) in contradictions(&clamps).take(MAX_ERRORS) {
+        let (min_value, max_value) = (min.value, max.value);
+        let message = match low.rule == high.rule {
+            true => format!("is {min_value}, greater than `max`, which is {max_value}"),
+            false => format!(
+                "is {min_value}, but {} keeps the same number to {max_value} at most, and both can \
+                 hold one intent",
+                high.rule
+            ),
+        };
         section.wrong_at(min.line, &under(&low.rule, "min"), message);
     }
     SkillPolicy { path: section.path.clone(), line: section.line, rate_limit, clamps, forbids }
@@ -242,12 +249,14 @@ impl SkillPolicy {
     fn unfit_for(&self, skill_id: &str, skill: &Skill, errors: &mut Vec<FileError>) {
         for clamp in &self.clamps {
             let mut wrong = errors_of(Which::Policy, &clamp.rule, errors);
-            clamp.scope.unfit_for(skill_id, skill, &mut wrong);
+            clamp.scope.escaped_by(skill_id, skill, &mut wrong);
+            clamp.scope.unknown_to(&[skill], &mut wrong);
             clamp.unfit_for(skill, &mut wrong);
         }
         for forbid in &self.forbids {
             let mut wrong = errors_of(Which::Policy, &forbid.rule, errors);
-            forbid.scope.unfit_for(skill_id, skill, &mut wrong);
+            forbid.scope.escaped_by(skill_id, skill, &mut wrong);
+            forbid.scope.unknown_to(&[skill], &mut wrong);
             match &forbid.what {
                 Forbidden::Skill => (),
                 Forbidden::Range { param, from, to } => {

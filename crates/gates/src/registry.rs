@@ -1,7 +1,7 @@
 //! The ECM registry: what the agent can do, and within which bounds.
 //!
-//! **Invariant:** a skill or parameter that is not in it does not exist. Its bounds are those of the
-//! body: beyond them an intent is refused, never mended.
+//! **Invariant:** a skill or parameter that is not in it does not exist. Its bounds are those of
+//! the body: beyond them an intent is denied, never mended.
 
 use crate::error::{FileError, Which};
 use crate::intent::{MAX_NAME_BYTES, MAX_PARAM_NAME_BYTES, MAX_PARAMS};

@@ -1,17 +1,21 @@
 //! Where a rule applies: a class of targets, an environment, both or neither.
 //!
-//! **Invariant:** no intent leaves a scope by keeping silent. A rule may be scoped by something only
-//! where the registry requires intents to name it.
+//! **Invariant:** no intent leaves a scope by keeping silent. A rule may be scoped by something
+//! only where the registry requires intents to name it.
 
 use crate::intent::{Intent, MAX_NAME_BYTES};
-use crate::registry::Skill;
+use crate::registry::{Skill, is_listed};
 use crate::toml_file::{Placed, Section};
+use alloc::collections::BTreeSet;
 use alloc::format;
 use alloc::string::String;
 
 /// The members of a rule that are its scope.
 pub(crate) const TARGET_CLASS: &str = "target_class";
 pub(crate) const ENVIRONMENT: &str = "environment";
+
+/// A part of a scope: its member, what it names, whether a skill requires it, what the skill knows.
+type Part<'s> = (&'static str, &'s Placed<String>, bool, &'s Option<BTreeSet<String>>);
 
 #[derive(Clone, Debug)]
 pub(crate) struct Scope {
@@ -46,34 +50,50 @@ impl Scope {
         meet(&self.target_class, &other.target_class) && meet(&self.environment, &other.environment)
     }
 
-    /// What keeps the scope from working with a skill.
-    pub(crate) fn unfit_for(
+    /// Objects to what an intent of this skill need not name.
+    pub(crate) fn escaped_by(
         &self,
         skill_id: &str,
         skill: &Skill,
         wrong: &mut impl FnMut(&str, usize, String),
     ) {
-        let mut check = |name, wanted: &Option<Placed<String>>, required: bool, known: bool| {
-            let Some(Placed { line, .. }) = wanted else { return };
+        for (name, place, required, _) in self.parts(skill) {
             if !required {
                 let message = format!(
-                    "the registry must list \"{name}\" in `requires` of \"{skill_id}\", or an intent \
-                     that names none escapes this rule"
+                    "the registry must list \"{name}\" in `requires` of \"{skill_id}\", or an \
+                     intent that names none escapes this rule"
                 );
-                wrong(name, *line, message);
-            } else if !known {
-                let message = format!("the registry has no such {name} for \"{skill_id}\"");
-                wrong(name, *line, message);
+                wrong(name, place.line, message);
             }
-        };
-        let known = |wanted: &Option<Placed<String>>, names: &Option<_>| {
-            wanted.as_ref().is_none_or(|wanted| crate::registry::is_listed(names, &wanted.value))
-        };
+        }
+    }
+
+    /// Objects to names that none of these skills knows.
+    pub(crate) fn unknown_to(
+        &self,
+        skills: &[&Skill],
+        wrong: &mut impl FnMut(&str, usize, String),
+    ) {
+        let Some(first) = skills.first() else { return };
+        for (name, place, ..) in self.parts(first) {
+            let mut parts = skills.iter().flat_map(|skill| self.parts(skill));
+            if !parts.any(|(part, place, _, list)| part == name && is_listed(list, &place.value)) {
+                wrong(name, place.line, format!("the registry has no such {name} for it"));
+            }
+        }
+    }
+
+    /// What the scope names, with whether a skill requires it and which it knows.
+    fn parts<'s>(&'s self, skill: &'s Skill) -> impl Iterator<Item = Part<'s>> {
         let Scope { target_class, environment } = self;
-        let known_target = known(target_class, &skill.targets);
-        check(TARGET_CLASS, target_class, skill.requires_target, known_target);
-        let known_environment = known(environment, &skill.environments);
-        check(ENVIRONMENT, environment, skill.requires_environment, known_environment);
+        let (targets, environments) = (&skill.targets, &skill.environments);
+        let target =
+            target_class.iter().map(move |it| (TARGET_CLASS, it, skill.requires_target, targets));
+        target.chain(
+            environment
+                .iter()
+                .map(move |it| (ENVIRONMENT, it, skill.requires_environment, environments)),
+        )
     }
 
     /// In words, after a rule: ` for glass_cup in ward3`.

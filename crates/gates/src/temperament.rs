@@ -40,7 +40,6 @@ pub struct Temperament {
 pub(crate) struct HumanCheck {
     /// Where it stands, as in `human_check[0]`.
     pub(crate) rule: String,
-    line: usize,
     /// `None`: every skill.
     skill_id: Option<Placed<String>>,
     pub(crate) when: When,
@@ -105,8 +104,7 @@ fn human_check(section: &Section<'_, '_>) -> Option<HumanCheck> {
     let scope = Scope::read(section);
     let reason = section.get("reason").and_then(|field| field.text(MAX_REASON_BYTES));
     let when = when(section)?;
-    let (rule, line) = (section.path.clone(), section.line);
-    Some(HumanCheck { rule, line, skill_id, when, scope, reason })
+    Some(HumanCheck { rule: section.path.clone(), skill_id, when, scope, reason })
 }
 
 fn when(section: &Section<'_, '_>) -> Option<When> {
@@ -128,8 +126,8 @@ fn when(section: &Section<'_, '_>) -> Option<When> {
                 && below.value > above.value
             {
                 let message = format!(
-                    "is {}, greater than `above`, which is {}: a check is for what is below the one \
-                     or above the other",
+                    "is {}, greater than `above`, which is {}: a check is for what is below the \
+                     one or above the other",
                     below.value, above.value
                 );
                 section.wrong_at(below.line, &under(&section.path, "below"), message);
@@ -165,7 +163,10 @@ impl HumanCheck {
         let mut wrong = errors_of(Which::Temperament, &self.rule, errors);
         match &self.skill_id {
             Some(Placed { value: skill_id, line }) => match registry.skill(skill_id) {
-                Some(skill) => self.unfit_for_skill(skill_id, skill, &mut wrong),
+                Some(skill) => {
+                    self.unfit_for_skill(skill_id, skill, &mut wrong);
+                    self.scope.unknown_to(&[skill], &mut wrong);
+                }
                 None => wrong("skill_id", *line, "the registry has no such skill".to_owned()),
             },
             None => self.unfit_for_all(registry, &mut wrong),
@@ -178,7 +179,7 @@ impl HumanCheck {
         skill: &Skill,
         wrong: &mut impl FnMut(&str, usize, String),
     ) {
-        self.scope.unfit_for(skill_id, skill, wrong);
+        self.scope.escaped_by(skill_id, skill, wrong);
         match &self.when {
             When::Always => (),
             When::Beyond { param, above, below } => {
@@ -188,16 +189,17 @@ impl HumanCheck {
         }
     }
 
-    /// A check for every skill fits those that have its parameter, and there must be one.
+    /// A check for every skill must fit all that have its parameter, and there must be one.
     fn unfit_for_all(&self, registry: &Registry, wrong: &mut impl FnMut(&str, usize, String)) {
         let has =
             |skill: &Skill| self.param().is_none_or(|it| skill.params.contains_key(&it.value));
         let concerned: Vec<_> = registry.skills.iter().filter(|(_, skill)| has(skill)).collect();
-        if concerned.is_empty() {
-            let line = self.param().map_or(self.line, |param| param.line);
+        if let (Some(param), []) = (self.param(), &*concerned) {
             let message = "no skill of the registry has such a parameter";
-            wrong("param", line, message.to_owned());
+            wrong("param", param.line, message.to_owned());
         }
+        let skills: Vec<&Skill> = concerned.iter().map(|(_, skill)| *skill).collect();
+        self.scope.unknown_to(&skills, wrong);
         // One that does not fit is enough: the others would say the same.
         let mut said = false;
         for (skill_id, skill) in concerned {

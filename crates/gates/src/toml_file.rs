@@ -1,7 +1,7 @@
 //! Reading TOML with a line and a path for everything that is wrong.
 //!
 //! **Invariants:** errors of a file are collected, not the first alone; once one is collected, no
-//! value comes out of the file. Nothing is read from a member that nobody asked for: it is an error.
+//! value comes out of the file. A member that nobody asks for is an error.
 
 use crate::error::{FileError, Which};
 use alloc::borrow::{Cow, ToOwned};
@@ -24,7 +24,7 @@ pub const MAX_LIST: usize = 1024;
 /// The longest reason: it goes into every verdict that it explains.
 pub const MAX_REASON_BYTES: usize = 256;
 /// The most errors that are told of one file: nobody mends more at once.
-const MAX_ERRORS: usize = 64;
+pub(crate) const MAX_ERRORS: usize = 64;
 
 /// A value and the line it stands in.
 #[derive(Clone, Debug)]
@@ -135,12 +135,19 @@ pub(crate) struct Section<'r, 't> {
 impl<'r, 't> Section<'r, 't> {
     /// Whether the root says that it is such a file; else the only error is that it is not.
     fn is_of(&self, which: Which) -> bool {
-        let Some(field) = self.required("format") else { return false };
-        let right = field.value.as_str() == Some(which.format());
-        if !right {
-            field.wrong(format!("must be \"{}\"", which.format()));
+        let wanted = which.format();
+        let Some(field) = self.get("format") else {
+            self.wrong("format", format!("is missing; write format = \"{wanted}\""));
+            return false;
+        };
+        let said = field.value.as_str();
+        if said == Some(wanted) {
+            return true;
         }
-        right
+        let other = Which::ALL.into_iter().find(|which| said == Some(which.format()));
+        let other = other.map(|which| format!("; this is a {}", which.name()));
+        field.wrong(format!("must be \"{wanted}\"{}", other.unwrap_or_default()));
+        false
     }
 
     /// Objects to every member that is not among these.
@@ -265,7 +272,7 @@ impl<'r, 't> Field<'r, 't> {
         Placed { value, line: self.line }
     }
 
-    fn expect<T>(&self, value: Option<T>, message: &str) -> Option<T> {
+    fn demand<T>(&self, value: Option<T>, message: &str) -> Option<T> {
         if value.is_none() {
             self.wrong(message);
         }
@@ -274,14 +281,14 @@ impl<'r, 't> Field<'r, 't> {
 
     /// A table.
     pub(crate) fn section(&self) -> Option<Section<'r, 't>> {
-        let table = self.expect(self.value.as_table(), "must be a table")?;
+        let table = self.demand(self.value.as_table(), "must be a table")?;
         let Field { reading, ref path, at, .. } = *self;
         Some(Section { reading, path: path.clone(), line: at, table })
     }
 
     /// A text of one byte to so many, without control characters.
     pub(crate) fn text(&self, limit: usize) -> Option<String> {
-        let text = self.expect(self.value.as_str(), "must be a text in quotes")?;
+        let text = self.demand(self.value.as_str(), "must be a text in quotes")?;
         self.check_text(text, limit)?;
         Some(text.to_owned())
     }
@@ -302,7 +309,7 @@ impl<'r, 't> Field<'r, 't> {
 
     /// A list of different texts, one at least.
     pub(crate) fn texts(&self, limit: usize) -> Option<Vec<String>> {
-        let items = self.expect(self.value.as_array(), "must be a list of texts")?;
+        let items = self.demand(self.value.as_array(), "must be a list of texts")?;
         if items.is_empty() || items.len() > MAX_LIST {
             self.wrong(format!("must list 1 to {MAX_LIST} texts, not {}", items.len()));
             return None;
@@ -328,12 +335,12 @@ impl<'r, 't> Field<'r, 't> {
         let found =
             self.value.as_str().and_then(|text| words.iter().position(|word| *word == text));
         let quoted: Vec<String> = words.iter().map(|word| format!("\"{word}\"")).collect();
-        self.expect(found, &format!("must be one of {}", quoted.join(", ")))
+        self.demand(found, &format!("must be one of {}", quoted.join(", ")))
     }
 
     /// `true` or `false`.
     pub(crate) fn boolean(&self) -> Option<bool> {
-        self.expect(self.value.as_bool(), "must be true or false")
+        self.demand(self.value.as_bool(), "must be true or false")
     }
 
     /// A number, exact to the micro-unit.
@@ -345,17 +352,17 @@ impl<'r, 't> Field<'r, 't> {
                 whole.and_then(|whole| whole.checked_mul(SCALE)).and_then(Micro::new)
             }
             DeValue::Float(float) => decimal(float.as_str()),
-            _ => return self.expect(None, "must be a number"),
+            _ => return self.demand(None, "must be a number"),
         };
         let most = LIMIT / SCALE;
-        self.expect(number, &format!("must be a number from -{most} to {most}"))
+        self.demand(number, &format!("must be a number from -{most} to {most}"))
     }
 
     /// A number from 0 to 1.
     pub(crate) fn share(&self) -> Option<Micro> {
         let number = self.number()?;
         let inside = (0..=SCALE).contains(&number.get()).then_some(number);
-        self.expect(inside, "must be from 0 to 1")
+        self.demand(inside, "must be from 0 to 1")
     }
 
     /// A whole number within bounds.
@@ -367,7 +374,7 @@ impl<'r, 't> Field<'r, 't> {
             _ => None,
         };
         let whole = whole.filter(|whole| (least..=most).contains(whole));
-        self.expect(whole, &format!("must be a whole number from {least} to {most}"))
+        self.demand(whole, &format!("must be a whole number from {least} to {most}"))
     }
 
     /// A text or a boolean, as something to be equal to.
@@ -375,7 +382,7 @@ impl<'r, 't> Field<'r, 't> {
         match self.value {
             DeValue::Boolean(value) => Some(Literal::Boolean(*value)),
             DeValue::String(_) => self.text(MAX_TEXT_BYTES).map(Literal::Text),
-            _ => self.expect(None, "must be a text in quotes, true or false"),
+            _ => self.demand(None, "must be a text in quotes, true or false"),
         }
     }
 }

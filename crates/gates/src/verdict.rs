@@ -1,8 +1,8 @@
 //! What the gates say: a ruling, why, and what may be acted with.
 //!
 //! **Invariants:** a gate's result is the gravest of its findings', a ruling the gravest of its
-//! gates'. A verdict that denies admits no parameters. What is written of a gate is bounded, so that
-//! a verdict fits into an event beside its intent.
+//! gates'. A verdict that denies admits no parameters. What is written of a gate is bounded, so
+//! that a verdict fits into an event beside its intent.
 
 use crate::params::{Datum, Params};
 use alloc::borrow::ToOwned;
@@ -142,12 +142,18 @@ impl Finding {
 
     pub(crate) fn on(mut self, param: &str, asked: Option<&Value<'_>>) -> Self {
         self.param = Some(param.to_owned());
-        self.asked = asked.map(|value| {
-            let mut json = String::new();
-            value.write(&mut json);
-            json
-        });
-        self.asked = self.asked.filter(|json| json.len() <= MAX_ASKED_BYTES);
+        let mut json = String::new();
+        match asked {
+            Some(value) => {
+                value.write(&mut json);
+                self.asked(&json)
+            }
+            None => self,
+        }
+    }
+
+    pub(crate) fn asked(mut self, json: &str) -> Self {
+        self.asked = Some(json.to_owned()).filter(|json| json.len() <= MAX_ASKED_BYTES);
         self
     }
 

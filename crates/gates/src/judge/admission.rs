@@ -14,7 +14,7 @@ use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
 use ipse_core::decimal::{LIMIT, SCALE};
-use ipse_core::json::Value;
+use ipse_core::json::{Value, quoted};
 
 pub(crate) fn judge<'r>(
     registry: &'r Registry,
@@ -47,7 +47,7 @@ fn check_place(skill: &Skill, intent: &Intent<'_>, findings: &mut Vec<Finding>) 
         }
         Some(name) if !is_listed(list, name) => {
             let detail = format!("{} knows no {field} {name}", intent.skill_id);
-            findings.push(Finding::new(unknown, detail));
+            findings.push(Finding::new(unknown, detail).asked(&quoted(name)));
         }
         _ => (),
     };

@@ -1,14 +1,14 @@
 //! The second gate: what must never be done is denied, what goes too far is brought back.
 //!
 //! **Invariants:** what is forbidden is looked for in what was asked, and again in what the clamps
-//! made of it; so no clamp makes a forbidden value allowed, and none makes an allowed one forbidden.
-//! Of all clamps that hold an intent, the tightest bounds win.
+//! made of it: no clamp makes a forbidden value allowed, and none leads into a forbidden range. Of
+//! all clamps that hold an intent, the tightest bounds win.
 
 use super::{about, close};
 use crate::intent::Intent;
 use crate::params::{Datum, Params};
 use crate::policy::{Clamp, Forbid, Forbidden, Policy, RateLimit, SkillPolicy};
-use crate::verdict::{Code, Finding, Gate, Ruling};
+use crate::verdict::{Code, Finding, Gate};
 use alloc::collections::BTreeSet;
 use alloc::format;
 use alloc::string::String;
@@ -42,7 +42,7 @@ fn apply(
 ) -> (Params, Vec<Finding>) {
     let mut findings = find_forbidden(skill, intent, &params);
     findings.extend(skill.rate_limit.and_then(|limit| rate(skill, intent, limit, recent)));
-    if findings.iter().any(|finding| finding.code.ruling() == Ruling::Denied) {
+    if !findings.is_empty() {
         return (params, findings);
     }
     findings.extend(clamp_all(skill, intent, &mut params));
@@ -57,9 +57,13 @@ fn rate(
     recent: u64,
 ) -> Option<Finding> {
     let RateLimit { intents, seconds } = limit;
-    let detail = format!("{recent} of {} in {seconds} s; at most {intents}", intent.skill_id);
-    let finding = Finding::new(Code::RateLimited, detail).by(skill.rate_rule());
-    (recent >= intents).then_some(finding)
+    (recent >= intents).then(|| {
+        let detail = format!(
+            "{recent} intents of {} were let through in {seconds} s; at most {intents} are",
+            intent.skill_id
+        );
+        Finding::new(Code::RateLimited, detail).by(skill.rate_rule())
+    })
 }
 
 /// Every rule that forbids this intent with these parameters.
