@@ -1,6 +1,7 @@
 //! Arguments as they are typed. The doc comments are the help texts.
 
 use super::bench_args::BenchArgs;
+use super::gates_args::GatesAction;
 use super::key_args::{KeyAction, SignArgs};
 use super::reproduce_args::ReproduceArgs;
 use super::serve_args::ServeArgs;
@@ -72,6 +73,17 @@ pub(crate) enum Command {
     Manifest {
         #[command(subcommand)]
         action: ManifestAction,
+    },
+
+    /// Check or begin the files that judge what the agent wants to do
+    ///
+    /// The registry says what the agent can do, the policy what it must never do, the temperament
+    /// how bold it is. The manifest holds their hashes, so the same agent is always judged by the
+    /// same files; facts inform a planner and never move a verdict.
+    #[command(subcommand_required = true)]
+    Gates {
+        #[command(subcommand)]
+        action: GatesAction,
     },
 
     /// Create or open the store, register a manifest, print the identity

@@ -4,9 +4,9 @@ use super::args::{Command, Format, ManifestAction};
 use super::context::Context;
 use super::terminal::Terminal;
 use super::{
-    Exit, bench, config, demo, explain, exporting, forgetting, heads, import, init, keys, looking,
-    manifest_file, reading, record, reference, reproduce, serve, signing, taking_in, token,
-    writing,
+    Exit, bench, config, demo, explain, exporting, forgetting, gates, heads, import, init, keys,
+    looking, manifest_file, reading, record, reference, reproduce, serve, signing, taking_in,
+    token, writing,
 };
 
 pub(crate) fn run(
@@ -22,6 +22,7 @@ pub(crate) fn run(
         Command::Manifest { action: ManifestAction::New } => {
             print(terminal, &manifest_file::template_for(context.now(), context.json))
         }
+        Command::Gates { action } => gates::run(context, terminal, &action),
         Command::Reference => print(terminal, &reference()),
         Command::Init { manifest, passphrase } => {
             init::init(context, terminal, &manifest, passphrase)

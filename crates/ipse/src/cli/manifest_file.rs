@@ -44,6 +44,11 @@ operator = "my-organisation"
 embodiment = "my-robot/rev-a"
 
 # Three files that bind it: what it must never do, what it can do, how bold it is.
+# Begin with examples, make them yours, and check them:
+#   ipse gates new policy > policy.toml
+#   ipse gates new registry > ecm-registry.toml
+#   ipse gates new temperament > temperament.toml
+#   ipse gates check ecm-registry.toml policy.toml temperament.toml
 # Name the file and its bytes are hashed:
 #   policy = "policy.toml"
 #   ecm_registry = "ecm-registry.toml"

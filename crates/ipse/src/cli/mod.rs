@@ -18,6 +18,8 @@ mod explain;
 mod exporting;
 mod forgetting;
 mod gate_files;
+mod gates;
+mod gates_args;
 mod heads;
 mod import;
 mod init;
@@ -130,6 +132,7 @@ impl Command {
     /// Whether the command answers for people or programs about a store.
     pub(crate) fn needs_store(&self) -> bool {
         let without = matches!(self, Command::Demo | Command::Manifest { .. } | Command::Reference);
-        !without && !matches!(self, Command::Sign(_) | Command::Reproduce(_))
+        let away = matches!(self, Command::Gates { .. } | Command::Sign(_) | Command::Reproduce(_));
+        !without && !away
     }
 }

@@ -7,6 +7,7 @@ mod commands;
 mod damage;
 mod documents;
 mod forget;
+mod gates;
 mod identity;
 mod keys;
 mod kill;

@@ -1,0 +1,199 @@
+//! The files that judge intents: checked before they are hashed, and examples to start from.
+//!
+//! **Invariants:** nothing is changed and no store is touched; every finding names file, line and
+//! field.
+
+use super::Exit;
+use super::context::Context;
+use super::gates_args::GatesAction;
+use super::manifest_file::read_file;
+use super::output::shown;
+use super::terminal::{Terminal, counted};
+use anyhow::{Context as _, bail};
+use ipse_core::json::{Members, list, quoted};
+use ipse_core::{hex, sha256};
+use ipse_gates::{FileError, MAX_FILE_BYTES, Policy, Registry, Temperament, Which};
+use std::path::{Path, PathBuf};
+
+/// A file of each kind that can be used as it stands.
+fn example(which: Which) -> &'static str {
+    match which {
+        Which::Registry => include_str!("../../../../examples/gates/ecm-registry.toml"),
+        Which::Policy => include_str!("../../../../examples/gates/policy.toml"),
+        Which::Temperament => include_str!("../../../../examples/gates/temperament.toml"),
+    }
+}
+
+/// A file, which of the three it says it is, what it holds and what is wrong with it.
+struct File<'p> {
+    path: &'p Path,
+    sha256: String,
+    which: Option<Which>,
+    read: Option<Read>,
+    errors: Vec<FileError>,
+}
+
+enum Read {
+    Registry(Registry),
+    Policy(Policy),
+    Temperament(Temperament),
+}
+
+pub(crate) fn run(
+    context: &Context,
+    terminal: &mut Terminal<'_>,
+    action: &GatesAction,
+) -> anyhow::Result<Exit> {
+    match action {
+        GatesAction::Check { files } => check(terminal, context.json, files),
+        GatesAction::New { kind } => {
+            terminal.out.write_all(example(*kind).as_bytes())?;
+            Ok(Exit::Fine)
+        }
+    }
+}
+
+fn check(terminal: &mut Terminal<'_>, json: bool, paths: &[PathBuf]) -> anyhow::Result<Exit> {
+    let files = paths.iter().map(|path| File::read(path)).collect::<anyhow::Result<Vec<_>>>()?;
+    refuse_twins(&files)?;
+    let files = fitted(files);
+    match json {
+        true => {
+            let files = list(files.iter().map(File::json));
+            terminal.json(&Members::new().raw("files", files).finish())?;
+        }
+        false => {
+            let rows: Vec<Vec<String>> = files.iter().map(File::row).collect();
+            terminal.table(&["kind", "file", "sha256", "holds"], &rows)?;
+        }
+    }
+    for file in &files {
+        let name = shown(file.path);
+        for finding in file.findings() {
+            writeln!(terminal.err, "{name}: {finding}")?;
+        }
+    }
+    let fine = files.iter().all(|file| file.findings().is_empty());
+    if fine {
+        say_what_is_next(terminal, &files)?;
+    }
+    Ok(Exit::fine_if(fine))
+}
+
+impl<'p> File<'p> {
+    fn read(path: &'p Path) -> anyhow::Result<Self> {
+        let name = shown(path);
+        let bytes = read_file(path, MAX_FILE_BYTES as u64).with_context(|| {
+            format!("could not read {name} (`ipse gates new KIND` prints an example)")
+        })?;
+        let text = String::from_utf8(bytes).ok();
+        let text = text.with_context(|| format!("{name} is not UTF-8 text"))?;
+        let which = Which::of(&text);
+        let read = match which {
+            Some(Which::Registry) => Registry::parse(&text).map(Read::Registry),
+            Some(Which::Policy) => Policy::parse(&text).map(Read::Policy),
+            Some(Which::Temperament) => Temperament::parse(&text).map(Read::Temperament),
+            None => Err(Vec::new()),
+        };
+        let sha256 = hex::encode(&sha256(&[text.as_bytes()]));
+        let (read, errors) = read.map_or_else(|errors| (None, errors), |it| (Some(it), Vec::new()));
+        Ok(File { path, sha256, which, read, errors })
+    }
+
+    /// What is wrong, one line each.
+    fn findings(&self) -> Vec<String> {
+        if self.which.is_none() {
+            let formats = Which::ALL.map(|which| format!("\"{}\"", which.format()));
+            return vec![format!("line 1, format: must be one of {}", formats.join(", "))];
+        }
+        self.errors.iter().map(ToString::to_string).collect()
+    }
+
+    fn kind(&self) -> &'static str {
+        self.which.map_or("unknown", Which::name)
+    }
+
+    fn holds(&self) -> Option<String> {
+        self.read.as_ref().map(|read| match read {
+            Read::Registry(registry) => registry.holds(),
+            Read::Policy(policy) => policy.holds(),
+            Read::Temperament(temperament) => temperament.holds(),
+        })
+    }
+
+    fn row(&self) -> Vec<String> {
+        let found = self.findings().len() as u64;
+        let wrong = (found > 0).then(|| counted(found, "error"));
+        let holds = wrong.or_else(|| self.holds()).unwrap_or_default();
+        vec![self.kind().into(), shown(self.path), self.sha256.clone(), holds]
+    }
+
+    fn json(&self) -> String {
+        Members::new()
+            .optional("kind", self.which.map(|which| quoted(which.name())))
+            .text("file", &self.path.to_string_lossy())
+            .text("sha256", &self.sha256)
+            .optional("holds", self.holds().map(|holds| quoted(&holds)))
+            .raw("errors", list(self.findings().iter().map(|finding| quoted(finding))))
+            .finish()
+    }
+}
+
+fn refuse_twins(files: &[File<'_>]) -> anyhow::Result<()> {
+    for which in Which::ALL {
+        let of_kind: Vec<_> = files.iter().filter(|file| file.which == Some(which)).collect();
+        if let [one, other, ..] = &*of_kind {
+            let (one, other) = (shown(one.path), shown(other.path));
+            bail!("{one} and {other} are both a {}: give one of each kind", which.name());
+        }
+    }
+    Ok(())
+}
+
+/// The files, with what keeps policy and temperament from working with the registry.
+fn fitted(mut files: Vec<File<'_>>) -> Vec<File<'_>> {
+    let registry = files.iter().find_map(|file| match &file.read {
+        Some(Read::Registry(registry)) => Some(registry.clone()),
+        _ => None,
+    });
+    let Some(registry) = registry else { return files };
+    for file in &mut files {
+        file.errors.extend(match &file.read {
+            Some(Read::Policy(policy)) => policy.unfit_for(&registry),
+            Some(Read::Temperament(temperament)) => temperament.unfit_for(&registry),
+            _ => Vec::new(),
+        });
+    }
+    files
+}
+
+/// How the files get into a manifest, and what was not looked at.
+fn say_what_is_next(terminal: &mut Terminal<'_>, files: &[File<'_>]) -> anyhow::Result<()> {
+    let has = |which| files.iter().any(|file| file.which == Some(which));
+    if !has(Which::Registry) {
+        let note = "note: checked without the registry, so names and bounds were not compared";
+        writeln!(terminal.err, "{note}")?;
+    }
+    let names: Vec<String> = files
+        .iter()
+        .filter_map(|file| {
+            let path = quoted(&file.path.to_string_lossy());
+            Some(format!("{} = {path}", file.which?.manifest_name()))
+        })
+        .collect();
+    let names = names.join(", ");
+    writeln!(terminal.err, "hint: in the manifest, relative to it, instead of hashes: {names}")?;
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use ipse_gates::Gates;
+
+    #[test]
+    fn the_examples_pass_together() {
+        let [registry, policy, temperament] = Which::ALL.map(example);
+        assert!(Gates::new(registry, policy, temperament).is_ok());
+    }
+}
