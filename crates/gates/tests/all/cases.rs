@@ -6,7 +6,7 @@
 //! fixture.
 
 use super::fixture::{Files, check, told};
-use ipse_gates::{Intent, Verdict};
+use ipse_gates::{Intent, RateLimit, Verdict};
 
 fn judge(files: &Files, case: &str) -> Verdict {
     let (intent, recent) = case.rsplit_once(" after ").unwrap_or((case, "0"));
@@ -51,4 +51,18 @@ fn policy() {
 #[test]
 fn contract() {
     check_verdicts(include_str!("../cases/contract.txt"));
+}
+
+#[test]
+fn limits_of_time_are_those_of_the_files() {
+    let mut files = Files::base();
+    let gates = files.gates().unwrap();
+    let limit = |intents, seconds| Some(RateLimit { intents, seconds });
+    assert_eq!(gates.rate_limit("arm.grasp"), limit(3, 60));
+    assert_eq!(gates.rate_limit("arm.throw"), limit(1, 1));
+    assert_eq!(gates.rate_limit("arm.wave"), None, "the policy does not name it");
+    assert_eq!(gates.rate_limit("arm.fly"), None, "there is no such skill");
+    assert_eq!(gates.confirm_within(), Some(300));
+    files.change("temperament confirm_within_s = 300 => ");
+    assert_eq!(files.gates().unwrap().confirm_within(), None);
 }

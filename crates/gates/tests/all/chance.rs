@@ -155,7 +155,16 @@ fn range(low: &'static str, high: &'static str) -> impl Strategy<Value = String>
     })
 }
 
-/// A rule about the force: bounds, or nothing at all where that is a rule too.
+/// A forbidden range anywhere, often narrow, so that clamps lead into it and out of it.
+fn forbidden_range() -> impl Strategy<Value = String> {
+    (0..=13, 0..=3, 0..6, scope()).prop_map(|(from, width, open, scope)| {
+        let from_text = if open == 0 { String::new() } else { format!(", from = {}", from * 10) };
+        let to = if open == 1 { String::new() } else { format!(", to = {}", (from + width) * 10) };
+        format!("{{ param = \"force_n\"{from_text}{to}{scope} }}")
+    })
+}
+
+/// A rule about the force with bounds under these names.
 fn rule(low: &'static str, high: &'static str) -> impl Strategy<Value = String> {
     (range(low, high), scope())
         .prop_map(|(range, scope)| format!("{{ param = \"force_n\"{range}{scope} }}"))
@@ -172,7 +181,7 @@ fn value_rule() -> impl Strategy<Value = String> {
 fn world() -> impl Strategy<Value = (String, String)> {
     let clamps = proptest::collection::vec(rule("min", "max"), 0..4);
     let forbids =
-        proptest::collection::vec(prop_oneof![3 => rule("from", "to"), 1 => value_rule()], 0..3);
+        proptest::collection::vec(prop_oneof![3 => forbidden_range(), 1 => value_rule()], 0..3);
     let checks = proptest::collection::vec(
         prop_oneof![2 => rule("below", "above"), 1 => value_rule()],
         0..3,
