@@ -7,14 +7,13 @@ how it went, naming the intent. With --ignore-facts it never asks what is known:
 the same dice, the same gates, and nothing learned from.
 
 It needs nothing but Python, a server (`ipse serve` with the three files of examples/gates) and two
-tokens: IPSE_PLANNER may consult and propose, IPSE_PRODUCER may report. examples/planner.rs of the
-crate `ipse` is its twin in Rust: the same dice give the same rounds.
+tokens: IPSE_PLANNER may consult and propose, IPSE_PRODUCER may report. crates/ipse/examples/planner.rs
+is its twin in Rust: the same dice give the same rounds.
 
     IPSE_PLANNER=… IPSE_PRODUCER=… python3 planner.py http://127.0.0.1:7477 --rounds 200
 """
 
 import argparse
-import datetime
 import json
 import os
 import time
@@ -84,12 +83,12 @@ class Agent:
         return self.ask(self.planner, "/api/agent/intents", intent)
 
     def report(self, intent, outcome):
-        now = datetime.datetime.now(datetime.timezone.utc).isoformat()
+        """Reports at the time of the intent: this world has no clock of its own."""
         data = {"skill_id": SKILL, "target_class": TARGET, "environment": WARD,
                 "params": intent["admitted_params"], "intent": intent["event_ref"], **outcome}
         self.ask(self.producer, "/api/agent/events", {
             "id": intent["event_ref"], "source": "planner-example", "type": "execution_result",
-            "time": now, "data": data})
+            "time": intent["time"], "data": data})
 
 
 def recommended(facts):

@@ -1,4 +1,5 @@
-//! An intent as planners and operators see it: what was asked, what the gates said, where it stands.
+//! An intent as planners and operators see it: what was asked, what the gates said, and where it
+//! stands.
 //!
 //! **Invariant:** what is shown is what stands in the log; nothing is judged again.
 

@@ -174,7 +174,7 @@ fn unread_answers_are_bounded() {
     assert_eq!(page.json()["events"].as_array().unwrap().len() as u64, next, "it goes on there");
     let before = server.peak_kib();
     let request = Request::get("/api/agent/log?limit=1000").token(&agent.operator);
-    let unread: Vec<Connection> = (0..100)
+    let unread: Vec<Connection> = (0..250)
         .map(|_| {
             let mut connection = Connection::open(server.address).unwrap();
             connection.write(&request.bytes()).unwrap();
@@ -185,7 +185,8 @@ fn unread_answers_are_bounded() {
     wait_until("large answers are many", || log() == 429);
     server.get("/api/agent/semantic", &agent.planner).ok();
     let grown = server.peak_kib() - before;
-    assert!(grown < 384 << 10, "{grown} KiB more than before");
+    // Unbounded it would be more than a gigabyte.
+    assert!(grown < 512 << 10, "{grown} KiB more than before");
     drop(unread);
     wait_until("there is room again", || log() == 200);
 }

@@ -4,7 +4,9 @@ mod authority;
 mod consulted;
 mod files;
 mod limits;
+mod planners;
 mod verdicts;
+mod walked;
 
 use super::client::{Answer, Request};
 use super::server::{Agent, GATE_FILES, Server, example};
