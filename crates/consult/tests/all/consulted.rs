@@ -14,7 +14,9 @@ fn lived(n: u64) -> Log {
     for n in 0..n {
         let (force, worked) = if n % 5 == 4 { (15, false) } else { (25, true) };
         log.attempt(&format!(
-            r#"{{"skill_id":"manipulation.grasp","target_class":"glass_cup","environment":"ward3","zone":"dock","failure_reason":"slip","params":{{"force_n":{force}}},"success":{worked}}}"#
+            r#"{{"skill_id":"manipulation.grasp","target_class":"glass_cup","environment":"ward3",
+            "zone":"dock","failure_reason":"slip","params":{{"force_n":{force}}},
+            "success":{worked}}}"#
         ));
     }
     log
@@ -37,7 +39,10 @@ fn a_true_consultation_is_verified_and_its_facts_are_those_of_then() {
     let intent = log.intent(&grasp("clamped", Some(&said)));
     let more: Vec<String> = lived(9).facts().iter().map(|it| it.fact.value.clone()).collect();
     for _ in 0..9 {
-        log.attempt(r#"{"skill_id":"manipulation.grasp","target_class":"glass_cup","environment":"ward3","success":false}"#);
+        log.attempt(
+            r#"{"skill_id":"manipulation.grasp","target_class":"glass_cup",
+            "environment":"ward3","success":false}"#,
+        );
     }
     let json = log.json(&intent);
     let told = &json["consultation"];

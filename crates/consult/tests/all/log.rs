@@ -54,7 +54,8 @@ impl Log {
     pub fn push(&mut self, source: &str, id: &str, event_type: &str, data: &str) -> EventRef {
         let n = self.len() + 1;
         let bytes = format!(
-            r#"{{"id":"{id}","source":"{source}","type":"{event_type}","time":"{}","data":{data}}}"#,
+            r#"{{"id":"{id}","source":"{source}","type":"{event_type}","time":"{}",
+            "data":{data}}}"#,
             time(n)
         );
         let event = admit(bytes.as_bytes(), Origin::House, || [n as u8; 16]).unwrap();
@@ -143,7 +144,12 @@ pub fn grasp(verdict: &str, consultation: Option<&Consultation>) -> String {
         .optional("admitted_params", (verdict != "denied").then_some(admitted))
         .raw(
             "gates",
-            r#"[{"findings":[],"gate":"admission","result":"passed"},{"findings":[{"asked":60,"code":"above_maximum","detail":"force_n is lowered to 40","given":40,"param":"force_n","rule":"skills.\"manipulation.grasp\".clamp[0]"}],"gate":"policy","result":"clamped"},{"findings":[],"gate":"contract","result":"passed"},{"gate":"audit","result":"verified"}]"#,
+            r#"[{"findings":[],"gate":"admission","result":"passed"},
+            {"findings":[{"asked":60,"code":"above_maximum","detail":"force_n is lowered to 40",
+            "given":40,"param":"force_n","rule":"skills.\"manipulation.grasp\".clamp[0]"}],
+            "gate":"policy","result":"clamped"},
+            {"findings":[],"gate":"contract","result":"passed"},
+            {"gate":"audit","result":"verified"}]"#,
         )
         .optional("consultation", json)
         .optional("consultation_id", id.map(|id| format!("\"{id}\"")))

@@ -8,7 +8,8 @@ fn the_page() {
     let mut log = Log::default();
     for n in 0..12 {
         log.attempt(&format!(
-            r#"{{"skill_id":"manipulation.grasp","target_class":"glass_cup","environment":"ward3","params":{{"force_n":{}}},"success":{}}}"#,
+            r#"{{"skill_id":"manipulation.grasp","target_class":"glass_cup","environment":"ward3",
+            "params":{{"force_n":{}}},"success":{}}}"#,
             if n < 9 { 25 } else { 15 },
             n < 9
         ));
@@ -18,7 +19,8 @@ fn the_page() {
     let intent = log.intent(&grasp("needs_confirmation", Some(&said)));
     log.decide(&intent, "confirmed");
     let attempt = log.attempt(&format!(
-        r#"{{"intent":"{intent}","skill_id":"manipulation.grasp","params":{{"force_n":45}},"success":false}}"#
+        r#"{{"intent":"{intent}","skill_id":"manipulation.grasp","params":{{"force_n":45}},
+        "success":false}}"#
     ));
     log.attempt(&format!(r#"{{"intent":"{intent}","note":"\u001b[2J"}}"#));
     log.signed = Some(15);

@@ -155,7 +155,10 @@ fn a_decision_outlives_its_intent() {
 #[test]
 fn an_attempt_deviates_where_it_says_something_else() {
     let none = json!([]);
-    let one = |field: &str, admitted: Value, acted: Value| json!([{"field": field, "admitted": admitted, "acted": acted}]);
+    let one = |field: &str, admitted: Value, acted: Value| {
+        let deviation = json!({"field": field, "admitted": admitted, "acted": acted});
+        json!([deviation])
+    };
     for (said, want) in [
         (r#""params":{"force_n":40,"soft":true,"tool":"pad"}"#, none.clone()),
         (r#""params":{"force_n":40.0000000001}"#, none.clone()),

@@ -35,7 +35,8 @@ pub(crate) struct Planned {
 
 fn event(source: &str, id: &str, event_type: &str, data: &str) -> Admitted {
     let bytes = format!(
-        r#"{{"id":"{id}","source":"{source}","type":"{event_type}","time":"2026-05-06T12:00:00Z","data":{data}}}"#
+        r#"{{"id":"{id}","source":"{source}","type":"{event_type}",
+        "time":"2026-05-06T12:00:00Z","data":{data}}}"#
     );
     admit(bytes.as_bytes(), Origin::House, || [9; 16]).unwrap()
 }
@@ -50,7 +51,11 @@ fn intent(n: u8, verdict: &str, consultation: Option<&Consultation>) -> Admitted
         .optional("admitted_params", admitted)
         .text("token_id", "0123456789abcdef0123456789abcdef")
         .text("verdict", verdict)
-        .raw("gates", r#"[{"findings":[],"gate":"admission","result":"passed"},{"gate":"audit","result":"verified"}]"#)
+        .raw(
+            "gates",
+            r#"[{"findings":[],"gate":"admission","result":"passed"},
+            {"gate":"audit","result":"verified"}]"#,
+        )
         .optional("consultation", consultation.map(|it| &it.json))
         .finish();
     event("ipse", &format!("intent:{n:032x}"), "intent", &data)
@@ -58,7 +63,9 @@ fn intent(n: u8, verdict: &str, consultation: Option<&Consultation>) -> Admitted
 
 fn attempt(id: &str, intent: &EventRef, force: u8) -> Admitted {
     let data = format!(
-        r#"{{"skill_id":"manipulation.grasp","target_class":"glass_cup","environment":"sim_relaxed","params":{{"force_n":{force}}},"success":true,"intent":"{intent}"}}"#
+        r#"{{"skill_id":"manipulation.grasp","target_class":"glass_cup",
+        "environment":"sim_relaxed","params":{{"force_n":{force}}},"success":true,
+        "intent":"{intent}"}}"#
     );
     event("robot-7", id, "execution_result", &data)
 }
