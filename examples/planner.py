@@ -7,8 +7,8 @@ how it went, naming the intent. With --ignore-facts it never asks what is known:
 the same dice, the same gates, and nothing learned from.
 
 It needs nothing but Python, a server (`ipse serve` with the three files of examples/gates) and two
-tokens: IPSE_PLANNER may consult and propose, IPSE_PRODUCER may report. crates/ipse/examples/planner.rs
-is its twin in Rust: the same dice give the same rounds.
+tokens: IPSE_PLANNER may consult and propose, IPSE_PRODUCER may report. Its twin in Rust is
+crates/ipse/examples/planner.rs: the same dice give the same rounds.
 
     IPSE_PLANNER=… IPSE_PRODUCER=… python3 planner.py http://127.0.0.1:7477 --rounds 200
 """
@@ -115,7 +115,7 @@ def main():
     for _ in range(args.rounds):
         told["rounds"] += 1
         # The dice are thrown in every round, so that both ways of planning meet the same chance.
-        force, consultation = dice.throw(5, 60), None
+        force, consultation = dice.throw(1, 60), None
         if not args.ignore_facts:
             known = agent.consult()
             consultation = known["consultation"]

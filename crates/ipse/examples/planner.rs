@@ -146,7 +146,7 @@ pub fn run(plan: &Plan) -> Result<Value, Error> {
     let before = server.identity()?;
     for _ in 0..plan.rounds {
         // The dice are thrown in every round, so that both ways of planning meet the same chance.
-        let mut force = Value::from(dice.throw(5, 60));
+        let mut force = Value::from(dice.throw(1, 60));
         let mut consultation = None;
         if !plan.ignore_facts {
             let known = server.consult()?;

@@ -326,8 +326,8 @@ fn each_credential_gets_what_the_table_says() {
     }
 }
 
-/// A planner's token adds intents to the log, which feed no fact, and changes nothing that is there:
-/// no fact, no manifest, no event, and no file that the gates judge by.
+/// A planner's token adds intents to the log, which feed no fact, and changes nothing that is
+/// there: no fact, no manifest, no event, and no file that the gates judge by.
 #[test]
 fn a_planner_proposes_and_changes_nothing_whatever_it_sends() {
     let world = World::new();

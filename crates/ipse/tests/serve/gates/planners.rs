@@ -58,11 +58,12 @@ fn a_planner_that_learns_fails_less_at_the_same_gates() {
     }
     assert_eq!(number(without, "informed"), 0);
     assert!(number(with, "informed") > ROUNDS / 2, "{with}");
-    assert!(4 * number(with, "failed") < number(without, "failed"), "{with} {without}");
+    assert!(2 * number(with, "failed") < number(without, "failed"), "{with} {without}");
     assert!(number(with, "worked") > 2 * number(without, "worked"), "{with} {without}");
-    // Facts did not open a gate: what was clamped or asked about without them is so with them, as
-    // long as nothing was known.
-    assert!(number(without, "clamped") + number(without, "needs_confirmation") > 0);
+    // Both met gates that were shut to them as they asked.
+    for verdict in ["admitted", "clamped", "needs_confirmation"] {
+        assert!(number(with, verdict) > 0 && number(without, verdict) > 0, "{with} {without}");
+    }
 }
 
 /// The log holds every intent with its verdict, and every outcome names the one it goes back to.
