@@ -10,7 +10,7 @@ use workspace::page::links;
 use workspace::{files, read, report, root};
 
 /// What a reader is promised.
-const PAGES: [&str; 23] = [
+const PAGES: [&str; 24] = [
     "README.md",
     "ARCHITECTURE.md",
     "CHANGELOG.md",
@@ -29,6 +29,7 @@ const PAGES: [&str; 23] = [
     "docs/formats/temperament.md",
     "docs/guide/audit.md",
     "docs/guide/forgetting.md",
+    "docs/guide/gates.md",
     "docs/guide/operate.md",
     "docs/guide/reproduce.md",
     "docs/guide/serve.md",

@@ -57,6 +57,8 @@ fn a_planner_that_learns_fails_less_at_the_same_gates() {
         assert_eq!(told["unchanged"], true);
     }
     assert_eq!(number(without, "informed"), 0);
+    let ended = |told: &Value| ["worked", "failed"].map(|name| number(told, name));
+    assert_eq!([ended(without), ended(with)], [[29, 58], [147, 20]], "as the guide says");
     assert!(number(with, "informed") > ROUNDS / 2, "{with}");
     assert!(2 * number(with, "failed") < number(without, "failed"), "{with} {without}");
     assert!(number(with, "worked") > 2 * number(without, "worked"), "{with} {without}");
