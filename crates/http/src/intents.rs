@@ -57,7 +57,23 @@ pub(crate) async fn propose(
     let small = sent.is_small();
     let mut unfold = move || sent.unfolded().map(|bytes| bytes.into_owned());
     let bytes = if small { unfold()? } else { away(unfold).await?? };
-    let intent = Intent::read(&bytes).map_err(|bad| {
+    // Whoever goes away now must not take the hold on a count along before the intent is on record.
+    let judging = tokio::spawn(async move { judged(&service, &caller, &gates, &bytes).await });
+    let shown = judging.await.map_err(|error| {
+        tracing::error!(%error, "BUG: judging broke off");
+        Problem::internal()
+    })??;
+    Ok(json(StatusCode::CREATED, shown.json()))
+}
+
+/// Judges an intent and puts it on record.
+async fn judged(
+    service: &Service,
+    caller: &Caller,
+    gates: &Gates,
+    body: &[u8],
+) -> Result<Proposed, Problem> {
+    let intent = Intent::read(body).map_err(|bad| {
         let status = StatusCode::UNPROCESSABLE_ENTITY;
         let problem = Problem::new(status, "bad_intent", bad.message);
         problem.with("rule", quoted(bad.rule)).with("field", quoted(&bad.field))
@@ -66,19 +82,17 @@ pub(crate) async fn propose(
         let problem = Problem::new(StatusCode::UNPROCESSABLE_ENTITY, "bad_intent", why);
         problem.with("rule", quoted("bad_consultation")).with("field", quoted("consultation"))
     })?;
-    let audit = audited(&service, &caller, claim.as_ref()).await?;
+    let audit = audited(service, caller, claim.as_ref()).await?;
     let now = service.outside().now();
-    let (held, recent) = counted(&caller, &gates, &intent.skill_id, now).await?;
+    let (held, recent) = counted(caller, gates, &intent.skill_id, now).await?;
     let verdict = gates.judge(&intent, recent);
-    let record = Record { caller: &caller, intent: &intent, claim: claim.as_ref(), now };
-    let event = record.event(&service, &gates, &verdict, audit)?;
+    let record = Record { caller, intent: &intent, claim: claim.as_ref(), now };
+    let event = record.event(service, gates, &verdict, audit)?;
     let name = event.event_ref;
-    durable(&service, &caller, vec![event], None, DO_NOT_ACT).await?;
+    durable(service, caller, vec![event], None, DO_NOT_ACT).await?;
     drop(held);
     caller.agent.metrics.judged(verdict.ruling.name());
-    let look = caller.agent.look.clone();
-    let shown = blocking(move || look.intent(&name)).await?.ok_or_else(Problem::internal)?;
-    Ok(json(StatusCode::CREATED, shown.json()))
+    proposed(&caller.agent, name).await
 }
 
 fn not_configured() -> Problem {
