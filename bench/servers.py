@@ -97,9 +97,9 @@ def listening_port(child, words_file):
     raise Trouble(f"a server does not say where it listens:\n{words[-2000:]}")
 
 
-def ipse(workshop, store):
+def ipse(workshop, store, *more):
     """Our server on a store of its own."""
-    command = [workshop.ipse, "serve", "--listen", "127.0.0.1:0", "--store", store]
+    command = [workshop.ipse, "serve", "--listen", "127.0.0.1:0", "--store", store, *more]
     return serving(command, workshop.env, store + ".words")
 
 
@@ -163,11 +163,13 @@ class Asked:
     taken: object
 
 
-def wrk(server, path, headers, connections, seconds):
-    """Asks the same thing over and over on so many connections."""
+def wrk(server, path, headers, connections, seconds, script=None):
+    """Asks the same thing over and over on so many connections; a script can make it a POST."""
+    scripted = ["-s", script] if script else []
     named = [word for name, value in headers.items() for word in ("-H", f"{name}: {value}")]
     url = f"http://127.0.0.1:{server.port}{path}"
-    taken = run(["wrk", "-t1", f"-c{connections}", f"-d{seconds}s", "--latency", *named, url])
+    taken = run(["wrk", "-t1", f"-c{connections}", f"-d{seconds}s", "--latency", *scripted, *named,
+                 url])
     said = taken.out
     if "Non-2xx" in said or "Socket errors" in said:
         raise Trouble(f"not every request to {path} was answered:\n{said}")

@@ -37,6 +37,14 @@ TURNS = ((OURS, FACTS, 1), (FASTAPI, FACTS, 1), (OURS, FACTS, 16), (FASTAPI, FAC
 RATE_BATCH, RATE = 100, 10
 # Ingest: events of a batch, and how many producers share the batches.
 INGEST_BATCH, PRODUCERS = 1000, (1, 4)
+# What planners propose: with nothing echoed, and with what they read.
+PLAIN, ECHOED = "plain", "echoed"
+INTENTS = "/api/agent/intents"
+INTENT = {"skill_id": "manipulation.place", "environment": "sim_relaxed",
+          "params": {"height_m": 0.4, "upright": True}}
+EXAMPLES = os.path.join(os.path.dirname(prepare.HERE), "examples", "gates")
+GATES = {name: os.path.join(EXAMPLES, f"{name.replace('_', '-')}.toml")
+         for name in ("ecm_registry", "policy", "temperament")}
 # A producer's first batches, and the last pass after ingest, which follows a second of quiet.
 WARM_S, SETTLE_S = 0.5, 1.5
 
@@ -64,6 +72,7 @@ class Serving:
     def __init__(self, workshop, the_plan):
         self.workshop, self.plan, self.samples, self.round = workshop, the_plan, [], 0
         self.facts = os.path.join(workshop.temporary, "facts.db")
+        self.gated = os.path.join(workshop.temporary, "gated.db")
         self.facts_found = 0
         self.has_baseline = prepare.has_shared("http_fastapi.py")
 
@@ -71,6 +80,7 @@ class Serving:
         """Makes stream, store and the baseline's facts, so that rounds only measure."""
         self.workshop.stream(EVENTS, KEYS)
         store = self.store()
+        make_gated(self.workshop, self.workshop.stream(EVENTS, KEYS), self.gated)
         if self.has_baseline:
             make_baseline_facts(self.workshop, store, self.facts)
         else:
@@ -94,6 +104,7 @@ class Serving:
             self.read_while_appending(running[OURS], headers, producer_token)
         for producers in PRODUCERS:
             self.ingest(producers)
+        self.propose()
 
     def store(self):
         """The store that is copied."""
@@ -176,6 +187,34 @@ class Serving:
             others = 0.0 if busy is None else max(0.0, busy_seconds() - busy - spent) / wall
         self.keep_ingest(producers, reports, cpu_s, others)
 
+    def propose(self):
+        """Intents, each judged and durable before it is answered."""
+        flags = [word for name, file in GATES.items()
+                 for word in (f"--{name.replace('_', '-')}", file)]
+        with contextlib.ExitStack() as stack:
+            store = stack.enter_context(self.workshop.copied(self.gated))
+            headers = bearer(servers.token(self.workshop, store, "planner"))
+            # As fast as it can: one intent a millisecond and more is no planner's pace.
+            server = stack.enter_context(
+                servers.ipse(self.workshop, store, *flags, "--intent-rate", "60000"))
+            _, _, body = server.get(PATH + QUERY, headers)
+            echoed = {**INTENT, "consultation": json.loads(body)["consultation"]}
+            for what, intent in ((PLAIN, INTENT), (ECHOED, echoed)):
+                script = posting(self.workshop, intent)
+                for connections in CONNECTIONS:
+                    self.proposing(server, what, headers, connections, script)
+
+    def proposing(self, server, what, headers, connections, script):
+        """One measurement of proposing."""
+        servers.wrk(server, INTENTS, headers, connections, 1, script)
+        before = server.cpu()
+        asked = servers.wrk(server, INTENTS, headers, connections, self.plan.seconds, script)
+        cpu_s, taken = server.cpu() - before, asked.taken
+        self.keep("propose", OURS, what=what, connections=connections, requests=asked.requests,
+                  per_second=asked.per_second, p50_us=asked.p50_us, p99_us=asked.p99_us,
+                  cpu_us=cpu_s / asked.requests * 1e6,
+                  others=max(0.0, taken.others - cpu_s / taken.wall_s))
+
     def keep_ingest(self, producers, reports, cpu_s, others):
         """Adds a sample of ingest: from the first batch that was sent to the last answer."""
         count = sum(report["events"] for report in reports)
@@ -193,6 +232,25 @@ class Serving:
             f"{figures['per_second']:.0f}/s, p99 {figures['p99_us']:.0f} µs, "
             f"{figures.get('net_cpu_us', figures['cpu_us']):.1f} µs CPU of the server")
         self.samples.append({"job": job, "impl": impl, "round": self.round, **figures})
+
+
+def make_gated(workshop, events, store):
+    """The same log under a manifest that names the files of the gates."""
+    fields = {name: value for name, value in prepare.MANIFEST.items()
+              if not name.endswith("_hash")} | GATES
+    manifest = store + ".manifest.json"
+    prepare.write_json(manifest, fields)
+    run([workshop.ipse, "init", "--manifest", manifest, "--store", store], workshop.env)
+    run([workshop.ipse, "import", events, "--store", store], workshop.env)
+
+
+def posting(workshop, intent):
+    """What makes `wrk` propose an intent."""
+    script = os.path.join(workshop.temporary, "intent.lua")
+    with open(script, "w", encoding="ascii") as file:
+        file.write(f"wrk.method = 'POST'\nwrk.body = [==[{json.dumps(intent)}]==]\n"
+                   "wrk.headers['Content-Type'] = 'application/json'\n")
+    return script
 
 
 def bearer(token):

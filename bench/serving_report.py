@@ -6,8 +6,8 @@ can be put into a page whose other sections stay as they are, byte for byte.
 import statistics
 
 from results import Figure, Target, over
-from serving import (CONNECTIONS, EVENTS, FACTS, FASTAPI, GROUNDING, KEYS, ONE, OURS, PRODUCERS,
-                     QUERY, RATE, RATE_BATCH, SAME, SQL, TURNS)
+from serving import (CONNECTIONS, ECHOED, EVENTS, FACTS, FASTAPI, GROUNDING, KEYS, ONE, OURS,
+                     PLAIN, PRODUCERS, QUERY, RATE, RATE_BATCH, SAME, SQL, TURNS)
 from tables import digits, machine_words, spread, table, target_table, times
 from workload import named
 
@@ -44,6 +44,12 @@ INGEST = """\
 Durable ingest, in batches of 1000 lines of JSON (`application/x-ndjson`), onto the same store by
 producers in Python on the same machine. A batch is answered once it is durable; CPU holds all
 passes, the last one too.
+"""
+
+PROPOSE = """\
+Intents, proposed by `wrk` to the same log under the gates of `examples/gates`. Each is judged, stands in
+the log with its verdict, durable, before it is answered; one that echoes what was read is held against
+what was known as well.
 """
 
 ABSENT = "Not measured yet: `./bench/run --only http` measures it.\n"
@@ -91,7 +97,7 @@ def section(data):
         f"{HEADING}\n", machine_words(results), words, target_table(targets(results)),
         "While nobody appends:\n", read_table(results),
         APPENDING.format(batch=RATE_BATCH, rate=RATE), appending_table(results),
-        INGEST, ingest_table(results)])
+        INGEST, ingest_table(results), PROPOSE, propose_table(results)])
 
 
 def targets(results):
@@ -175,6 +181,19 @@ def ingest_table(results):
                      spread(p99, 1e-3)))
     return table(("producers", "events/s", "server CPU µs an event", "p50 ms a batch",
                   "p99 ms a batch"), rows, "rrrrr")
+
+
+def propose_table(results):
+    """Intents by what they echo."""
+    rows = []
+    for what, words in ((PLAIN, "nothing"), (ECHOED, "what was read")):
+        for connections in CONNECTIONS:
+            figures = [results.figure(field, job="propose", what=what, connections=connections)
+                       for field in ("per_second", "p50_us", "p99_us", "cpu_us")]
+            if figures[0]:
+                rows.append((words, str(connections), *(spread(figure) for figure in figures)))
+    return table(("echoed", "connections", "intents/s", "p50 µs", "p99 µs", "server CPU µs"), rows,
+                 "lrrrrr")
 
 
 def put(page, heading, text, before=None):

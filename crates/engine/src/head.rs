@@ -118,7 +118,7 @@ impl Heads {
         Heads { path, identity, notary, signed_at, owed, error: None, tree: None }
     }
 
-    /// A pass was made.
+    /// Something is durable that a head is to cover soon.
     pub(crate) fn owe(&mut self) {
         self.owed = true;
     }

@@ -45,7 +45,7 @@ pub use error::Error;
 pub use forget::{Forgotten, Preview, Which, preview};
 pub use head::{HEAD_EVERY, Notary, head_of, sign_head};
 pub use hot::SAVE_EVERY;
-pub use ipse_consult::trail::{IntentStanding, Proposed};
+pub use ipse_consult::trail::{IntentStanding, Proposed, Told};
 pub use ipse_consult::{Claim, Consultation, Status, facts, grounding, trail};
 pub use ipse_ledger::account::{MAX_SKIPPED_TYPES, Skipped};
 pub use ipse_store::Appended;

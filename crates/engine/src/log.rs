@@ -13,7 +13,7 @@ use crate::hot::{Hot, SAVE_EVERY};
 use crate::pass::{self, PassCommitted, PassReport, Trigger};
 use crate::signed::{SignedEvents, append_all};
 use ipse_consolidate::{RuleSet, V1};
-use ipse_core::{Admitted, Identity, Time};
+use ipse_core::{Admitted, Identity, Time, is_housekeeping};
 use ipse_door::Salt;
 use ipse_store::Appended;
 use ipse_store::sqlite::Writer;
@@ -193,6 +193,10 @@ impl<R: RuleSet> Log<R> {
         };
         if let Some(heads) = &mut self.heads {
             heads.grow_behind(appended.len());
+            // No pass follows intents and decisions, and they are to be proven all the same.
+            if changed && events.iter().any(|event| is_housekeeping(&event.event_type)) {
+                heads.owe();
+            }
         }
         self.passed(pass.as_ref());
         let SignedEvents { events: signed, unkept, .. } = signed;

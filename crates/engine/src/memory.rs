@@ -10,7 +10,7 @@ use crate::log::{Acknowledged, Host, Log, Then};
 use crate::pass::{PassCommitted, PassReport, Trigger};
 use crate::{Endorsed, Error, Forgotten, HEAD_EVERY, Known, Notary, Watch, Which};
 use ipse_consolidate::V1;
-use ipse_core::{Admitted, Identity, Seq};
+use ipse_core::{Admitted, Identity, Seq, is_housekeeping};
 use ipse_door::{Origin, Refusal, admit};
 use ipse_store::Appended;
 use ipse_store::sqlite::Reader;
@@ -213,14 +213,20 @@ impl Shared {
         events: &[Admitted],
         endorsed: Option<&Endorsed>,
     ) -> Result<Acknowledged, Error> {
-        let due = state.pending + events.len() as u64 >= self.policy.every;
+        // Intents and decisions feed no fact: a pass that came for them would find nothing new.
+        let lived = |event: &Admitted| !is_housekeeping(&event.event_type);
+        let more = events.iter().filter(|event| lived(event)).count() as u64;
+        let due = more > 0 && state.pending + more >= self.policy.every;
         let then = if due { Then::Consolidate(Trigger::Threshold) } else { Then::Nothing };
         let done = state.log.append_signed(events, endorsed, then)?;
         self.learn(state, done.pass.as_ref());
-        let new = done.appended.iter().filter(|event| matches!(event, Appended::New(_))).count();
-        state.pending =
-            if due && done.pass_error.is_none() { 0 } else { state.pending + new as u64 };
-        state.last_append = Instant::now();
+        let new = events.iter().zip(&done.appended);
+        let new = new.filter(|(event, done)| lived(event) && matches!(done, Appended::New(_)));
+        let new = new.count() as u64;
+        state.pending = if due && done.pass_error.is_none() { 0 } else { state.pending + new };
+        if new > 0 {
+            state.last_append = Instant::now();
+        }
         self.changed.notify_all();
         Ok(done)
     }

@@ -80,6 +80,35 @@ fn a_pass_comes_after_quiet() {
     assert_eq!(world.counts(), (1, 1));
 }
 
+/// Intents feed no fact: they neither bring a pass nor put one off.
+#[test]
+fn intents_are_no_reason_for_a_pass_and_none_against_one() {
+    let world = World::new();
+    let time = ipse_core::Time::from_micros(0).unwrap();
+    let intent =
+        |n: u64| ipse_door::house_event("intent", &format!("intent:{n}"), time, "{}", [7; 16]);
+    let (memory, passes) = open(&world, 3, NEVER);
+    for n in 1..=10 {
+        assert!(memory.append_all(&[intent(n)]).unwrap().pass.is_none(), "intent {n}");
+    }
+    memory.append_all(&[admitted(1, "s", true), intent(11)]).unwrap();
+    memory.append_all(&[admitted(2, "s", true), intent(12)]).unwrap();
+    assert!(passes.try_recv().is_err(), "two events are no three");
+    let done = memory.append_all(&[intent(13), admitted(3, "s", true)]).unwrap();
+    assert_eq!(done.pass.unwrap().events_processed, 3);
+    drop(memory);
+    let (memory, passes) = open(&world, 1000, Duration::from_millis(200));
+    memory.append_all(&[admitted(4, "s", true)]).unwrap();
+    let until = std::time::Instant::now() + PATIENCE;
+    let mut n = 100;
+    while passes.recv_timeout(Duration::from_millis(20)).is_err() {
+        assert!(std::time::Instant::now() < until, "{n} intents put the pass off");
+        n += 1;
+        memory.append_all(&[intent(n)]).unwrap();
+    }
+    world.assert_healthy();
+}
+
 #[test]
 fn what_is_known_is_swapped_and_what_was_handed_out_stays() {
     let world = World::new();

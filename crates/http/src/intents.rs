@@ -24,7 +24,7 @@ use axum::response::Response;
 use ipse_core::json::{Members, Value, list, quoted};
 use ipse_core::{Admitted, EventRef, HOUSE_SOURCE, Seq, Time, hex, json_parse};
 use ipse_door::{Origin, Rule, admit};
-use ipse_engine::{Claim, IntentStanding as Standing, Proposed, Status};
+use ipse_engine::{Appended, Claim, IntentStanding as Standing, Proposed, Status, Told};
 use ipse_gates::{Gates, Intent, Ruling, Verdict};
 use std::sync::Arc;
 use tokio::sync::OwnedMutexGuard;
@@ -88,11 +88,15 @@ async fn judged(
     let verdict = gates.judge(&intent, recent);
     let record = Record { caller, intent: &intent, claim: claim.as_ref(), now };
     let event = record.event(service, gates, &verdict, audit)?;
-    let name = event.event_ref;
-    durable(service, caller, vec![event], None, DO_NOT_ACT).await?;
+    let Admitted { event_ref, time, event_type, canonical, .. } = event.clone();
+    let done = durable(service, caller, vec![event], None, DO_NOT_ACT).await?;
     drop(held);
     caller.agent.metrics.judged(verdict.ruling.name());
-    proposed(&caller.agent, name).await
+    // Its name is random, so that nothing else can have been there.
+    let [Appended::New(seq)] = done.appended[..] else { return Err(Problem::internal()) };
+    let (outcome, canonical) = (None, Some(canonical));
+    let told = Told { seq, event_ref, event_type, time, outcome, canonical };
+    Proposed::fresh(told).ok_or_else(Problem::internal)
 }
 
 fn not_configured() -> Problem {

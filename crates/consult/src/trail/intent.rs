@@ -122,8 +122,12 @@ impl Intent {
 
     pub(super) fn new<R: Record>(record: &R, told: Told) -> Result<Self, R::Error> {
         let confirmation = Confirmation::about(record, &told)?;
+        Ok(Intent { confirmation, ..Intent::undecided(told) })
+    }
+
+    pub(super) fn undecided(told: Told) -> Self {
         let ruling = told.canonical.as_deref().and_then(ruling);
-        Ok(Intent { told, ruling, confirmation })
+        Intent { told, ruling, confirmation: None }
     }
 
     pub(super) fn is_forgotten(&self) -> bool {

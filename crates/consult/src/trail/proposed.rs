@@ -76,6 +76,11 @@ impl Proposed {
         Ok(Proposed::of(&Intent::new(record, told)?))
     }
 
+    /// The intent that an event is which nobody can have decided about yet.
+    pub fn fresh(told: Told) -> Option<Self> {
+        Proposed::of(&Intent::undecided(told))
+    }
+
     fn of(intent: &Intent) -> Option<Self> {
         let Told { event_ref, seq, time, canonical, .. } = &intent.told;
         let standing = IntentStanding::parse(intent.verdict()?.standing())?;

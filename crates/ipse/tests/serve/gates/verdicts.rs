@@ -99,6 +99,18 @@ fn each_case_gets_its_verdict_and_stands_in_the_log() {
     gated.agent.run(&gated.store, &["verify"]).fine();
 }
 
+/// No pass follows an intent, since it feeds no fact; a signed tree head covers it all the same.
+#[test]
+fn an_intent_is_proven_without_a_pass() {
+    let gated = Gated::new();
+    let name = gated.propose(&grasp(100))["event_ref"].as_str().unwrap().to_owned();
+    let path = format!("/api/audit/proof?event_ref={name}");
+    wait_until("a tree head covers it", || {
+        gated.server.get(&path, &gated.agent.auditor).status == 200
+    });
+    assert_eq!(gated.log("consolidation_run").len(), 0);
+}
+
 #[test]
 fn intents_are_listed_in_pages_newest_first() {
     let gated = Gated::new();
