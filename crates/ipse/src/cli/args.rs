@@ -282,7 +282,7 @@ pub(crate) enum Command {
     /// Print the signed tree head: what the log says about itself, for good
     ///
     /// Size and root of the Merkle tree over the log, signed with the log's key, as a C2SP
-    /// checkpoint. Heads are signed after passes, at most one a second. Whoever keeps one can tell
+    /// checkpoint. Heads are signed after passes and intents, at most one a second. Whoever keeps one can tell
     /// later whether anything before it was changed: ipse-verify --anchors.
     ///
     /// Example: ipse tree-head --sign > anchor.note

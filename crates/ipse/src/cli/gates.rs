@@ -64,7 +64,7 @@ fn check(terminal: &mut Terminal<'_>, json: bool, paths: &[PathBuf]) -> anyhow::
         }
         false => {
             let rows: Vec<Vec<String>> = files.iter().map(File::row).collect();
-            terminal.table(&["kind", "file", "sha256", "holds"], &rows)?;
+            terminal.table(&["KIND", "FILE", "SHA256", "HOLDS"], &rows)?;
         }
     }
     for file in &files {
