@@ -53,7 +53,7 @@ fn the_examples_pass_in_any_order_and_company() {
     let lines: Vec<&str> = ran.out.lines().collect();
     assert_eq!(lines.len(), 4, "{}", ran.out);
     for (line, words) in lines.iter().zip([
-        ["kind", "file", "sha256", "holds"],
+        ["KIND", "FILE", "SHA256", "HOLDS"],
         ["temperament ", " temperament.toml", &sha256(&example("temperament")), "3 human checks"],
         [
             "registry ",

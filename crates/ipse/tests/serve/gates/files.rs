@@ -1,15 +1,29 @@
 //! The three files: a server judges by those that the manifest names, or does not start.
 
 use super::{flags, proposal};
-use crate::server::{Agent, GATE_FILES, Server, example, one_agent, serve};
+use crate::server::{Agent, DEADLINE, GATE_FILES, Server, example, one_agent, serve};
 use crate::store::Store;
+use std::io::Read;
+use std::time::{Duration, Instant};
 
 /// Starts a server that must not start; what it says.
 fn refused(store: &Store, args: &[&str]) -> String {
     let args = [&["--listen", "127.0.0.1:0"], args].concat();
-    let done = serve(store, &args).output().unwrap();
-    let words = String::from_utf8(done.stderr).unwrap();
-    assert_eq!(done.status.code(), Some(2), "{words}");
+    let mut child = serve(store, &args).spawn().unwrap();
+    let until = Instant::now() + DEADLINE;
+    let status = loop {
+        match child.try_wait().unwrap() {
+            None if Instant::now() < until => std::thread::sleep(Duration::from_millis(10)),
+            None => {
+                child.kill().unwrap();
+                panic!("it serves with {args:?}");
+            }
+            Some(status) => break status,
+        }
+    };
+    let mut words = String::new();
+    child.stderr.take().unwrap().read_to_string(&mut words).unwrap();
+    assert_eq!(status.code(), Some(2), "{words}");
     words
 }
 
