@@ -377,6 +377,10 @@ pub(crate) struct RecordArgs {
     /// The environment it was tried in
     #[arg(long, value_name = "ENVIRONMENT")]
     pub(crate) env: Option<String>,
+    /// The intent that it goes back to, as the gates named it
+    #[arg(long, value_name = "EVENT_REF", value_parser = event_ref)]
+    pub(crate) intent: Option<String>,
+
     /// The zone it happened in
     #[arg(long)]
     pub(crate) zone: Option<String>,
@@ -560,4 +564,10 @@ pub(crate) struct ListArgs {
     /// Only the newest so many
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     pub(crate) limit: Option<u64>,
+}
+
+/// The name of an event.
+fn event_ref(text: &str) -> Result<String, &'static str> {
+    let name = ipse_core::EventRef::parse(text).map(|name| name.to_string());
+    name.ok_or("an event ref is ev_ and 32 hex digits")
 }

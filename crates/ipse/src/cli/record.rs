@@ -159,6 +159,7 @@ fn event_json(args: &RecordArgs, host: &mut dyn Host) -> anyhow::Result<String> 
         ("target_class", &args.target),
         ("environment", &args.env),
         ("zone", &args.zone),
+        ("intent", &args.intent),
         ("failure_reason", &args.reason),
         ("outcome", &outcome(&args.outcome).map(|outcome| outcome.name().to_string())),
     ];
