@@ -34,7 +34,7 @@ pub enum Status {
     Verified,
     /// It does not.
     Unverified,
-    /// It does not, and something that the facts may have rested on was forgotten since.
+    /// Nobody can tell: something that the facts may have rested on was forgotten since.
     ForgottenSince,
 }
 
@@ -127,10 +127,12 @@ impl Claim {
         if !self.is_possible(latest) {
             return Ok(Status::Unverified);
         }
-        if self.is_answered_by(identity, facts) {
-            return Ok(Status::Verified);
+        // What was read cannot be had again, even if the same facts are chosen still.
+        if forgotten()? {
+            return Ok(Status::ForgottenSince);
         }
-        Ok(if forgotten()? { Status::ForgottenSince } else { Status::Unverified })
+        let answered = self.is_answered_by(identity, facts);
+        Ok(if answered { Status::Verified } else { Status::Unverified })
     }
 }
 
@@ -291,7 +293,8 @@ mod tests {
             let status = claim.status(&identity, facts, Seq(latest), || Ok::<_, ()>(gone));
             status.unwrap().name()
         };
-        assert_eq!(status(&claim, ME, &both, 9, true), "verified");
+        assert_eq!(status(&claim, ME, &both, 9, false), "verified");
+        assert_eq!(status(&claim, ME, &both, 9, true), "forgotten since", "values may be others");
         assert_eq!(status(&claim, ME, &both, 8, true), "unverified", "nobody knew that then");
         assert_eq!(status(&other, ME, &both, 9, true), "unverified", "other rules");
         assert_eq!(status(&claim, ME, &turned, 9, false), "unverified", "another order");

@@ -26,9 +26,10 @@ use std::path::Path;
 pub enum Which {
     /// These.
     Refs(Vec<EventRef>),
-    /// All that happened before.
+    /// All that happened before, intents too.
     Before(Time),
-    /// All but the newest so many by position, housekeeping not counted.
+    /// All but the newest so many by position and what came after the oldest of them; housekeeping
+    /// is not counted, and intents go with the events around them.
     AllBut(u64),
 }
 
@@ -189,11 +190,11 @@ impl Chosen {
         let mut events = BTreeMap::new();
         let mut before = 0;
         view.each_entry(Seq(1)..=view.head()?, |entry, forgotten| {
-            if !forgotten && !is_housekeeping(&entry.event_type) {
+            if !forgotten && can_be_forgotten(&entry.event_type) {
                 if take(before, entry.time) {
                     events.insert(entry.seq, entry.event_ref);
                 }
-                before += 1;
+                before += u64::from(!is_housekeeping(&entry.event_type));
             }
             Ok::<_, Error>(())
         })?;

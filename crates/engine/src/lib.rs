@@ -50,7 +50,7 @@ pub use ipse_consult::{Claim, Consultation, Status, facts, grounding, trail};
 pub use ipse_ledger::account::{MAX_SKIPPED_TYPES, Skipped};
 pub use ipse_store::Appended;
 pub use known::Known;
-pub use log::{Acknowledged, Host, Log, Then};
+pub use log::{Acknowledged, Host, Log, Past, Then};
 pub use look::{Heads, LogEntry, Look, SignedHead, Standing};
 pub use memory::{Memory, Policy};
 pub use pass::{PassCommitted, PassReport, Trigger};

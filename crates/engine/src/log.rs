@@ -13,10 +13,10 @@ use crate::hot::{Hot, SAVE_EVERY};
 use crate::pass::{self, PassCommitted, PassReport, Trigger};
 use crate::signed::{SignedEvents, append_all};
 use ipse_consolidate::{RuleSet, V1};
-use ipse_core::{Admitted, Identity, Time, is_housekeeping};
+use ipse_core::{Admitted, Identity, Seq, Time, is_housekeeping};
 use ipse_door::Salt;
-use ipse_store::Appended;
-use ipse_store::sqlite::Writer;
+use ipse_store::sqlite::{View, Writer};
+use ipse_store::{Appended, Stored};
 use std::path::Path;
 
 /// Clock and randomness, handed down from the binary.
@@ -49,6 +49,25 @@ pub struct Acknowledged {
     pub pass: Option<PassReport>,
     /// Why the pass failed, if it did; the events are durable all the same.
     pub pass_error: Option<Error>,
+}
+
+/// A log as it stands while the next event is made.
+pub struct Past<'v>(View<'v>);
+
+impl Past<'_> {
+    /// Shows intents after a position, newest first, until `look` says that it has seen enough;
+    /// hands back how far the log reaches.
+    pub fn intents(&self, after: Seq, mut look: impl FnMut(&Stored) -> bool) -> Result<Seq, Error> {
+        let head = self.0.head()?;
+        let mut end = head;
+        while let Some(stored) = self.0.last_of_type("intent", after.next()..=end)? {
+            if !look(&stored) {
+                break;
+            }
+            end = Seq(stored.seq.0 - 1);
+        }
+        Ok(head)
+    }
 }
 
 type Subscriber = Box<dyn FnMut(&PassCommitted) + Send>;
@@ -201,6 +220,33 @@ impl<R: RuleSet> Log<R> {
         self.passed(pass.as_ref());
         let SignedEvents { events: signed, unkept, .. } = signed;
         Ok(Acknowledged { appended, signed, unkept, pass, pass_error })
+    }
+
+    /// Appends the event that `judge` makes of the log as it stands, durably, and in one
+    /// transaction with that look: nobody else's event comes in between. What it refuses to make is
+    /// handed back, and nothing is stored.
+    pub fn append_judged<T, J>(
+        &mut self,
+        judge: impl FnOnce(&Past<'_>) -> Result<Result<(Admitted, T), J>, Error>,
+    ) -> Result<Result<(Admitted, Appended, T), J>, Error> {
+        if self.broken {
+            return Err(Error::Broken);
+        }
+        let mut batch = self.writer.begin()?;
+        let (event, told) = match judge(&Past(batch.view()))? {
+            Ok(made) => made,
+            Err(refused) => return Ok(Err(refused)),
+        };
+        let appended = batch.append(&event)?;
+        if let Err(error) = batch.commit() {
+            self.hot.cool();
+            self.broken = true;
+            return Err(error.into());
+        }
+        if let Some(heads) = &mut self.heads {
+            heads.owe();
+        }
+        Ok(Ok((event, appended, told)))
     }
 
     /// Forgets events for good: facts become what they would be had the events never been there.

@@ -22,9 +22,6 @@ use std::sync::Arc;
 /// Bytes of events after which a page of the log ends.
 const PAGE_BYTES: usize = 4 << 20;
 
-/// Intents that are looked at for one page, however few of them stand as it is asked.
-const MAX_INTENTS: u64 = 10_000;
-
 /// Nesting of a pass record: the event, its `data`, `skipped`, a type.
 const RECORD_DEPTH: usize = 32;
 
@@ -196,48 +193,38 @@ impl Look {
         })
     }
 
-    /// Shows intents after a position, newest first, until `look` says that it has seen enough;
-    /// hands back how far the log reaches.
-    pub fn intents(&self, after: Seq, mut look: impl FnMut(&Stored) -> bool) -> Result<Seq, Error> {
-        self.view(|view| {
-            let head = view.head()?;
-            let mut end = head;
-            while let Some(stored) = view.last_of_type("intent", after.next()..=end)? {
-                if !look(&stored) {
-                    break;
-                }
-                end = Seq(stored.seq.0 - 1);
-            }
-            Ok(head)
-        })
-    }
-
     /// An intent; `None` if there is none of that name, or if it was forgotten.
     pub fn intent(&self, name: &EventRef) -> Result<Option<Proposed>, Error> {
         self.view(|view| Proposed::named(&Walked(view), name))
     }
 
-    /// Intents before a position, newest first, at most so many that stand so; and the position to
-    /// go on before.
+    /// Intents before a position, newest first, at most so many that stand so and are `wanted`;
+    /// and the position to go on before.
     pub fn proposed(
         &self,
         before: Seq,
         limit: u64,
         standing: Option<IntentStanding>,
+        wanted: impl Fn(&Proposed) -> bool,
     ) -> Result<String, Error> {
+        let stands = |it: &Proposed| standing.is_none_or(|so| it.standing() == so);
+        let wanted = |it: &Proposed| stands(it) && wanted(it);
         self.view(|view| {
-            let mut end = Seq(before.0.saturating_sub(1)).min(view.head()?);
-            let (mut intents, mut next, mut looked_at) = (Vec::new(), None, 0);
-            while let Some(stored) = view.last_of_type("intent", Seq(1)..=end)? {
-                looked_at += 1;
-                if intents.len() as u64 == limit || looked_at > MAX_INTENTS {
-                    next = Some(end.next());
+            let end = Seq(before.0.saturating_sub(1)).min(view.head()?);
+            let mut seqs = match standing {
+                Some(standing) => judged_so(view, end, standing)?,
+                None => newest_intents(view, end, limit)?,
+            };
+            let (mut intents, mut next) = (Vec::new(), None);
+            while let Some(seq) = seqs.pop() {
+                let Some(stored) = view.stored(seq)? else { continue };
+                let proposed = Proposed::at(&Walked(view), told(stored))?;
+                let Some(proposed) = proposed.filter(|it| wanted(it)) else { continue };
+                if intents.len() as u64 == limit {
+                    next = Some(seq.next());
                     break;
                 }
-                end = Seq(stored.seq.0 - 1);
-                let proposed = Proposed::at(&Walked(view), told(stored))?;
-                let wanted = |it: &Proposed| standing.is_none_or(|so| it.standing() == so);
-                intents.extend(proposed.filter(wanted).map(Proposed::json));
+                intents.push(proposed.json());
             }
             let page = Members::new().raw("intents", list(intents));
             Ok(page.optional("next_before", next).finish())
@@ -263,6 +250,34 @@ impl Look {
             Ok(Some(json))
         })
     }
+}
+
+/// The positions of the newest intents up to a position, one more than so many, in order.
+fn newest_intents(view: View<'_>, mut end: Seq, limit: u64) -> Result<Vec<Seq>, Error> {
+    let mut seqs = Vec::new();
+    while seqs.len() as u64 <= limit
+        && let Some(stored) = view.last_of_type("intent", Seq(1)..=end)?
+    {
+        // What was forgotten is not shown, and takes no place.
+        if !stored.is_forgotten() {
+            seqs.push(stored.seq);
+        }
+        end = Seq(stored.seq.0 - 1);
+    }
+    seqs.reverse();
+    Ok(seqs)
+}
+
+/// The positions up to another one of intents whose verdict lets them stand so, in order. All of the
+/// log is looked at, at the pace of a search for a text.
+fn judged_so(view: View<'_>, end: Seq, standing: IntentStanding) -> Result<Vec<Seq>, Error> {
+    let mut seqs = Vec::new();
+    let text = format!("\"verdict\":\"{}\"", standing.verdict());
+    view.each_holding(&text, Seq(1)..=end, |seq, _| {
+        seqs.push(seq);
+        Ok::<_, Error>(())
+    })?;
+    Ok(seqs)
 }
 
 /// How far a log reaches.

@@ -6,7 +6,7 @@
 //! - The keeper thread only ever starts passes and has heads signed; when it dies, appending goes
 //!   on.
 
-use crate::log::{Acknowledged, Host, Log, Then};
+use crate::log::{Acknowledged, Host, Log, Past, Then};
 use crate::pass::{PassCommitted, PassReport, Trigger};
 use crate::{Endorsed, Error, Forgotten, HEAD_EVERY, Known, Notary, Watch, Which};
 use ipse_consolidate::V1;
@@ -152,6 +152,17 @@ impl Memory {
     ) -> Result<Acknowledged, Error> {
         let mut state = self.shared.lock()?;
         self.shared.append(&mut state, events, Some(endorsed))
+    }
+
+    /// Appends the event that `judge` makes of the log as it stands, in one transaction with that
+    /// look.
+    pub fn append_judged<T, J>(
+        &self,
+        judge: impl FnOnce(&Past<'_>) -> Result<Result<(Admitted, T), J>, Error>,
+    ) -> Result<Result<(Admitted, Appended, T), J>, Error> {
+        let done = self.shared.lock()?.log.append_judged(judge)?;
+        self.shared.changed.notify_all();
+        Ok(done)
     }
 
     /// Reads what is known anew if somebody else made a pass since, as the store's watch tells;

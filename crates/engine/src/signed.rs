@@ -33,7 +33,9 @@ pub(crate) fn append_all(
     let needed = needed || policy == Signatures::Require;
     let endorsed = given.filter(|_| unkept.is_none());
     let covered = |event: &Admitted| endorsed.is_some_and(|signed| signed.covers(&event.digest));
-    let mut one = |event: &Admitted| match needed && !covered(event) {
+    // What ipse writes itself comes through no producer.
+    let is_due = |event: &Admitted| needed && !is_housekeeping(&event.event_type);
+    let mut one = |event: &Admitted| match is_due(event) && !covered(event) {
         true => Ok(batch.look(event)?.unwrap_or(Appended::Unsigned)),
         false => batch.append(event),
     };

@@ -7,7 +7,7 @@ use crate::explain::newest_evidence;
 use crate::{Error, prove, rebuild};
 use ipse_consolidate::V1;
 use ipse_consult::trail::{Record, Told, names_intent, naming_text};
-use ipse_core::{Columns, EventRef, Fact, FactKey, Outcome, Seq, is_housekeeping};
+use ipse_core::{Columns, EventRef, Fact, FactKey, Outcome, Seq, is_housekeeping, sha256};
 use ipse_ledger::account::forgotten_names;
 use ipse_ledger::{Entry, ProofFile};
 use ipse_store::Stored;
@@ -25,7 +25,12 @@ impl Record for Walked<'_> {
     }
 
     fn event(&self, seq: Seq) -> Result<Option<Told>, Error> {
-        Ok(self.0.stored(seq)?.map(told))
+        let stored = self.0.stored(seq)?;
+        // What is told beside a proof must be what the proof is about.
+        match stored.as_ref().filter(|stored| !is_intact(stored)) {
+            Some(stored) => Err(Error::Damaged(format!("event at seq {}", stored.seq))),
+            None => Ok(stored.map(told)),
+        }
     }
 
     fn facts_at(&self, seq: Seq) -> Result<Vec<Fact>, Error> {
@@ -68,6 +73,11 @@ pub(crate) fn told(stored: Stored) -> Told {
     let Stored { seq, event_ref, event_type, time, canonical, .. } = stored;
     let canonical = Some(canonical).filter(|canonical| !canonical.is_empty());
     Told { seq, event_ref, event_type, time, outcome, canonical }
+}
+
+/// Whether an event's content is what its digest says, if it is there.
+fn is_intact(stored: &Stored) -> bool {
+    stored.is_forgotten() || sha256(&[stored.canonical.as_bytes()]) == stored.digest.0
 }
 
 /// How an attempt ended.

@@ -72,7 +72,7 @@ pub(crate) async fn action(
     let name = name.ok().and_then(|Path(text)| EventRef::parse(&text));
     let name = name.ok_or_else(|| Problem::not_found("no event of that name in this log"))?;
     let look = caller.agent.look.clone();
-    let _turn = service.turn().await;
+    let _turn = service.turn(&caller.agent).await;
     match blocking(move || look.action(&name, evidence)).await? {
         Found::Action(trail) if page => Ok(text("text/plain; charset=utf-8", trail.text())),
         Found::Action(trail) => Ok(json(StatusCode::OK, trail.json())),

@@ -3,7 +3,7 @@
 //! **Invariants**
 //! - Every intent that can be read is judged, and stands in the log with its verdict before anybody
 //!   is answered: what is not on record may not be acted on.
-//! - The verdict is made of the intent, the three files and the log of earlier intents. What is
+//! - The verdict is made of the intent, the three files and how many intents went before. What is
 //!   known is looked at by the audit gate alone, which comes last and changes no verdict.
 //! - A decision about an intent is made once; it is an event of its own, and the intent stays as it
 //!   is.
@@ -14,26 +14,25 @@ use crate::looking::NameInPath;
 use crate::problem::Problem;
 use crate::query::Query;
 use crate::service::{Agent, Caller, Service};
-use crate::windows::Windows;
 use crate::{away, blocking, json};
 use axum::Extension;
 use axum::body::Body;
 use axum::extract::{Path, RawQuery, State};
+use axum::http::header::CONTENT_TYPE;
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::Response;
 use ipse_core::json::{Members, Value, list, quoted};
 use ipse_core::{Admitted, EventRef, HOUSE_SOURCE, Seq, Time, hex, json_parse};
 use ipse_door::{Origin, Rule, admit};
 use ipse_engine::{Appended, Claim, IntentStanding as Standing, Proposed, Status, Told};
-use ipse_gates::{Gates, Intent, Ruling, Verdict};
-use std::sync::Arc;
-use tokio::sync::OwnedMutexGuard;
+use ipse_gates::{Gates, Intent, RateLimit, Ruling, Verdict};
+use std::sync::{Arc, PoisonError};
 
 /// Rows of a page if nobody says how many, and at most.
 const PAGE: u64 = 100;
 const MAX_PAGE: u64 = 1000;
-/// Nesting of a decision: the object.
-const DECISION_DEPTH: usize = 1;
+/// Nesting of a decision at most.
+const DECISION_DEPTH: usize = 8;
 /// What a planner does about an intent that may not be on record.
 const DO_NOT_ACT: &str = "the intent may not be on record: do not act on it, propose it again";
 /// What an operator does about a decision that may not be on record.
@@ -57,46 +56,84 @@ pub(crate) async fn propose(
     let small = sent.is_small();
     let mut unfold = move || sent.unfolded().map(|bytes| bytes.into_owned());
     let bytes = if small { unfold()? } else { away(unfold).await?? };
-    // Whoever goes away now must not take the hold on a count along before the intent is on record.
-    let judging = tokio::spawn(async move { judged(&service, &caller, &gates, &bytes).await });
-    let shown = judging.await.map_err(|error| {
-        tracing::error!(%error, "BUG: judging broke off");
-        Problem::internal()
-    })??;
-    Ok(json(StatusCode::CREATED, shown.json()))
+    let intent = read(&bytes)?;
+    let claim = claimed(&intent)?;
+    let audit = audited(&service, &caller, claim.as_ref()).await?;
+    let on_record = match gates.rate_limit(&intent.skill_id) {
+        None => {
+            let verdict = gates.judge(&intent, 0);
+            let record = Record::new(&service, &caller, &intent, claim.as_ref());
+            let event = record.event(&gates, &verdict, audit)?;
+            let kept = event.clone();
+            let done = durable(&service, &caller, vec![event], None, DO_NOT_ACT).await?;
+            (kept, done.appended.first().copied(), verdict.ruling)
+        }
+        Some(limit) => {
+            drop((intent, claim));
+            let (service, caller) = (service.clone(), caller.clone());
+            away(move || limited(&service, &caller, &gates, &bytes, limit, audit)).await??
+        }
+    };
+    caller.agent.grown.send_modify(|times| *times += 1);
+    caller.agent.metrics.judged(on_record.2.name());
+    Ok(json(StatusCode::CREATED, shown(on_record).ok_or_else(Problem::internal)?))
 }
 
-/// Judges an intent and puts it on record.
-async fn judged(
+fn read(body: &[u8]) -> Result<Intent<'_>, Problem> {
+    Intent::read(body).map_err(|bad| {
+        let problem = Problem::new(StatusCode::UNPROCESSABLE_ENTITY, "bad_intent", bad.message);
+        problem.with("rule", quoted(bad.rule)).with("field", quoted(&bad.field))
+    })
+}
+
+/// What the planner says that it read.
+fn claimed(intent: &Intent<'_>) -> Result<Option<Claim>, Problem> {
+    intent.consultation.as_ref().map(Claim::read).transpose().map_err(|why| {
+        let problem = Problem::new(StatusCode::UNPROCESSABLE_ENTITY, "bad_intent", why);
+        problem.with("rule", quoted("bad_consultation")).with("field", quoted("consultation"))
+    })
+}
+
+/// An intent on record: its event, what became of that, and how the gates ruled.
+type OnRecord = (Admitted, Option<Appended>, Ruling);
+
+/// The same for a skill with a rate limit: counted, judged and recorded in one transaction, so that
+/// of two that come at once, to whichever server, one is counted by the other.
+fn limited(
     service: &Service,
     caller: &Caller,
     gates: &Gates,
     body: &[u8],
-) -> Result<Proposed, Problem> {
-    let intent = Intent::read(body).map_err(|bad| {
-        let status = StatusCode::UNPROCESSABLE_ENTITY;
-        let problem = Problem::new(status, "bad_intent", bad.message);
-        problem.with("rule", quoted(bad.rule)).with("field", quoted(&bad.field))
-    })?;
-    let claim = intent.consultation.as_ref().map(Claim::read).transpose().map_err(|why| {
-        let problem = Problem::new(StatusCode::UNPROCESSABLE_ENTITY, "bad_intent", why);
-        problem.with("rule", quoted("bad_consultation")).with("field", quoted("consultation"))
-    })?;
-    let audit = audited(service, caller, claim.as_ref()).await?;
-    let now = service.outside().now();
-    let (held, recent) = counted(caller, gates, &intent.skill_id, now).await?;
-    let verdict = gates.judge(&intent, recent);
-    let record = Record { caller, intent: &intent, claim: claim.as_ref(), now };
-    let event = record.event(service, gates, &verdict, audit)?;
-    let Admitted { event_ref, time, event_type, canonical, .. } = event.clone();
-    let done = durable(service, caller, vec![event], None, DO_NOT_ACT).await?;
-    drop(held);
-    caller.agent.metrics.judged(verdict.ruling.name());
-    // Its name is random, so that nothing else can have been there.
-    let [Appended::New(seq)] = done.appended[..] else { return Err(Problem::internal()) };
+    limit: RateLimit,
+    audit: String,
+) -> Result<OnRecord, Problem> {
+    let intent = read(body)?;
+    let claim = claimed(&intent)?;
+    let agent = &caller.agent;
+    let done = agent.memory.append_judged(|past| {
+        let record = Record::new(service, caller, &intent, claim.as_ref());
+        let mut windows = agent.windows.lock().unwrap_or_else(PoisonError::into_inner);
+        windows.catch_up(past, record.now)?;
+        let recent = windows.count(&intent.skill_id, record.now, limit.seconds);
+        let verdict = gates.judge(&intent, recent);
+        Ok(record.event(gates, &verdict, audit).map(|event| (event, verdict.ruling)))
+    });
+    let (event, appended, ruling) = done.map_err(|error| {
+        tracing::error!(identity = %agent.identity, %error, "an intent could not be appended");
+        agent.appender.breaks();
+        Problem::unavailable("not_durable", DO_NOT_ACT)
+    })??;
+    Ok((event, Some(appended), ruling))
+}
+
+/// An intent that nobody can have decided about yet, for programs. Its name is random, so that
+/// nothing else can have been there.
+fn shown((event, appended, _): OnRecord) -> Option<String> {
+    let Some(Appended::New(seq)) = appended else { return None };
+    let Admitted { event_ref, time, event_type, canonical, .. } = event;
     let (outcome, canonical) = (None, Some(canonical));
     let told = Told { seq, event_ref, event_type, time, outcome, canonical };
-    Proposed::fresh(told).ok_or_else(Problem::internal)
+    Proposed::fresh(told).map(Proposed::json)
 }
 
 fn not_configured() -> Problem {
@@ -128,7 +165,7 @@ async fn audited(
         Some(facts) => (Status::Verified, facts),
         None => {
             let (look, claim) = (agent.look.clone(), claim.clone());
-            let _turn = service.turn().await;
+            let _turn = service.turn(agent).await;
             blocking(move || look.claim(&claim)).await?
         }
     };
@@ -142,45 +179,29 @@ async fn audited(
     })
 }
 
-type Held = OwnedMutexGuard<Windows>;
-
-/// How many intents of a skill count towards its rate limit, and the hold on that count: whoever
-/// has it is the only one who lets a limited skill through.
-async fn counted(
-    caller: &Caller,
-    gates: &Gates,
-    skill: &str,
-    now: Time,
-) -> Result<(Option<Held>, u64), Problem> {
-    let Some(limit) = gates.rate_limit(skill) else { return Ok((None, 0)) };
-    let mut windows = caller.agent.windows.clone().lock_owned().await;
-    let (look, skill) = (caller.agent.look.clone(), skill.to_owned());
-    blocking(move || {
-        windows.catch_up(&look, now)?;
-        let recent = windows.count(&skill, now, limit.seconds);
-        Ok((Some(windows), recent))
-    })
-    .await
-}
-
 /// An intent, and who proposes it when.
 struct Record<'r> {
+    service: &'r Service,
     caller: &'r Caller,
     intent: &'r Intent<'r>,
     claim: Option<&'r Claim>,
     now: Time,
 }
 
-impl Record<'_> {
+impl<'r> Record<'r> {
+    /// Of an intent that is proposed now.
+    fn new(
+        service: &'r Service,
+        caller: &'r Caller,
+        intent: &'r Intent<'r>,
+        claim: Option<&'r Claim>,
+    ) -> Self {
+        Record { service, caller, intent, claim, now: service.outside().now() }
+    }
+
     /// The event that puts the intent and its verdict on record.
-    fn event(
-        &self,
-        service: &Service,
-        gates: &Gates,
-        verdict: &Verdict,
-        audit: String,
-    ) -> Result<Admitted, Problem> {
-        let Record { caller, intent, claim, now } = self;
+    fn event(&self, gates: &Gates, verdict: &Verdict, audit: String) -> Result<Admitted, Problem> {
+        let Record { service, caller, intent, claim, now } = self;
         let text = |part: &Option<std::borrow::Cow<'_, str>>| part.as_deref().map(quoted);
         let mut params = String::new();
         intent.params.write(&mut params);
@@ -258,9 +279,12 @@ pub(crate) async fn intents(
     let standing =
         query.text("standing").map(|name| Standing::parse(name).ok_or_else(bad_standing));
     let standing = standing.transpose()?;
-    let look = caller.agent.look.clone();
-    let _turn = service.turn().await;
-    let page = blocking(move || look.proposed(before, limit, standing)).await?;
+    let (look, now) = (caller.agent.look.clone(), service.outside().now());
+    // What nobody can confirm any more is not what an operator looks for.
+    let in_time = move |it: &Proposed| it.confirm_by().is_none_or(|by| now <= by);
+    let wanted = move |it: &Proposed| standing != Some(Standing::Waiting) || in_time(it);
+    let _turn = service.turn(&caller.agent).await;
+    let page = blocking(move || look.proposed(before, limit, standing, wanted)).await?;
     Ok(json(StatusCode::OK, page))
 }
 
@@ -335,7 +359,8 @@ impl Decision {
 
 /// Nothing at all, or `{"decision": "confirmed"}`, or `{"decision": "declined"}`.
 fn decision(headers: &HeaderMap, body: &[u8]) -> Result<Decision, Problem> {
-    if body.is_empty() {
+    // A body that was promised and got lost confirms nothing.
+    if body.is_empty() && !headers.contains_key(CONTENT_TYPE) {
         return Ok(Decision::Confirmed);
     }
     if body::media_type(headers) != "application/json" {
@@ -343,7 +368,7 @@ fn decision(headers: &HeaderMap, body: &[u8]) -> Result<Decision, Problem> {
     }
     let bad = |detail: &str| Problem::bad_request("bad_request", detail);
     let value = json_parse::parse(body, DECISION_DEPTH);
-    let value = value.map_err(|_| bad("the body is not JSON"))?;
+    let value = value.map_err(|_| bad("the body cannot be read as JSON"))?;
     let object = value.as_object().filter(|object| object.len() == 1);
     match object.and_then(|object| object.get("decision")).and_then(Value::as_text) {
         Some("confirmed") => Ok(Decision::Confirmed),

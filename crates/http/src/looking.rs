@@ -59,7 +59,7 @@ pub(crate) async fn explanation(
     let page = query.number("page", 1..=MAX_EVIDENCE_PAGE)?.unwrap_or(1);
     let page = usize::try_from(page).unwrap_or(usize::MAX);
     let (look, id) = (caller.agent.look.clone(), fact_id(id)?);
-    let _turn = service.turn().await;
+    let _turn = service.turn(&caller.agent).await;
     let found = blocking(move || look.explanation(&id, page)).await?;
     let none = || Problem::not_found("this agent has no fact of that id, or it has no such page");
     found.map(|body| json(StatusCode::OK, body)).ok_or_else(none)
@@ -74,7 +74,7 @@ pub(crate) async fn passes(
     let before = query.seq("before")?.unwrap_or(Seq(u64::MAX));
     let limit = query.number("limit", 1..=MAX_PAGE)?.unwrap_or(PAGE);
     let look = caller.agent.look.clone();
-    let _turn = service.turn().await;
+    let _turn = service.turn(&caller.agent).await;
     Ok(json(StatusCode::OK, blocking(move || look.passes(before, limit)).await?))
 }
 
@@ -87,7 +87,7 @@ pub(crate) async fn log(
     let after = query.seq("after")?.unwrap_or_default();
     let limit = query.number("limit", 1..=MAX_PAGE)?.unwrap_or(PAGE);
     let look = caller.agent.look.clone();
-    let _turn = service.turn().await;
+    let _turn = service.turn(&caller.agent).await;
     Ok(json(StatusCode::OK, blocking(move || look.log(after, limit)).await?))
 }
 

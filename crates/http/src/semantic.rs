@@ -92,7 +92,7 @@ pub(crate) async fn semantic(
         return Ok(Answer { kind: "", body: Bytes::new(), tag }.sent_to(&head.headers));
     }
     let (look, filter) = (agent.look.clone(), asked.filter.clone());
-    let _turn = service.turn().await;
+    let _turn = service.turn(&caller.agent).await;
     let facts = blocking(move || look.as_of(seq, &filter)).await?;
     let beyond = || Problem::not_found(format!("the log does not reach seq {seq} yet"));
     let answer = written(agent, &known, seq, &asked, &facts.ok_or_else(beyond)?, tag);

@@ -22,7 +22,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::Duration;
-use tokio::sync::{Mutex as AsyncMutex, Semaphore, SemaphorePermit, watch};
+use tokio::sync::{Semaphore, SemaphorePermit, watch};
 
 /// Bytes of a text that may be a token.
 const MAX_TOKEN_BYTES: usize = 256;
@@ -32,8 +32,10 @@ const BELIEVED: i64 = 1_000_000;
 const READY: u64 = 10_000_000;
 /// KiB of large answers that may wait to be read.
 const UNREAD_KIB: usize = 128 << 10;
-/// Long looks into logs at once: pages, explanations, facts of the past. Others wait their turn.
+/// Long looks into logs at once: pages, explanations, facts of the past; and those into one log.
+/// Others wait their turn.
 const TURNS: usize = 8;
+const AGENT_TURNS: usize = 4;
 /// Streams that are open at once, and those of one agent: most connections are for others.
 const STREAMS: usize = 256;
 const AGENT_STREAMS: usize = 64;
@@ -73,9 +75,10 @@ pub(crate) struct Agent {
     pub(crate) metrics: Arc<Metrics>,
     /// What judges intents; nothing if the files are not at hand.
     pub(crate) gates: Option<Arc<Gates>>,
-    /// How often skills were let through lately. Held from the count to the commit of an intent
-    /// whose skill has a rate limit.
-    pub(crate) windows: Arc<AsyncMutex<Windows>>,
+    /// How often skills were let through lately.
+    pub(crate) windows: Mutex<Windows>,
+    /// Long looks into this log that may still begin.
+    turns: Semaphore,
     /// KiB of bodies for this agent that may still come into memory.
     pub(crate) room: Arc<Semaphore>,
     /// Streams of this agent that may still be opened.
@@ -195,8 +198,10 @@ impl Service {
     }
 
     /// Waits for a turn to look long into a log: each takes memory until its answer is written.
-    pub(crate) async fn turn(&self) -> Option<SemaphorePermit<'_>> {
-        self.turns.acquire().await.ok()
+    /// Those who look into one log take turns among themselves first.
+    pub(crate) async fn turn<'s>(&'s self, agent: &'s Agent) -> [Option<SemaphorePermit<'s>>; 2] {
+        let of_agent = agent.turns.acquire().await.ok();
+        [of_agent, self.turns.acquire().await.ok()]
     }
 
     /// How many agents are served.
@@ -330,7 +335,8 @@ impl Service {
         let (name, answers) = (identity.to_string(), Answers::default());
         let room = Arc::new(Semaphore::new(AGENT_ROOM_KIB));
         let streams = Arc::new(Semaphore::new(AGENT_STREAMS));
-        let (gates, windows) = (self.outside.gates(&identity)?, Arc::default());
+        let (gates, windows) = (self.outside.gates(&identity)?, Mutex::default());
+        let turns = Semaphore::new(AGENT_TURNS);
         Ok(Agent {
             identity,
             name,
@@ -341,6 +347,7 @@ impl Service {
             metrics,
             gates,
             windows,
+            turns,
             room,
             streams,
             grown,

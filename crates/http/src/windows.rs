@@ -4,7 +4,7 @@
 //! process on the same store makes a limit start over; and each part of the log is read once.
 
 use ipse_core::{Seq, Time, json_parse};
-use ipse_engine::{Error, Look};
+use ipse_engine::{Error, Past};
 use std::collections::{BTreeMap, VecDeque};
 
 /// The longest window of a rate limit, in microseconds: what is older counts nowhere.
@@ -21,10 +21,10 @@ pub(crate) struct Windows {
 
 impl Windows {
     /// Reads what the log says past what was read before.
-    pub(crate) fn catch_up(&mut self, look: &Look, now: Time) -> Result<(), Error> {
+    pub(crate) fn catch_up(&mut self, past: &Past<'_>, now: Time) -> Result<(), Error> {
         let mut found = Vec::new();
         let oldest = now.micros().saturating_sub(LONGEST);
-        self.read = look.intents(self.read, |stored| {
+        self.read = past.intents(self.read, |stored| {
             found.extend(let_through(&stored.canonical).map(|skill| (skill, stored.time)));
             stored.time.micros() > oldest
         })?;

@@ -47,7 +47,7 @@ impl Trail {
     fn tell_action(&self, page: &mut Page) {
         page.block("Action");
         if self.attempts.is_empty() {
-            page.line(1, "none: no event names this intent");
+            page.line(1, "none: no event that is still there names this intent");
         }
         for attempt in &self.attempts {
             tell_attempt(attempt, attempt.told.event_ref == self.asked, page);

@@ -5,7 +5,7 @@
 
 use super::intent::{Intent, data_of, parse};
 use super::json::{confirmation, or_null, place};
-use super::{Record, Told};
+use super::{INTENT, Record, Told};
 use crate::answer::written;
 use ipse_core::json::Value;
 use ipse_core::{EventRef, Time};
@@ -50,6 +50,18 @@ impl IntentStanding {
         }
     }
 
+    /// The verdict behind it.
+    pub fn verdict(self) -> &'static str {
+        match self {
+            IntentStanding::Admitted | IntentStanding::Clamped | IntentStanding::Denied => {
+                self.name()
+            }
+            IntentStanding::Waiting | IntentStanding::Confirmed | IntentStanding::Declined => {
+                "needs_confirmation"
+            }
+        }
+    }
+
     /// The standing that a word names.
     pub fn parse(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|standing| standing.name() == name)
@@ -71,8 +83,11 @@ impl Proposed {
         Ok(intent.as_ref().and_then(Proposed::of))
     }
 
-    /// The intent that an event is.
+    /// The intent that an event is; `None` if it is none.
     pub fn at<R: Record>(record: &R, told: Told) -> Result<Option<Self>, R::Error> {
+        if told.event_type != INTENT {
+            return Ok(None);
+        }
         Ok(Proposed::of(&Intent::new(record, told)?))
     }
 

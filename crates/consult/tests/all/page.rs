@@ -34,7 +34,10 @@ fn what_is_not_there_is_said() {
     let mut log = Log::unsigned();
     let intent = log.grasp("denied");
     let page = log.trail(&intent).text();
-    assert!(page.contains("Action\n  none: no event names this intent\n"), "{page}");
+    assert!(
+        page.contains("Action\n  none: no event that is still there names this intent\n"),
+        "{page}"
+    );
     assert!(!page.contains("Facts consulted"), "{page}");
     assert!(page.contains("1 event under no signed tree head yet"), "{page}");
     let attempt = log.attempt(&format!(r#"{{"intent":"{intent}"}}"#));

@@ -226,8 +226,8 @@ pub(crate) enum Command {
 
     /// Forget old events: all before a time, or all but the newest
     ///
-    /// Works as `ipse forget` on every event in the range, housekeeping aside. --before goes by
-    /// when an event happened, --keep by its place in the log.
+    /// Works as `ipse forget` on every event and intent in the range; pass records, forget events and
+    /// confirmations stay. --before goes by when an event happened, --keep by its place in the log.
     ///
     /// Example: ipse prune --before 2026-05-01 --dry-run
     Prune(PruneArgs),
@@ -502,7 +502,7 @@ pub(crate) struct PruneRange {
     /// All that happened before: RFC 3339, or a date, which begins at midnight UTC
     #[arg(long, value_name = "TIME", value_parser = time_or_date)]
     pub(crate) before: Option<Time>,
-    /// All but the newest so many in the log, housekeeping not counted
+    /// All but the newest so many in the log, housekeeping not counted; intents go with them
     #[arg(long, value_name = "N")]
     pub(crate) keep: Option<u64>,
     /// All that is older than the store's retention (`ipse config retention`), for all of its

@@ -243,10 +243,11 @@ fn event(
     if !names.is_empty() {
         writeln!(terminal.out, "  signed  by {}", names.join(", "))?;
     }
-    // What names no intent goes back to nothing, and neither does what is forgotten.
-    let told = action.filter(|trail| {
-        let standing = trail.standing();
-        !matches!(standing, Some(AttemptStanding::Unplanned | AttemptStanding::Forgotten))
+    // What names no intent goes back to nothing, and so does what is itself forgotten.
+    let told = action.filter(|trail| match trail.standing() {
+        Some(AttemptStanding::Unplanned) => false,
+        Some(AttemptStanding::Forgotten) => !stored.is_forgotten(),
+        _ => true,
     });
     if stored.is_forgotten() {
         let exit = forgotten(terminal, view, &stored)?;
@@ -263,7 +264,7 @@ fn event(
         None => writeln!(terminal.out, "  folded  not yet: `ipse consolidate` does it")?,
     }
     if told.is_none() && EventKind::of(&stored.event_type) == EventKind::ExecutionResult {
-        writeln!(terminal.out, "  planned  no: it names no intent")?;
+        writeln!(terminal.out, "  planned no: it names no intent")?;
     }
     writeln!(terminal.out, "\nContent")?;
     let value = json_parse::parse(stored.canonical.as_bytes(), ipse_door::MAX_DEPTH).ok();

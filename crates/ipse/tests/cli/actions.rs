@@ -41,7 +41,7 @@ fn an_action_is_walked_back_from() {
     ]
     .map(|part| out.find(part).unwrap_or_else(|| panic!("no `{part}` in\n{out}")));
     assert!(places.is_sorted(), "{out}");
-    assert!(!out.contains("planned  no"), "{out}");
+    assert!(!out.contains("planned no"), "{out}");
     assert!(out.contains("    deviates   params.force_n: admitted 40, acted 41\n"), "{out}");
     let all = store.run(&["explain", &planned.acted, "--all", "--json"]).fine().json();
     assert_eq!(all["action"]["facts"][0]["evidence"].as_array().unwrap().len(), 15);
@@ -60,7 +60,7 @@ fn what_names_no_intent_is_told_as_before() {
     let first: Value = serde_json::from_str(log.lines().next().unwrap()).unwrap();
     let first = first["event_ref"].as_str().unwrap();
     let out = store.run(&["explain", first]).fine().out;
-    assert!(out.contains("  planned  no: it names no intent\n"), "{out}");
+    assert!(out.contains("  planned no: it names no intent\n"), "{out}");
     assert!(!out.contains("\nAction\n"), "{out}");
     assert_eq!(action(&store, first)["attempts"][0]["standing"], "unplanned");
     let pass = log.lines().find(|line| line.contains("\"type\":\"consolidation_run\"")).unwrap();

@@ -1,6 +1,7 @@
 //! How fast: each token by the server's pace, each skill by its policy.
 
 use super::{Gated, codes, flags, grasp};
+use crate::client::Answer;
 use crate::server::{GATE_FILES, Server, token};
 use serde_json::json;
 
@@ -62,6 +63,37 @@ fn the_limit_of_a_skill_outlives_the_server() {
         Server::with(store, &flags(&files))
     };
     assert_eq!(codes(&gated.propose(&grasp(25)), "policy"), ["rate_limited"], "after a restart");
+}
+
+/// Several servers judge for one log, and together let through what one would.
+#[test]
+fn the_limit_holds_across_servers() {
+    let change = |field: &str, text: String| match field {
+        "policy" => text.replace("intents = 600", "intents = 3"),
+        _ => text,
+    };
+    let gated = Gated::changed(change, &[]);
+    let files = GATE_FILES.map(|(field, _)| {
+        gated.store.directory.path().join(format!("{field}.toml")).to_str().unwrap().to_owned()
+    });
+    let others = [(); 3].map(|()| Server::with(&gated.store, &flags(&files)));
+    let request = super::proposal(25).token(&gated.agent.planner);
+    let admitted: usize = std::thread::scope(|scope| {
+        let servers = others.iter().chain([&gated.server]);
+        let asking = servers.flat_map(|server| [server; 2]).map(|server| {
+            let request = &request;
+            scope
+                .spawn(move || (0..2).filter(|_| is_admitted(&server.ask(request).is(201))).count())
+        });
+        let asking: Vec<_> = asking.collect();
+        asking.into_iter().map(|thread| thread.join().unwrap()).sum()
+    });
+    assert_eq!(admitted, 3);
+    gated.agent.run(&gated.store, &["verify"]).fine();
+}
+
+fn is_admitted(answer: &Answer) -> bool {
+    answer.json()["verdict"] == "admitted"
 }
 
 /// Many at once: not one more is let through than the policy allows.

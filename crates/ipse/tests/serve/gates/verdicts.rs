@@ -126,6 +126,12 @@ fn intents_are_listed_in_pages_newest_first() {
     }
     listed.reverse();
     assert_eq!(listed, all);
+    // What waits is found, however much came after it.
+    let waiting = gated.propose(&grasp(35));
+    (0..30).for_each(|_| drop(gated.propose(&grasp(20))));
+    let path = "/api/agent/intents?standing=waiting&limit=1";
+    let page = gated.server.get(path, &gated.agent.operator).ok().json();
+    assert_eq!(page, json!({ "intents": [waiting] }));
     let path = "/api/agent/intents?standing=sleeping";
     gated.server.get(path, &gated.agent.planner).problem(400, "bad_parameter");
 }
@@ -169,6 +175,11 @@ fn a_person_decides_once() {
         gated.decide(no, body).problem(400, "bad_request");
     }
     let path = format!("/api/agent/intents/{}/confirm", no.as_str().unwrap());
+    let lost = gated.propose(&grasp(37));
+    let confirm = format!("/api/agent/intents/{}/confirm", lost["event_ref"].as_str().unwrap());
+    let lost_body = Request::post(&confirm, "application/json", "").token(&gated.agent.operator);
+    gated.server.ask(&lost_body).problem(400, "bad_request");
+    assert_eq!(gated.intent(&lost["event_ref"])["standing"], "waiting", "a lost body is no yes");
     let text = Request::post(&path, "text/plain", "confirmed").token(&gated.agent.operator);
     gated.server.ask(&text).problem(415, "unsupported_media_type");
     assert_eq!(gated.log("ipse.confirmation").len(), 2);
@@ -190,6 +201,9 @@ fn a_decision_comes_in_time_or_not_at_all() {
         other["time"].as_str().unwrap() > by
     });
     gated.decide(&waiting["event_ref"], "").problem(409, "too_late");
+    let path = "/api/agent/intents?standing=waiting";
+    let listed = gated.server.get(path, &gated.agent.operator).ok().json();
+    assert_eq!(listed["intents"], json!([]), "nobody can confirm it any more");
     let declined = gated.decide(&waiting["event_ref"], r#"{"decision":"declined"}"#).ok().json();
     assert_eq!(declined["standing"], "declined", "declining is never too late");
 }
@@ -283,6 +297,42 @@ fn an_intent_can_be_forgotten_and_its_decision_stays() {
     let answer = gated.server.ask(&forget.token(&gated.agent.operator));
     answer.problem(422, "never_forgotten");
     gated.agent.run(&gated.store, &["verify"]).fine();
+}
+
+/// What ipse writes itself comes through no producer, and needs no signature.
+#[test]
+fn a_log_that_takes_signed_events_only_takes_intents() {
+    let store = crate::store::Store::nothing();
+    let agent = crate::server::Agent::bound(&store, "ward-robot-01");
+    agent.run(&store, &["config", "signatures", "require"]).fine();
+    let gated = Gated { server: crate::server::Server::gated(&store, &[]), store, agent };
+    for intent in [grasp(35), json!({ "skill_id": "fly" })] {
+        gated.propose(&intent);
+    }
+    let waiting = gated.log("intent")[0]["event_ref"].clone();
+    assert_eq!(gated.decide(&waiting, "").ok().json()["standing"], "confirmed");
+}
+
+/// Retention reaches what planners wrote: intents go with the events around them.
+#[test]
+fn pruning_takes_intents_along() {
+    let gated = Gated::new();
+    for n in 0..4 {
+        gated.propose(&grasp(20 + n));
+        gated.report(&n.to_string(), 20.0, true);
+    }
+    let Gated { store, agent, server } = gated;
+    server.stop();
+    let left = |event_type: &str| {
+        let log = agent.run(&store, &["log", "--json"]).fine().out;
+        let lines = log.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
+        lines.filter(|it| it["type"] == event_type && !it["event"].is_null()).count()
+    };
+    agent.run(&store, &["prune", "--keep", "2", "--yes"]).fine();
+    assert_eq!((left("intent"), left("execution_result")), (2, 2));
+    agent.run(&store, &["prune", "--before", "2099-01-01", "--yes"]).fine();
+    assert_eq!((left("intent"), left("execution_result")), (0, 0));
+    agent.run(&store, &["verify"]).fine();
 }
 
 #[test]
