@@ -1,7 +1,7 @@
 //! Errors of the engine.
 
 use ipse_consolidate::LimitError;
-use ipse_core::EventRef;
+use ipse_core::{EventRef, Seq};
 
 /// Why the engine could not do what was asked.
 #[derive(thiserror::Error, Debug)]
@@ -16,6 +16,9 @@ pub enum Error {
     /// Derived state cannot be read; it can be rebuilt from the log.
     #[error("the stored {0} cannot be read")]
     Damaged(String),
+    /// An event is not the one that was appended.
+    #[error("the event at seq {0} is not what its digest says")]
+    Altered(Seq),
     /// There is no such event to be forgotten.
     #[error("no event {0} in this log")]
     UnknownEvent(EventRef),

@@ -268,8 +268,8 @@ fn newest_intents(view: View<'_>, mut end: Seq, limit: u64) -> Result<Vec<Seq>, 
     Ok(seqs)
 }
 
-/// The positions up to another one of intents whose verdict lets them stand so, in order. All of the
-/// log is looked at, at the pace of a search for a text.
+/// The positions up to another one of intents whose verdict lets them stand so, in order. All of
+/// the log is looked at, at the pace of a search for a text.
 fn judged_so(view: View<'_>, end: Seq, standing: IntentStanding) -> Result<Vec<Seq>, Error> {
     let mut seqs = Vec::new();
     let text = format!("\"verdict\":\"{}\"", standing.verdict());

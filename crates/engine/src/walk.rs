@@ -28,7 +28,7 @@ impl Record for Walked<'_> {
         let stored = self.0.stored(seq)?;
         // What is told beside a proof must be what the proof is about.
         match stored.as_ref().filter(|stored| !is_intact(stored)) {
-            Some(stored) => Err(Error::Damaged(format!("event at seq {}", stored.seq))),
+            Some(stored) => Err(Error::Altered(stored.seq)),
             None => Ok(stored.map(told)),
         }
     }

@@ -226,8 +226,9 @@ pub(crate) enum Command {
 
     /// Forget old events: all before a time, or all but the newest
     ///
-    /// Works as `ipse forget` on every event and intent in the range; pass records, forget events and
-    /// confirmations stay. --before goes by when an event happened, --keep by its place in the log.
+    /// Works as `ipse forget` on every event and intent in the range; pass records, forget events
+    /// and confirmations stay. --before goes by when an event happened, --keep by its place in the
+    /// log.
     ///
     /// Example: ipse prune --before 2026-05-01 --dry-run
     Prune(PruneArgs),
@@ -282,8 +283,8 @@ pub(crate) enum Command {
     /// Print the signed tree head: what the log says about itself, for good
     ///
     /// Size and root of the Merkle tree over the log, signed with the log's key, as a C2SP
-    /// checkpoint. Heads are signed after passes and intents, at most one a second. Whoever keeps one can tell
-    /// later whether anything before it was changed: ipse-verify --anchors.
+    /// checkpoint. Heads are signed after passes and intents, at most one a second. Whoever keeps
+    /// one can tell later whether anything before it was changed: ipse-verify --anchors.
     ///
     /// Example: ipse tree-head --sign > anchor.note
     TreeHead {

@@ -206,6 +206,9 @@ impl Context {
             return Some(hint.to_string());
         }
         let store = shell_word(&self.store.to_string_lossy());
+        if error.chain().any(is_altered) {
+            return Some(format!("ipse --store {store} verify tells what else does not fit"));
+        }
         let error = error.chain().find_map(|cause| {
             let engine = cause.downcast_ref::<ipse_engine::Error>();
             match engine {
@@ -330,4 +333,9 @@ pub(crate) fn shell_word(path: &str) -> String {
     } else {
         format!("'{}'", path.replace('\'', "'\\''"))
     }
+}
+
+/// Whether an event is not the one that was appended.
+fn is_altered(cause: &(dyn std::error::Error + 'static)) -> bool {
+    matches!(cause.downcast_ref(), Some(ipse_engine::Error::Altered(_)))
 }

@@ -53,6 +53,23 @@ fn an_action_is_walked_back_from() {
     assert_eq!(action(&store, &planned.against)["attempts"][0]["standing"], "against_gates");
 }
 
+/// What stands beside a proof is what the proof is about, or it is not told.
+#[test]
+fn a_verdict_that_was_changed_in_the_file_is_not_told() {
+    let (store, planned) = lived();
+    let db = rusqlite::Connection::open(&store.path).unwrap();
+    let sql = "SELECT sql FROM sqlite_schema WHERE name = 'event_is_frozen'";
+    let guard: String = db.query_row(sql, [], |row| row.get(0)).unwrap();
+    db.execute_batch("DROP TRIGGER event_is_frozen").unwrap();
+    let sql = "UPDATE event SET payload = replace(payload, '\"verdict\":\"clamped\"', \
+               '\"verdict\":\"denied\"') WHERE type = 'intent'";
+    assert!(db.execute(sql, []).unwrap() > 0);
+    db.execute_batch(&guard).unwrap();
+    drop(db);
+    store.run(&["explain", &planned.acted]).ended(2, &["event at seq", "digest", "verify"]);
+    store.run(&["verify"]).ended(1, &[]);
+}
+
 #[test]
 fn what_names_no_intent_is_told_as_before() {
     let (store, planned) = lived();
@@ -71,6 +88,8 @@ fn what_names_no_intent_is_told_as_before() {
     store.run(&["forget", &planned.intent, "--yes"]).fine();
     let out = store.run(&["explain", &planned.intent]).fine().out;
     assert!(out.contains("Its content is gone") && out.contains("standing   forgotten"), "{out}");
+    let out = store.run(&["explain", &planned.acted]).fine().out;
+    assert!(out.contains("standing   forgotten") && !out.contains("planned no"), "{out}");
     store.run(&["forget", &planned.acted, "--yes"]).fine();
     let out = store.run(&["explain", &planned.acted]).fine().out;
     assert!(!out.contains("\nAction\n"), "{out}");
