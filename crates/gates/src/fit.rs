@@ -46,6 +46,16 @@ pub(crate) fn numbers<'s>(
     Some(bounds)
 }
 
+/// Says of one end of a rule that nothing the registry allows is there.
+pub(crate) fn never_holds(
+    member: &str,
+    end: &Placed<Micro>,
+    bounds: &Bounds,
+    wrong: &mut impl FnMut(&str, usize, String),
+) {
+    wrong(member, end.line, format!("never holds: the registry allows {}", bounds.words()));
+}
+
 /// Whether the parameter can be equal to this.
 pub(crate) fn literal(
     skill: &Skill,

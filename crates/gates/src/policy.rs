@@ -6,7 +6,7 @@
 use crate::error::{FileError, Which};
 use crate::fit::{self, errors_of};
 use crate::intent::{MAX_NAME_BYTES, MAX_PARAM_NAME_BYTES};
-use crate::registry::{MAX_SKILLS, Registry, Skill};
+use crate::registry::{Bounds, MAX_SKILLS, Registry, Skill};
 use crate::scope::Scope;
 use crate::toml_file::{
     self, Field, Literal, MAX_ERRORS, MAX_REASON_BYTES, Placed, Section, under,
@@ -260,13 +260,35 @@ impl SkillPolicy {
             match &forbid.what {
                 Forbidden::Skill => (),
                 Forbidden::Range { param, from, to } => {
-                    fit::numbers(skill, param, &[("from", from), ("to", to)], &mut wrong);
+                    let ends = [("from", from), ("to", to)];
+                    if let Some(bounds) = fit::numbers(skill, param, &ends, &mut wrong) {
+                        dead_range(bounds, from, to, &mut wrong);
+                    }
                 }
                 Forbidden::Value { param, equals } => {
                     fit::literal(skill, param, equals, &mut wrong);
                 }
             }
         }
+    }
+}
+
+/// Objects to a forbidden range that begins above all, or ends below all, that the registry allows.
+fn dead_range(
+    bounds: &Bounds,
+    from: &Option<Placed<Micro>>,
+    to: &Option<Placed<Micro>>,
+    wrong: &mut impl FnMut(&str, usize, String),
+) {
+    if let (Some(from), Some(max)) = (from, bounds.max)
+        && from.value > max
+    {
+        fit::never_holds("from", from, bounds, wrong);
+    }
+    if let (Some(to), Some(min)) = (to, bounds.min)
+        && to.value < min
+    {
+        fit::never_holds("to", to, bounds, wrong);
     }
 }
 

@@ -1,7 +1,8 @@
 //! The ECM registry: what the agent can do, and within which bounds.
 //!
-//! **Invariant:** a skill or parameter that is not in it does not exist. Its bounds are those of
-//! the body: beyond them an intent is denied, never mended.
+//! **Invariants:** a skill or parameter that is not in it does not exist. Its bounds are those of
+//! the body: beyond them an intent is denied, never mended. No intent escapes a list by keeping
+//! silent: what has a list is required.
 
 use crate::error::{FileError, Which};
 use crate::intent::{MAX_NAME_BYTES, MAX_PARAM_NAME_BYTES, MAX_PARAMS};
@@ -140,15 +141,20 @@ fn skill(section: &Section<'_, '_>) -> Option<Skill> {
     let _ = section.get("summary").and_then(|field| field.text(MAX_TEXT_BYTES));
     let risk = section.required("risk").and_then(|field| field.share());
     let ethics = section.required("ethics").and_then(|field| field.share());
-    let (requires_target, requires_environment) = requires(section);
+    let required = requires(section);
     let names = |member| {
-        let texts = section.get(member)?.texts(MAX_NAME_BYTES)?;
+        let texts = section.get(member)?.texts(1, MAX_NAME_BYTES)?;
         Some(texts.into_iter().collect())
     };
     let (targets, environments) = (names("targets"), names("environments"));
+    if let Some((target, environment)) = required {
+        escaped(section, "targets", TARGET_CLASS, target);
+        escaped(section, "environments", ENVIRONMENT, environment);
+    }
     let params = section.tables("params", MAX_PARAMS, MAX_PARAM_NAME_BYTES);
     let params = params.into_iter().filter_map(|(name, section)| Some((name, param(&section)?)));
     let params = params.collect();
+    let (requires_target, requires_environment) = required?;
     Some(Skill {
         risk: risk?,
         ethics: ethics?,
@@ -161,14 +167,25 @@ fn skill(section: &Section<'_, '_>) -> Option<Skill> {
 }
 
 /// Whether an intent must name a target class, and an environment.
-fn requires(section: &Section<'_, '_>) -> (bool, bool) {
-    let Some(field) = section.get("requires") else { return (false, false) };
-    let names = field.texts(MAX_NAME_BYTES).unwrap_or_default();
+fn requires(section: &Section<'_, '_>) -> Option<(bool, bool)> {
+    let Some(field) = section.get("requires") else { return Some((false, false)) };
+    let names = field.texts(0, MAX_NAME_BYTES)?;
     if names.iter().any(|name| name != TARGET_CLASS && name != ENVIRONMENT) {
         field.wrong(format!("must list \"{TARGET_CLASS}\", \"{ENVIRONMENT}\" or both"));
+        return None;
     }
     let has = |wanted| names.iter().any(|name| name == wanted);
-    (has(TARGET_CLASS), has(ENVIRONMENT))
+    Some((has(TARGET_CLASS), has(ENVIRONMENT)))
+}
+
+/// Objects to a list of what an intent need not name.
+fn escaped(section: &Section<'_, '_>, list: &str, name: &str, is_required: bool) {
+    let Some(field) = section.get(list).filter(|_| !is_required) else { return };
+    let what = if name == TARGET_CLASS { "what it can be done on" } else { "where it can be done" };
+    field.wrong(format!(
+        "lists {what}, so `requires` must name \"{name}\": an intent that names none would escape \
+         the list"
+    ));
 }
 
 fn param(section: &Section<'_, '_>) -> Option<Param> {
@@ -183,7 +200,7 @@ fn param(section: &Section<'_, '_>) -> Option<Param> {
         }
         _ => {
             not_for(section, "text", &["unit", "min", "max"]);
-            let choices = section.get("one_of").and_then(|field| field.texts(MAX_TEXT_BYTES));
+            let choices = section.get("one_of").and_then(|field| field.texts(1, MAX_TEXT_BYTES));
             Kind::Text(choices.map(|choices| choices.into_iter().collect()))
         }
     };

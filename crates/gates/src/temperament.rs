@@ -166,6 +166,7 @@ impl HumanCheck {
                 Some(skill) => {
                     self.unfit_for_skill(skill_id, skill, &mut wrong);
                     self.scope.unknown_to(&[skill], &mut wrong);
+                    self.dead_for(&[skill], &mut wrong);
                 }
                 None => wrong("skill_id", *line, "the registry has no such skill".to_owned()),
             },
@@ -189,6 +190,28 @@ impl HumanCheck {
         }
     }
 
+    /// Objects to each end beyond which none of these skills can go.
+    fn dead_for(&self, skills: &[&Skill], wrong: &mut impl FnMut(&str, usize, String)) {
+        let When::Beyond { param, above, below } = &self.when else { return };
+        let bounds = || {
+            let params = skills.iter().filter_map(|skill| skill.params.get(&param.value));
+            params.filter_map(|param| param.kind.bounds())
+        };
+        // The bounds that reach furthest decide, and those without an end reach everywhere.
+        let highest = bounds().max_by_key(|it| (it.max.is_none(), it.max));
+        let lowest = bounds().min_by_key(|it| (it.min.is_some(), it.min));
+        if let (Some(above), Some(bounds)) = (above, highest)
+            && bounds.max.is_some_and(|max| above.value >= max)
+        {
+            fit::never_holds("above", above, bounds, wrong);
+        }
+        if let (Some(below), Some(bounds)) = (below, lowest)
+            && bounds.min.is_some_and(|min| below.value <= min)
+        {
+            fit::never_holds("below", below, bounds, wrong);
+        }
+    }
+
     /// A check for every skill must fit all that have its parameter, and there must be one.
     fn unfit_for_all(&self, registry: &Registry, wrong: &mut impl FnMut(&str, usize, String)) {
         let has =
@@ -200,6 +223,7 @@ impl HumanCheck {
         }
         let skills: Vec<&Skill> = concerned.iter().map(|(_, skill)| *skill).collect();
         self.scope.unknown_to(&skills, wrong);
+        self.dead_for(&skills, wrong);
         // One that does not fit is enough: the others would say the same.
         let mut said = false;
         for (skill_id, skill) in concerned {

@@ -307,11 +307,11 @@ impl<'r, 't> Field<'r, 't> {
         None
     }
 
-    /// A list of different texts, one at least.
-    pub(crate) fn texts(&self, limit: usize) -> Option<Vec<String>> {
+    /// A list of different texts, so many at least.
+    pub(crate) fn texts(&self, least: usize, limit: usize) -> Option<Vec<String>> {
         let items = self.demand(self.value.as_array(), "must be a list of texts")?;
-        if items.is_empty() || items.len() > MAX_LIST {
-            self.wrong(format!("must list 1 to {MAX_LIST} texts, not {}", items.len()));
+        if !(least..=MAX_LIST).contains(&items.len()) {
+            self.wrong(format!("must list {least} to {MAX_LIST} texts, not {}", items.len()));
             return None;
         }
         let mut texts = Vec::with_capacity(items.len());

@@ -80,10 +80,11 @@ fn the_limits_are_named() {
     let list = |count: usize| {
         let names: Vec<String> = (0..count).map(|n| format!("\"t{n}\"")).collect();
         let names = names.join(",");
-        format!("{REGISTRY_HEAD}[skills.a]\nrisk = 0\nethics = 1\ntargets = [{names}]\n")
+        let head = format!("{REGISTRY_HEAD}[skills.a]\nrisk = 0\nethics = 1\n");
+        format!("{head}requires = [\"target_class\"]\ntargets = [{names}]\n")
     };
     assert!(said(&list(MAX_LIST)).is_empty());
-    let words = "line 6, skills.a.targets: must list 1 to 1024 texts, not 1025";
+    let words = "line 7, skills.a.targets: must list 1 to 1024 texts, not 1025";
     assert_eq!(said(&list(MAX_LIST + 1)), [words]);
 }
 
