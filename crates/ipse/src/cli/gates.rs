@@ -69,11 +69,11 @@ fn check(terminal: &mut Terminal<'_>, json: bool, paths: &[PathBuf]) -> anyhow::
     }
     for file in &files {
         let name = shown(file.path);
-        for finding in file.findings() {
-            writeln!(terminal.err, "{name}: {finding}")?;
+        for error in &file.errors {
+            writeln!(terminal.err, "{name}: {error}")?;
         }
     }
-    let fine = files.iter().all(|file| file.findings().is_empty());
+    let fine = files.iter().all(|file| file.errors.is_empty());
     if fine {
         say_what_is_next(terminal, &files)?;
     }
@@ -93,20 +93,11 @@ impl<'p> File<'p> {
             Some(Which::Registry) => Registry::parse(&text).map(Read::Registry),
             Some(Which::Policy) => Policy::parse(&text).map(Read::Policy),
             Some(Which::Temperament) => Temperament::parse(&text).map(Read::Temperament),
-            None => Err(Vec::new()),
+            None => Err(why_unknown(&text)),
         };
         let sha256 = hex::encode(&sha256(&[text.as_bytes()]));
         let (read, errors) = read.map_or_else(|errors| (None, errors), |it| (Some(it), Vec::new()));
         Ok(File { path, sha256, which, read, errors })
-    }
-
-    /// What is wrong, one line each.
-    fn findings(&self) -> Vec<String> {
-        if self.which.is_none() {
-            let formats = Which::ALL.map(|which| format!("\"{}\"", which.format()));
-            return vec![format!("line 1, format: must be one of {}", formats.join(", "))];
-        }
-        self.errors.iter().map(ToString::to_string).collect()
     }
 
     fn kind(&self) -> &'static str {
@@ -122,7 +113,7 @@ impl<'p> File<'p> {
     }
 
     fn row(&self) -> Vec<String> {
-        let found = self.findings().len() as u64;
+        let found = self.errors.len() as u64;
         let wrong = (found > 0).then(|| counted(found, "error"));
         let holds = wrong.or_else(|| self.holds()).unwrap_or_default();
         vec![self.kind().into(), shown(self.path), self.sha256.clone(), holds]
@@ -134,9 +125,25 @@ impl<'p> File<'p> {
             .text("file", &self.path.to_string_lossy())
             .text("sha256", &self.sha256)
             .optional("holds", self.holds().map(|holds| quoted(&holds)))
-            .raw("errors", list(self.findings().iter().map(|finding| quoted(finding))))
+            .raw("errors", list(self.errors.iter().map(error_json)))
             .finish()
     }
+}
+
+fn error_json(error: &FileError) -> String {
+    let FileError { file: _, line, field, message } = error;
+    Members::new().raw("line", line).text("field", field).text("message", message).finish()
+}
+
+/// What is wrong with a file that is none of the three: it is no TOML, or says nothing that helps.
+fn why_unknown(text: &str) -> Vec<FileError> {
+    // To be no TOML is the same for all kinds; about anything else only `format` is told.
+    let mut errors = Registry::parse(text).err().unwrap_or_default();
+    let formats = Which::ALL.map(|which| format!("\"{}\"", which.format()));
+    for error in errors.iter_mut().filter(|error| error.field == "format") {
+        error.message = format!("must be one of {}", formats.join(", "));
+    }
+    errors
 }
 
 fn refuse_twins(files: &[File<'_>]) -> anyhow::Result<()> {

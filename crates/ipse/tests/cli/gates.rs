@@ -93,13 +93,24 @@ fn programs_get_the_same_as_json() {
     assert_eq!(files[1]["kind"], "policy");
     store.write("policy.toml", changed("policy", "max = 40", "max = \"much\""));
     let ran = check(&store, &["policy.toml", "--json"]).ended(1, &["policy.toml: line 19, "]);
-    let error = "line 19, skills.\"manipulation.grasp\".clamp[0].max: must be a number";
+    let field = "skills.\"manipulation.grasp\".clamp[0].max";
+    let error = json!({"line": 19, "field": field, "message": "must be a number"});
     assert_eq!(ran.json()["files"][0]["errors"], json!([error]));
     assert!(ran.json()["files"][0].get("holds").is_none());
     store.write("policy.toml", "x = 1");
     let file =
         &check(&store, &["policy.toml", "--json"]).ended(1, &["ipse-policy/1"]).json()["files"][0];
     assert!(file.get("kind").is_none() && file["sha256"] == sha256("x = 1"), "{file}");
+    let formats = "\"ipse-ecm-registry/1\", \"ipse-policy/1\", \"ipse-temperament/1\"";
+    let message = format!("must be one of {formats}");
+    assert_eq!(file["errors"], json!([{"line": 1, "field": "format", "message": message}]));
+    store.write("policy.toml", "# no TOML\nformat = ipse-policy/1");
+    let file =
+        &check(&store, &["policy.toml", "--json"]).ended(1, &["line 2: "]).json()["files"][0];
+    assert!(file.get("kind").is_none(), "{file}");
+    let error = &file["errors"][0];
+    assert!(error["line"] == 2 && error["field"] == "", "{file}");
+    assert!(error["message"].as_str().unwrap().starts_with("not valid TOML: "), "{file}");
 }
 
 #[test]
@@ -125,12 +136,30 @@ fn findings_name_file_line_and_field() {
     let words = "bold.toml: line 17, human_check[0].param: the registry has no such parameter";
     check(&store, &["bold.toml", "ecm-registry.toml"]).ended(1, &[words]);
 
-    // A file that says nothing, or is no TOML at all.
-    for text in ["", "skills = 1", "\u{1b}[31m", "format = \"ipse-policy/2\""] {
+    // A rule that never holds: the newtons were millinewtons.
+    store.write("dead.toml", changed("policy", "from = 60\nto = 140", "from = 60000"));
+    let words = "dead.toml: line 30, skills.\"manipulation.grasp\".forbid[0].from: never holds: ";
+    check(&store, &["dead.toml", "ecm-registry.toml"]).ended(1, &[words, "from 0 to 140 N"]);
+}
+
+#[test]
+fn a_file_of_no_kind_says_why() {
+    let store = Store::nothing();
+    for (text, words) in [
+        ("", "line 1, format: must be one of"),
+        ("skills = 1", "line 1, format: must be one of"),
+        ("\nformat = \"ipse-policy/2\"", "line 2, format: must be one of"),
+        ("\u{1b}[31m", "line 1: not valid TOML: "),
+        ("# a slip\nformat = ipse-policy/1", "line 2: not valid TOML: "),
+        ("x = 1\n\n[skills", "line 3: not valid TOML: "),
+    ] {
         store.write("odd.toml", text);
-        let ran =
-            check(&store, &["odd.toml"]).ended(1, &["odd.toml: line 1, format: must be one of"]);
-        assert!(ran.out.contains("unknown") && ran.out.contains("1 error"), "{}", ran.out);
+        let ran = check(&store, &["odd.toml"]).ended(1, &[&format!("odd.toml: {words}")]);
+        assert!(ran.out.contains("unknown") && ran.out.contains(" error"), "{}", ran.out);
+        let is_control = |c: char| c.is_control() && c != '\n';
+        assert!(!ran.err.contains(is_control), "{:?}", ran.err);
+        let is_toml = words.contains("format");
+        assert_eq!(ran.err.contains("must be one of"), is_toml, "{}", ran.err);
     }
     store.write("odd.toml", "format = \"ipse-policy/1\"\nunlisted_skills = \"deny\"\nx = [1,");
     check(&store, &["odd.toml"]).ended(1, &["odd.toml: line 3: not valid TOML: "]);
