@@ -1,7 +1,8 @@
 //! How often each skill was let through lately, for the rate limits of a policy.
 //!
 //! **Invariants:** what is counted is read from the log, so that neither a restart nor another
-//! process on the same store makes a limit start over; and each part of the log is read once.
+//! process on the same store makes a limit start over; each part of the log is read once; and what
+//! is older than any window takes no room.
 
 use ipse_core::{Seq, Time, json_parse};
 use ipse_engine::{Error, Past};
@@ -31,6 +32,12 @@ impl Windows {
         for (skill, time) in found.into_iter().rev() {
             self.times.entry(skill).or_default().push_back(time);
         }
+        self.times.retain(|_, times| {
+            while times.front().is_some_and(|time| time.micros() <= oldest) {
+                times.pop_front();
+            }
+            !times.is_empty()
+        });
         Ok(())
     }
 
