@@ -103,11 +103,14 @@ fn each_case_gets_its_verdict_and_stands_in_the_log() {
 #[test]
 fn an_intent_is_proven_without_a_pass() {
     let gated = Gated::new();
-    let name = gated.propose(&grasp(100))["event_ref"].as_str().unwrap().to_owned();
-    let path = format!("/api/audit/proof?event_ref={name}");
-    wait_until("a tree head covers it", || {
-        gated.server.get(&path, &gated.agent.auditor).status == 200
-    });
+    // Of a skill with a rate limit, and of one without.
+    for intent in [json!({ "skill_id": "fly" }), grasp(100)] {
+        let name = gated.propose(&intent)["event_ref"].as_str().unwrap().to_owned();
+        let path = format!("/api/audit/proof?event_ref={name}");
+        wait_until("a tree head covers it", || {
+            gated.server.get(&path, &gated.agent.auditor).status == 200
+        });
+    }
     assert_eq!(gated.log("consolidation_run").len(), 0);
 }
 
