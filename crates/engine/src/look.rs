@@ -7,15 +7,16 @@
 use crate::answer;
 use crate::explain::{Explanation, explained_event, feeds};
 use crate::facts::{Consulted, Filter};
-use crate::walk::{Walked, forgotten_since, told};
+use crate::walk::{Walked, forgotten_since};
 use crate::{Claim, Error, Signers, Status, census, head_of, prove, rebuild, registered};
 use ipse_consolidate::V1;
-use ipse_consult::trail::{Found, IntentStanding, Proposed, Trail};
+use ipse_consult::trail::{CONFIRMATION, Found, IntentStanding, Proposed, Record, Trail};
 use ipse_core::json::{Members, Value, list};
 use ipse_core::{EventRef, FactId, Identity, Seq, Time, is_housekeeping, json_parse};
 use ipse_ledger::NoteKey;
 use ipse_store::sqlite::{Reader, View};
 use ipse_store::{Signatures, Stored};
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -211,14 +212,19 @@ impl Look {
         let wanted = |it: &Proposed| stands(it) && wanted(it);
         self.view(|view| {
             let end = Seq(before.0.saturating_sub(1)).min(view.head()?);
-            let mut seqs = match standing {
-                Some(standing) => judged_so(view, end, standing)?,
-                None => newest_intents(view, end, limit)?,
+            let walked = Walked(view);
+            let (mut seqs, decided) = match standing {
+                Some(standing) => (judged_so(view, end, standing)?, decisions(view, standing)?),
+                None => (newest_intents(view, end, limit)?, None),
             };
             let (mut intents, mut next) = (Vec::new(), None);
             while let Some(seq) = seqs.pop() {
-                let Some(stored) = view.stored(seq)? else { continue };
-                let proposed = Proposed::at(&Walked(view), told(stored))?;
+                let Some(told) = walked.event(seq)? else { continue };
+                // What is known of decisions saves a search for each of those that have none.
+                let proposed = match &decided {
+                    Some(decided) if !decided.contains(&told.event_ref) => Proposed::fresh(told),
+                    _ => Proposed::at(&walked, told)?,
+                };
                 let Some(proposed) = proposed.filter(|it| wanted(it)) else { continue };
                 if intents.len() as u64 == limit {
                     next = Some(seq.next());
@@ -278,6 +284,25 @@ fn judged_so(view: View<'_>, end: Seq, standing: IntentStanding) -> Result<Vec<S
         Ok::<_, Error>(())
     })?;
     Ok(seqs)
+}
+
+/// The intents that somebody decided about, if that matters to how they stand.
+fn decisions(
+    view: View<'_>,
+    standing: IntentStanding,
+) -> Result<Option<BTreeSet<EventRef>>, Error> {
+    if standing.verdict() == standing.name() {
+        return Ok(None);
+    }
+    let mut decided = BTreeSet::new();
+    view.each_content(Seq(1)..=view.head()?, Some(CONFIRMATION), |payload| {
+        let value = json_parse::parse(payload.as_bytes(), RECORD_DEPTH).ok();
+        let data = value.as_ref().and_then(|value| data_of(value));
+        let name = data.and_then(|data| EventRef::parse(data.get("intent")?.as_text()?));
+        decided.extend(name);
+        Ok::<_, Error>(())
+    })?;
+    Ok(Some(decided))
 }
 
 /// How far a log reaches.

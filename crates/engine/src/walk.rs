@@ -68,7 +68,7 @@ impl Record for Walked<'_> {
 }
 
 /// An event as a walk tells it.
-pub(crate) fn told(stored: Stored) -> Told {
+fn told(stored: Stored) -> Told {
     let outcome = outcome(&stored);
     let Stored { seq, event_ref, event_type, time, canonical, .. } = stored;
     let canonical = Some(canonical).filter(|canonical| !canonical.is_empty());

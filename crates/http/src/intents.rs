@@ -48,11 +48,12 @@ pub(crate) async fn propose(
 ) -> Result<Response, Problem> {
     Query::read(raw.as_deref(), &[])?;
     let gates = caller.agent.gates.clone().ok_or_else(not_configured)?;
-    service.paces.admit(&caller.token.id, service.outside().elapsed()).map_err(too_fast)?;
     if body::media_type(&headers) != "application/json" {
         return Err(body::unsupported("send application/json"));
     }
     let mut sent = body::read(&service, &caller.agent, &headers, body).await?;
+    // After the body, so that a connection on which somebody is too fast can be kept.
+    service.paces.admit(&caller.token.id, service.outside().elapsed()).map_err(too_fast)?;
     let small = sent.is_small();
     let mut unfold = move || sent.unfolded().map(|bytes| bytes.into_owned());
     let bytes = if small { unfold()? } else { away(unfold).await?? };

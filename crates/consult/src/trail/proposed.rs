@@ -3,7 +3,7 @@
 //!
 //! **Invariant:** what is shown is what stands in the log; nothing is judged again.
 
-use super::intent::{Intent, data_of, parse};
+use super::intent::{Intent, Ruling, data_of, parse};
 use super::json::{confirmation, or_null, place};
 use super::{INTENT, Record, Told};
 use crate::answer::written;
@@ -88,7 +88,11 @@ impl Proposed {
         if told.event_type != INTENT {
             return Ok(None);
         }
-        Ok(Proposed::of(&Intent::new(record, told)?))
+        let intent = Intent::undecided(told);
+        // About anything else nobody decides.
+        let waits = intent.ruling == Some(Ruling::NeedsConfirmation);
+        let intent = if waits { Intent::new(record, intent.told)? } else { intent };
+        Ok(Proposed::of(&intent))
     }
 
     /// The intent that an event is which nobody can have decided about yet.

@@ -154,6 +154,13 @@ fn a_person_decides_once() {
     let declined = gated.decide(no, r#"{"decision":"declined"}"#).ok().json();
     assert_eq!(declined["standing"], "declined");
     gated.decide(no, "").problem(409, "not_waiting");
+    let open = gated.propose(&grasp(38));
+    for (standing, name) in [("waiting", &open["event_ref"]), ("confirmed", yes), ("declined", no)]
+    {
+        let path = format!("/api/agent/intents?standing={standing}");
+        let page = gated.server.get(&path, &gated.agent.operator).ok().json();
+        assert_eq!(page, json!({ "intents": [gated.intent(name)] }), "{standing}");
+    }
     let decisions = gated.log("ipse.confirmation");
     assert_eq!(decisions.len(), 2);
     let data = &decisions[0]["event"]["data"];
