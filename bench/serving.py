@@ -194,9 +194,9 @@ class Serving:
         with contextlib.ExitStack() as stack:
             store = stack.enter_context(self.workshop.copied(self.gated))
             headers = bearer(servers.token(self.workshop, store, "planner"))
-            # As fast as it can: one intent a millisecond and more is no planner's pace.
+            # As fast as it can: ten thousand a second is no limit.
             server = stack.enter_context(
-                servers.ipse(self.workshop, store, *flags, "--intent-rate", "60000"))
+                servers.ipse(self.workshop, store, *flags, "--intent-rate", "600000"))
             _, _, body = server.get(PATH + QUERY, headers)
             echoed = {**INTENT, "consultation": json.loads(body)["consultation"]}
             for what, intent in ((PLAIN, INTENT), (ECHOED, echoed)):

@@ -22,8 +22,8 @@ const MAX_FILE_BYTES: u64 = 64 << 10;
 /// The longest quiet before a pass: a day.
 const MAX_QUIET_MS: u64 = 24 * 60 * 60 * 1000;
 
-/// The most intents a minute: beyond a thousand a second a pace is no limit.
-const MAX_INTENT_RATE: u64 = 60_000;
+/// The most intents a minute: beyond ten thousand a second a pace is no limit.
+const MAX_INTENT_RATE: u64 = 600_000;
 
 /// What a setting may be.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -118,7 +118,7 @@ impl Settings {
             })?,
             tls,
             gates,
-            intent_rate: row("intent_rate").parsed("a whole number from 1 to 60000", |text| {
+            intent_rate: row("intent_rate").parsed("a whole number from 1 to 600000", |text| {
                 text.parse().ok().filter(|rate| (1..=MAX_INTENT_RATE).contains(rate))
             })?,
             rows,
