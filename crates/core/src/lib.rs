@@ -18,6 +18,7 @@ pub mod fact;
 pub mod hex;
 pub mod html;
 pub mod id;
+pub mod intent;
 pub mod json;
 pub mod json_parse;
 pub mod text;
@@ -28,6 +29,7 @@ pub use decimal::Micro;
 pub use event::{Admitted, Columns, Event, EventKind, Outcome, Property};
 pub use fact::{Fact, FactKey, FactKind, Support};
 pub use id::{Digest, EventRef, FactId, Hashing, Identity, Seq, sha256};
+pub use intent::Ruling;
 pub use time::Time;
 
 /// The longest text, in UTF-8 bytes, that may name a part of a fact: longer ones are free text.

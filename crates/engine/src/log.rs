@@ -13,6 +13,7 @@ use crate::hot::{Hot, SAVE_EVERY};
 use crate::pass::{self, PassCommitted, PassReport, Trigger};
 use crate::signed::{SignedEvents, append_all};
 use ipse_consolidate::{RuleSet, V1};
+use ipse_core::intent::INTENT;
 use ipse_core::{Admitted, Identity, Seq, Time, is_housekeeping};
 use ipse_door::Salt;
 use ipse_store::sqlite::{View, Writer};
@@ -60,7 +61,7 @@ impl Past<'_> {
     pub fn intents(&self, after: Seq, mut look: impl FnMut(&Stored) -> bool) -> Result<Seq, Error> {
         let head = self.0.head()?;
         let mut end = head;
-        while let Some(stored) = self.0.last_of_type("intent", after.next()..=end)? {
+        while let Some(stored) = self.0.last_of_type(INTENT, after.next()..=end)? {
             if !look(&stored) {
                 break;
             }

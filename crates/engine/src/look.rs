@@ -10,7 +10,8 @@ use crate::facts::{Consulted, Filter};
 use crate::walk::{Walked, forgotten_since};
 use crate::{Claim, Error, Signers, Status, census, head_of, prove, rebuild, registered};
 use ipse_consolidate::V1;
-use ipse_consult::trail::{CONFIRMATION, Found, IntentStanding, Proposed, Record, Trail};
+use ipse_consult::trail::{Found, IntentStanding, Proposed, Record, Trail};
+use ipse_core::intent::{CONFIRMATION, INTENT};
 use ipse_core::json::{Members, Value, list};
 use ipse_core::{EventRef, FactId, Identity, Seq, Time, is_housekeeping, json_parse};
 use ipse_ledger::NoteKey;
@@ -262,7 +263,7 @@ impl Look {
 fn newest_intents(view: View<'_>, mut end: Seq, limit: u64) -> Result<Vec<Seq>, Error> {
     let mut seqs = Vec::new();
     while seqs.len() as u64 <= limit
-        && let Some(stored) = view.last_of_type("intent", Seq(1)..=end)?
+        && let Some(stored) = view.last_of_type(INTENT, Seq(1)..=end)?
     {
         // What was forgotten is not shown, and takes no place.
         if !stored.is_forgotten() {

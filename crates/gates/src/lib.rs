@@ -36,7 +36,9 @@ pub use policy::{Policy, RateLimit};
 pub use registry::{MAX_SKILLS, Registry};
 pub use temperament::Temperament;
 pub use toml_file::{MAX_FILE_BYTES, MAX_LIST, MAX_REASON_BYTES, MAX_RULES};
-pub use verdict::{Code, Finding, Gate, MAX_FINDINGS, MAX_GATE_BYTES, Ruling, Verdict};
+pub use verdict::{Code, Finding, Gate, MAX_FINDINGS, MAX_GATE_BYTES, Verdict};
+
+pub use ipse_core::Ruling;
 
 use alloc::vec::Vec;
 use judge::{admission, contract, policy as policy_gate};

@@ -9,6 +9,7 @@ use alloc::borrow::ToOwned;
 use alloc::format;
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
+use ipse_core::Ruling;
 use ipse_core::json::{Members, Value, list};
 
 /// The most findings that a gate lists; what is beyond is counted in `more`.
@@ -17,40 +18,6 @@ pub const MAX_FINDINGS: usize = 16;
 pub const MAX_GATE_BYTES: usize = 2048;
 /// The longest value, as JSON, that a finding repeats: it stands in the intent anyway.
 const MAX_ASKED_BYTES: usize = 128;
-
-/// What becomes of an intent; the later ones outweigh those before.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub enum Ruling {
-    /// As asked.
-    Admitted,
-    /// With numbers moved into the policy's bounds.
-    Clamped,
-    /// Once a person has confirmed it.
-    NeedsConfirmation,
-    /// Not at all.
-    Denied,
-}
-
-impl Ruling {
-    /// Every ruling.
-    pub const ALL: [Ruling; 4] =
-        [Ruling::Admitted, Ruling::Clamped, Ruling::NeedsConfirmation, Ruling::Denied];
-
-    /// The word on the wire.
-    pub fn name(self) -> &'static str {
-        match self {
-            Ruling::Admitted => "admitted",
-            Ruling::Clamped => "clamped",
-            Ruling::NeedsConfirmation => "needs_confirmation",
-            Ruling::Denied => "denied",
-        }
-    }
-
-    /// The ruling that a word names.
-    pub fn parse(name: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|ruling| ruling.name() == name)
-    }
-}
 
 macro_rules! codes {
     ($($(#[$doc:meta])* $name:ident = $code:literal $ruling:ident),* $(,)?) => {

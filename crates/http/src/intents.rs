@@ -21,6 +21,7 @@ use axum::extract::{Path, RawQuery, State};
 use axum::http::header::CONTENT_TYPE;
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::Response;
+use ipse_core::intent::{CONFIRMATION, INTENT, confirmation_id};
 use ipse_core::json::{Members, Value, list, quoted};
 use ipse_core::{Admitted, EventRef, HOUSE_SOURCE, Seq, Time, hex, json_parse};
 use ipse_door::{Origin, Rule, admit};
@@ -222,7 +223,7 @@ impl<'r> Record<'r> {
             .optional("confirm_by", confirm_by.map(|time| quoted(&time.to_string())))
             .raw("gates", list(verdict.gates().chain([audit])));
         let id = format!("intent:{}", hex::encode(&service.outside().random()));
-        house_event(service, "intent", &id, *now, data)
+        house_event(service, INTENT, &id, *now, data)
     }
 }
 
@@ -318,8 +319,8 @@ pub(crate) async fn confirm(
             .text("intent", &name.to_string())
             .text("decision", decision.name())
             .text("token_id", &caller.token.id.to_string());
-        let id = format!("confirm:{name}");
-        let event = house_event(&service, "ipse.confirmation", &id, now, data)?;
+        let id = confirmation_id(&name);
+        let event = house_event(&service, CONFIRMATION, &id, now, data)?;
         durable(&service, &caller, vec![event], None, LOOK_AGAIN).await?;
     }
     // Somebody else may have been faster: what is on record counts.

@@ -14,6 +14,7 @@ use axum::extract::{RawQuery, State};
 use axum::http::HeaderMap;
 use axum::response::sse::{Event, KeepAlive, Sse};
 use ipse_core::Seq;
+use ipse_core::intent::{CONFIRMATION, INTENT};
 use ipse_core::json::Members;
 use ipse_engine::{LogEntry, SignedHead};
 use std::convert::Infallible;
@@ -119,8 +120,8 @@ fn told(entry: &LogEntry) -> Event {
     let name = match entry.event_type.as_str() {
         "consolidation_run" => "consolidation",
         "forget" => "forget",
-        "intent" => "intent",
-        "ipse.confirmation" => "confirmation",
+        INTENT => "intent",
+        CONFIRMATION => "confirmation",
         _ => "appended",
     };
     let data = Members::new()

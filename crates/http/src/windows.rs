@@ -4,7 +4,7 @@
 //! process on the same store makes a limit start over; each part of the log is read once; and what
 //! is older than any window takes no room.
 
-use ipse_core::{Seq, Time, json_parse};
+use ipse_core::{Ruling, Seq, Time, json_parse};
 use ipse_engine::{Error, Past};
 use std::collections::{BTreeMap, VecDeque};
 
@@ -55,7 +55,7 @@ impl Windows {
 fn let_through(canonical: &str) -> Option<String> {
     let value = json_parse::parse(canonical.as_bytes(), DEPTH).ok()?;
     let data = value.as_object()?.get("data")?.as_object()?;
-    let denied = data.get("verdict")?.as_text()? == "denied";
+    let ruling = Ruling::parse(data.get("verdict")?.as_text()?)?;
     let skill = data.get("skill_id")?.as_text()?;
-    (!denied).then(|| skill.to_owned())
+    (ruling != Ruling::Denied).then(|| skill.to_owned())
 }

@@ -3,9 +3,10 @@
 //! **Invariant:** an attempt is planned only if it names an intent that stands before it and that
 //! the gates let through by then. Whatever else it names, it is not.
 
-use super::intent::{Data, Intent, Ruling, data_of, parse};
+use super::intent::{Data, Intent, data_of, parse};
 use super::{Record, Told};
 use crate::answer::written;
+use ipse_core::Ruling;
 use ipse_core::json::{Object, Value};
 use ipse_core::{EventRef, Seq, is_housekeeping};
 use std::collections::BTreeMap;

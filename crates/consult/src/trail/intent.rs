@@ -1,36 +1,14 @@
 //! Intents: what a planner asked for, what the gates said, and what a person decided.
 
 use super::attempt::{Mention, mention};
-use super::{CONFIRMATION, INTENT, Record, Told};
+use super::{Record, Told};
 use crate::answer::written;
+use ipse_core::intent::{CONFIRMATION, INTENT, confirmation_id};
 use ipse_core::json::{Object, Value};
-use ipse_core::{EventRef, HOUSE_SOURCE, Seq, Time, json_parse};
+use ipse_core::{EventRef, HOUSE_SOURCE, Ruling, Seq, Time, json_parse};
 
 /// Nesting of an event at most.
 const DEPTH: usize = 32;
-
-/// What the gates said.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Ruling {
-    Admitted,
-    Clamped,
-    NeedsConfirmation,
-    Denied,
-}
-
-impl Ruling {
-    const ALL: [Ruling; 4] =
-        [Ruling::Admitted, Ruling::Clamped, Ruling::NeedsConfirmation, Ruling::Denied];
-
-    pub(super) fn name(self) -> &'static str {
-        match self {
-            Ruling::Admitted => "admitted",
-            Ruling::Clamped => "clamped",
-            Ruling::NeedsConfirmation => "needs_confirmation",
-            Ruling::Denied => "denied",
-        }
-    }
-}
 
 /// What a person decided about an intent.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -51,7 +29,7 @@ impl Confirmation {
 
     /// The one decision about an intent: its name follows from the intent's.
     fn about<R: Record>(record: &R, intent: &Told) -> Result<Option<Self>, R::Error> {
-        let name = EventRef::new(HOUSE_SOURCE, &format!("confirm:{}", intent.event_ref));
+        let name = EventRef::new(HOUSE_SOURCE, &confirmation_id(&intent.event_ref));
         let Some(seq) = record.find(&name)? else { return Ok(None) };
         let told = record.event(seq)?.filter(|told| told.event_type == CONFIRMATION);
         Ok(told.and_then(|told| Confirmation::read(&told, intent)))
@@ -195,5 +173,5 @@ pub(super) fn data_of<'v, 'd>(event: &'v Value<'d>) -> Option<&'v Object<'d>> {
 fn ruling(canonical: &str) -> Option<Ruling> {
     let value = parse(canonical)?;
     let word = data_of(&value)?.get("verdict")?.as_text()?;
-    Ruling::ALL.into_iter().find(|ruling| ruling.name() == word)
+    Ruling::parse(word)
 }

@@ -2,9 +2,10 @@
 
 use super::Trail;
 use super::attempt::{Attempt, Deviation};
-use super::intent::{Confirmation, Ruling, Verdict};
+use super::intent::{Confirmation, Verdict};
 use super::known::{Claimed, Evidence, Known};
 use crate::answer;
+use ipse_core::Ruling;
 use ipse_core::json::{Members, list, quoted};
 use ipse_core::{EventRef, Seq, Time};
 

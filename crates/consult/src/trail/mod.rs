@@ -21,6 +21,7 @@ pub use proposed::{IntentStanding, Proposed};
 use crate::Damaged;
 use attempt::{Attempt, Mention};
 use intent::{Intent, Verdict};
+use ipse_core::intent::{CONFIRMATION, INTENT};
 use ipse_core::{EventRef, Fact, FactKey, Identity, Outcome, Seq, Time, is_housekeeping};
 use ipse_ledger::{Entry, ProofFile};
 use known::{Claimed, Known};
@@ -32,11 +33,6 @@ pub const EVIDENCE: usize = 10;
 pub const MAX_EVIDENCE: usize = 100;
 /// Attempts that are listed at most: one intent is for one action, so more are a fault already.
 pub const MAX_ATTEMPTS: usize = 256;
-
-/// The type of what a planner asked for.
-pub const INTENT: &str = "intent";
-/// The type of what a person decided.
-pub const CONFIRMATION: &str = "ipse.confirmation";
 
 /// A log, as a walk needs it.
 pub trait Record {

@@ -5,10 +5,11 @@
 
 use super::Trail;
 use super::attempt::Attempt;
-use super::intent::{Ruling, Verdict, data_of, parse};
+use super::intent::{Verdict, data_of, parse};
 use super::known::{Claimed, Known};
 use crate::answer::{clean, counted, written};
 use crate::grounding::{body, two_decimals};
+use ipse_core::Ruling;
 use ipse_core::json::{Object, Value};
 use ipse_core::{Outcome, json_parse};
 use ipse_ledger::{Note, TreeHead};

@@ -3,10 +3,12 @@
 //!
 //! **Invariant:** what is shown is what stands in the log; nothing is judged again.
 
-use super::intent::{Intent, Ruling, data_of, parse};
+use super::intent::{Intent, data_of, parse};
 use super::json::{confirmation, or_null, place};
-use super::{INTENT, Record, Told};
+use super::{Record, Told};
 use crate::answer::written;
+use ipse_core::Ruling;
+use ipse_core::intent::INTENT;
 use ipse_core::json::Value;
 use ipse_core::{EventRef, Time};
 

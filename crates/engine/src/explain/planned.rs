@@ -4,8 +4,9 @@
 
 use crate::Error;
 use crate::walk::Walked;
-use ipse_consult::trail::{AttemptStanding, CONFIRMATION, INTENT, Standings};
+use ipse_consult::trail::{AttemptStanding, Standings};
 use ipse_core::chunk::{Chunk, Dictionary};
+use ipse_core::intent::{CONFIRMATION, INTENT};
 use ipse_core::{Event, Seq};
 use ipse_store::sqlite::{Scan, View};
 use std::collections::BTreeSet;

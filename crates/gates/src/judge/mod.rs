@@ -9,8 +9,9 @@ pub(crate) mod policy;
 
 use crate::intent::Intent;
 use crate::params::{Datum, Params};
-use crate::verdict::{Finding, Gate, Ruling};
+use crate::verdict::{Finding, Gate};
 use alloc::vec::Vec;
+use ipse_core::Ruling;
 use ipse_core::json::Value;
 
 /// Writes down what a gate found; `Some` if it lets the intent through.

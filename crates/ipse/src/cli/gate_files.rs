@@ -6,6 +6,7 @@
 //! - The bytes that are hashed are the bytes that are read.
 
 use super::manifest_file::read_file;
+use super::output::shown;
 use anyhow::{Context as _, bail};
 use ipse_core::{hex, json_parse, sha256};
 use ipse_gates::{Gates, MAX_FILE_BYTES};
@@ -73,10 +74,13 @@ impl GateFiles {
     }
 }
 
-fn text(path: &Path) -> anyhow::Result<String> {
-    let attempt = || format!("could not read {}", path.display());
-    let bytes = read_file(path, MAX_FILE_BYTES as u64).with_context(attempt)?;
-    String::from_utf8(bytes).context("it is not UTF-8 text").with_context(attempt)
+/// What stands in such a file.
+pub(crate) fn text(path: &Path) -> anyhow::Result<String> {
+    let name = shown(path);
+    let bytes = read_file(path, MAX_FILE_BYTES as u64).with_context(|| {
+        format!("could not read {name} (`ipse gates new KIND` prints an example)")
+    })?;
+    String::from_utf8(bytes).ok().with_context(|| format!("{name} is not UTF-8 text"))
 }
 
 /// What a manifest says of the three files.

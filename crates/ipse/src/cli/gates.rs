@@ -5,14 +5,14 @@
 
 use super::Exit;
 use super::context::Context;
+use super::gate_files::text;
 use super::gates_args::GatesAction;
-use super::manifest_file::read_file;
 use super::output::shown;
 use super::terminal::{Terminal, counted};
-use anyhow::{Context as _, bail};
+use anyhow::bail;
 use ipse_core::json::{Members, list, quoted};
 use ipse_core::{hex, sha256};
-use ipse_gates::{FileError, MAX_FILE_BYTES, Policy, Registry, Temperament, Which};
+use ipse_gates::{FileError, Policy, Registry, Temperament, Which};
 use std::path::{Path, PathBuf};
 
 /// A file of each kind that can be used as it stands.
@@ -82,12 +82,7 @@ fn check(terminal: &mut Terminal<'_>, json: bool, paths: &[PathBuf]) -> anyhow::
 
 impl<'p> File<'p> {
     fn read(path: &'p Path) -> anyhow::Result<Self> {
-        let name = shown(path);
-        let bytes = read_file(path, MAX_FILE_BYTES as u64).with_context(|| {
-            format!("could not read {name} (`ipse gates new KIND` prints an example)")
-        })?;
-        let text = String::from_utf8(bytes).ok();
-        let text = text.with_context(|| format!("{name} is not UTF-8 text"))?;
+        let text = text(path)?;
         let which = Which::of(&text);
         let read = match which {
             Some(Which::Registry) => Registry::parse(&text).map(Read::Registry),
