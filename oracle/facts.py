@@ -135,6 +135,12 @@ def read_number(text):
     return x
 
 
+def read_integer(text):
+    """A number without fraction and exponent: no double holds a longer one exactly."""
+    refuse_if(abs(float(text)) > INTEGER_LIMIT, "integer beyond 2^53-1")
+    return read_number(text)
+
+
 def refuse_constant(name):
     raise Refused(f"{name} is not JSON")
 
@@ -147,7 +153,7 @@ def read_json(line):
         text,
         object_pairs_hook=unique_members,
         parse_float=read_number,
-        parse_int=read_number,
+        parse_int=read_integer,
         parse_constant=refuse_constant,
     )
 

@@ -34,7 +34,7 @@ pub enum Rule {
     LoneSurrogate,
     /// U+0000.
     Nul,
-    /// An integer beyond ±(2⁵³ − 1).
+    /// An integer beyond ±(2⁵³ − 1): so written, or so in canonical text.
     UnsafeInteger,
     /// A number too great for a double.
     Overflow,
@@ -294,7 +294,7 @@ impl<'a> Reader<'a> {
             self.digits()?;
         }
         let number = read_number(&self.text[start..self.at], integer && digits <= EXACT_DIGITS);
-        check_number(number)
+        check_number(number, integer)
             .map_err(|rule| ParseError { rule, at: start, path: String::new() })
             .map(Value::Number)
     }
@@ -318,11 +318,13 @@ fn read_number(text: &str, small_integer: bool) -> f64 {
     text.parse().unwrap_or(f64::INFINITY)
 }
 
-fn check_number(number: f64) -> Result<f64, Rule> {
+/// Rejects a number that other readers round or cannot hold. `integer` says whether it is written
+/// as an integer: a double rounds such a literal, however long it is.
+fn check_number(number: f64, integer: bool) -> Result<f64, Rule> {
     let magnitude = number.abs();
     if magnitude.is_infinite() {
         Err(Rule::Overflow)
-    } else if magnitude > MAX_SAFE_INTEGER && magnitude < EXPONENT_FROM {
+    } else if magnitude > MAX_SAFE_INTEGER && (integer || magnitude < EXPONENT_FROM) {
         Err(Rule::UnsafeInteger)
     } else {
         Ok(number)
@@ -354,6 +356,12 @@ mod tests {
         for text in ["9007199254740993", "-9007199254740992", "1e17", "999999999999999900000"] {
             assert_eq!(breaks(text).0, Rule::UnsafeInteger, "{text}");
         }
+        for digits in [21, 22, 30, 308] {
+            let text = "1".repeat(digits);
+            assert_eq!(breaks(&text).0, Rule::UnsafeInteger, "{text}");
+            assert_eq!(breaks(&format!("-{text}")).0, Rule::UnsafeInteger, "-{text}");
+        }
+        assert_eq!(breaks(&"9".repeat(400)).0, Rule::Overflow);
         assert_eq!(breaks("[1e400]"), (Rule::Overflow, "[0]", 1));
         assert_eq!(parse(b"\"\xff\"", 1).unwrap_err().rule, Rule::Utf8);
     }
@@ -390,6 +398,9 @@ mod tests {
         for (text, number) in [
             ("9007199254740991", 9_007_199_254_740_991.0),
             ("1e21", 1e21),
+            ("1e+22", 1e22),
+            ("-1e+22", -1e22),
+            ("123456789012345678901234567890.0", 123_456_789_012_345_678_901_234_567_890.0),
             ("-0", -0.0),
             ("1e-400", 0.0),
             ("123456789012345", 123_456_789_012_345.0),

@@ -88,6 +88,17 @@ fn many_skipped_types_are_summed() {
 }
 
 #[test]
+fn numbers_in_exponent_form_stay_valid() {
+    // Earlier versions stored an integer of 30 digits in this form.
+    let mut log = Log::new(MANIFEST);
+    let data = r#"{"serial":1.2345678901234568e+29,"x":1e+22}"#;
+    log.push(&crate::forge::producer_event(1, "s", "note", data));
+    assert!(log.rows[0].event.as_ref().unwrap().contains(data));
+    log.pass();
+    good(&log.draft().pack(), &[]);
+}
+
+#[test]
 fn rules_may_begin_from_the_start_again() {
     let mut log = Log::new(MANIFEST);
     log.events(1..=5);

@@ -19,7 +19,7 @@ fn what_is_read_is_what_was_sent() {
 }
 
 /// A body, and field and rule of its refusal.
-const REFUSED: [(&str, &str, &str); 42] = [
+const REFUSED: [(&str, &str, &str); 43] = [
     ("", "", "invalid_json"),
     ("skill_id=grasp", "", "invalid_json"),
     (r#"{"skill_id":"a"} x"#, "", "trailing_data"),
@@ -28,6 +28,7 @@ const REFUSED: [(&str, &str, &str); 42] = [
     (r#"{"skill_id":"\ud800"}"#, "skill_id", "lone_surrogate"),
     (r#"{"skill_id":"\u0000"}"#, "skill_id", "nul"),
     (r#"{"skill_id":"a","params":{"f":9007199254740993}}"#, "params.f", "unsafe_integer"),
+    (r#"{"skill_id":"a","params":{"f":1234567890123456789012}}"#, "params.f", "unsafe_integer"),
     (r#"{"skill_id":"a","params":{"f":1e400}}"#, "params.f", "number_overflow"),
     (r#"{"skill_id":"a","params":{"f":[[[[[[[]]]]]]]}}"#, "params.f[0][0][0][0][0][0]", "too_deep"),
     ("[]", "", "not_an_object"),
