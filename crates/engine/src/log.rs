@@ -18,6 +18,7 @@ use ipse_core::{Admitted, Identity, Seq, Time, is_housekeeping};
 use ipse_door::Salt;
 use ipse_store::sqlite::{View, Writer};
 use ipse_store::{Appended, Stored};
+use std::ops::ControlFlow;
 use std::path::Path;
 
 /// Clock and randomness, handed down from the binary.
@@ -52,21 +53,18 @@ pub struct Acknowledged {
     pub pass_error: Option<Error>,
 }
 
-/// A log as it stands while the next event is made.
-pub struct Past<'v>(View<'v>);
+/// A log at one moment: while the next event is made, or before.
+pub struct Past<'v>(pub(crate) View<'v>);
 
 impl Past<'_> {
     /// Shows intents after a position, newest first, until `look` says that it has seen enough;
     /// hands back how far the log reaches.
     pub fn intents(&self, after: Seq, mut look: impl FnMut(&Stored) -> bool) -> Result<Seq, Error> {
         let head = self.0.head()?;
-        let mut end = head;
-        while let Some(stored) = self.0.last_of_type(INTENT, after.next()..=end)? {
-            if !look(&stored) {
-                break;
-            }
-            end = Seq(stored.seq.0 - 1);
-        }
+        self.0.house_back(INTENT, after.next()..=head, |stored| {
+            let more = look(&stored);
+            Ok::<_, Error>(if more { ControlFlow::Continue(()) } else { ControlFlow::Break(()) })
+        })?;
         Ok(head)
     }
 }

@@ -7,10 +7,10 @@
 use crate::answer;
 use crate::explain::{Explanation, explained_event, feeds};
 use crate::facts::{Consulted, Filter};
-use crate::walk::{Walked, forgotten_since};
-use crate::{Claim, Error, Signers, Status, census, head_of, prove, rebuild, registered};
+use crate::walk::{Walked, forgotten_since, told};
+use crate::{Claim, Error, Past, Signers, Status, census, head_of, prove, rebuild, registered};
 use ipse_consolidate::V1;
-use ipse_consult::trail::{Found, IntentStanding, Proposed, Record, Trail};
+use ipse_consult::trail::{Found, IntentStanding, Proposed, Trail};
 use ipse_core::intent::{CONFIRMATION, INTENT};
 use ipse_core::json::{Members, Value, list};
 use ipse_core::{EventRef, FactId, Identity, Seq, Time, is_housekeeping, json_parse};
@@ -18,6 +18,7 @@ use ipse_ledger::NoteKey;
 use ipse_store::sqlite::{Reader, View};
 use ipse_store::{Signatures, Stored};
 use std::collections::BTreeSet;
+use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -178,21 +179,26 @@ impl Look {
     /// Passes before a position, newest first, at most so many; and the position to go on before.
     pub fn passes(&self, before: Seq, limit: u64) -> Result<String, Error> {
         self.view(|view| {
-            let mut end = Seq(before.0.saturating_sub(1)).min(view.head()?);
-            let mut passes = Vec::new();
-            while (passes.len() as u64) < limit {
-                let range = Seq(1)..=end;
-                let Some(stored) = view.last_of_type("consolidation_run", range)? else { break };
+            let end = Seq(before.0.saturating_sub(1)).min(view.head()?);
+            let (mut passes, mut next) = (Vec::new(), None);
+            view.passes_back(Seq(1)..=end, |stored| {
+                if passes.len() as u64 == limit {
+                    next = Some(stored.seq.next());
+                    return Ok(ControlFlow::Break(()));
+                }
                 let value = json_parse::parse(stored.canonical.as_bytes(), RECORD_DEPTH).ok();
                 let data = value.as_ref().and_then(|value| data_of(value));
                 let damaged = || Error::Damaged(format!("pass record at seq {}", stored.seq));
                 passes.push(answer::pass(&stored, data.ok_or_else(damaged)?).finish());
-                end = Seq(stored.seq.0 - 1);
-            }
-            let more = view.last_of_type("consolidation_run", Seq(1)..=end)?.is_some();
-            let next = (more && !passes.is_empty()).then_some(end.next());
+                Ok::<_, Error>(ControlFlow::Continue(()))
+            })?;
             Ok(Members::new().raw("passes", list(passes)).optional("next_before", next).finish())
         })
+    }
+
+    /// Looks at the log as it stands now, outside of any transaction that writes.
+    pub fn past<T>(&self, look: impl FnOnce(&Past<'_>) -> Result<T, Error>) -> Result<T, Error> {
+        self.view(|view| look(&Past(view)))
     }
 
     /// An intent; `None` if there is none of that name, or if it was forgotten.
@@ -211,28 +217,35 @@ impl Look {
     ) -> Result<String, Error> {
         let stands = |it: &Proposed| standing.is_none_or(|so| it.standing() == so);
         let wanted = |it: &Proposed| stands(it) && wanted(it);
+        // Most intents of another verdict are passed over without being parsed.
+        let verdict = standing.map(|so| format!("\"verdict\":\"{}\"", so.verdict()));
+        let verdict = verdict.as_deref().unwrap_or_default();
         self.view(|view| {
             let end = Seq(before.0.saturating_sub(1)).min(view.head()?);
             let walked = Walked(view);
-            let (mut seqs, decided) = match standing {
-                Some(standing) => (judged_so(view, end, standing)?, decisions(view, standing)?),
-                None => (newest_intents(view, end, limit)?, None),
-            };
+            let decided = standing.map(|standing| decisions(view, standing)).transpose()?.flatten();
             let (mut intents, mut next) = (Vec::new(), None);
-            while let Some(seq) = seqs.pop() {
-                let Some(told) = walked.event(seq)? else { continue };
+            view.house_back(INTENT, Seq(1)..=end, |stored| {
+                if stored.is_forgotten() || !stored.canonical.contains(verdict) {
+                    return Ok(ControlFlow::Continue(()));
+                }
+                let told = told(stored)?;
+                let seq = told.seq;
                 // What is known of decisions saves a search for each of those that have none.
                 let proposed = match &decided {
                     Some(decided) if !decided.contains(&told.event_ref) => Proposed::fresh(told),
                     _ => Proposed::at(&walked, told)?,
                 };
-                let Some(proposed) = proposed.filter(|it| wanted(it)) else { continue };
+                let Some(proposed) = proposed.filter(|it| wanted(it)) else {
+                    return Ok(ControlFlow::Continue(()));
+                };
                 if intents.len() as u64 == limit {
                     next = Some(seq.next());
-                    break;
+                    return Ok(ControlFlow::Break(()));
                 }
                 intents.push(proposed.json());
-            }
+                Ok::<_, Error>(ControlFlow::Continue(()))
+            })?;
             let page = Members::new().raw("intents", list(intents));
             Ok(page.optional("next_before", next).finish())
         })
@@ -259,34 +272,6 @@ impl Look {
     }
 }
 
-/// The positions of the newest intents up to a position, one more than so many, in order.
-fn newest_intents(view: View<'_>, mut end: Seq, limit: u64) -> Result<Vec<Seq>, Error> {
-    let mut seqs = Vec::new();
-    while seqs.len() as u64 <= limit
-        && let Some(stored) = view.last_of_type(INTENT, Seq(1)..=end)?
-    {
-        // What was forgotten is not shown, and takes no place.
-        if !stored.is_forgotten() {
-            seqs.push(stored.seq);
-        }
-        end = Seq(stored.seq.0 - 1);
-    }
-    seqs.reverse();
-    Ok(seqs)
-}
-
-/// The positions up to another one of intents whose verdict lets them stand so, in order. All of
-/// the log is looked at, at the pace of a search for a text.
-fn judged_so(view: View<'_>, end: Seq, standing: IntentStanding) -> Result<Vec<Seq>, Error> {
-    let mut seqs = Vec::new();
-    let text = format!("\"verdict\":\"{}\"", standing.verdict());
-    view.each_holding(&text, Seq(1)..=end, |seq, _| {
-        seqs.push(seq);
-        Ok::<_, Error>(())
-    })?;
-    Ok(seqs)
-}
-
 /// The intents that somebody decided about, if that matters to how they stand.
 fn decisions(
     view: View<'_>,
@@ -296,7 +281,7 @@ fn decisions(
         return Ok(None);
     }
     let mut decided = BTreeSet::new();
-    view.each_content(Seq(1)..=view.head()?, Some(CONFIRMATION), |payload| {
+    view.house_content(CONFIRMATION, Seq(1)..=view.head()?, |payload| {
         let value = json_parse::parse(payload.as_bytes(), RECORD_DEPTH).ok();
         let data = value.as_ref().and_then(|value| data_of(value));
         let name = data.and_then(|data| EventRef::parse(data.get("intent")?.as_text()?));

@@ -25,12 +25,7 @@ impl Record for Walked<'_> {
     }
 
     fn event(&self, seq: Seq) -> Result<Option<Told>, Error> {
-        let stored = self.0.stored(seq)?;
-        // What is told beside a proof must be what the proof is about.
-        match stored.as_ref().filter(|stored| !is_intact(stored)) {
-            Some(stored) => Err(Error::Altered(stored.seq)),
-            None => Ok(stored.map(told)),
-        }
+        self.0.stored(seq)?.map(told).transpose()
     }
 
     fn facts_at(&self, seq: Seq) -> Result<Vec<Fact>, Error> {
@@ -67,12 +62,15 @@ impl Record for Walked<'_> {
     }
 }
 
-/// An event as a walk tells it.
-fn told(stored: Stored) -> Told {
+/// An event as a walk tells it. What is told beside a proof must be what the proof is about.
+pub(crate) fn told(stored: Stored) -> Result<Told, Error> {
+    if !is_intact(&stored) {
+        return Err(Error::Altered(stored.seq));
+    }
     let outcome = outcome(&stored);
     let Stored { seq, event_ref, event_type, time, canonical, .. } = stored;
     let canonical = Some(canonical).filter(|canonical| !canonical.is_empty());
-    Told { seq, event_ref, event_type, time, outcome, canonical }
+    Ok(Told { seq, event_ref, event_type, time, outcome, canonical })
 }
 
 /// Whether an event's content is what its digest says, if it is there.
@@ -89,7 +87,7 @@ fn outcome(stored: &Stored) -> Option<Outcome> {
 /// Whether an event up to a position that may have fed a fact was forgotten after it.
 pub(crate) fn forgotten_since(view: View<'_>, seq: Seq) -> Result<bool, Error> {
     let mut found = false;
-    view.each_content(seq.next()..=view.head()?, Some("forget"), |payload| {
+    view.house_content("forget", seq.next()..=view.head()?, |payload| {
         for name in forgotten_names(payload.as_bytes()).into_iter().flatten() {
             let place = if found { None } else { view.find(&name)? };
             let Some(place) = place.filter(|place| *place <= seq) else { continue };

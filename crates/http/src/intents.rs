@@ -27,7 +27,7 @@ use ipse_core::{Admitted, EventRef, HOUSE_SOURCE, Seq, Time, hex, json_parse};
 use ipse_door::{Origin, Rule, admit};
 use ipse_engine::{Appended, Claim, IntentStanding as Standing, Proposed, Status, Told};
 use ipse_gates::{Gates, Intent, RateLimit, Ruling, Verdict};
-use std::sync::{Arc, PoisonError};
+use std::sync::Arc;
 
 /// Rows of a page if nobody says how many, and at most.
 const PAGE: u64 = 100;
@@ -112,11 +112,11 @@ fn limited(
     let intent = read(body)?;
     let claim = claimed(&intent)?;
     let agent = &caller.agent;
+    let prepared = agent.windows.prepare(&agent.look, service.outside().now())?;
     let done = agent.memory.append_judged(|past| {
         let record = Record::new(service, caller, &intent, claim.as_ref());
-        let mut windows = agent.windows.lock().unwrap_or_else(PoisonError::into_inner);
-        windows.catch_up(past, record.now)?;
-        let recent = windows.count(&intent.skill_id, record.now, limit.seconds);
+        let (skill, now) = (&intent.skill_id, record.now);
+        let recent = agent.windows.count(prepared, past, skill, now, limit.seconds)?;
         let verdict = gates.judge(&intent, recent);
         Ok(record.event(gates, &verdict, audit).map(|event| (event, verdict.ruling)))
     });

@@ -76,7 +76,7 @@ pub(crate) struct Agent {
     /// What judges intents; nothing if the files are not at hand.
     pub(crate) gates: Option<Arc<Gates>>,
     /// How often skills were let through lately.
-    pub(crate) windows: Mutex<Windows>,
+    pub(crate) windows: Windows,
     /// Long looks into this log that may still begin.
     turns: Semaphore,
     /// KiB of bodies for this agent that may still come into memory.
@@ -335,7 +335,7 @@ impl Service {
         let (name, answers) = (identity.to_string(), Answers::default());
         let room = Arc::new(Semaphore::new(AGENT_ROOM_KIB));
         let streams = Arc::new(Semaphore::new(AGENT_STREAMS));
-        let (gates, windows) = (self.outside.gates(&identity)?, Mutex::default());
+        let (gates, windows) = (self.outside.gates(&identity)?, Windows::default());
         let turns = Semaphore::new(AGENT_TURNS);
         Ok(Agent {
             identity,

@@ -209,10 +209,9 @@ impl<'v> Export<'v> {
     /// The events of the range, and all that say what was forgotten since.
     fn events(&self, each: &mut dyn FnMut(&str) -> anyhow::Result<()>) -> anyhow::Result<()> {
         let Bundled { from, to, size, .. } = self.bundled;
-        self.view.each_content(from..=to, None, |event| each(event).map_err(Told))?;
-        self.view.each_content(to.next()..=Seq(size), Some("forget"), |event| {
-            each(event).map_err(Told)
-        })?;
+        self.view.each_content(from..=to, |event| each(event).map_err(Told))?;
+        self.view
+            .house_content("forget", to.next()..=Seq(size), |event| each(event).map_err(Told))?;
         Ok(())
     }
 

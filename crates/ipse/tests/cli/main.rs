@@ -14,6 +14,7 @@ mod kill;
 mod ledger;
 mod logs;
 mod looking;
+mod older;
 mod planned;
 mod reproduce;
 mod shell;

@@ -93,11 +93,18 @@ impl Snapshot<'_> {
         Ok(lines.into_iter().filter(|line| line != "ok").collect())
     }
 
-    /// Tables, indexes, views and guards that are missing, changed or not ours.
+    /// Tables, indexes, views and guards that are missing, changed or not ours, compared with the
+    /// schema that the file says it has.
     pub fn schema_damage(&self) -> Result<Vec<(String, &'static str)>, Error> {
         let attempt = Error::while_trying("compare the schema");
         let fresh = Connection::open_in_memory().map_err(&attempt)?;
-        STEPS.iter().try_for_each(|step| fresh.execute_batch(step)).map_err(&attempt)?;
+        let taken: i64 = self
+            .view()
+            .connection
+            .pragma_query_value(None, "user_version", |row| row.get(0))
+            .map_err(&attempt)?;
+        let steps = STEPS.iter().take(usize::try_from(taken).unwrap_or(0));
+        steps.into_iter().try_for_each(|step| fresh.execute_batch(step)).map_err(&attempt)?;
         let sql = "SELECT type || ' ' || name || char(10) || coalesce(sql, '') \
                    FROM sqlite_schema WHERE name NOT LIKE 'sqlite\\_%' ESCAPE '\\' ORDER BY 1";
         let (ours, theirs) = (texts(&fresh, sql)?, texts(self.view().connection, sql)?);

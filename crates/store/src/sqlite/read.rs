@@ -121,7 +121,7 @@ pub struct View<'c> {
 }
 
 impl<'c> View<'c> {
-    fn prepare(&self, sql: &str) -> Result<CachedStatement<'c>, Error> {
+    pub(super) fn prepare(&self, sql: &str) -> Result<CachedStatement<'c>, Error> {
         self.connection.prepare_cached(sql).map_err(Error::while_trying("prepare a query"))
     }
 
@@ -312,20 +312,28 @@ impl<'c> View<'c> {
         Ok(())
     }
 
-    /// Hands the canonical bytes of a range to `each`, in order, forgotten events left out; of one
-    /// type only, if one is given.
+    /// Hands the canonical bytes of a range to `each`, in order, forgotten events left out.
     pub fn each_content<E: From<Error>>(
         &self,
         range: RangeInclusive<Seq>,
-        of_type: Option<&str>,
-        mut each: impl FnMut(&str) -> Result<(), E>,
+        each: impl FnMut(&str) -> Result<(), E>,
     ) -> Result<(), E> {
         let sql = "SELECT payload FROM event WHERE at BETWEEN ?1 AND ?2 AND payload <> '' \
-                   AND (?3 IS NULL OR type = ?3) ORDER BY at";
+                   ORDER BY at";
+        let bounds = (self.log.at(*range.start()), self.log.at(*range.end()));
+        self.each_payload(sql, bounds, each)
+    }
+
+    /// Hands the only column of a query to `each`.
+    pub(super) fn each_payload<E: From<Error>>(
+        &self,
+        sql: &str,
+        values: impl rusqlite::Params,
+        mut each: impl FnMut(&str) -> Result<(), E>,
+    ) -> Result<(), E> {
         let mut statement = self.prepare(sql)?;
         let attempt = Error::while_trying("read the events");
-        let bounds = (self.log.at(*range.start()), self.log.at(*range.end()), of_type);
-        let mut rows = statement.query(bounds).map_err(&attempt)?;
+        let mut rows = statement.query(values).map_err(&attempt)?;
         while let Some(row) = rows.next().map_err(&attempt)? {
             let payload = row.get_ref(0).map_err(&attempt)?;
             each(payload.as_str().map_err(|_| Error::Corrupt("a payload is no text".into()))?)?;
@@ -441,17 +449,6 @@ impl<'c> View<'c> {
         Ok(count.unwrap_or(0).unsigned_abs())
     }
 
-    /// The position of the event that says that this one is forgotten, if it is there.
-    pub fn forgotten_by(&self, entry: &EventRef, seq: Seq) -> Result<Option<Seq>, Error> {
-        let sql = "SELECT at FROM event WHERE at > ?1 AND at <= ?2 AND type = 'forget' \
-                   AND instr(payload, ?3) ORDER BY at LIMIT 1";
-        let bounds = (self.log.at(seq), self.log.at(Seq(MAX_SEQ)), entry.to_string());
-        self.prepare(sql)?
-            .query_row(bounds, |row| row.get(0).map(seq_of))
-            .optional()
-            .map_err(Error::while_trying("look for what forgot an event"))
-    }
-
     /// The stored sum behind one fact.
     pub fn tally(&self, id: &FactId) -> Result<Option<Vec<u8>>, Error> {
         self.prepare("SELECT state FROM tally WHERE fact_id = ?1")?
@@ -479,7 +476,7 @@ fn entry(row: &Row<'_>) -> rusqlite::Result<Result<(Entry, bool), Error>> {
     Ok(Ok((entry, row.get(5)?)))
 }
 
-fn stored(row: &Row<'_>) -> rusqlite::Result<Result<Stored, Error>> {
+pub(super) fn stored(row: &Row<'_>) -> rusqlite::Result<Result<Stored, Error>> {
     let seq = seq_of(row.get(0)?);
     let Some(time) = Time::from_micros(row.get(2)?) else { return Ok(Err(damaged("time", seq))) };
     Ok(Ok(Stored {
