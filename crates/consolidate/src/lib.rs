@@ -90,6 +90,11 @@ impl<T: Tally> Groups<T> {
         }
     }
 
+    /// How many sums there are.
+    pub fn count(&self) -> usize {
+        self.0.len()
+    }
+
     /// The sums, sorted by kind and key.
     pub fn into_groups(self) -> Vec<(FactKey, Group<T>)> {
         self.0.into_iter().collect()

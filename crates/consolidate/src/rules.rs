@@ -63,6 +63,9 @@ pub trait BulkFold<T> {
         refs: &mut dyn FnMut(Seq) -> Option<EventRef>,
     );
 
+    /// How much is kept so far: facts, their parameters, classes of events, and texts.
+    fn weight(&self) -> usize;
+
     /// The places of a chunk's events that support a fact, ascending.
     fn supporters(&self, chunk: &Chunk<'_>, key: &FactKey) -> Option<Vec<usize>>;
 

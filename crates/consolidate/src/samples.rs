@@ -60,6 +60,11 @@ impl Samples {
         (self.next.len() - 1) as Home
     }
 
+    /// How many parameters have a place.
+    pub(crate) fn homes(&self) -> usize {
+        self.next.len()
+    }
+
     #[inline(always)]
     pub(crate) fn push(&mut self, home: Home, value: i64, success: bool) {
         let mut next = self.next[home as usize];

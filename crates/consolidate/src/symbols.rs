@@ -87,6 +87,10 @@ impl Symbols {
         symbol
     }
 
+    pub(crate) fn count(&self) -> usize {
+        self.texts.len()
+    }
+
     pub(crate) fn text(&self, symbol: Symbol) -> &str {
         &self.texts[symbol as usize]
     }

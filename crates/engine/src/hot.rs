@@ -7,9 +7,10 @@
 //!   [`SAVE_EVERY`] events behind them.
 
 use crate::Error;
+use crate::changes::Changes;
 use ipse_consolidate::{Group, RuleSet, Tally};
 use ipse_core::wire::Wire;
-use ipse_core::{Fact, FactId, FactKey, Identity, Seq, sha256};
+use ipse_core::{FactId, FactKey, Identity, Seq, sha256};
 use ipse_store::sqlite::{Pass, View};
 use std::collections::BTreeMap;
 
@@ -20,6 +21,9 @@ const MAX_UNSAVED: usize = 16_384;
 /// Sums kept in memory between passes at most; beyond it those that were touched least recently
 /// leave, down to half, and come back from the store when they are touched again.
 pub(crate) const MAX_HOT: usize = 65_536;
+/// Facts, parameters, classes of events and texts that a pass folds before it publishes and saves
+/// them and goes on with the next slice of its range. Each takes less than 1 kB: 128 MB in all.
+pub const SLICE: usize = 131_072;
 
 struct Sum<T> {
     id: FactId,
@@ -39,6 +43,8 @@ pub(crate) struct Hot<T> {
     folded: Seq,
     /// [`SAVE_EVERY`], or less in a test.
     save_every: u64,
+    /// [`SLICE`], or less in a test.
+    pub(crate) slice: usize,
     /// The hash of the rule set that the sums follow.
     rule_set: [u8; 32],
     sums: BTreeMap<FactKey, Sum<T>>,
@@ -52,7 +58,8 @@ impl<T: Tally> Hot<T> {
     pub(crate) fn cold<R: RuleSet<Tally = T>>(rules: &R, save_every: u64) -> Self {
         let rule_set = sha256(&[rules.descriptor().as_bytes()]);
         let (sums, touched, unsaved) = (BTreeMap::new(), Vec::new(), 0);
-        Hot { saved: Seq(0), folded: Seq(0), save_every, rule_set, sums, touched, unsaved }
+        let (saved, folded, slice) = (Seq(0), Seq(0), SLICE);
+        Hot { saved, folded, save_every, slice, rule_set, sums, touched, unsaved }
     }
 
     pub(crate) fn rule_set(&self) -> [u8; 32] {
@@ -113,35 +120,41 @@ impl<T: Tally> Hot<T> {
         }
     }
 
-    /// Puts the facts of all sums that were touched; hands back those that changed, and the keys of
-    /// those that nothing supports any more.
+    /// Puts the facts of all sums that were touched, and notes those that changed and those that
+    /// nothing supports any more.
     pub(crate) fn publish<R: RuleSet<Tally = T>>(
         &mut self,
         rules: &R,
         checkpoint: Seq,
         pass: &Pass<'_>,
-    ) -> Result<(Vec<Fact>, Vec<FactKey>), Error> {
-        let (mut changed, mut gone) = (Vec::new(), Vec::new());
+        changes: &mut Changes,
+    ) -> Result<(), Error> {
         for key in std::mem::take(&mut self.touched) {
             let Some(sum) = self.sums.get_mut(&key) else { continue };
             complete(sum, pass.view())?;
             sum.touched = false;
             sum.used = checkpoint;
             match sum.group.publish(rules, &key)? {
-                Some(fact) if pass.put_fact(&sum.id, &fact)? => changed.push(fact),
-                None if pass.remove_fact(&sum.id)? => gone.push(key),
+                Some(fact) if pass.put_fact(&sum.id, &fact)? => changes.put(sum.id, fact),
+                None if pass.remove_fact(&sum.id)? => changes.remove(key),
                 _ => {}
             }
         }
-        Ok((changed, gone))
+        Ok(())
     }
 
     /// Saves changed sums if enough events came since; says how far the saved ones reach.
     pub(crate) fn save(&mut self, checkpoint: Seq, pass: &Pass<'_>) -> Result<Seq, Error> {
-        self.folded = checkpoint;
         if checkpoint.0 - self.saved.0 < self.save_every && self.unsaved <= MAX_UNSAVED {
+            self.folded = checkpoint;
             return Ok(self.saved);
         }
+        self.save_all(checkpoint, pass)
+    }
+
+    /// Saves changed sums, which reach to the checkpoint.
+    pub(crate) fn save_all(&mut self, checkpoint: Seq, pass: &Pass<'_>) -> Result<Seq, Error> {
+        self.folded = checkpoint;
         let mut state = Vec::new();
         for sum in self.sums.values_mut().filter(|sum| sum.unsaved) {
             complete(sum, pass.view())?;

@@ -14,6 +14,7 @@
 
 pub mod answer;
 mod census;
+mod changes;
 mod diff;
 mod endorsed;
 mod error;
@@ -44,7 +45,7 @@ pub use endorsed::{Endorsed, SignatureError, registered};
 pub use error::Error;
 pub use forget::{Forgotten, Preview, Which, preview};
 pub use head::{HEAD_EVERY, Notary, head_of, sign_head};
-pub use hot::SAVE_EVERY;
+pub use hot::{SAVE_EVERY, SLICE};
 pub use ipse_consult::trail::{IntentStanding, Proposed, Told};
 pub use ipse_consult::{Claim, Consultation, Status, facts, grounding, trail};
 pub use ipse_ledger::account::{MAX_SKIPPED_TYPES, Skipped};

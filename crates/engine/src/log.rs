@@ -138,6 +138,12 @@ impl<R: RuleSet> Log<R> {
         self.hot = Hot::cold(&self.rules, events);
     }
 
+    /// Folds in smaller slices, so that a test has several with few facts.
+    #[doc(hidden)]
+    pub fn slice_at(&mut self, weight: usize) {
+        self.hot.slice = weight;
+    }
+
     /// Clock and randomness of this log.
     pub fn host(&mut self) -> &mut dyn Host {
         &mut *self.host

@@ -285,12 +285,14 @@ impl Shared {
     fn after(&self, pass: &PassReport) -> Result<(Known, bool), Error> {
         let (first, last) = (pass.committed.first_seq, pass.committed.last_seq);
         let before = self.known.read().unwrap_or_else(PoisonError::into_inner).clone();
-        // If another process made a pass in between, its facts are in the store only.
-        if before.checkpoint().next() == first && before.checkpoint().0 > 0 {
-            let next = before.after(last, pass.changed.clone(), &pass.gone)?;
-            Ok((next, pass.committed.trigger != Trigger::Forget))
-        } else {
-            Ok((read_known(&self.path, &self.identity)?, false))
+        let follows = before.checkpoint().next() == first && before.checkpoint().0 > 0;
+        match &pass.changed {
+            Some(changed) if follows => {
+                let next = before.after(last, changed.clone(), &pass.gone)?;
+                Ok((next, pass.committed.trigger != Trigger::Forget))
+            }
+            // If another process made a pass in between, its facts are in the store only.
+            _ => Ok((read_known(&self.path, &self.identity)?, false)),
         }
     }
 }

@@ -1,13 +1,16 @@
 //! One pass: fold what is past the checkpoint, publish what it touched, and put it on the record.
 //!
 //! **Invariant:** the range of a pass holds all positions past the old checkpoint up to the head,
-//! so that the ranges of one rule set's passes have neither gap nor overlap.
+//! so that the ranges of one rule set's passes have neither gap nor overlap. A range with very many
+//! facts is folded in slices, each published and saved before the next: the memory of a pass does
+//! not follow the facts it touches.
 
+use crate::changes::Changes;
 use crate::forget::Taught;
 use crate::hot::{Hot, MAX_HOT};
 use crate::scan::{fold_new, fold_range};
 use crate::{Error, Host};
-use ipse_consolidate::RuleSet;
+use ipse_consolidate::{RuleSet, Totals};
 use ipse_core::json::{Members, quoted};
 use ipse_core::{Admitted, Fact, FactKey, Identity, Seq, hex};
 use ipse_door::house_event;
@@ -70,8 +73,10 @@ pub struct PassReport {
     pub skipped: Skipped,
     /// Where the pass record stands in the log.
     pub record_seq: Seq,
-    /// The facts that changed, as they are now.
-    pub changed: Vec<Fact>,
+    /// How many slices its range was folded in.
+    pub slices: u64,
+    /// The facts that changed, as they are now; `None` if they were too many to keep.
+    pub changed: Option<Vec<Fact>>,
     /// The facts that nothing supports any more.
     pub gone: Vec<FactKey>,
 }
@@ -94,25 +99,34 @@ pub(crate) fn run<R: RuleSet>(
     if let Some(taught) = taught {
         taught.retract(&pass, rules, hot, identity, checkpoint)?;
     }
-    let counts = fold(&pass, rules, hot, identity, checkpoint)?;
-    if counts.processed == 0 && taught.is_none() {
+    // What forgotten events taught is in memory as a whole: its facts are published at once.
+    let limit = if taught.is_some() { usize::MAX } else { hot.slice };
+    let Folded { processed, skipped, slices, mut changes } =
+        fold(&pass, rules, hot, identity, checkpoint, limit)?;
+    if processed == 0 && taught.is_none() {
         return Ok(None);
     }
-    let (changed, gone) = hot.publish(rules, head, &pass)?;
-    let tallied = hot.save(head, &pass)?;
+    hot.publish(rules, head, &pass, &mut changes)?;
+    let tallied = match changes.are_sliced() {
+        true => hot.save_all(head, &pass)?,
+        false => hot.save(head, &pass)?,
+    };
     hot.evict(MAX_HOT);
+    let rows_touched = changes.rows();
+    let (changed, gone) = changes.into_facts();
     let mut report = PassReport {
         committed: PassCommitted {
             trigger,
             rule_version: rules.version(),
             first_seq: checkpoint.next(),
             last_seq: head,
-            rows_touched: (changed.len() + gone.len()) as u64,
+            rows_touched,
         },
-        events_processed: counts.processed,
-        events_skipped: counts.skipped.values().flat_map(BTreeMap::values).sum(),
-        skipped: shortened(counts.skipped),
+        events_processed: processed,
+        events_skipped: skipped.values().flat_map(BTreeMap::values).sum(),
+        skipped: shortened(skipped),
         record_seq: head.next(),
+        slices,
         changed,
         gone,
     };
@@ -143,32 +157,56 @@ fn begin<T: ipse_consolidate::Tally>(
     Ok(progress.checkpoint)
 }
 
-/// Catches up to the checkpoint, then folds what is new.
+/// Catches up to the checkpoint, then folds what is new. All slices but the last are published and
+/// saved: their sums may leave the memory.
 fn fold<R: RuleSet>(
     pass: &Pass<'_>,
     rules: &R,
     hot: &mut Hot<R::Tally>,
     identity: &Identity,
     checkpoint: Seq,
-) -> Result<Counts, Error> {
+    limit: usize,
+) -> Result<Folded, Error> {
     if hot.folded() < checkpoint {
         let behind = hot.folded().next()..=checkpoint;
         fold_range(pass.view(), rules, behind, |key, group| {
             hot.merge(identity, key, group, false);
         })?;
     }
-    let new = checkpoint.next()..=pass.head();
-    let totals = fold_new(pass, rules, new, |key, group| hot.merge(identity, key, group, true))?;
-    let mut skipped = Skipped::new();
-    for (name, skip, n) in totals.skipped {
-        skipped.entry(name).or_default().insert(skip.code(), n);
+    let mut folded = Folded::default();
+    let (mut next, head) = (checkpoint.next(), pass.head());
+    while next <= head {
+        let merge = |key, group| hot.merge(identity, key, group, true);
+        let slice = fold_new(pass, rules, next..=head, limit, merge)?;
+        folded.add(slice.totals);
+        if slice.last < head {
+            folded.changes.keep_ids_only();
+            hot.publish(rules, slice.last, pass, &mut folded.changes)?;
+            hot.save_all(slice.last, pass)?;
+            hot.evict(MAX_HOT);
+        }
+        next = slice.last.next();
     }
-    Ok(Counts { processed: totals.events, skipped })
+    Ok(folded)
 }
 
-struct Counts {
+/// What the slices of a pass add up to.
+#[derive(Default)]
+struct Folded {
     processed: u64,
     skipped: Skipped,
+    slices: u64,
+    changes: Changes,
+}
+
+impl Folded {
+    fn add(&mut self, totals: Totals) {
+        self.slices += 1;
+        self.processed += totals.events;
+        for (name, skip, n) in totals.skipped {
+            *self.skipped.entry(name).or_default().entry(skip.code()).or_default() += n;
+        }
+    }
 }
 
 fn record_event(

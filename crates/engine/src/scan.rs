@@ -1,4 +1,7 @@
 //! Summing a range of the log, the fast way where the rule set has one.
+//!
+//! **Invariant:** a sum over a slice keeps at most its limit and what one event or one part of a
+//! chunk adds, and ends between two events.
 
 use crate::Error;
 use ipse_consolidate::{BulkFold, Group, Groups, RuleSet, Skip, Tally, Totals};
@@ -27,12 +30,58 @@ pub(crate) fn fold_without<R: RuleSet>(
     rules: &R,
     range: RangeInclusive<Seq>,
     without: &BTreeSet<Seq>,
-    mut each: impl FnMut(FactKey, Group<R::Tally>),
+    each: impl FnMut(FactKey, Group<R::Tally>),
 ) -> Result<Totals, Error> {
+    Ok(fold_slice(view, rules, range, without, usize::MAX, each)?.totals)
+}
+
+/// The beginning of a range that was summed.
+pub(crate) struct Slice {
+    pub(crate) totals: Totals,
+    /// Its last position.
+    pub(crate) last: Seq,
+}
+
+/// The same for as much of the range as keeps to the limit, and at least one event.
+fn fold_slice<R: RuleSet>(
+    view: View<'_>,
+    rules: &R,
+    range: RangeInclusive<Seq>,
+    without: &BTreeSet<Seq>,
+    limit: usize,
+    mut each: impl FnMut(FactKey, Group<R::Tally>),
+) -> Result<Slice, Error> {
     let few = range.end().0.saturating_sub(range.start().0) < FEW;
     match rules.bulk().filter(|_| !few) {
-        Some(bulk) => in_bulk(view, bulk, range, without, &mut each),
-        None => one_by_one(view, rules, range, without, each),
+        Some(bulk) => in_bulk(view, bulk, range, without, limit, &mut each),
+        None => one_by_one(view, rules, range, without, limit, each),
+    }
+}
+
+/// How much a sum may keep, and how far it has come.
+struct Room {
+    limit: usize,
+    full_at: Option<Seq>,
+}
+
+impl Room {
+    fn new(limit: usize) -> Self {
+        Room { limit, full_at: None }
+    }
+
+    fn is_full(&self) -> bool {
+        self.full_at.is_some()
+    }
+
+    /// Everything up to a position is summed, and weighs so much.
+    fn took(&mut self, last: Seq, weight: usize) {
+        if weight >= self.limit {
+            self.full_at = Some(last);
+        }
+    }
+
+    fn slice(&self, totals: Totals, end: Seq) -> Slice {
+        Slice { totals, last: self.full_at.unwrap_or(end) }
     }
 }
 
@@ -41,14 +90,24 @@ pub(crate) fn fold_new<R: RuleSet>(
     pass: &Pass<'_>,
     rules: &R,
     range: RangeInclusive<Seq>,
+    limit: usize,
     each: impl FnMut(FactKey, Group<R::Tally>),
-) -> Result<Totals, Error> {
-    let mut single = Single::default();
+) -> Result<Slice, Error> {
+    let (mut single, mut room) = (Single::default(), Room::new(limit));
     let few = range.end().0.saturating_sub(range.start().0) < FEW;
-    if few && pass.each_at_hand(range.clone(), |event| single.fold(rules, event)) {
-        return Ok(single.finish(each));
+    let mut seqs = range.start().0..;
+    let at_hand = few
+        && pass.each_at_hand(range.clone(), |event| {
+            let seq = Seq(seqs.next().unwrap_or_default());
+            if !room.is_full() {
+                single.fold(rules, event);
+                room.took(seq, single.groups.count());
+            }
+        });
+    if at_hand {
+        return Ok(room.slice(single.finish(each), *range.end()));
     }
-    fold_range(pass.view(), rules, range, each)
+    fold_slice(pass.view(), rules, range, &BTreeSet::new(), limit, each)
 }
 
 fn one_by_one<R: RuleSet>(
@@ -56,16 +115,19 @@ fn one_by_one<R: RuleSet>(
     rules: &R,
     range: RangeInclusive<Seq>,
     without: &BTreeSet<Seq>,
+    limit: usize,
     each: impl FnMut(FactKey, Group<R::Tally>),
-) -> Result<Totals, Error> {
-    let mut single = Single::default();
+) -> Result<Slice, Error> {
+    let (mut single, mut room) = (Single::default(), Room::new(limit));
+    let end = *range.end();
     view.each_event(range, |seq, event| {
-        if !without.contains(&seq) {
+        if !room.is_full() && !without.contains(&seq) {
             single.fold(rules, event);
+            room.took(seq, single.groups.count());
         }
         Ok::<_, Error>(())
     })?;
-    Ok(single.finish(each))
+    Ok(room.slice(single.finish(each), end))
 }
 
 /// Events summed one by one.
@@ -102,19 +164,22 @@ fn in_bulk<T: Tally>(
     bulk: Box<dyn BulkFold<T>>,
     range: RangeInclusive<Seq>,
     without: &BTreeSet<Seq>,
+    limit: usize,
     each: &mut dyn FnMut(FactKey, Group<T>),
-) -> Result<Totals, Error> {
-    let mut sums = Bulk { bulk, names: Names { view, asked: BTreeMap::new() }, without };
+) -> Result<Slice, Error> {
+    let (names, room) = (Names { view, asked: BTreeMap::new() }, Room::new(limit));
+    let (mut sums, end) = (Bulk { bulk, names, without, room }, *range.end());
     view.scan(range, &mut sums)?;
-    let Bulk { bulk, mut names, .. } = sums;
+    let Bulk { bulk, mut names, room, .. } = sums;
     let totals = bulk.finish(&mut |seq| names.of(seq), each);
-    totals.ok_or_else(|| Error::Damaged("log".into()))
+    Ok(room.slice(totals.ok_or_else(|| Error::Damaged("log".into()))?, end))
 }
 
 struct Bulk<'v, T> {
     bulk: Box<dyn BulkFold<T>>,
     names: Names<'v>,
     without: &'v BTreeSet<Seq>,
+    room: Room,
 }
 
 /// Names that are looked up one by one in a chunk before all of its names are read.
@@ -157,7 +222,43 @@ impl<T> Scan<Error> for Bulk<'_, T> {
     fn chunk(&mut self, first: Seq, chunk: &Chunk<'_>, places: Range<usize>) -> Result<(), Error> {
         // What was read for an earlier chunk is hardly asked again; memory stays bounded.
         self.names.asked.clear();
-        let Bulk { bulk, names, without } = self;
+        let parts = 1 + most_weight(chunk) / self.room.limit;
+        let (end, step) = (places.end, places.len().div_ceil(parts).max(1));
+        for start in places.step_by(step) {
+            if self.room.is_full() {
+                break;
+            }
+            let stop = (start + step).min(end);
+            self.part(first, chunk, start..stop)?;
+            self.room.took(Seq(first.0 + stop as u64 - 1), self.bulk.weight());
+        }
+        Ok(())
+    }
+
+    fn event(&mut self, seq: Seq, event: &Event<'_>) -> Result<(), Error> {
+        if !self.room.is_full() && !self.without.contains(&seq) {
+            self.bulk.fold_event(seq, event, &mut |seq| self.names.of(seq));
+            self.room.took(seq, self.bulk.weight());
+        }
+        Ok(())
+    }
+
+    fn enough(&self) -> bool {
+        self.room.is_full()
+    }
+}
+
+/// What a fold of a chunk can keep at most, its texts aside: of each event three facts, its class
+/// and its parameters for two of the facts; and a fact with its numbers for each property.
+fn most_weight(chunk: &Chunk<'_>) -> usize {
+    let properties: usize = chunk.properties.iter().map(|(_, own)| own.len()).sum();
+    let params: usize = chunk.shapes.iter().map(|shape| shape.members * shape.values.len()).sum();
+    4 * chunk.count + 2 * params + 2 * properties
+}
+
+impl<T> Bulk<'_, T> {
+    fn part(&mut self, first: Seq, chunk: &Chunk<'_>, places: Range<usize>) -> Result<(), Error> {
+        let Bulk { bulk, names, without, .. } = self;
         let mut fold = |places: Range<usize>| {
             bulk.fold(chunk, first, places, &mut |seq| names.of(seq))
                 .ok_or_else(|| Error::Damaged(format!("chunk from seq {first} on")))
@@ -172,12 +273,5 @@ impl<T> Scan<Error> for Bulk<'_, T> {
             next = place + 1;
         }
         if next < places.end { fold(next..places.end) } else { Ok(()) }
-    }
-
-    fn event(&mut self, seq: Seq, event: &Event<'_>) -> Result<(), Error> {
-        if !self.without.contains(&seq) {
-            self.bulk.fold_event(seq, event, &mut |seq| self.names.of(seq));
-        }
-        Ok(())
     }
 }

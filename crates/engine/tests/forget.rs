@@ -133,7 +133,7 @@ fn a_fact_goes_with_its_last_support_and_comes_back_with_new() {
     log.append(&events, PASS).unwrap();
     let done = log.forget(&refs(&events)).unwrap();
     let pass = done.pass.unwrap();
-    assert_eq!((pass.gone.len(), pass.changed.len()), (1, 0));
+    assert_eq!((pass.gone.len(), pass.changed.unwrap().len()), (1, 0));
     assert_eq!(pass.committed.rows_touched, 1);
     assert_eq!(world.snapshot(), "");
     let count = |sql: &str| world.raw().query_row(sql, [], |row| row.get::<_, i64>(0)).unwrap();

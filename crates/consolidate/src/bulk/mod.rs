@@ -166,6 +166,10 @@ impl BulkFold<Observed> for Bulk {
         self.samples.settle();
     }
 
+    fn weight(&self) -> usize {
+        self.groups.len() + self.samples.homes() + self.classes.len() + self.symbols.count()
+    }
+
     fn supporters(&self, chunk: &Chunk<'_>, key: &FactKey) -> Option<Vec<usize>> {
         evidence::supporters(chunk, key)
     }

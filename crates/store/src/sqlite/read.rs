@@ -205,7 +205,8 @@ impl<'c> View<'c> {
         Ok(())
     }
 
-    /// Hands a range of the log to `sink`: whole chunks where they are sealed, events elsewhere.
+    /// Hands a range of the log to `sink`, until it has enough: whole chunks where they are sealed,
+    /// events elsewhere. Some events may follow after it has enough.
     pub fn scan<E: From<Error>>(
         &self,
         range: RangeInclusive<Seq>,
@@ -215,7 +216,7 @@ impl<'c> View<'c> {
         if end.0.saturating_sub(next.0) < FEW_ROWS {
             return self.each_event(range, |seq, event| sink.event(seq, event));
         }
-        while next <= end {
+        while next <= end && !sink.enough() {
             let stop = match self.scan_chunk(next, end, CHUNK_EVENTS, sink)? {
                 Some(stop) => stop,
                 None => match self.scan_chunk(next, end, SMALL_EVENTS, sink)? {

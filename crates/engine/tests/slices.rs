@@ -1,0 +1,117 @@
+//! A pass over very many facts is folded in slices: what it stores is what one slice would have.
+#![allow(missing_docs, clippy::unwrap_used)]
+
+mod world;
+
+use ipse_consolidate::V1;
+use ipse_core::Admitted;
+use ipse_door::{Origin, admit};
+use ipse_engine::{Memory, PassReport, Policy, SLICE, Then, Trigger};
+use ipse_store::sqlite::RawFact;
+use world::{TestHost, World};
+
+const PASS: Then = Then::Consolidate(Trigger::Manual);
+
+/// An attempt with facts of its own and facts that it shares with others.
+fn event(number: usize, properties: usize) -> Admitted {
+    let object: Vec<String> = (0..properties)
+        .map(|place| match place % 3 {
+            0 => format!("\"shared{place}\":{number}"),
+            1 => format!("\"own{number}_{place}\":\"text{}\"", number % 5),
+            _ => format!("\"own{number}_{place}\":true"),
+        })
+        .collect();
+    let event = format!(
+        "{{\"id\":\"e{number}\",\"source\":\"s\",\"type\":\"{}\",\
+         \"time\":\"2026-05-06T10:00:{:02}Z\",\"data\":{{\"skill_id\":\"k{}\",\
+         \"target_class\":\"t{}\",\"zone\":\"z\",\"success\":{},\"failure_reason\":\"r{number}\",\
+         \"params\":{{\"a\":{number}}},\"object\":{{{}}}}}}}",
+        if number % 11 == 3 { "unknown" } else { "execution_result" },
+        number % 60,
+        number % 7,
+        number % 4,
+        number.is_multiple_of(3),
+        object.join(",")
+    );
+    admit(event.as_bytes(), Origin::Producer, || [7; 16]).unwrap()
+}
+
+struct Stored {
+    facts: Vec<RawFact>,
+    tallies: Vec<(Vec<u8>, Vec<u8>)>,
+    records: Vec<serde_json::Value>,
+}
+
+/// What a store holds after these batches, each with a pass, folded in slices of a weight.
+fn stored(batches: &[Vec<Admitted>], weight: usize) -> (Stored, Vec<PassReport>) {
+    let world = World::new();
+    let mut log = world.log(V1);
+    log.save_every(1);
+    log.slice_at(weight);
+    let passes =
+        batches.iter().map(|events| log.append(events, PASS).unwrap().pass.unwrap()).collect();
+    world.assert_healthy();
+    let reader = world.reader();
+    let snapshot = reader.view(&world.identity).unwrap();
+    let view = snapshot.view();
+    let (mut facts, mut tallies) = (view.raw_facts().unwrap(), view.raw_tallies().unwrap());
+    facts.sort_by(|a, b| a.fact_id.cmp(&b.fact_id));
+    tallies.sort();
+    (Stored { facts, tallies, records: world.pass_records() }, passes)
+}
+
+#[track_caller]
+fn same_in_slices(batches: &[Vec<Admitted>], weights: &[usize]) -> Vec<Vec<PassReport>> {
+    let (whole, passes) = stored(batches, SLICE);
+    assert!(passes.iter().all(|pass| pass.slices == 1 && pass.changed.is_some()));
+    let compared = weights.iter().map(|weight| {
+        let (sliced, passes) = stored(batches, *weight);
+        assert_eq!(sliced.facts, whole.facts, "in slices of {weight}");
+        assert_eq!(sliced.tallies, whole.tallies, "in slices of {weight}");
+        assert_eq!(sliced.records, whole.records, "in slices of {weight}");
+        passes
+    });
+    compared.collect()
+}
+
+#[test]
+fn facts_tallies_and_records_are_those_of_one_slice() {
+    let batches = [0..40, 40..45, 45..400].map(|numbers: std::ops::Range<usize>| {
+        numbers.map(|number| event(number, number % 9)).collect::<Vec<_>>()
+    });
+    let passes = same_in_slices(&batches, &[1, 50, 700]);
+    // The smallest slice is one event that weighs anything. One of the first 40 feeds no fact, and
+    // the last range begins with the record of the pass before.
+    let slices: Vec<u64> = passes[0].iter().map(|pass| pass.slices).collect();
+    assert_eq!(slices, [39, 5, 356]);
+    assert!(passes[1][2].slices > passes[2][2].slices && passes[2][2].slices > 1);
+    assert!(passes.iter().flatten().all(|pass| (pass.slices == 1) == pass.changed.is_some()));
+}
+
+#[test]
+fn a_chunk_of_very_many_facts_is_folded_in_parts() {
+    let events: Vec<_> = (0..4200).map(|number| event(number, 6)).collect();
+    let passes = same_in_slices(&[events], &[2000]);
+    // More than 16,000 facts are the events' own; a slice holds fewer than twice its weight.
+    assert!(passes[0][0].slices > 16_000 / 4000, "{}", passes[0][0].slices);
+}
+
+#[test]
+fn a_program_that_runs_on_knows_the_facts_of_a_pass_in_slices() {
+    let world = World::new();
+    let open = || {
+        let host = Box::new(TestHost(0));
+        Memory::open(&world.path, world.identity, Policy::default(), host, None).unwrap()
+    };
+    let memory = open();
+    memory.append_all(&[event(0, 1)]).unwrap();
+    memory.consolidate().unwrap().unwrap();
+    // One event may have thousands of properties: 45 of them are more than one slice.
+    let events: Vec<_> = (1..46).map(|number| event(number, 3000)).collect();
+    memory.append_all(&events).unwrap();
+    let pass = memory.consolidate().unwrap().unwrap();
+    assert!(pass.slices > 1 && pass.changed.is_none(), "{} slices", pass.slices);
+    let (known, read) = (memory.known(), open().known());
+    assert_eq!(known.checkpoint(), pass.committed.last_seq);
+    assert!(known.iter().eq(read.iter()));
+}
