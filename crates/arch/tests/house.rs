@@ -35,7 +35,7 @@ const fn ban(words: &'static [&'static str], instead: &'static str) -> Ban {
     Ban { words, instead, except: &[], in_comments: false }
 }
 
-const BANS: [Ban; 9] = [
+const BANS: [Ban; 11] = [
     ban(&["HashMap", "HashSet"], "BTreeMap or BTreeSet: the order can be seen"),
     Ban {
         // The binary asks the clock; the quiet period of a memory and a progress bar measure.
@@ -50,6 +50,30 @@ const BANS: [Ban; 9] = [
         ..ban(
             &["env::var", "env::var_os", "env::vars", "env::vars_os"],
             "an argument: only the binary reads the environment",
+        )
+    },
+    Ban {
+        except: &[
+            "crates/ipse/src/files.rs",
+            // Pipes and devices, which cannot be replaced.
+            "crates/ipse/src/cli/output.rs",
+            // The lock, which stays empty.
+            "crates/ipse/src/keys/directory.rs",
+            // A file of the kernel.
+            "crates/ipse/src/cli/instruments.rs",
+            // Stores of experiments, in a directory of their own.
+            "crates/reproduce/src/runtime/stream.rs",
+        ],
+        ..ban(
+            &["File::create", "File::create_new", "File::options", "OpenOptions", "fs::write"],
+            "`ipse::files`, or `Output` on the command line: no file is written in place",
+        )
+    },
+    Ban {
+        except: &["crates/ipse/src/files.rs", "crates/reproduce/src/runtime/stream.rs"],
+        ..ban(
+            &["fs::copy", "fs::rename", "fs::hard_link"],
+            "`ipse::files`: a name is durable when its directory is synced",
         )
     },
     ban(

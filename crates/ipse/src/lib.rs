@@ -34,6 +34,7 @@
 //! ipse here ([`SystemHost`]) and nowhere else.
 #![forbid(unsafe_code)]
 
+pub mod files;
 mod host;
 pub mod keys;
 mod notary;

@@ -299,8 +299,8 @@ pub(crate) enum Command {
     /// `ipse-verify` checks it without this store, and so do tools that we did not write
     /// (docs/guide/audit.md). A tree head over everything is signed first; without the log's key
     /// the newest one must cover what is exported. A range that does not start at 1 carries no
-    /// facts. A file that is there is replaced once the new one is whole (until then it is
-    /// FILE.part).
+    /// facts. A file that is there is replaced once the new one is whole. Until then the new one is
+    /// .new-ipse-* in the same directory, and stays there if the command is killed: delete it.
     ///
     /// Example: ipse export -o ward-robot.ipse
     Export(ExportArgs),

@@ -12,6 +12,7 @@ use super::scratch::Scratch;
 use super::terminal::Terminal;
 
 use anyhow::{Context as _, bail};
+use ipse::files::{self, Unfinished};
 use ipse::{DirectoryNotary, Manifest, Policy, SystemHost};
 use ipse_consolidate::V1;
 use ipse_core::decimal::quotient;
@@ -384,11 +385,11 @@ fn generate(
 }
 
 fn write_lines(file: &Path, lines: impl Iterator<Item = String>) -> anyhow::Result<()> {
-    let mut out = std::io::BufWriter::new(std::fs::File::create(file)?);
+    let mut out = std::io::BufWriter::new(Unfinished::begin(file, files::ORDINARY)?);
     for line in lines {
         writeln!(out, "{line}")?;
     }
-    Ok(out.flush()?)
+    Ok(out.into_inner()?.replace()?)
 }
 
 /// Copies a store: a given one is only read.

@@ -7,6 +7,7 @@ use super::Exit;
 use super::asking;
 use super::context::{Context, shell_word};
 use super::key_args::{KeyAction, NewKey};
+use super::output;
 use super::passphrase;
 use super::terminal::Terminal;
 use anyhow::{Context as _, bail};
@@ -97,6 +98,9 @@ fn new_producer(
     keys::check_producer_name(name)?;
     let (reader, identity) = context.read_or_migrate()?;
     check_free(&reader, &identity, name, None)?;
+    if let Some(file) = &out {
+        output::check_not_store(context, file)?;
+    }
     let mut settings = Settings::open(&context.store)?;
     let passphrase = passphrase::chosen_if(encrypt, terminal)?;
     let passphrase = passphrase.as_ref().map(|passphrase| passphrase.as_str());

@@ -8,6 +8,7 @@ use anyhow::{Context as _, bail};
 use ipse::keys::KeyError;
 use rustix::termios::{LocalModes, OptionalActions, Termios, tcgetattr, tcsetattr};
 use std::io::{BufRead, IsTerminal, Read};
+use std::path::PathBuf;
 use zeroize::Zeroizing;
 
 const TEXT: &str = "IPSE_PASSPHRASE";
@@ -15,13 +16,18 @@ const FILE: &str = "IPSE_PASSPHRASE_FILE";
 /// The longest passphrase: no key derivation gains from more.
 const MAX_BYTES: usize = 1024;
 
+/// The file that the environment names, whether it is used or not.
+pub(crate) fn file() -> Option<PathBuf> {
+    std::env::var_os(FILE).map(PathBuf::from)
+}
+
 /// What the environment gives.
 pub(crate) fn given() -> anyhow::Result<Option<Zeroizing<String>>> {
     if let Some(text) = std::env::var_os(TEXT) {
         let text = text.into_string().ok().with_context(|| format!("{TEXT} is not UTF-8"))?;
         return checked(Zeroizing::new(text)).map(Some);
     }
-    let Some(path) = std::env::var_os(FILE) else { return Ok(None) };
+    let Some(path) = file() else { return Ok(None) };
     let attempt = || format!("could not read {} ({FILE})", path.display());
     let file = std::fs::File::open(&path).with_context(attempt)?;
     let mut text = Zeroizing::new(String::with_capacity(MAX_BYTES + 2));

@@ -7,13 +7,13 @@ use super::Exit;
 use super::context::Context;
 use super::instruments::Machine;
 use super::lines::{Line, Lines};
-use super::output::{Output, shown};
+use super::output::{self, Output, shown};
 use super::reproduce_args::ReproduceArgs;
 use super::scratch::Scratch;
 use super::terminal::Terminal;
 use anyhow::{Context as _, bail};
 use indicatif::ProgressBar;
-use ipse::SystemHost;
+use ipse::{SystemHost, files};
 use ipse_door::{MAX_EVENT_BYTES, Origin, admit};
 use ipse_engine::Host;
 use ipse_reproduce::errata::Erratum;
@@ -37,8 +37,9 @@ pub(crate) fn run(
         logs.push(read(terminal, file)?);
     }
     tell_apart(&mut logs);
+    let inputs: Vec<&Path> = args.files.iter().map(PathBuf::as_path).collect();
     if let Some(out) = &args.out {
-        prepare(out)?;
+        prepare(context, out, &inputs)?;
     }
     let directory = Scratch::new()?;
     let at = || format!("an experiment failed in {} (TMPDIR moves it)", shown(directory.path()));
@@ -55,7 +56,7 @@ pub(crate) fn run(
         show(terminal, &results)?;
     }
     if let Some(out) = &args.out {
-        write(context, &results, out, &args.files)?;
+        write(context, &results, out, &inputs)?;
         writeln!(terminal.err, "report: {}", shown(&out.join(report::PAGE)))?;
     } else if !context.json {
         writeln!(terminal.err, "--out DIR writes this as a report")?;
@@ -147,18 +148,28 @@ fn tell_apart(logs: &mut [Source]) {
     }
 }
 
-fn prepare(out: &Path) -> anyhow::Result<()> {
+fn prepare(context: &Context, out: &Path, inputs: &[&Path]) -> anyhow::Result<()> {
     if out.exists() && !out.is_dir() {
         bail!("could not write {}: it is not a directory", shown(out));
     }
     std::fs::create_dir_all(out).with_context(|| format!("could not make {}", shown(out)))?;
-    if let Some(other) = names(out)?.iter().find(|name| !report::belongs(name)) {
+    let there = names(out)?;
+    if let Some(other) = there.iter().find(|name| !is_ours(name)) {
         let (out, other) = (shown(out), shown(Path::new(other)));
         bail!("{out} holds {other}, which is no part of a report: name another directory");
+    }
+    // An earlier report is removed, and this one is written: neither may hit a file that is needed.
+    for name in there.iter().map(String::as_str).chain([report::PAGE]) {
+        output::check_free(context, &out.join(name), inputs)?;
     }
     // A file that goes at once: whoever waits for results must not lose them.
     let probe = tempfile::tempfile_in(out);
     probe.map(drop).with_context(|| format!("could not write to {}", shown(out)))
+}
+
+/// Whether a file is of an earlier report, or was left unfinished by one that was killed.
+fn is_ours(name: &str) -> bool {
+    report::belongs(name) || name.starts_with(files::UNFINISHED)
 }
 
 /// What is in a directory.
@@ -169,16 +180,15 @@ fn names(directory: &Path) -> anyhow::Result<Vec<String>> {
     entries.map(|entry| entry.map(name).with_context(attempt)).collect()
 }
 
-fn write(context: &Context, results: &Results, out: &Path, logs: &[PathBuf]) -> anyhow::Result<()> {
-    let logs: Vec<&Path> = logs.iter().map(PathBuf::as_path).collect();
+fn write(context: &Context, results: &Results, out: &Path, inputs: &[&Path]) -> anyhow::Result<()> {
     let files = report::files(results)?;
     // An earlier report goes, so that what is there belongs together.
-    for name in names(out)?.iter().filter(|name| report::belongs(name)) {
+    for name in names(out)?.iter().filter(|name| is_ours(name)) {
         let old = out.join(name);
         std::fs::remove_file(&old).with_context(|| format!("could not remove {}", shown(&old)))?;
     }
     for file in files {
-        let mut output = Output::create(context, &out.join(&file.name), &logs)?;
+        let mut output = Output::create(context, &out.join(&file.name), inputs)?;
         output.write_all(&file.bytes).with_context(|| format!("could not write {}", file.name))?;
         output.finish()?;
     }

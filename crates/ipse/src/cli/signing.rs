@@ -46,6 +46,7 @@ pub(crate) fn sign(
     let signer = passphrase::open(terminal, |word| read_signer(&args.key, &args.name, word))?;
     let batch = usize::try_from(args.batch).unwrap_or(Sent::MAX_EVENTS);
     let file = args.out.as_deref();
+    // The input may be replaced: that happens after its last byte was read.
     let mut file = file.map(|out| Output::create(context, out, &[&args.key])).transpose()?;
     let out: &mut dyn Write = match &mut file {
         Some(file) => file,

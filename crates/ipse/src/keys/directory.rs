@@ -9,7 +9,8 @@
 //! lock           held by whoever makes keys or signs a tree head
 //! ```
 
-use super::{KeyError, Random, check_producer_name, durable, new_key_file, new_secret, pem};
+use super::{KeyError, Random, check_producer_name, new_key_file, new_secret, pem};
+use crate::files;
 use ipse_core::{Identity, hex};
 use ipse_ledger::{NoteKey, NoteSigner, PublicKey, TreeHead};
 use std::ffi::OsString;
@@ -170,10 +171,10 @@ impl KeyDirectory {
         check_producer_name(name)?;
         let _lock = self.made_and_locked()?;
         let producers = self.file("producers");
-        durable::make_directory(&producers).map_err(KeyError::io("make", &producers))?;
+        files::make_directory(&producers).map_err(KeyError::io("make", &producers))?;
         let key = new_key_file(&producers.join(format!("{name}.key")), name, random, passphrase)?;
         let public = producers.join(format!("{name}.vkey"));
-        durable::replace(&public, format!("{key}\n").as_bytes(), durable::PUBLIC)
+        files::replace(&public, format!("{key}\n").as_bytes(), files::PUBLIC)
             .map_err(KeyError::io("write", &public))?;
         Ok(key)
     }
@@ -236,7 +237,7 @@ impl KeyDirectory {
         let _lock = self.made_and_locked()?;
         let place = self.place_of_revoked(&format!("producer-{name}"), &key)?;
         for path in [producers.join(format!("{name}.key")), public] {
-            durable::move_into(&place, &path).map_err(KeyError::io("move", &path))?;
+            files::move_into(&place, &path).map_err(KeyError::io("move", &path))?;
         }
         Ok(Some(place))
     }
@@ -246,7 +247,7 @@ impl KeyDirectory {
         let revoked = self.file("revoked");
         let place = revoked.join(format!("{name}-{}", hex::encode(&key.id())));
         for directory in [&revoked, &place] {
-            durable::make_directory(directory).map_err(KeyError::io("make", directory))?;
+            files::make_directory(directory).map_err(KeyError::io("make", directory))?;
         }
         Ok(place)
     }
@@ -271,7 +272,7 @@ impl KeyDirectory {
         for name in [role.private(), "heads", role.public()] {
             if role == Role::Log || name != "heads" {
                 let path = self.file(name);
-                durable::move_into(&place, &path).map_err(KeyError::io("move", &path))?;
+                files::move_into(&place, &path).map_err(KeyError::io("move", &path))?;
             }
         }
         Ok(place)
@@ -303,7 +304,7 @@ impl KeyDirectory {
 
     /// The last tree head that was signed for an identity, and when it was kept.
     pub fn last_head(&self, identity: &Identity) -> io::Result<Option<(String, SystemTime)>> {
-        let read = match durable::read(&self.head(identity), MAX_HEAD_BYTES) {
+        let read = match files::read(&self.head(identity), MAX_HEAD_BYTES) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
             read => read?,
         };
@@ -315,25 +316,25 @@ impl KeyDirectory {
 
     /// Keeps a signed tree head, durably, in place of the one before.
     pub fn keep_head(&self, identity: &Identity, note: &str) -> io::Result<()> {
-        durable::make_directory(&self.file("heads"))?;
-        durable::replace(&self.head(identity), note.as_bytes(), durable::PRIVATE)
+        files::make_directory(&self.file("heads"))?;
+        files::replace(&self.head(identity), note.as_bytes(), files::PRIVATE)
     }
 
     /// Waits until nobody else signs a tree head or makes keys here. Dropping the file lets go.
     pub fn lock(&self) -> io::Result<File> {
         let mut options = OpenOptions::new();
-        options.write(true).create(true).truncate(false).mode(durable::PRIVATE);
+        options.write(true).create(true).truncate(false).mode(files::PRIVATE);
         let file = options.open(self.file("lock"))?;
         file.lock()?;
         Ok(file)
     }
 
     fn made_and_locked(&self) -> Result<File, KeyError> {
-        durable::make_directory(&self.path).map_err(KeyError::io("make", &self.path))?;
+        files::make_directory(&self.path).map_err(KeyError::io("make", &self.path))?;
         let lock = self.lock().map_err(KeyError::io("lock", &self.path))?;
         // Nobody else writes here now: what is unfinished is of somebody who died.
         for directory in [self.path.clone(), self.file("producers"), self.file("heads")] {
-            durable::sweep(&directory);
+            files::sweep(&directory);
         }
         Ok(lock)
     }
@@ -397,8 +398,7 @@ impl KeyDirectory {
                 keys.iter().map(|key| format!("{key}\n")).collect()
             }
         };
-        durable::replace(&path, text.as_bytes(), durable::PUBLIC)
-            .map_err(KeyError::io("write", &path))
+        files::replace(&path, text.as_bytes(), files::PUBLIC).map_err(KeyError::io("write", &path))
     }
 }
 
@@ -413,7 +413,7 @@ fn named_operator(key: PublicKey) -> Result<NoteKey, KeyError> {
 /// Reads verifier keys, one a line.
 fn read_list(path: &Path) -> Result<Vec<NoteKey>, KeyError> {
     let form = || KeyError::malformed(path, "a line in it is no verifier key");
-    let bytes = match durable::read(path, MAX_LIST_BYTES) {
+    let bytes = match files::read(path, MAX_LIST_BYTES) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
         read => read.map_err(KeyError::io("read", path))?.1,
     };

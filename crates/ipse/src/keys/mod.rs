@@ -24,12 +24,12 @@
 //! - No error, and nothing that can be printed, holds a part of a private half.
 
 mod directory;
-mod durable;
 mod pem;
 
 pub use directory::{Held, KeyDirectory, OPERATOR, Role};
 pub use pem::MAX_KEY_BYTES;
 
+use crate::files;
 use ipse_ledger::{NoteKey, NoteSigner, SecretKey};
 use std::io;
 use std::path::{Path, PathBuf};
@@ -139,7 +139,7 @@ fn new_secret(
 ) -> Result<SecretKey, KeyError> {
     let seed = zeroize::Zeroizing::new(random());
     let text = pem::write_secret(&seed, passphrase.map(|passphrase| (passphrase, random())));
-    durable::write_new(path, text.as_bytes(), durable::PRIVATE).map_err(|error| {
+    files::write_new(path, text.as_bytes(), files::PRIVATE).map_err(|error| {
         match error.kind() {
             io::ErrorKind::AlreadyExists => KeyError::Exists(path.to_path_buf()),
             _ => KeyError::io("write", path)(error),

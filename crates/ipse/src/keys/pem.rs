@@ -3,7 +3,8 @@
 //! **Invariants:** only Ed25519 is read; what is encrypted here, OpenSSL decrypts; buffers that
 //! held a secret are wiped.
 
-use super::{KeyError, durable};
+use super::KeyError;
+use crate::files;
 use ipse_ledger::{PublicKey, SecretKey};
 use pkcs8::der::asn1::OctetStringRef;
 use pkcs8::der::pem::LineEnding;
@@ -108,7 +109,7 @@ fn read_private(path: &Path) -> Result<Zeroizing<String>, KeyError> {
 
 fn read(path: &Path) -> Result<(std::fs::File, Vec<u8>), KeyError> {
     use std::io::ErrorKind;
-    durable::read(path, MAX_KEY_BYTES).map_err(|error| match error.kind() {
+    files::read(path, MAX_KEY_BYTES).map_err(|error| match error.kind() {
         ErrorKind::NotFound => KeyError::Missing(path.to_path_buf()),
         ErrorKind::InvalidData => KeyError::malformed(
             path,

@@ -6,6 +6,7 @@ mod bad_input;
 mod commands;
 mod damage;
 mod documents;
+mod files;
 mod forget;
 mod gates;
 mod identity;
