@@ -1,7 +1,8 @@
 //! `export`: one file that proves identity, events, facts and passes to somebody without the store.
 //!
 //! **Invariants:** the bundle is of one moment; it is streamed, and stands under its name only when
-//! it is whole. The same content gives the same bytes.
+//! it is whole. The same content gives the same bytes. A bundle that a server spools never has a
+//! name: if the process dies, the bytes go with it.
 
 use super::Exit;
 use super::args::ExportArgs;
@@ -20,7 +21,8 @@ use ipse_engine::{head_of, rebuild, sign_head};
 use ipse_ledger::account::Claimed;
 use ipse_ledger::{Bundled, Certificate, Note, NoteKey, NoteSigner, TreeHead, dsse};
 use ipse_store::sqlite::View;
-use std::io::{self, Read, Write};
+use std::fs::File;
+use std::io::{self, BufWriter, IntoInnerError, Read, Seek, Write};
 use std::path::Path;
 
 pub(crate) fn run(
@@ -28,27 +30,63 @@ pub(crate) fn run(
     terminal: &mut Terminal<'_>,
     args: &ExportArgs,
 ) -> anyhow::Result<Exit> {
+    let range = (args.from, args.to);
+    with_export(context, terminal, range, |export, terminal, keys| {
+        let done = export.write_out(context, terminal, &args.output, keys)?;
+        export.tell(context, terminal, &args.output, &done)
+    })
+}
+
+/// Writes a bundle of a whole log to a file that has no name.
+pub(crate) fn spool(context: &Context, terminal: &mut Terminal<'_>) -> anyhow::Result<File> {
+    with_export(context, terminal, (None, None), |export, _, keys| {
+        let attempt = "could not write a temporary file (TMPDIR says where)";
+        let mut file = BufWriter::new(tempfile::tempfile().context(attempt)?);
+        export.write(&ProgressBar::hidden(), &mut file, keys)?;
+        let mut file = file.into_inner().map_err(IntoInnerError::into_error).context(attempt)?;
+        file.rewind().context(attempt)?;
+        Ok(file)
+    })
+}
+
+/// The keys of an export. Each is read once, so that what was compared is what is used.
+struct Keys {
+    operator: NoteSigner,
+    /// The public halves under which the log's tree heads count.
+    log: Vec<NoteKey>,
+}
+
+/// The first and the last event that are asked for.
+type Range = (Option<u64>, Option<u64>);
+
+/// Signs a head, and hands on what goes into a bundle of that moment.
+fn with_export<T>(
+    context: &Context,
+    terminal: &mut Terminal<'_>,
+    range: Range,
+    then: impl FnOnce(&Export<'_>, &mut Terminal<'_>, &Keys) -> anyhow::Result<T>,
+) -> anyhow::Result<T> {
     let (reader, identity) = context.read_or_migrate()?;
-    let keys = context.keys();
-    let operator = passphrase::open(terminal, |passphrase| keys.operator_signer(passphrase))?;
+    let directory = context.keys();
+    let operator = passphrase::open(terminal, |word| directory.operator_signer(word))?;
     let notary = context.notary(terminal, &identity)?;
+    let keys = Keys { operator, log: context.outside(&identity)?.log_keys };
     let manifest = stored_manifest(&reader, &identity)?;
     for left in (0..TRIES).rev() {
         if let Some(notary) = &notary {
             sign_head(&context.store, &identity, notary)?;
         }
         let snapshot = reader.view(&identity)?;
-        let export = Export::of(snapshot.view(), identity, args)?;
+        let export = Export::of(snapshot.view(), identity, &manifest, range)?;
         if export.lost_content()? {
-            // Somebody forgot something between the head and this moment: a newer head says so.
+            // An event was forgotten between the head and this moment: a newer head covers that.
             if left > 0 && notary.is_some() {
                 continue;
             }
             bail!("events under the tree head were forgotten since: `ipse tree-head --sign` first");
         }
-        export.check_head(context, notary.is_some(), args)?;
-        let done = export.write_out(context, terminal, args, (&manifest, &operator))?;
-        return export.tell(context, terminal, args, &done);
+        export.check_head(&keys, notary.is_some() || range.1.is_some())?;
+        return then(&export, terminal, &keys);
     }
     bail!("BUG: an export neither ended nor failed")
 }
@@ -60,6 +98,7 @@ const TRIES: u32 = 20;
 struct Export<'v> {
     view: View<'v>,
     identity: Identity,
+    manifest: &'v str,
     note: String,
     bundled: Bundled,
     /// The snapshot, if the bundle has facts.
@@ -73,13 +112,18 @@ struct Done {
 }
 
 impl<'v> Export<'v> {
-    fn of(view: View<'v>, identity: Identity, args: &ExportArgs) -> anyhow::Result<Self> {
+    fn of(
+        view: View<'v>,
+        identity: Identity,
+        manifest: &'v str,
+        (first, last): Range,
+    ) -> anyhow::Result<Self> {
         let hint = "`ipse tree-head --sign` needs the log's key";
         let note = view.tree_head()?.with_context(|| format!("no tree head is signed: {hint}"))?;
         let head: TreeHead = head_of(&note).context("the tree head cannot be read: ipse verify")?;
         let size = head.size;
-        let (from, to) = (Seq(args.from.unwrap_or(1)), Seq(args.to.unwrap_or(size)));
-        if args.to.is_none() && from.0 > size.max(1) {
+        let (from, to) = (Seq(first.unwrap_or(1)), Seq(last.unwrap_or(size)));
+        if last.is_none() && from.0 > size.max(1) {
             bail!("--from {from} is beyond the signed tree head, which covers {size} entries");
         }
         if to.0 > size {
@@ -98,7 +142,7 @@ impl<'v> Export<'v> {
         let facts = checkpoint.map(|checkpoint| facts_at(view, checkpoint)).transpose()?;
         let sums = ipse_core::Digest([0; 32]);
         let bundled = Bundled { identity, sums, from, to, size, checkpoint };
-        Ok(Export { view, identity, note, bundled, facts })
+        Ok(Export { view, identity, manifest, note, bundled, facts })
     }
 
     /// Whether something that the head covers was forgotten by what it does not cover.
@@ -108,13 +152,12 @@ impl<'v> Export<'v> {
     }
 
     /// The head must count for those who have `log.vkey`, and cover what is asked for.
-    fn check_head(&self, context: &Context, signs: bool, args: &ExportArgs) -> anyhow::Result<()> {
-        let log_keys = context.outside(&self.identity)?.log_keys;
-        if Note::parse(&self.note).is_ok_and(|note| note.verify(&log_keys).is_err()) {
+    fn check_head(&self, keys: &Keys, may_cover_less: bool) -> anyhow::Result<()> {
+        if Note::parse(&self.note).is_ok_and(|note| note.verify(&keys.log).is_err()) {
             bail!("the newest tree head is not signed with the key in log.vkey; sign one anew");
         }
         let (size, head) = (self.bundled.size, self.view.head()?.0);
-        if head > size && !signs && args.to.is_none() {
+        if head > size && !may_cover_less {
             bail!(
                 "the newest tree head covers {size} of {head} events, and there is no key to sign \
                  another; --to {size} exports what it covers"
@@ -127,16 +170,15 @@ impl<'v> Export<'v> {
         &self,
         context: &Context,
         terminal: &mut Terminal<'_>,
-        args: &ExportArgs,
-        signed: (&str, &NoteSigner),
+        output: &Path,
+        keys: &Keys,
     ) -> anyhow::Result<Done> {
         let bar = terminal.bar("bytes");
-        let log_keys = context.outside(&self.identity)?.log_keys;
-        if args.output == Path::new("-") {
-            return self.write(&bar, &mut *terminal.out, signed, &log_keys);
+        if output == Path::new("-") {
+            return self.write(&bar, &mut *terminal.out, keys);
         }
-        let mut file = Output::create(context, &args.output, &[])?;
-        let done = self.write(&bar, &mut file, signed, &log_keys);
+        let mut file = Output::create(context, output, &[])?;
+        let done = self.write(&bar, &mut file, keys);
         bar.finish_and_clear();
         let done = done?;
         file.finish()?;
@@ -147,15 +189,14 @@ impl<'v> Export<'v> {
         &self,
         bar: &ProgressBar,
         out: &mut dyn Write,
-        (manifest, operator): (&str, &NoteSigner),
-        log_keys: &[NoteKey],
+        Keys { operator, log }: &Keys,
     ) -> anyhow::Result<Done> {
-        let certificate = Certificate { manifest: manifest.to_string() };
+        let certificate = Certificate { manifest: self.manifest.to_string() };
         if certificate.identity() != self.identity {
             bail!("the stored manifest is not that of the identity: ipse verify");
         }
         let mut writer = Writer::new(out);
-        writer.bytes("manifest.json", manifest.as_bytes())?;
+        writer.bytes("manifest.json", self.manifest.as_bytes())?;
         let envelope = dsse::sign(&certificate.statement(), operator);
         writer.bytes("certificate.dsse.json", envelope.as_bytes())?;
         let events = self.stream(bar, &mut writer, "events.jsonl", Self::events)?;
@@ -166,7 +207,7 @@ impl<'v> Export<'v> {
         writer.bytes("rule-set.json", V1.descriptor().as_bytes())?;
         writer.bytes("tree-head.note", self.note.as_bytes())?;
         let (signatures, signers) = self.signatures(&mut writer)?;
-        writer.bytes("keys/log.vkey", key_lines(log_keys).as_bytes())?;
+        writer.bytes("keys/log.vkey", key_lines(log).as_bytes())?;
         writer.bytes("keys/operator.pub", pem(operator.public().key()).as_bytes())?;
         if !signers.is_empty() {
             let lines: String = signers.iter().flat_map(|key| [key.as_str(), "\n"]).collect();
@@ -250,12 +291,12 @@ impl<'v> Export<'v> {
         &self,
         context: &Context,
         terminal: &mut Terminal<'_>,
-        args: &ExportArgs,
+        output: &Path,
         done: &Done,
     ) -> anyhow::Result<Exit> {
         let Bundled { from, to, size, checkpoint, .. } = self.bundled;
         let facts = self.facts.as_ref().map(|facts| facts.lines().count() as u64);
-        let to_stdout = args.output == Path::new("-");
+        let to_stdout = output == Path::new("-");
         if context.json && !to_stdout {
             let json = Members::new()
                 .text("identity_hash", &self.identity.to_string())
@@ -276,7 +317,7 @@ impl<'v> Export<'v> {
         };
         let name = match to_stdout {
             true => "standard output".to_string(),
-            false => shown(&args.output),
+            false => shown(output),
         };
         let words = format!("exported to {name}: {events}, {facts}, tree head over {size}");
         writeln!(if to_stdout { &mut terminal.err } else { &mut terminal.out }, "{words}")?;
@@ -347,7 +388,7 @@ fn read_keys(path: &Path) -> anyhow::Result<String> {
         bail!("{} is not an ordinary file", shown(path));
     }
     let mut text = String::new();
-    let file = std::fs::File::open(path).with_context(attempt)?;
+    let file = File::open(path).with_context(attempt)?;
     file.take(MAX_KEYS_BYTES).read_to_string(&mut text).with_context(attempt)?;
     Ok(text)
 }

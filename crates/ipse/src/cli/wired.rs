@@ -1,13 +1,11 @@
 //! What a server is handed: clock, randomness, memories with their notaries, manifests and bundles.
 
-use super::args::ExportArgs;
 use super::context::Context;
 use super::exporting;
 use super::gate_files::GateFiles;
 use super::passphrase;
 use super::settings::Settings;
 use super::terminal::Terminal;
-use anyhow::Context as _;
 use ipse::keys::KeyDirectory;
 use ipse::{DirectoryNotary, Manifest, Memory, Policy, SystemHost};
 use ipse_core::{Identity, Time};
@@ -54,14 +52,9 @@ impl Wired {
     }
 
     fn exported(&self, identity: &Identity) -> anyhow::Result<File> {
-        let directory = tempfile::tempdir().context("could not make a temporary directory")?;
-        let output = directory.path().join("bundle.ipse");
         let context = Context::of(self.store.clone(), &self.keys, identity);
         let (mut out, mut err) = (std::io::sink(), std::io::sink());
-        let args = ExportArgs { output: output.clone(), from: None, to: None };
-        exporting::run(&context, &mut Terminal::plain(&mut out, &mut err), &args)?;
-        // The name goes with the directory; the bytes stay for whoever has the file open.
-        File::open(output).context("could not read what was exported")
+        exporting::spool(&context, &mut Terminal::plain(&mut out, &mut err))
     }
 }
 

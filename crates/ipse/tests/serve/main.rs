@@ -22,6 +22,7 @@ mod planned;
 mod semantic;
 mod server;
 mod settings;
+mod spool;
 mod stopping;
 #[allow(dead_code)]
 #[path = "../cli/store.rs"]
