@@ -314,9 +314,13 @@ impl KeyDirectory {
         Ok(Some((note, file.metadata()?.modified()?)))
     }
 
-    /// Keeps a signed tree head, durably, in place of the one before.
+    /// Keeps a signed tree head, durably, in place of the one before. The caller holds the
+    /// [lock](Self::lock).
     pub fn keep_head(&self, identity: &Identity, note: &str) -> io::Result<()> {
-        files::make_directory(&self.file("heads"))?;
+        let heads = self.file("heads");
+        files::make_directory(&heads)?;
+        // Under the lock nobody else writes here: an unfinished file is of a process that died.
+        files::sweep(&heads);
         files::replace(&self.head(identity), note.as_bytes(), files::PRIVATE)
     }
 
@@ -332,7 +336,7 @@ impl KeyDirectory {
     fn made_and_locked(&self) -> Result<File, KeyError> {
         files::make_directory(&self.path).map_err(KeyError::io("make", &self.path))?;
         let lock = self.lock().map_err(KeyError::io("lock", &self.path))?;
-        // Nobody else writes here now: what is unfinished is of somebody who died.
+        // Under the lock nobody else writes here: an unfinished file is of a process that died.
         for directory in [self.path.clone(), self.file("producers"), self.file("heads")] {
             files::sweep(&directory);
         }

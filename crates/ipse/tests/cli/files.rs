@@ -275,3 +275,18 @@ fn a_killed_command_leaves_the_file_as_it_was_and_another_that_can_be_found() {
     export(&store, "bundle").ended(2, &["operator.key"]);
     assert!(unfinished(&store).is_empty() && !place(&store, "bundle").exists());
 }
+
+/// A tree head that was not finished goes when the next one is signed.
+#[test]
+fn unfinished_tree_heads_are_swept_by_the_next_one() {
+    let store = cup();
+    let heads = store.path.with_extension("db.keys").join("heads");
+    for name in [".new-abc", ".new-ipse-abc"] {
+        fs::write(heads.join(name), "half a head").unwrap();
+    }
+    store.run(&["record", "--zone", "z", "--failed", "--no-consolidate"]).fine();
+    store.run(&["tree-head", "--sign"]).fine();
+    let names: Vec<_> =
+        fs::read_dir(&heads).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+    assert_eq!(names, [format!("{WHOM}.note").as_str()]);
+}
