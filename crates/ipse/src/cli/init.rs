@@ -6,7 +6,7 @@ use super::manifest_file;
 use super::passphrase;
 use super::terminal::{Terminal, counted};
 use ipse::SystemHost;
-use ipse::keys::{KeyDirectory, KeyError, Role};
+use ipse::keys::Role;
 use ipse_core::json::Members;
 use ipse_core::{Identity, sha256};
 use ipse_engine::{Census, census};
@@ -26,21 +26,25 @@ pub(crate) fn init(
     let all_there = keys.has(Role::Log) && keys.has(Role::Operator);
     let passphrase = passphrase::chosen_if(encrypt && !all_there, terminal)?;
     let registered = create(&context.store)?.register(&manifest.canonical())?;
+    let word = passphrase.as_ref().map(|passphrase| passphrase.as_str());
+    let made = keys.create(&registered.identity, &mut SystemHost::random, word);
+    let made = made.map_err(anyhow::Error::from);
     if context.json {
         let json = Members::new()
             .text("identity_hash", &registered.identity.to_string())
-            .raw("created", registered.created)
-            .finish();
-        terminal.json(&json)?;
+            .raw("created", registered.created);
+        let json = match &made {
+            Ok(_) => json,
+            Err(error) => json.text("keys_error", &format!("{error:#}")),
+        };
+        terminal.json(&json.finish())?;
     } else {
         writeln!(terminal.out, "{}", registered.identity)?;
     }
     let store = context.store.display();
     let words = if registered.created { "registered" } else { "already registered" };
     writeln!(terminal.err, "{words} in {store}")?;
-    let passphrase = passphrase.as_ref().map(|passphrase| passphrase.as_str());
-    let made = keys.create(&registered.identity, &mut SystemHost::random, passphrase);
-    tell_keys(terminal, &keys, made)?;
+    tell_keys(context, terminal, &made)?;
     let reader = Reader::open(&context.store)?;
     note_pending_erase(terminal, reader.erase_pending()?)?;
     let others = reader.manifests()?.len() - 1;
@@ -50,15 +54,17 @@ pub(crate) fn init(
             "note: {store} holds {others} more; this manifest is another identity with its own log"
         )?;
     }
-    Ok(Exit::Fine)
+    Ok(Exit::fine_if(made.is_ok()))
 }
 
-/// Says once where the keys are. A store without keys works; it only signs nothing.
+/// Says once where the keys are, or why they are not complete. A store without keys works; it only
+/// signs nothing.
 fn tell_keys(
+    context: &Context,
     terminal: &mut Terminal<'_>,
-    keys: &KeyDirectory,
-    made: Result<Vec<&'static str>, KeyError>,
+    made: &anyhow::Result<Vec<&'static str>>,
 ) -> anyhow::Result<()> {
+    let keys = context.keys();
     let path = keys.path().display();
     match made {
         Ok(made) if made.is_empty() => {}
@@ -67,11 +73,17 @@ fn tell_keys(
             "keys in {path}: {} (keep them; give log.vkey and operator.pub to whoever will check)",
             made.join(", ")
         )?,
-        Err(error) => writeln!(
-            terminal.err,
-            "note: the keys in {path} are not complete, `ipse init` tries again: {:#}",
-            anyhow::Error::from(error)
-        )?,
+        Err(error) => {
+            writeln!(
+                terminal.err,
+                "error: the keys in {path} are not complete, so nothing is signed: {error:#}"
+            )?;
+            let hint = context.hint(error).map(|hint| format!("{hint}, then ")).unwrap_or_default();
+            writeln!(
+                terminal.err,
+                "hint: {hint}run `ipse init` again, which makes what is missing"
+            )?;
+        }
     }
     Ok(())
 }

@@ -157,8 +157,13 @@ fn the_key_directory_can_be_elsewhere_and_need_not_be_writable() {
     store.run(&flag).fine();
     let none = Store::nothing();
     let args = ["--key-dir", "/proc/none", "init", "--manifest", &golden()];
-    let ran = none.run(&args).ended(0, &["registered in", "note: the keys in /proc/none"]);
+    let words = ["registered in", "the keys in /proc/none are not complete", "`ipse init` again"];
+    let ran = none.run(&args).ended(1, &words);
     assert_eq!(ran.out.trim().len(), 64);
+    let again = none.run(&[&args[..], &["--json"]].concat()).ended(1, &["already registered"]);
+    assert_eq!(again.members(), ["created", "identity_hash", "keys_error"]);
+    assert!(again.json()["keys_error"].as_str().unwrap().contains("/proc/none"));
+    init(&none, &golden()).fine();
 }
 
 #[test]
