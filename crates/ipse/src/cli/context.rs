@@ -287,7 +287,10 @@ fn key_hint(error: &KeyError) -> Option<String> {
         KeyError::WrongPassphrase(_) => {
             "it was taken from IPSE_PASSPHRASE, IPSE_PASSPHRASE_FILE or the terminal".into()
         }
-        KeyError::Unsafe(path) if path.is_dir() => format!("chmod 700 {}", shown(path)),
+        KeyError::UnsafeDirectory(path) => format!(
+            "chmod go-w {}, or move the key to a directory that only you may write to",
+            shown(path)
+        ),
         KeyError::Unsafe(path) => format!(
             "chmod 600 {}; if others may have read it, revoke it and make another",
             shown(path)

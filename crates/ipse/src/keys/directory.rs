@@ -186,9 +186,6 @@ impl KeyDirectory {
         passphrase: Option<&str>,
     ) -> Result<NoteSigner, KeyError> {
         let path = self.file(Role::Log.private());
-        if path.exists() {
-            self.check_private()?;
-        }
         super::read_signer(&path, &TreeHead::origin_of(identity), passphrase)
     }
 
@@ -341,16 +338,6 @@ impl KeyDirectory {
             files::sweep(&directory);
         }
         Ok(lock)
-    }
-
-    /// A directory that others may write to holds no secret: they could put a key of theirs there.
-    fn check_private(&self) -> Result<(), KeyError> {
-        use std::os::unix::fs::PermissionsExt;
-        let metadata = self.path.metadata().map_err(|_| KeyError::Missing(self.path.clone()))?;
-        match metadata.permissions().mode() & 0o022 {
-            0 => Ok(()),
-            _ => Err(KeyError::Unsafe(self.path.clone())),
-        }
     }
 
     fn file(&self, name: &str) -> PathBuf {

@@ -19,7 +19,8 @@
 //! ```
 //!
 //! **Invariants**
-//! - A private half that others can read is not used, and none is ever written so.
+//! - A private half that others can read is not used, and none is ever written so. Nor is one used
+//!   from a directory that others may write to.
 //! - No key is overwritten. A crash leaves a whole key under its name, or none.
 //! - No error, and nothing that can be printed, holds a part of a private half.
 
@@ -32,6 +33,7 @@ pub use pem::MAX_KEY_BYTES;
 use crate::files;
 use ipse_ledger::{NoteKey, NoteSigner, SecretKey};
 use std::io;
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 /// The longest name of a producer.
@@ -56,6 +58,9 @@ pub enum KeyError {
     /// It is no secret.
     #[error("others may read or write {}, so it is no secret", .0.display())]
     Unsafe(PathBuf),
+    /// Others could put a key of theirs in its place.
+    #[error("others may write to the directory {}, so no private key in it is used", .0.display())]
+    UnsafeDirectory(PathBuf),
     /// It has not the form of a key.
     #[error("{} is no key that ipse reads: {why}", .path.display())]
     Malformed {
@@ -98,14 +103,32 @@ pub type Random<'r> = dyn FnMut() -> [u8; 32] + 'r;
 
 /// Reads a private key from a file anywhere, to sign under a name.
 ///
-/// The file must be an ordinary one that only its owner may read.
+/// The file must be an ordinary one that only its owner may read, in a directory that only its
+/// owner may write to.
 pub fn read_signer(
     path: &Path,
     name: &str,
     passphrase: Option<&str>,
 ) -> Result<NoteSigner, KeyError> {
+    // Otherwise it is not there, or is no file, and the error says so.
+    if path.is_file() {
+        check_directories(path)?;
+    }
     let key = pem::read_secret(path, passphrase)?;
     NoteSigner::new(name, key).ok_or_else(|| KeyError::Name(name.to_string()))
+}
+
+/// Others who may write to the directory of a key could put a key of theirs there. If the file is a
+/// link, that goes for the directory of the link and for that of the file.
+fn check_directories(path: &Path) -> Result<(), KeyError> {
+    let file = path.canonicalize().map_err(KeyError::io("read", path))?;
+    for directory in [files::directory_of(path), files::directory_of(&file)] {
+        let metadata = directory.metadata().map_err(KeyError::io("read", directory))?;
+        if metadata.permissions().mode() & 0o022 != 0 {
+            return Err(KeyError::UnsafeDirectory(directory.to_path_buf()));
+        }
+    }
+    Ok(())
 }
 
 /// Makes a private key in a new file, and returns the public half under a name.

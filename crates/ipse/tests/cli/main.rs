@@ -10,6 +10,7 @@ mod files;
 mod forget;
 mod gates;
 mod identity;
+mod key_files;
 mod keys;
 mod kill;
 mod ledger;
