@@ -3,7 +3,7 @@
 use crate::keys::{KeyDirectory, KeyError};
 use ipse_core::{Identity, Time};
 use ipse_engine::Notary;
-use ipse_ledger::{Note, NoteKey, NoteSigner};
+use ipse_ledger::{Note, NoteSigner};
 use std::any::Any;
 use std::io;
 use std::time::UNIX_EPOCH;
@@ -18,19 +18,13 @@ pub struct DirectoryNotary {
 
 impl DirectoryNotary {
     /// Reads the log's key. Its public half must be the one in `log.vkey`, if that is there: what
-    /// it signs must count for those who have that.
+    /// it signs must count for those who have that. A `log.vkey` that cannot be read is an error.
     pub fn open(
         keys: &KeyDirectory,
         identity: &Identity,
         passphrase: Option<&str>,
     ) -> Result<Self, KeyError> {
         let signer = keys.log_signer(identity, passphrase)?;
-        let known = keys.log_keys().unwrap_or_default();
-        let is_ours = |known: &NoteKey| known.key() == signer.public().key();
-        if !known.is_empty() && !known.iter().any(is_ours) {
-            let why = "log.vkey does not hold its public half";
-            return Err(KeyError::Malformed { path: keys.path().join("log.key"), why });
-        }
         Ok(DirectoryNotary { keys: keys.clone(), identity: *identity, signer })
     }
 }

@@ -236,3 +236,30 @@ fn producers_have_plain_names() {
     }
     keys.new_producer(&long[1..], &mut random, None).unwrap();
 }
+
+/// A library opens a log without a private key unsigned, and not at all beside a damaged public
+/// one.
+#[test]
+fn a_damaged_public_half_opens_no_memory() {
+    let (place, keys) = directory();
+    let store = place.path().join("ipse.db");
+    let manifest = ipse::Manifest::new(|field| {
+        Some(match field {
+            "commissioned_at" => "2026-05-01T00:00:00Z".into(),
+            hash if hash.ends_with("_hash") => "1".repeat(64),
+            name => format!("my {name}"),
+        })
+    });
+    let identity = ipse::register(&store, &manifest.unwrap()).unwrap();
+    let open = || ipse::open(&store, identity, ipse::Policy::default()).map(drop);
+    open().unwrap();
+    keys.create(&identity, &mut counting(), None).unwrap();
+    open().unwrap();
+    let (private, public) = (keys.path().join("log.key"), keys.path().join("log.vkey"));
+    fs::copy(keys.path().join("operator.key"), &private).unwrap();
+    assert!(matches!(open(), Err(ipse::Error::Notary(_))), "the private half is another key's");
+    fs::remove_file(&private).unwrap();
+    open().unwrap();
+    fs::write(&public, "damaged").unwrap();
+    assert!(matches!(open(), Err(ipse::Error::Notary(_))));
+}

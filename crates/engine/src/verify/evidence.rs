@@ -110,6 +110,10 @@ impl<'v> Growing<'v> {
         for (place, note) in &self.heads {
             self.head(place, note, identity, outside, report);
         }
+        if outside.log_keys.is_empty() && !self.heads.is_empty() {
+            let note = "signatures of tree heads were not checked: there is no key of this log";
+            report.notes.push(note.to_string());
+        }
         if report.findings.len() == before {
             for end in self.odd.iter().chain(&self.ends) {
                 report.error(format!("tree at seq {end}"), "differs from the entries");
@@ -123,6 +127,11 @@ impl<'v> Growing<'v> {
         self.unsigned(report);
         if let Err(error) = self.view.signatures() {
             report.error_of_ground("policy on signatures", error.to_string());
+        }
+        let producers = self.view.producers()?;
+        for (key, _) in producers.iter().filter(|(key, _)| NoteKey::parse(key).is_none()) {
+            let place = format!("key of a producer `{key}`");
+            report.error_of_ground(place, "cannot be read");
         }
         if let Some(mut digests) = self.digests {
             digests.sort_unstable_by_key(|(name, _, _)| *name);

@@ -199,7 +199,7 @@ impl Context {
 
     /// What to do about an error.
     pub(crate) fn hint(&self, error: &anyhow::Error) -> Option<String> {
-        if let Some(error) = error.chain().find_map(|cause| cause.downcast_ref::<KeyError>()) {
+        if let Some(error) = error.chain().find_map(key_error) {
             return key_hint(error);
         }
         if let Some(hint) = error.chain().find_map(|cause| head_hint(cause.downcast_ref()?)) {
@@ -259,10 +259,20 @@ impl Context {
     }
 }
 
+/// The error of a key, also inside an I/O error of a notary.
+fn key_error<'e>(cause: &'e (dyn std::error::Error + 'static)) -> Option<&'e KeyError> {
+    cause.downcast_ref().or_else(|| {
+        let inner = cause.downcast_ref::<std::io::Error>()?.get_ref()?;
+        inner.downcast_ref()
+    })
+}
+
 /// What to do about a key that cannot be used.
 fn key_hint(error: &KeyError) -> Option<String> {
     let shown = |path: &Path| shell_word(&path.to_string_lossy());
     Some(match error {
+        error if error.is_of_public_half() => return public_hint(error),
+        KeyError::Io { what: "read", path, .. } => format!("let this user read {}", shown(path)),
         KeyError::Missing(path) if path.ends_with("log.key") => missing(path, "log", "log.vkey"),
         KeyError::Missing(path) if path.ends_with("operator.key") => {
             missing(path, "operator", "operator.pub")
@@ -305,6 +315,35 @@ fn key_hint(error: &KeyError) -> Option<String> {
         ),
         _ => return None,
     })
+}
+
+/// What to do about a public half that is damaged, or is another key's.
+fn public_hint(error: &KeyError) -> Option<String> {
+    let shown = |path: &Path| shell_word(&path.to_string_lossy());
+    Some(match error {
+        KeyError::Mismatch { private, public } => format!(
+            "one of them was changed: put back a copy of it. If {} is the right one, delete {} and \
+             run {}; if it is lost, revoke the key and make another (ipse key revoke)",
+            shown(private),
+            shown(public),
+            completion(public)
+        ),
+        KeyError::Malformed { path, .. } | KeyError::Weak(path) => format!(
+            "put back a copy of it, or delete it and run {}, which makes it from the private half",
+            completion(path)
+        ),
+        KeyError::Io { path, .. } => format!("let this user read and write {}", shown(path)),
+        _ => return None,
+    })
+}
+
+/// The command that makes a public half from the private one.
+fn completion(public: &Path) -> String {
+    let producer = public.parent().is_some_and(|parent| parent.ends_with("producers"));
+    match public.file_stem().filter(|_| producer) {
+        Some(name) => format!("`ipse key new producer {}`", shell_word(&name.to_string_lossy())),
+        None => "`ipse init` with each manifest".into(),
+    }
 }
 
 /// What to do about a private half that is not there.

@@ -6,13 +6,15 @@ use super::passphrase;
 use super::terminal::{Terminal, counted};
 use anyhow::Context as _;
 use ipse::DirectoryNotary;
+use ipse::keys::KeyError;
 use ipse_core::Identity;
 use ipse_core::json::Members;
 use ipse_engine::verify::Outside;
 use ipse_engine::{Error, Log, head_of, sign_head};
 
 impl Context {
-    /// The notary of an identity's log; `None`, and a note, if its key is not at hand.
+    /// The notary of an identity's log; `None`, and a note, if its private key cannot be used. A
+    /// public half that cannot be read, or is of another key, is an error.
     pub(crate) fn notary(
         &self,
         terminal: &mut Terminal<'_>,
@@ -22,6 +24,7 @@ impl Context {
         let open = |passphrase: Option<&str>| DirectoryNotary::open(&keys, identity, passphrase);
         match passphrase::open(terminal, open) {
             Ok(notary) => Ok(Some(notary)),
+            Err(error) if is_of_public_half(&error) => Err(error),
             Err(error) => {
                 writeln!(terminal.err, "note: tree heads are not signed: {error:#}")?;
                 Ok(None)
@@ -49,11 +52,17 @@ impl Context {
     pub(crate) fn outside(&self, identity: &Identity) -> anyhow::Result<Outside> {
         let keys = self.keys();
         let name = ipse_ledger::TreeHead::origin_of(identity);
-        let known = keys.log_keys().unwrap_or_default();
+        let known = keys.log_keys()?;
         let log_keys = known.into_iter().filter(|key| key.name() == name).collect();
         let last = keys.last_head(identity).context("could not read the last tree head")?;
         Ok(Outside { log_keys, last_head: last.map(|(note, _)| note) })
     }
+}
+
+/// Whether the public half of the log's key is damaged. A log without a private key goes on
+/// unsigned; that is not the same.
+pub(crate) fn is_of_public_half(error: &anyhow::Error) -> bool {
+    error.downcast_ref().is_some_and(KeyError::is_of_public_half)
 }
 
 /// What to do if a head cannot be signed.

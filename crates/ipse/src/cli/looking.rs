@@ -115,6 +115,7 @@ pub(crate) fn verify(context: &Context, terminal: &mut Terminal<'_>) -> anyhow::
     let (_, manifest) = manifest.context("the identity is no longer registered")?;
     let snapshot = reader.view(&identity)?;
     let bar = terminal.bar("events");
+    context.keys().check_public()?;
     let outside = context.outside(&identity)?;
     let report = verify_store(&snapshot, &V1, &identity, manifest, &outside, &mut |done, total| {
         bar.set_length(total);

@@ -3,10 +3,11 @@
 use super::context::Context;
 use super::exporting;
 use super::gate_files::GateFiles;
+use super::heads::is_of_public_half;
 use super::passphrase;
 use super::settings::Settings;
 use super::terminal::Terminal;
-use ipse::keys::KeyDirectory;
+use ipse::keys::{KeyDirectory, KeyError};
 use ipse::{DirectoryNotary, Manifest, Memory, Policy, SystemHost};
 use ipse_core::{Identity, Time};
 use ipse_engine::{Error, Host, Notary};
@@ -14,6 +15,7 @@ use ipse_gates::Gates;
 use ipse_http::Outside;
 use ipse_store::sqlite::Reader;
 use std::fs::File;
+use std::io;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -74,6 +76,10 @@ impl Outside for Wired {
     fn open(&self, identity: &Identity) -> Result<Memory, Error> {
         let notary = match self.notary(identity) {
             Ok(notary) => Some(Box::new(notary) as Box<dyn Notary>),
+            Err(error) if is_of_public_half(&error) => {
+                let error = error.downcast::<KeyError>();
+                return Err(Error::Notary(error.map_or_else(io::Error::other, io::Error::other)));
+            }
             Err(error) => {
                 let error = format!("{error:#}");
                 tracing::warn!(%identity, error, "tree heads are not signed");

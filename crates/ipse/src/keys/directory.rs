@@ -9,7 +9,7 @@
 //! lock           held by whoever makes keys or signs a tree head
 //! ```
 
-use super::{KeyError, Random, check_producer_name, new_key_file, new_secret, pem};
+use super::{KeyError, Random, check_producer_name, new_key_file, new_secret, pem, read_signer};
 use crate::files;
 use ipse_core::{Identity, hex};
 use ipse_ledger::{NoteKey, NoteSigner, PublicKey, TreeHead};
@@ -179,19 +179,47 @@ impl KeyDirectory {
         Ok(key)
     }
 
-    /// What signs the tree heads of an identity.
+    /// What signs the tree heads of an identity. If the log has public halves here, that of this
+    /// identity must be among them.
     pub fn log_signer(
         &self,
         identity: &Identity,
         passphrase: Option<&str>,
     ) -> Result<NoteSigner, KeyError> {
-        let path = self.file(Role::Log.private());
-        super::read_signer(&path, &TreeHead::origin_of(identity), passphrase)
+        let name = TreeHead::origin_of(identity);
+        let known = self.log_keys()?;
+        let signer = read_signer(&self.file(Role::Log.private()), &name, passphrase)?;
+        let public = signer.public();
+        let is_ours = |known: &NoteKey| known.key() == public.key();
+        // An identity has no line of its own until `create` adds it.
+        let named = known.iter().any(|key| key.name() == name);
+        let mut known = known.iter().filter(|key| !named || key.name() == name).peekable();
+        match known.peek().is_none() || known.any(is_ours) {
+            true => Ok(signer),
+            false => Err(self.mismatch(Role::Log)),
+        }
     }
 
-    /// What signs certificates and bundles.
+    /// What signs certificates and bundles. If its public half is here, it must be that one's.
     pub fn operator_signer(&self, passphrase: Option<&str>) -> Result<NoteSigner, KeyError> {
-        super::read_signer(&self.file(Role::Operator.private()), OPERATOR, passphrase)
+        let known = self.operator_key_if_there()?;
+        let signer = read_signer(&self.file(Role::Operator.private()), OPERATOR, passphrase)?;
+        match known.is_none_or(|known| known == signer.public()) {
+            true => Ok(signer),
+            false => Err(self.mismatch(Role::Operator)),
+        }
+    }
+
+    /// The private half is no half of the public one.
+    fn mismatch(&self, role: Role) -> KeyError {
+        KeyError::Mismatch { private: self.file(role.private()), public: self.file(role.public()) }
+    }
+
+    /// Checks that the public halves of the store's keys can be read, as far as they are here.
+    pub fn check_public(&self) -> Result<(), KeyError> {
+        self.log_keys()?;
+        self.operator_key_if_there()?;
+        Ok(())
     }
 
     /// Public halves of the log's key, one for each identity; none if there is no such file.
@@ -202,6 +230,13 @@ impl KeyDirectory {
     /// The public half of the operator's key.
     pub fn operator_key(&self) -> Result<NoteKey, KeyError> {
         named_operator(pem::read_public(&self.file(Role::Operator.public()))?)
+    }
+
+    fn operator_key_if_there(&self) -> Result<Option<NoteKey>, KeyError> {
+        match self.operator_key() {
+            Err(KeyError::Missing(_)) => Ok(None),
+            key => key.map(Some),
+        }
     }
 
     /// How the private half of a key is kept; [`KeyError::Missing`] if it is not here.
@@ -352,10 +387,7 @@ impl KeyDirectory {
     fn public_half(&self, role: Role, passphrase: Option<&str>) -> Result<PublicKey, KeyError> {
         let known = match role {
             Role::Log => self.log_keys()?.first().map(|key| *key.key()),
-            Role::Operator => match self.operator_key() {
-                Err(KeyError::Missing(_)) => None,
-                key => Some(*key?.key()),
-            },
+            Role::Operator => self.operator_key_if_there()?.map(|key| *key.key()),
         };
         match known {
             Some(key) => Ok(key),
@@ -401,7 +433,7 @@ fn named_operator(key: PublicKey) -> Result<NoteKey, KeyError> {
     NoteKey::new(OPERATOR, key).ok_or_else(|| KeyError::Name(OPERATOR.to_string()))
 }
 
-/// Reads verifier keys, one a line.
+/// Reads verifier keys, one a line; none if there is no such file. A file without a key is damaged.
 fn read_list(path: &Path) -> Result<Vec<NoteKey>, KeyError> {
     let form = || KeyError::malformed(path, "a line in it is no verifier key");
     let bytes = match files::read(path, MAX_LIST_BYTES) {
@@ -409,5 +441,8 @@ fn read_list(path: &Path) -> Result<Vec<NoteKey>, KeyError> {
         read => read.map_err(KeyError::io("read", path))?.1,
     };
     let text = std::str::from_utf8(&bytes).map_err(|_| form())?;
+    if text.is_empty() {
+        return Err(KeyError::malformed(path, "it is empty"));
+    }
     text.lines().map(|line| NoteKey::parse(line).ok_or_else(form)).collect()
 }

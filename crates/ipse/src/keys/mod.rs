@@ -21,6 +21,7 @@
 //! **Invariants**
 //! - A private half that others can read is not used, and none is ever written so. Nor is one used
 //!   from a directory that others may write to.
+//! - A private half is not used beside a public half of another key.
 //! - No key is overwritten. A crash leaves a whole key under its name, or none.
 //! - No error, and nothing that can be printed, holds a part of a private half.
 
@@ -61,6 +62,14 @@ pub enum KeyError {
     /// Others could put a key of theirs in its place.
     #[error("others may write to the directory {}, so no private key in it is used", .0.display())]
     UnsafeDirectory(PathBuf),
+    /// The two files are not the halves of one key.
+    #[error("{} is not the private half of the key in {}", .private.display(), .public.display())]
+    Mismatch {
+        /// The file of the private half.
+        private: PathBuf,
+        /// The file of the public half.
+        public: PathBuf,
+    },
     /// It has not the form of a key.
     #[error("{} is no key that ipse reads: {why}", .path.display())]
     Malformed {
@@ -91,6 +100,18 @@ impl KeyError {
     fn io(what: &'static str, path: &Path) -> impl FnOnce(io::Error) -> Self {
         let path = path.to_path_buf();
         move |source| KeyError::Io { what, path, source }
+    }
+
+    /// Whether a public half is damaged, cannot be read or is another key's. A log without a
+    /// private key goes on unsigned; a log with such a public half does not.
+    pub fn is_of_public_half(&self) -> bool {
+        let public = |path: &Path| path.extension().is_some_and(|it| it == "vkey" || it == "pub");
+        match self {
+            KeyError::Mismatch { .. } => true,
+            KeyError::Malformed { path, .. } | KeyError::Io { path, .. } => public(path),
+            KeyError::Weak(path) => public(path),
+            _ => false,
+        }
     }
 
     fn malformed(path: &Path, why: &'static str) -> Self {

@@ -271,8 +271,8 @@ fn a_killed_command_leaves_the_file_as_it_was_and_another_that_can_be_found() {
     fs::remove_file(place(&store, &unfinished(&store)[0])).unwrap();
     let events = store.write("week.jsonl", attempt("1", true));
     sign(&store, &events, &key, &out).fine();
-    fs::remove_file(store.path.with_extension("db.keys").join("operator.key")).unwrap();
-    export(&store, "bundle").ended(2, &["operator.key"]);
+    fs::write(store.path.with_extension("db.keys").join("operator.pub"), "damaged").unwrap();
+    export(&store, "bundle").ended(2, &["operator.pub"]);
     assert!(unfinished(&store).is_empty() && !place(&store, "bundle").exists());
 }
 

@@ -337,7 +337,7 @@ fn a_directory_that_others_may_write_to_holds_no_key() {
     store.run(&["tree-head", "--sign"]).fine();
     // Another key than the one that others were told of signs nothing either.
     fs::copy(key_file(&store, "operator.key"), key_file(&store, "log.key")).unwrap();
-    store.run(&["tree-head", "--sign"]).ended(2, &["log.vkey does not hold its public half"]);
+    store.run(&["tree-head", "--sign"]).ended(2, &["log.key is not the private half of"]);
 }
 
 /// What somebody who died left unfinished does not stay.

@@ -1,7 +1,8 @@
 //! Bundles on their way to an auditor: a server that is killed meanwhile leaves nothing of them.
+//! And a server whose log has a damaged public key does not start.
 
 use super::client::Request;
-use super::server::{Server, one_agent, serve};
+use super::server::{Server, one_agent, serve, wait_until};
 use super::store::attempt;
 use std::fs;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -38,4 +39,20 @@ fn a_bundle_has_no_name_while_it_is_written() {
     let whole = server.get("/api/audit/bundle", &agent.auditor).ok();
     assert!(whole.body.len() > EVENTS, "the control: bundles are served");
     server.kill();
+}
+
+#[test]
+fn a_damaged_public_key_of_the_log_keeps_the_server_from_starting() {
+    let (store, _) = one_agent();
+    fs::write(store.path.with_extension("db.keys").join("log.vkey"), "damaged\n").unwrap();
+    let mut child = serve(&store, &["--listen", "127.0.0.1:0"]).spawn().unwrap();
+    let mut status = None;
+    wait_until("the server ends", || {
+        status = child.try_wait().unwrap();
+        status.is_some()
+    });
+    let mut words = String::new();
+    std::io::Read::read_to_string(&mut child.stderr.take().unwrap(), &mut words).unwrap();
+    assert_eq!(status.unwrap().code(), Some(2), "{words}");
+    assert!(words.contains("log.vkey") && words.contains("put back a copy"), "{words}");
 }
