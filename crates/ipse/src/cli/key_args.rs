@@ -56,7 +56,8 @@ pub(crate) enum NewKey {
     ///
     /// The public half is registered in the store and printed. The private half is made in the key
     /// directory, or in --out FILE, and belongs on the producer's machine. With --public only the
-    /// public half of a key that was made elsewhere is registered.
+    /// public half of a key that was made elsewhere is registered. If the command is interrupted,
+    /// run it again: it goes on with the private half that is there.
     ///
     /// Example: ipse key new producer arm-7 --out arm-7.key
     Producer {
@@ -66,7 +67,7 @@ pub(crate) enum NewKey {
         #[arg(long, value_name = "VKEY", conflicts_with_all = ["out", "passphrase"],
               allow_hyphen_values = true)]
         public: Option<String>,
-        /// Where the private half goes; there must be no such file
+        /// Write the private half to this new file
         #[arg(long, value_name = "FILE")]
         out: Option<PathBuf>,
         #[command(flatten)]

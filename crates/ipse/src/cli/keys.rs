@@ -102,18 +102,13 @@ fn new_producer(
         output::check_not_store(context, file)?;
     }
     let mut settings = Settings::open(&context.store)?;
-    let passphrase = passphrase::chosen_if(encrypt, terminal)?;
-    let passphrase = passphrase.as_ref().map(|passphrase| passphrase.as_str());
-    let (directory, random) = (context.keys(), &mut SystemHost::random);
-    let place = out
-        .clone()
-        .unwrap_or_else(|| directory.path().join("producers").join(format!("{name}.key")));
-    let key = match &out {
-        Some(file) => keys::new_key_file(file, name, random, passphrase)?,
-        None => directory.new_producer(name, random, passphrase)?,
-    };
+    let new = NewProducer { context, name, out: out.as_deref(), encrypt };
+    let (key, place) = (new.key(terminal, &reader, &identity)?, new.place());
     settings.put_producer(&identity, &key.to_string()).with_context(|| {
-        format!("the key is in {}, but its public half is not registered", place.display())
+        format!(
+            "the key is in {}, but its public half is not registered; run the same command again",
+            place.display()
+        )
     })?;
     show_new(context, terminal, &Row::new(PRODUCER, &key, REGISTERED.into()))?;
     let file = shell_word(&place.to_string_lossy());
@@ -125,6 +120,109 @@ fn new_producer(
          ipse sign EVENTS --key {key_file} --name {name} --identity {identity}"
     )?;
     Ok(Exit::Fine)
+}
+
+/// A producer's key that is asked for.
+///
+/// The private half is written first, then the public half, then it is registered. *If the process
+/// dies in between:* the private half is there and the store does not know its public half. The
+/// same command then goes on with that private half.
+struct NewProducer<'n> {
+    context: &'n Context,
+    name: &'n str,
+    /// Where the private half goes, if not into the key directory.
+    out: Option<&'n Path>,
+    encrypt: bool,
+}
+
+impl NewProducer<'_> {
+    fn place(&self) -> PathBuf {
+        let in_directory = || self.context.keys().producer_file(self.name);
+        self.out.map_or_else(in_directory, Path::to_path_buf)
+    }
+
+    /// Makes the key, or goes on with the one that an interrupted command left.
+    fn key(
+        &self,
+        terminal: &mut Terminal<'_>,
+        reader: &Reader,
+        identity: &Identity,
+    ) -> anyhow::Result<NoteKey> {
+        let directory = self.context.keys();
+        if self.place().symlink_metadata().is_ok() {
+            let left = self.left(terminal)?;
+            match self.standing(reader, identity, &left)? {
+                Standing::Unknown => return Ok(left),
+                Standing::Used => return Err(KeyError::Exists(self.place()).into()),
+                // Its revocation was interrupted.
+                Standing::Revoked => directory.revoke_producer(self.name)?,
+            };
+        }
+        let passphrase = passphrase::chosen_if(self.encrypt, terminal)?;
+        let passphrase = passphrase.as_ref().map(|passphrase| passphrase.as_str());
+        let random = &mut SystemHost::random;
+        Ok(match self.out {
+            Some(file) => keys::new_key_file(file, self.name, random, passphrase)?,
+            None => directory.new_producer(self.name, random, passphrase)?,
+        })
+    }
+
+    /// The public half of the private half that is there.
+    fn left(&self, terminal: &mut Terminal<'_>) -> anyhow::Result<NoteKey> {
+        let (directory, place, mut is_plain) = (self.context.keys(), self.place(), true);
+        let read = passphrase::open(terminal, |word| {
+            is_plain = word.is_none();
+            let read = match self.out {
+                Some(file) => keys::read_signer(file, self.name, word).map(|key| key.public()),
+                None => directory.complete_producer(self.name, word),
+            };
+            read.map_err(|error| match error {
+                // No command that was interrupted leaves such a file.
+                KeyError::Malformed { path, .. } | KeyError::Unsafe(path) if path == place => {
+                    KeyError::Exists(path)
+                }
+                error => error,
+            })
+        })?;
+        if self.encrypt && is_plain {
+            bail!(
+                "{} was made without a passphrase: run the same command without --passphrase, or \
+                 delete the file",
+                place.display()
+            );
+        }
+        Ok(read)
+    }
+
+    /// What the store knows of a public half.
+    fn standing(
+        &self,
+        reader: &Reader,
+        identity: &Identity,
+        left: &NoteKey,
+    ) -> anyhow::Result<Standing> {
+        let mut standing = Standing::Unknown;
+        for of in Watch::open(&self.context.store)?.identities()? {
+            for (key, revoked) in producers(reader, &of)? {
+                let here = of == *identity && key == *left && self.out.is_none();
+                match key.key() == left.key() {
+                    true if here && revoked => standing = Standing::Revoked,
+                    true => return Ok(Standing::Used),
+                    false => {}
+                }
+            }
+        }
+        Ok(standing)
+    }
+}
+
+/// What a store knows of a producer's key.
+enum Standing {
+    /// No identity has it.
+    Unknown,
+    /// It was revoked for this identity, and no other has it.
+    Revoked,
+    Used,
 }
 
 const REGISTERED: &str = "registered";
@@ -165,7 +263,7 @@ fn check_free(
 ) -> anyhow::Result<()> {
     for (key, revoked) in producers(reader, identity)? {
         if key.name() == name && !revoked && Some(&key) != wanted {
-            bail!("`{name}` has a key already; revoke it first: ipse key revoke {name}");
+            bail!("`{name}` has a key already, {key}; revoke it first: ipse key revoke {name}");
         }
         let same_id =
             |wanted: &NoteKey| key != *wanted && dsse::key_id(&key) == dsse::key_id(wanted);
@@ -309,13 +407,19 @@ fn revoke_producer(
     terminal: &mut Terminal<'_>,
     name: &str,
 ) -> anyhow::Result<Exit> {
-    let (_, identity) = context.read_or_migrate()?;
+    let (reader, identity) = context.read_or_migrate()?;
+    let directory = context.keys();
     if !Settings::open(&context.store)?.revoke_producer(&identity, name)? {
-        writeln!(terminal.err, "no producer `{name}` may sign here; nothing was changed")?;
-        return Ok(Exit::Found);
+        let here = directory.producer_key(name)?;
+        let is_left = |(key, revoked): &(NoteKey, bool)| *revoked && Some(key) == here.as_ref();
+        // A process that died below revoked it, and did not move its files.
+        if !producers(&reader, &identity)?.iter().any(is_left) {
+            writeln!(terminal.err, "no producer `{name}` may sign here; nothing was changed")?;
+            return Ok(Exit::Found);
+        }
     }
-    // Whoever dies here has revoked it; the private half stays where it was and signs nothing.
-    let place = context.keys().revoke_producer(name)?;
+    // If the process dies here, the key is revoked. Its private half stays and signs nothing.
+    let place = directory.revoke_producer(name)?;
     revoked(context, terminal, name, place.as_deref())?;
     Ok(Exit::Fine)
 }

@@ -172,11 +172,51 @@ impl KeyDirectory {
         let _lock = self.made_and_locked()?;
         let producers = self.file("producers");
         files::make_directory(&producers).map_err(KeyError::io("make", &producers))?;
-        let key = new_key_file(&producers.join(format!("{name}.key")), name, random, passphrase)?;
-        let public = producers.join(format!("{name}.vkey"));
-        files::replace(&public, format!("{key}\n").as_bytes(), files::PUBLIC)
-            .map_err(KeyError::io("write", &public))?;
+        let key = new_key_file(&self.producer_file(name), name, random, passphrase)?;
+        // A process that dies here leaves a private half alone; `complete_producer` adds the rest.
+        self.publish_producer(&key)?;
         Ok(key)
+    }
+
+    /// Where the private half of a producer's key is made.
+    pub fn producer_file(&self, name: &str) -> PathBuf {
+        self.file("producers").join(format!("{name}.key"))
+    }
+
+    /// Writes the public half of a producer's key beside the private one, if it is missing.
+    pub fn complete_producer(
+        &self,
+        name: &str,
+        passphrase: Option<&str>,
+    ) -> Result<NoteKey, KeyError> {
+        check_producer_name(name)?;
+        let _lock = self.made_and_locked()?;
+        let key = read_signer(&self.producer_file(name), name, passphrase)?.public();
+        match self.producer_key(name)? {
+            None => self.publish_producer(&key)?,
+            Some(known) if known == key => {}
+            Some(_) => {
+                let (private, public) = (self.producer_file(name), self.producer_public(name));
+                return Err(KeyError::Mismatch { private, public });
+            }
+        }
+        Ok(key)
+    }
+
+    /// The public half of a producer's key that was made here.
+    pub fn producer_key(&self, name: &str) -> Result<Option<NoteKey>, KeyError> {
+        check_producer_name(name)?;
+        Ok(read_list(&self.producer_public(name))?.into_iter().next())
+    }
+
+    fn producer_public(&self, name: &str) -> PathBuf {
+        self.file("producers").join(format!("{name}.vkey"))
+    }
+
+    fn publish_producer(&self, key: &NoteKey) -> Result<(), KeyError> {
+        let public = self.producer_public(key.name());
+        files::replace(&public, format!("{key}\n").as_bytes(), files::PUBLIC)
+            .map_err(KeyError::io("write", &public))
     }
 
     /// What signs the tree heads of an identity. If the log has public halves here, that of this
@@ -247,7 +287,7 @@ impl KeyDirectory {
     /// How the private half of a producer's key is kept.
     pub fn producer_held(&self, name: &str) -> Result<Held, KeyError> {
         check_producer_name(name)?;
-        held(&self.file("producers").join(format!("{name}.key")))
+        held(&self.producer_file(name))
     }
 
     /// Puts the log's key away, with its public half and the heads that it signed. Returns where.
@@ -262,13 +302,10 @@ impl KeyDirectory {
 
     /// Puts the private half of a producer's key away, if it was made here. Returns where.
     pub fn revoke_producer(&self, name: &str) -> Result<Option<PathBuf>, KeyError> {
-        check_producer_name(name)?;
-        let producers = self.file("producers");
-        let public = producers.join(format!("{name}.vkey"));
-        let Some(key) = read_list(&public)?.into_iter().next() else { return Ok(None) };
+        let Some(key) = self.producer_key(name)? else { return Ok(None) };
         let _lock = self.made_and_locked()?;
         let place = self.place_of_revoked(&format!("producer-{name}"), &key)?;
-        for path in [producers.join(format!("{name}.key")), public] {
+        for path in [self.producer_file(name), self.producer_public(name)] {
             files::move_into(&place, &path).map_err(KeyError::io("move", &path))?;
         }
         Ok(Some(place))

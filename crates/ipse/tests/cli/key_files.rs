@@ -1,7 +1,8 @@
-//! Key files that are damaged, do not belong together, or lie where others may write:
-//! none of them counts as no key, and none of them signs.
+//! Key files that are damaged, do not belong together, are half made, or lie where others may
+//! write: none of them counts as no key, and none of them signs.
 
 use super::store::{Ran, Store, attempt, ran, vector};
+use ipse_ledger::NoteKey;
 use std::fs::{self, Permissions};
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
@@ -180,4 +181,129 @@ fn keys_are_not_used_from_a_directory_that_others_may_write_to() {
     set_mode(store.directory.path(), 0o770);
     sign(&link).ended(2, &words);
     sign(&key).fine();
+}
+
+/// Takes a producer back out of the store, as if the command had died before it was registered.
+fn unregister(store: &Store) {
+    let rows = rusqlite::Connection::open(&store.path).unwrap().execute("DELETE FROM producer", ());
+    assert_eq!(rows.unwrap(), 1);
+}
+
+fn registered(store: &Store) -> Vec<String> {
+    let list = store.run(&["key", "list", "--json"]).fine().json();
+    let all = list.as_array().unwrap().iter().filter(|key| key["state"] == "registered");
+    all.map(|key| key["public_key"].as_str().unwrap().to_string()).collect()
+}
+
+/// Every state that a killed `key new producer` can leave is finished by the same command.
+#[test]
+fn an_interrupted_key_of_a_producer_is_finished_by_the_same_command() {
+    let out = tempfile::tempdir().unwrap();
+    let out = out.path().join("arm.key");
+    let in_directory: &[&str] = &["key", "new", "producer", "arm"];
+    let elsewhere = [in_directory, &["--out", out.to_str().unwrap()]].concat();
+    for args in [in_directory, &elsewhere] {
+        let store = Store::new();
+        let key = store.run(args).fine().out;
+        let private = match args.len() {
+            4 => keys(&store, "producers/arm.key"),
+            _ => out.clone(),
+        };
+        let before = fs::read(&private).unwrap();
+        for without_public in [false, true] {
+            unregister(&store);
+            if without_public && args.len() == 4 {
+                fs::remove_file(keys(&store, "producers/arm.vkey")).unwrap();
+            }
+            assert_eq!(store.run(args).ended(0, &["registered;"]).out, key);
+            assert_eq!(fs::read(&private).unwrap(), before, "the private half is the same");
+            assert_eq!(registered(&store), [key.trim()]);
+        }
+        // A finished one is not made again; its public half is told.
+        store.run(args).ended(2, &["has a key already", key.trim(), "ipse key revoke arm"]);
+        // Nothing but directories and unfinished files: it is begun again.
+        unregister(&store);
+        fs::remove_file(&private).unwrap();
+        let other = store.run(args).fine().out;
+        assert_ne!(other, key);
+        assert_eq!(registered(&store), [other.trim()]);
+        if args.len() == 4 {
+            assert_eq!(fs::read_to_string(keys(&store, "producers/arm.vkey")).unwrap(), other);
+        }
+    }
+}
+
+#[test]
+fn an_interrupted_encrypted_key_needs_its_passphrase() {
+    let store = Store::new();
+    let with =
+        |args: &[&str], word: &str| ran(store.command().args(args).env("IPSE_PASSPHRASE", word));
+    let args = ["key", "new", "producer", "arm", "--passphrase"];
+    let key = with(&args, "a word").fine().out;
+    unregister(&store);
+    with(&args, "another").ended(2, &["does not open"]);
+    store.run(&args[..4]).ended(2, &["is encrypted"]);
+    assert_eq!(with(&args, "a word").fine().out, key);
+    unregister(&store);
+    assert_eq!(with(&args[..4], "a word").fine().out, key);
+    // A key without a passphrase is not passed off as one that has it.
+    let plain = ["key", "new", "producer", "leg"];
+    let leg = store.run(&plain).fine().out;
+    let sql = "DELETE FROM producer WHERE key LIKE 'leg+%'";
+    rusqlite::Connection::open(&store.path).unwrap().execute(sql, ()).unwrap();
+    let locked = [&plain[..], &["--passphrase"]].concat();
+    with(&locked, "a word").ended(2, &["without a passphrase"]);
+    assert_eq!(store.run(&plain).fine().out, leg);
+}
+
+/// A file that no interrupted command left is not taken for the key.
+#[test]
+fn a_key_that_is_used_is_not_finished_under_another_name() {
+    let store = Store::new();
+    let out = store.directory.path().join("arm.key");
+    let out = out.to_str().unwrap();
+    store.run(&["key", "new", "producer", "arm", "--out", out]).fine();
+    store.run(&["key", "new", "producer", "leg", "--out", out]).ended(2, &["already"]);
+    store.run(&["key", "revoke", "arm"]).fine();
+    store.run(&["key", "new", "producer", "arm", "--out", out]).ended(2, &["already"]);
+    // Nor is the key of another identity.
+    store.run(&["key", "new", "producer", "hand"]).fine();
+    let golden = fs::read_to_string(vector("manifest/golden.toml")).unwrap();
+    let manifest = store.write("other.toml", golden.replace("ward-robot-01", "ward-robot-02"));
+    let other = store.run(&["init", "--manifest", &manifest]).fine().out;
+    let new = ["--identity", other.trim(), "key", "new", "producer", "hand"];
+    store.run(&new).ended(2, &["already", "to register this one"]);
+    // Halves that are not of one key are told.
+    let public = keys(&store, "producers/foot.vkey");
+    let foot = ["--identity", other.trim(), "key", "new", "producer", "foot"];
+    fs::copy(keys(&store, "producers/hand.key"), keys(&store, "producers/foot.key")).unwrap();
+    let hand = fs::read_to_string(keys(&store, "producers/hand.vkey")).unwrap();
+    let hand = NoteKey::parse(hand.trim()).unwrap();
+    let arm = ipse::keys::read_signer(Path::new(out), "foot", None).unwrap().public();
+    assert_ne!(hand.key(), arm.key());
+    fs::write(public, format!("{arm}\n")).unwrap();
+    store.run(&foot).ended(2, &["foot.key", "is not the private half of", "foot.vkey"]);
+}
+
+/// A revocation that was interrupted after the store knew it leaves files of a revoked key.
+#[test]
+fn an_interrupted_revocation_is_finished() {
+    let sql = "UPDATE producer SET revoked = 1";
+    let new = ["key", "new", "producer", "arm"];
+    let revoked = || {
+        let store = Store::new();
+        let key = store.run(&new).fine().out;
+        rusqlite::Connection::open(&store.path).unwrap().execute(sql, ()).unwrap();
+        (store, key)
+    };
+    let (store, key) = revoked();
+    store.run(&["key", "revoke", "arm"]).ended(0, &["revoked/producer-arm-"]);
+    assert!(!keys(&store, "producers/arm.key").exists());
+    store.run(&["key", "revoke", "arm"]).ended(1, &["nothing was changed"]);
+    assert_ne!(store.run(&new).fine().out, key);
+    let (store, key) = revoked();
+    let other = store.run(&new).fine().out;
+    assert_ne!(other, key);
+    assert_eq!(registered(&store), [other.trim()]);
+    assert!(fs::read_dir(keys(&store, "revoked")).unwrap().count() == 1, "the old one is kept");
 }
