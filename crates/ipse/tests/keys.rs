@@ -182,6 +182,26 @@ fn a_key_kept_elsewhere_is_not_made_anew() {
 }
 
 #[test]
+fn a_key_whose_making_was_interrupted_is_finished() {
+    let (_place, keys) = directory();
+    let mut random = counting();
+    keys.create(&ONE, &mut random, None).unwrap();
+    let (log, operator) = (keys.log_keys().unwrap(), keys.operator_key().unwrap());
+    fs::remove_file(keys.path().join("log.vkey")).unwrap();
+    fs::remove_file(keys.path().join("operator.pub")).unwrap();
+    let encrypted = keys.new_operator(&mut random, Some("word"));
+    assert!(matches!(encrypted, Err(KeyError::Exists(_))), "it is there without a passphrase");
+    assert_eq!(keys.new_operator(&mut random, None).unwrap(), operator);
+    assert_eq!(keys.new_log(&[ONE], &mut random, None).unwrap(), log);
+    assert!(matches!(keys.new_operator(&mut random, None), Err(KeyError::Exists(_))));
+    keys.revoke_operator(None).unwrap();
+    let operator = keys.new_operator(&mut random, Some("word")).unwrap();
+    fs::remove_file(keys.path().join("operator.pub")).unwrap();
+    assert!(matches!(keys.new_operator(&mut random, None), Err(KeyError::NoPassphrase(_))));
+    assert_eq!(keys.new_operator(&mut random, Some("word")).unwrap(), operator);
+}
+
+#[test]
 fn revoked_keys_make_room_and_are_kept() {
     let (_place, keys) = directory();
     let mut random = counting();

@@ -55,7 +55,7 @@ fn new_of_store(
     let identities = Watch::open(&context.store)?.identities()?;
     let directory = context.keys();
     // Asked before a passphrase is typed for nothing.
-    if directory.has(role) {
+    if directory.has(role) && !directory.is_unfinished(role) {
         return Err(KeyError::Exists(directory.path().join(format!("{}.key", role.name()))).into());
     }
     let passphrase = passphrase::chosen_if(encrypt, terminal)?;

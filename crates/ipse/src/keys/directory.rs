@@ -124,7 +124,15 @@ impl KeyDirectory {
         there(role.private()) || there(role.public())
     }
 
-    /// Makes a key for the logs of these identities; there must be none.
+    /// Whether a key has its private half alone: the process that made it died before it wrote the
+    /// public half.
+    pub fn is_unfinished(&self, role: Role) -> bool {
+        let there = |name| self.file(name).symlink_metadata().is_ok();
+        there(role.private()) && !there(role.public())
+    }
+
+    /// Makes a key for the logs of these identities, or finishes an unfinished one; there must be
+    /// no other.
     pub fn new_log(
         &self,
         identities: &[Identity],
@@ -135,7 +143,7 @@ impl KeyDirectory {
         self.log_keys()
     }
 
-    /// Makes a key for the operator; there must be none.
+    /// Makes a key for the operator, or finishes an unfinished one; there must be no other.
     pub fn new_operator(
         &self,
         random: &mut Random<'_>,
@@ -153,11 +161,16 @@ impl KeyDirectory {
         passphrase: Option<&str>,
     ) -> Result<(), KeyError> {
         let _lock = self.made_and_locked()?;
-        if self.has(role) {
-            return Err(KeyError::Exists(self.file(role.private())));
-        }
-        let public = new_secret(&self.file(role.private()), random, passphrase)?.public();
-        // Whoever dies here leaves a key without its public half; `create` adds it.
+        let private = self.file(role.private());
+        let public = if !self.has(role) {
+            new_secret(&private, random, passphrase)?.public()
+        } else if self.is_unfinished(role) && (passphrase.is_none() || pem::is_encrypted(&private)?)
+        {
+            self.public_half(role, passphrase)?
+        } else {
+            return Err(KeyError::Exists(private));
+        };
+        // A process that dies here leaves an unfinished key; the next call or `create` finishes it.
         self.publish(role, &public, identities)
     }
 
