@@ -321,8 +321,8 @@ class Case:
     settled_by: tuple = ()
     # Names of files that a killed process may leave.
     leaves: tuple = ("*/.new-ipse-*",)
-    # Whether faults hit what it writes to standard error too.
-    swept_log: bool = False
+    # Whether it is a server: it answers instead of ending, and its log is a file of the run.
+    serves: bool = False
     # The part of the root whose operations count.
     below: str = ""
     modes: tuple = ALL
@@ -428,7 +428,7 @@ CASES = (
     Case("config retention", ("config", "retention", "180d"), is_set("retention", "180d")),
     Case("config signatures", ("config", "signatures", "require"),
          is_set("signatures", "require")),
-    Case("serve", (), done_nothing, said_served, run=serve(GATES), swept_log=True),
+    Case("serve", (), done_nothing, said_served, run=serve(GATES), serves=True),
     # Its experiments run in stores of their own below tmp.
     Case("reproduce --out", REPORT, is_report, below="out", leaves=("*/.new-ipse-*", "tmp/*")),
     Case("verify", ("verify",), done_nothing, said_fine),
