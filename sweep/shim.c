@@ -119,8 +119,9 @@ static const struct mode {
 struct record {
     uint64_t counts[CLASSES]; /* of each class, in the order of their bits */
     uint64_t hit;             /* how many operations were changed */
-    uint64_t synced_later;    /* the first was a sync, and a later one of the file succeeded */
-    uint64_t unsynced_name;   /* a file got a new name, and its directory was not synced after it */
+    uint64_t lost_names;      /* the first was the sync of a directory with new names ... */
+    uint64_t synced_later;    /* ... and a later sync of it succeeded */
+    uint64_t unsynced_name;   /* a file was renamed, and its directory was not synced after it */
     char what[216];           /* the first operation that was changed */
 };
 
@@ -129,8 +130,10 @@ static uint64_t at;
 static char root[PATH_MAX];
 static size_t root_length;
 static struct record *record;
-static char unsynced[PATH_MAX]; /* the file whose sync was made to fail */
-static char renamed[PATH_MAX];  /* the directory of the last new name */
+static char unsynced[PATH_MAX]; /* the directory whose sync was made to fail */
+static char renamed[PATH_MAX];  /* the directory of the last rename */
+static char created[PATH_MAX];  /* the directory of a store or its log, until it is synced */
+static char synced[PATH_MAX];   /* that directory after it was synced */
 
 /* The one place whose system calls the filter lets through. Returns -errno, as the kernel does. */
 long sweep_raw(long number, long a, long b, long c, long d, long e, long f);
@@ -234,8 +237,11 @@ static long changed(const struct call *call, const long *a, const char *path)
 {
     if (__atomic_fetch_add(&record->hit, 1, __ATOMIC_SEQ_CST) == 0) {
         snprintf(record->what, sizeof record->what, "%s %s", call->name, path + root_length);
-        if (is_sync(call))
+        int renames = record->unsynced_name && strcmp(path, renamed) == 0;
+        if (is_sync(call) && (renames || strcmp(path, created) == 0)) {
+            record->lost_names = 1;
             snprintf(unsynced, sizeof unsynced, "%s", path);
+        }
     }
     switch (mode->action) {
     case TEAR:
@@ -258,19 +264,43 @@ static long changed(const struct call *call, const long *a, const char *path)
     }
 }
 
-/* Keeps account of what a power cut would undo. */
-static void done(const struct call *call, const long *a, const char *path)
+static int ends_with(const char *text, const char *end)
 {
+    size_t length = strlen(text), tail = strlen(end);
+    return length >= tail && strcmp(text + length - tail, end) == 0;
+}
+
+static void keep_directory(char *directory, const char *path)
+{
+    snprintf(directory, PATH_MAX, "%s", path);
+    *strrchr(directory, '/') = 0;
+}
+
+/* Keeps account of the names that a power cut would undo. */
+static void done(const struct call *call, const long *a, const char *path, int classes)
+{
+    int opens = call->number == SYS_open || call->number == SYS_openat;
     if (is_sync(call)) {
         if (strcmp(path, unsynced) == 0)
             record->synced_later = 1;
         if (strcmp(path, renamed) == 0)
             record->unsynced_name = 0;
+        if (strcmp(path, created) == 0) {
+            strcpy(synced, created);
+            created[0] = 0;
+        }
+    } else if (opens && classes & CHANGE && (ends_with(path, "-wal") || ends_with(path, ".db"))) {
+        /* A file that is there may be of a process that did not sync its name. */
+        char directory[PATH_MAX];
+        keep_directory(directory, path);
+        if (classes & SPACE || strcmp(directory, synced) != 0)
+            strcpy(created, directory);
     } else if (call->number == SYS_rename || call->number == SYS_renameat
                || call->number == SYS_renameat2) {
+        char target[PATH_MAX];
         int plain = call->number == SYS_rename;
-        path_from(plain ? AT_FDCWD : a[2], (const char *)(plain ? a[1] : a[3]), renamed);
-        *strrchr(renamed, '/') = 0;
+        path_from(plain ? AT_FDCWD : a[2], (const char *)(plain ? a[1] : a[3]), target);
+        keep_directory(renamed, target);
         record->unsynced_name = 1;
     }
 }
@@ -295,8 +325,8 @@ static long answer(long number, const long *a)
     if (mode->action != NOTHING && (count == at || (mode->lasting && count > at)))
         return changed(call, a, path);
     long result = carry_out(number, a);
-    if (result == 0)
-        done(call, a, path);
+    if (result >= 0)
+        done(call, a, path, classes);
     return result;
 }
 

@@ -33,8 +33,8 @@ class Record(ctypes.Structure):
     """What the shim reports: `struct record` of shim.c."""
 
     _fields_ = [("counts", ctypes.c_uint64 * 4), ("hit", ctypes.c_uint64),
-                ("synced_later", ctypes.c_uint64), ("unsynced_name", ctypes.c_uint64),
-                ("what", ctypes.c_char * 216)]
+                ("lost_names", ctypes.c_uint64), ("synced_later", ctypes.c_uint64),
+                ("unsynced_name", ctypes.c_uint64), ("what", ctypes.c_char * 216)]
 
 
 @dataclasses.dataclass
@@ -56,7 +56,7 @@ class Ran:
     # The rest is of a run with a fault.
     counts: tuple = ()
     hit: int = 0
-    synced_later: bool = False
+    lost_names: bool = False
     unsynced_name: bool = False
     what: str = ""
     acknowledged: list = dataclasses.field(default_factory=list)
@@ -134,7 +134,7 @@ class World:
     def read_record(ran, record):
         record = Record.from_buffer_copy(record.read_bytes())
         ran.counts, ran.hit, ran.what = tuple(record.counts), record.hit, record.what.decode()
-        ran.synced_later = record.synced_later != 0
+        ran.lost_names = record.lost_names != 0 and record.synced_later == 0
         ran.unsynced_name = record.unsynced_name != 0
 
     def ipse(self, *arguments, fault=None, stdin=b""):
