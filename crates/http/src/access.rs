@@ -7,7 +7,7 @@ use crate::service::{Caller, Service};
 use axum::Router;
 use axum::body::{Body, to_bytes};
 use axum::extract::{Request, State};
-use axum::http::header::{AUTHORIZATION, CONTENT_LENGTH};
+use axum::http::header::{AUTHORIZATION, CACHE_CONTROL, CONTENT_LENGTH, X_CONTENT_TYPE_OPTIONS};
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, Uri};
 use axum::middleware::{Next, from_fn_with_state};
 use axum::response::{IntoResponse, Response};
@@ -149,8 +149,12 @@ async fn name(State(service): State<Arc<Service>>, request: Request, next: Next)
         let took = service.outside().elapsed().saturating_sub(begun).as_micros();
         told(&id, &asked, &response, asker, u64::try_from(took).unwrap_or(u64::MAX));
     }
+    let headers = response.headers_mut();
     if let Ok(value) = HeaderValue::from_str(&id) {
-        response.headers_mut().insert(REQUEST_ID.clone(), value);
+        headers.insert(REQUEST_ID.clone(), value);
     }
+    headers.insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
+    // An answer without a rule of its own is kept by no cache: it is of one moment and one token.
+    headers.entry(CACHE_CONTROL).or_insert(HeaderValue::from_static("no-store"));
     response
 }

@@ -340,6 +340,31 @@ fn the_rules_of_the_door_are_listed() {
     assert_eq!(listed.into_iter().collect::<BTreeSet<_>>(), rules);
 }
 
+/// Whoever asks, and whatever is answered.
+#[test]
+fn every_answer_says_how_it_may_be_kept_and_read() {
+    let (document, world) = (document(), World::new());
+    let mut answers = vec![world.get("/nowhere", None, &[]), world.send("DELETE", "/version")];
+    for route in &ROUTES {
+        let roles = Role::ALL.into_iter().map(Some).chain([None]);
+        answers
+            .extend(roles.map(|role| world.ask(route, &address(&document, route), role, &[], "")));
+    }
+    let mut statuses = BTreeSet::new();
+    for answer in &answers {
+        statuses.insert(answer.status.as_u16());
+        assert_eq!(answer.header("x-content-type-options"), "nosniff", "{}", answer.body);
+        let kept = answer.header("cache-control");
+        let known = ["no-store", "no-cache", "private, no-cache", "public, no-cache"];
+        assert!(known.contains(&kept), "{kept:?}: {}", answer.body);
+        let a_problem = !answer.status.is_success();
+        assert!(!a_problem || kept == "no-store", "{kept:?}: {}", answer.body);
+    }
+    for status in [200, 401, 403, 404, 405, 415, 503] {
+        assert!(statuses.contains(&status), "{status} was not looked at");
+    }
+}
+
 /// What every answer must have, whatever it says.
 #[test]
 fn answers_that_are_no_success_are_problems_with_an_id() {

@@ -89,6 +89,8 @@ pub struct Answer {
     pub status: StatusCode,
     pub headers: HeaderMap,
     pub body: String,
+    /// The body as it came, compressed or not.
+    pub bytes: Vec<u8>,
 }
 
 impl Answer {
@@ -162,7 +164,8 @@ impl World {
                 true => Vec::new(),
                 false => to_bytes(response.into_body(), 1 << 24).await.unwrap().to_vec(),
             };
-            Answer { status, headers, body: String::from_utf8(body).unwrap() }
+            let text = String::from_utf8_lossy(&body).into_owned();
+            Answer { status, headers, body: text, bytes: body }
         })
     }
 }
