@@ -10,14 +10,18 @@ mod types;
 use crate::problem::Problem;
 use crate::query::Query;
 use crate::semantic::has;
+use axum::body::Bytes;
 use axum::extract::RawQuery;
 use axum::http::header::{
-    CACHE_CONTROL, CONTENT_SECURITY_POLICY, CONTENT_TYPE, ETAG, REFERRER_POLICY,
-    X_CONTENT_TYPE_OPTIONS,
+    ACCEPT_ENCODING, CACHE_CONTROL, CONTENT_ENCODING, CONTENT_SECURITY_POLICY, CONTENT_TYPE, ETAG,
+    REFERRER_POLICY, VARY,
 };
 use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
+use flate2::Compression;
+use flate2::write::GzEncoder;
 use ipse_core::{hex, sha256};
+use std::io::Write;
 use std::sync::LazyLock;
 
 /// The document.
@@ -26,16 +30,34 @@ const DOCUMENT: &str = include_str!("../openapi.json");
 const POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; img-src data:; \
                       base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
 
-/// Something that is made once and is the same for everybody.
+/// Something that is made once and is the same for everybody: as it is, and compressed.
 struct Fixed {
-    body: &'static str,
-    tag: String,
+    plain: Form,
+    gzip: Form,
+}
+
+/// One form of it, and what tells it apart from all others.
+struct Form {
+    body: Bytes,
+    tag: HeaderValue,
+}
+
+impl Form {
+    fn new(body: Bytes) -> Self {
+        let tag = format!("\"{}\"", hex::encode(&sha256(&[&body])[..16]));
+        let tag = HeaderValue::from_str(&tag).unwrap_or(HeaderValue::from_static("\"\""));
+        Form { body, tag }
+    }
 }
 
 impl Fixed {
-    fn new(body: &'static str) -> Self {
-        let tag = format!("\"{}\"", hex::encode(&sha256(&[body.as_bytes()])[..16]));
-        Fixed { body, tag }
+    fn new(body: impl Into<Bytes>) -> Self {
+        let plain = body.into();
+        let mut encoder = GzEncoder::new(Vec::new(), Compression::best());
+        // Writing to memory does not fail; and if it did, there would be the other form.
+        let written = encoder.write_all(&plain).and_then(|()| encoder.finish());
+        let gzip = written.map_or_else(|_| plain.clone(), Bytes::from);
+        Fixed { plain: Form::new(plain), gzip: Form::new(gzip) }
     }
 
     /// The body, or that it is what the client has already.
@@ -45,18 +67,22 @@ impl Fixed {
         kind: &'static str,
         more: &[(HeaderName, &'static str)],
     ) -> Response {
-        let tag = HeaderValue::from_str(&self.tag).unwrap_or(HeaderValue::from_static("\"\""));
-        let mut response = match has(asked, &tag) {
+        let gzip = takes_gzip(asked);
+        let form = if gzip { &self.gzip } else { &self.plain };
+        let same = has(asked, &form.tag);
+        let mut response = match same {
             true => StatusCode::NOT_MODIFIED.into_response(),
-            false => self.body.into_response(),
+            false => form.body.clone().into_response(),
         };
-        let same = response.status() == StatusCode::NOT_MODIFIED;
         let headers = response.headers_mut();
-        headers.insert(ETAG, tag);
+        headers.insert(ETAG, form.tag.clone());
         headers.insert(CACHE_CONTROL, HeaderValue::from_static("public, no-cache"));
-        headers.insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
+        headers.insert(VARY, HeaderValue::from_static("accept-encoding"));
         if same {
             return response;
+        }
+        if gzip {
+            headers.insert(CONTENT_ENCODING, HeaderValue::from_static("gzip"));
         }
         headers.insert(CONTENT_TYPE, HeaderValue::from_static(kind));
         for (name, value) in more {
@@ -66,8 +92,19 @@ impl Fixed {
     }
 }
 
+/// Whether a client names gzip among the encodings that it takes, and not with the weight zero.
+fn takes_gzip(asked: &HeaderMap) -> bool {
+    let lists = asked.get_all(ACCEPT_ENCODING).iter().filter_map(|value| value.to_str().ok());
+    lists.flat_map(|list| list.split(',')).any(|one| {
+        let mut parts = one.split(';').map(str::trim);
+        let named = parts.next().is_some_and(|name| name.eq_ignore_ascii_case("gzip"));
+        let mut weights = parts.filter_map(|part| part.strip_prefix("q="));
+        named && !weights.any(|weight| weight.parse::<f64>().is_ok_and(|weight| weight <= 0.0))
+    })
+}
+
 static FILE: LazyLock<Fixed> = LazyLock::new(|| Fixed::new(DOCUMENT));
-static PAGE: LazyLock<Fixed> = LazyLock::new(|| Fixed::new(page::page(DOCUMENT).leak()));
+static PAGE: LazyLock<Fixed> = LazyLock::new(|| Fixed::new(page::page(DOCUMENT)));
 
 pub(crate) async fn document(
     RawQuery(raw): RawQuery,

@@ -365,6 +365,37 @@ fn every_answer_says_how_it_may_be_kept_and_read() {
     }
 }
 
+#[test]
+fn the_document_and_its_page_are_compressed_for_clients_that_take_it() {
+    use std::io::Read;
+    let world = World::new();
+    let get =
+        |path: &str, encodings: &str| world.get(path, None, &[("accept-encoding", encodings)]);
+    for path in ["/openapi.json", "/docs"] {
+        let plain = world.get(path, None, &[]);
+        assert_eq!(plain.header("vary"), "accept-encoding");
+        for encodings in ["gzip", "br, GZIP;q=0.5", "deflate, gzip"] {
+            let answer = get(path, encodings);
+            assert_eq!(answer.header("content-encoding"), "gzip", "{path} {encodings}");
+            assert_eq!(answer.header("vary"), "accept-encoding");
+            assert!(answer.bytes.len() < plain.bytes.len() / 4, "{path}");
+            let mut unfolded = Vec::new();
+            let mut decoder = flate2::read::GzDecoder::new(&answer.bytes[..]);
+            decoder.read_to_end(&mut unfolded).unwrap();
+            assert!(unfolded == plain.bytes, "{path}");
+            let tag = answer.header("etag").to_owned();
+            assert_ne!(tag, plain.header("etag"), "two forms, two tags");
+            let headers = [("accept-encoding", encodings), ("if-none-match", &tag)];
+            assert_eq!(world.get(path, None, &headers).status, StatusCode::NOT_MODIFIED);
+        }
+        for encodings in ["", "identity", "br", "gzip;q=0", "gzip; q=0.0, br", "x-gzipped"] {
+            let answer = get(path, encodings);
+            assert_eq!(answer.header("content-encoding"), "", "{path} {encodings}");
+            assert!(answer.bytes == plain.bytes, "{path} {encodings}");
+        }
+    }
+}
+
 /// What every answer must have, whatever it says.
 #[test]
 fn answers_that_are_no_success_are_problems_with_an_id() {
