@@ -53,7 +53,6 @@ pub(crate) async fn proof(
 
 /// The walk back from an action.
 pub(crate) async fn action(
-    State(service): State<Arc<Service>>,
     Extension(caller): Extension<Caller>,
     name: Result<Path<String>, PathRejection>,
     RawQuery(raw): RawQuery,
@@ -72,8 +71,8 @@ pub(crate) async fn action(
     let name = name.ok().and_then(|Path(text)| EventRef::parse(&text));
     let name = name.ok_or_else(|| Problem::not_found("no event of that name in this log"))?;
     let look = caller.agent.look.clone();
-    let _turn = service.turn(&caller.agent).await;
-    match blocking(move || look.action(&name, evidence)).await? {
+    let (found, _turn) = caller.look(move || look.action(&name, evidence)).await?;
+    match found {
         Found::Action(trail) if page => Ok(text("text/plain; charset=utf-8", trail.text())),
         Found::Action(trail) => Ok(json(StatusCode::OK, trail.json())),
         Found::NoAction(kind) => {

@@ -286,8 +286,9 @@ pub(crate) async fn durable(
             Turned::Full => Problem::too_many("too many requests wait for the log; try again"),
             Turned::Closed => Problem::unavailable("shutting_down", "the server is shutting down"),
         })?;
-    caller.agent.metrics.waits();
+    let waits = caller.agent.metrics.waits();
     let answer = waiting.await.unwrap_or(Err(NotDurable));
+    drop(waits);
     caller.agent.metrics.waited(service.outside().elapsed().saturating_sub(begun));
     let done = answer.map_err(|_| Problem::unavailable("not_durable", unsure))?;
     caller.agent.grown.send_modify(|times| *times += 1);

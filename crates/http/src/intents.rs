@@ -60,7 +60,7 @@ pub(crate) async fn propose(
     let bytes = if small { unfold()? } else { away(unfold).await?? };
     let intent = read(&bytes)?;
     let claim = claimed(&intent)?;
-    let audit = audited(&service, &caller, claim.as_ref()).await?;
+    let audit = audited(&caller, claim.as_ref()).await?;
     let on_record = match gates.rate_limit(&intent.skill_id) {
         None => {
             let verdict = gates.judge(&intent, 0);
@@ -72,8 +72,9 @@ pub(crate) async fn propose(
         }
         Some(limit) => {
             drop((intent, claim));
-            let (service, caller) = (service.clone(), caller.clone());
-            away(move || limited(&service, &caller, &gates, &bytes, limit, audit)).await??
+            let (service, proposer) = (service.clone(), caller.clone());
+            let judge = move || limited(&service, &proposer, &gates, &bytes, limit, audit);
+            caller.write(judge).await??
         }
     };
     caller.agent.grown.send_modify(|times| *times += 1);
@@ -150,11 +151,7 @@ fn too_fast(seconds: u32) -> Problem {
 
 /// The audit gate: whether the log bears out what the planner says that it read, and whether that
 /// is what it would read now.
-async fn audited(
-    service: &Service,
-    caller: &Caller,
-    claim: Option<&Claim>,
-) -> Result<String, Problem> {
+async fn audited(caller: &Caller, claim: Option<&Claim>) -> Result<String, Problem> {
     let gate = Members::new().text("gate", "audit");
     let Some(claim) = claim else { return Ok(gate.text("result", "none").finish()) };
     let agent = &caller.agent;
@@ -167,8 +164,7 @@ async fn audited(
         Some(facts) => (Status::Verified, facts),
         None => {
             let (look, claim) = (agent.look.clone(), claim.clone());
-            let _turn = service.turn(agent).await;
-            blocking(move || look.claim(&claim)).await?
+            caller.look(move || look.claim(&claim)).await?.0
         }
     };
     let gate = gate
@@ -285,8 +281,7 @@ pub(crate) async fn intents(
     // What nobody can confirm any more is not what an operator looks for.
     let in_time = move |it: &Proposed| it.confirm_by().is_none_or(|by| now <= by);
     let wanted = move |it: &Proposed| standing != Some(Standing::Waiting) || in_time(it);
-    let _turn = service.turn(&caller.agent).await;
-    let page = blocking(move || look.proposed(before, limit, standing, wanted)).await?;
+    let (page, _turn) = caller.look(move || look.proposed(before, limit, standing, wanted)).await?;
     Ok(json(StatusCode::OK, page))
 }
 

@@ -28,6 +28,7 @@ mod routes;
 mod semantic;
 mod service;
 mod stream;
+mod turns;
 mod windows;
 
 pub use access::router;

@@ -50,7 +50,6 @@ pub(crate) async fn fact(
 }
 
 pub(crate) async fn explanation(
-    State(service): State<Arc<Service>>,
     Extension(caller): Extension<Caller>,
     id: NameInPath,
     RawQuery(raw): RawQuery,
@@ -59,14 +58,12 @@ pub(crate) async fn explanation(
     let page = query.number("page", 1..=MAX_EVIDENCE_PAGE)?.unwrap_or(1);
     let page = usize::try_from(page).unwrap_or(usize::MAX);
     let (look, id) = (caller.agent.look.clone(), fact_id(id)?);
-    let _turn = service.turn(&caller.agent).await;
-    let found = blocking(move || look.explanation(&id, page)).await?;
+    let (found, _turn) = caller.look(move || look.explanation(&id, page)).await?;
     let none = || Problem::not_found("this agent has no fact of that id, or it has no such page");
     found.map(|body| json(StatusCode::OK, body)).ok_or_else(none)
 }
 
 pub(crate) async fn passes(
-    State(service): State<Arc<Service>>,
     Extension(caller): Extension<Caller>,
     RawQuery(raw): RawQuery,
 ) -> Result<Response, Problem> {
@@ -74,12 +71,11 @@ pub(crate) async fn passes(
     let before = query.seq("before")?.unwrap_or(Seq(u64::MAX));
     let limit = query.number("limit", 1..=MAX_PAGE)?.unwrap_or(PAGE);
     let look = caller.agent.look.clone();
-    let _turn = service.turn(&caller.agent).await;
-    Ok(json(StatusCode::OK, blocking(move || look.passes(before, limit)).await?))
+    let (page, _turn) = caller.look(move || look.passes(before, limit)).await?;
+    Ok(json(StatusCode::OK, page))
 }
 
 pub(crate) async fn log(
-    State(service): State<Arc<Service>>,
     Extension(caller): Extension<Caller>,
     RawQuery(raw): RawQuery,
 ) -> Result<Response, Problem> {
@@ -87,8 +83,8 @@ pub(crate) async fn log(
     let after = query.seq("after")?.unwrap_or_default();
     let limit = query.number("limit", 1..=MAX_PAGE)?.unwrap_or(PAGE);
     let look = caller.agent.look.clone();
-    let _turn = service.turn(&caller.agent).await;
-    Ok(json(StatusCode::OK, blocking(move || look.log(after, limit)).await?))
+    let (page, _turn) = caller.look(move || look.log(after, limit)).await?;
+    Ok(json(StatusCode::OK, page))
 }
 
 /// What stands in the path, if it is text at all.

@@ -156,14 +156,14 @@ impl Metrics {
         self.intents.get_or_create(&Verdict { verdict }).inc();
     }
 
-    /// A request begins to wait for the log.
-    pub(crate) fn waits(&self) {
+    /// A request begins to wait for the log; it does until the guard is dropped, or the request.
+    pub(crate) fn waits(&self) -> Waiting<'_> {
         self.queue.inc();
+        Waiting(&self.queue)
     }
 
     /// A request waited so long for the log.
     pub(crate) fn waited(&self, long: Duration) {
-        self.queue.dec();
         self.durable.observe(long.as_secs_f64());
     }
 
@@ -191,6 +191,15 @@ impl Metrics {
         let age = micros(now).saturating_sub(self.renewed.load(Ordering::Relaxed));
         self.snapshot_age.set(Duration::from_micros(age).as_secs_f64());
         Ok(())
+    }
+}
+
+/// A request that waits for the log.
+pub(crate) struct Waiting<'m>(&'m Gauge);
+
+impl Drop for Waiting<'_> {
+    fn drop(&mut self) {
+        self.0.dec();
     }
 }
 

@@ -26,7 +26,7 @@ pub(crate) async fn consolidate(
 ) -> Result<Response, Problem> {
     Query::read(raw.as_deref(), &[])?;
     let memory = caller.agent.memory.clone();
-    let pass = away(move || memory.consolidate()).await?;
+    let pass = caller.write(move || memory.consolidate()).await?;
     let pass = pass.inspect_err(|_| caller.agent.appender.breaks())?;
     Ok(json(StatusCode::OK, Members::new().raw("pass", pass_json(pass.as_ref())).finish()))
 }
@@ -45,18 +45,18 @@ pub(crate) async fn forget(
     let mut sent = body::read(&service, &caller.agent, &headers, body).await?;
     let refs = away(move || refs(&sent.unfolded()?)).await??;
     let memory = caller.agent.memory.clone();
-    let done =
-        away(move || memory.forget(&Which::Refs(refs))).await?.map_err(|error| match error {
-            Error::UnknownEvent(name) => Problem::not_found(format!("no event {name} in this log")),
-            Error::NeverForgotten(name, kind) => {
-                let detail = format!("{name} is a {kind} event, and those are never forgotten");
-                Problem::new(StatusCode::UNPROCESSABLE_ENTITY, "never_forgotten", detail)
-            }
-            error => {
-                caller.agent.appender.breaks();
-                Problem::from(error)
-            }
-        })?;
+    let done = caller.write(move || memory.forget(&Which::Refs(refs))).await?;
+    let done = done.map_err(|error| match error {
+        Error::UnknownEvent(name) => Problem::not_found(format!("no event {name} in this log")),
+        Error::NeverForgotten(name, kind) => {
+            let detail = format!("{name} is a {kind} event, and those are never forgotten");
+            Problem::new(StatusCode::UNPROCESSABLE_ENTITY, "never_forgotten", detail)
+        }
+        error => {
+            caller.agent.appender.breaks();
+            Problem::from(error)
+        }
+    })?;
     let answer = Members::new()
         .raw("forgotten", done.events)
         .raw("already", done.already)

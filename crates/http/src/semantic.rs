@@ -4,7 +4,6 @@
 //! nothing and waits for no writer.
 
 use crate::answers::Answer;
-use crate::blocking;
 use crate::problem::Problem;
 use crate::query::Query;
 use crate::service::{Agent, Caller, Service};
@@ -92,8 +91,7 @@ pub(crate) async fn semantic(
         return Ok(Answer { kind: "", body: Bytes::new(), tag }.sent_to(&head.headers));
     }
     let (look, filter) = (agent.look.clone(), asked.filter.clone());
-    let _turn = service.turn(&caller.agent).await;
-    let facts = blocking(move || look.as_of(seq, &filter)).await?;
+    let (facts, _turn) = caller.look(move || look.as_of(seq, &filter)).await?;
     let beyond = || Problem::not_found(format!("the log does not reach seq {seq} yet"));
     let answer = written(agent, &known, seq, &asked, &facts.ok_or_else(beyond)?, tag);
     Ok(answer.sent_to(&head.headers))

@@ -11,6 +11,7 @@ use crate::body::{AGENT_ROOM_KIB, ROOM_KIB};
 use crate::metrics::{Metrics, ServerMetrics};
 use crate::pace::Paces;
 use crate::problem::Problem;
+use crate::turns::{Line, Turn, Turns};
 use crate::windows::Windows;
 use ipse_core::{Identity, Time, hex, sha256};
 use ipse_engine::token::{Role, Token, Tokens, parse};
@@ -22,7 +23,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::Duration;
-use tokio::sync::{Semaphore, SemaphorePermit, watch};
+use tokio::sync::{Semaphore, watch};
 
 /// Bytes of a text that may be a token.
 const MAX_TOKEN_BYTES: usize = 256;
@@ -32,10 +33,21 @@ const BELIEVED: i64 = 1_000_000;
 const READY: u64 = 10_000_000;
 /// KiB of large answers that may wait to be read.
 const UNREAD_KIB: usize = 128 << 10;
-/// Long looks into logs at once: pages, explanations, facts of the past; and those into one log.
-/// Others wait their turn.
-const TURNS: usize = 8;
-const AGENT_TURNS: usize = 4;
+/// Long looks into logs at once (pages, explanations, facts of the past), and those into one log;
+/// how many of them are kept for operators and auditors; and how many of each rank may wait for
+/// one log.
+const LOOKS: usize = 8;
+const LOOKS_KEPT: usize = 2;
+const AGENT_LOOKS: usize = 4;
+const AGENT_LOOKS_KEPT: usize = 1;
+const AGENT_LOOKS_WAITING: usize = 32;
+/// The same for writes that hold a thread while they wait for the log: intents with a rate limit,
+/// passes by hand, forgetting. With looks and bundles they leave half of the threads to others.
+const WRITES: usize = 16;
+const WRITES_KEPT: usize = 4;
+const AGENT_WRITES: usize = 3;
+const AGENT_WRITES_KEPT: usize = 1;
+const AGENT_WRITES_WAITING: usize = 256;
 /// Streams that are open at once, and those of one agent: most connections are for others.
 const STREAMS: usize = 256;
 const AGENT_STREAMS: usize = 64;
@@ -77,8 +89,9 @@ pub(crate) struct Agent {
     pub(crate) gates: Option<Arc<Gates>>,
     /// How often skills were let through lately.
     pub(crate) windows: Windows,
-    /// Long looks into this log that may still begin.
-    turns: Semaphore,
+    /// Long looks into this log, and writes that hold a thread.
+    pub(crate) looks: Line,
+    writes: Line,
     /// KiB of bodies for this agent that may still come into memory.
     pub(crate) room: Arc<Semaphore>,
     /// Streams of this agent that may still be opened.
@@ -97,6 +110,25 @@ pub(crate) struct Caller {
 impl Caller {
     pub(crate) fn role(&self) -> Role {
         self.token.role
+    }
+
+    /// Looks long into the log, in turn. Keep the turn until the answer is written: until then it
+    /// takes memory.
+    pub(crate) async fn look<T: Send + 'static>(
+        &self,
+        work: impl FnOnce() -> Result<T, Error> + Send + 'static,
+    ) -> Result<(T, Turn), Problem> {
+        let (found, turn) = self.agent.looks.run(self.role().into(), work).await?;
+        Ok((found?, turn))
+    }
+
+    /// Writes to the log, in turn.
+    pub(crate) async fn write<T: Send + 'static>(
+        &self,
+        work: impl FnOnce() -> T + Send + 'static,
+    ) -> Result<T, Problem> {
+        let (written, _) = self.agent.writes.run(self.role().into(), work).await?;
+        Ok(written)
     }
 }
 
@@ -125,8 +157,9 @@ pub struct Service {
     pub(crate) room: Arc<Semaphore>,
     /// KiB of large answers that may still wait to be read.
     pub(crate) unread: Arc<Semaphore>,
-    /// Long looks into logs that may still begin.
-    turns: Semaphore,
+    /// Long looks into logs, and writes that hold a thread, of all agents.
+    looks: Arc<Turns>,
+    writes: Arc<Turns>,
     /// Streams that may still be opened.
     pub(crate) streams: Arc<Semaphore>,
     /// Bundles that may still be made.
@@ -158,7 +191,8 @@ impl Service {
             closing: watch::Sender::new(false),
             room: Arc::new(Semaphore::new(ROOM_KIB)),
             unread: Arc::new(Semaphore::new(UNREAD_KIB)),
-            turns: Semaphore::new(TURNS),
+            looks: Arc::new(Turns::new(LOOKS, LOOKS_KEPT)),
+            writes: Arc::new(Turns::new(WRITES, WRITES_KEPT)),
             streams: Arc::new(Semaphore::new(STREAMS)),
             bundles: Arc::new(Semaphore::new(BUNDLES)),
             metrics: ServerMetrics::new(),
@@ -195,13 +229,6 @@ impl Service {
     /// So many connections more, or fewer.
     pub(crate) fn connected(&self, more: i64) {
         self.metrics.connections.inc_by(more);
-    }
-
-    /// Waits for a turn to look long into a log: each takes memory until its answer is written.
-    /// Those who look into one log take turns among themselves first.
-    pub(crate) async fn turn<'s>(&'s self, agent: &'s Agent) -> [Option<SemaphorePermit<'s>>; 2] {
-        let of_agent = agent.turns.acquire().await.ok();
-        [of_agent, self.turns.acquire().await.ok()]
     }
 
     /// How many agents are served.
@@ -336,7 +363,8 @@ impl Service {
         let room = Arc::new(Semaphore::new(AGENT_ROOM_KIB));
         let streams = Arc::new(Semaphore::new(AGENT_STREAMS));
         let (gates, windows) = (self.outside.gates(&identity)?, Windows::default());
-        let turns = Semaphore::new(AGENT_TURNS);
+        let looks = Line::new(AGENT_LOOKS, AGENT_LOOKS_KEPT, AGENT_LOOKS_WAITING, &self.looks);
+        let writes = Line::new(AGENT_WRITES, AGENT_WRITES_KEPT, AGENT_WRITES_WAITING, &self.writes);
         Ok(Agent {
             identity,
             name,
@@ -347,7 +375,8 @@ impl Service {
             metrics,
             gates,
             windows,
-            turns,
+            looks,
+            writes,
             room,
             streams,
             grown,
