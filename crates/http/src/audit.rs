@@ -16,12 +16,20 @@ use ipse_engine::trail::{EVIDENCE, Found, MAX_EVIDENCE};
 use std::fs::File;
 use std::io::{self, Read};
 use std::sync::Arc;
-use tokio::sync::mpsc;
+use std::time::Duration;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
 use tokio_stream::wrappers::ReceiverStream;
 
 /// Bytes of a bundle that are sent at once, and how many such chunks wait.
 const CHUNK_BYTES: usize = 64 << 10;
 const CHUNKS: usize = 4;
+/// How fast a client has to read a bundle: below a megabit a second it holds its agent's slot for
+/// nothing. And by how much time it may fall behind.
+const MIN_BYTES_PER_SECOND: u64 = 128 << 10;
+const BEHIND: Duration = Duration::from_secs(10);
+/// The time that a chunk may take at that speed.
+const CHUNK_TIME: Duration =
+    Duration::from_micros(CHUNK_BYTES as u64 * 1_000_000 / MIN_BYTES_PER_SECOND);
 
 pub(crate) async fn tree_head(
     Extension(caller): Extension<Caller>,
@@ -90,9 +98,11 @@ pub(crate) async fn bundle(
 ) -> Result<Response, Problem> {
     Query::read(raw.as_deref(), &[])?;
     let identity = caller.agent.identity;
-    let place = service.bundles.clone().try_acquire_owned();
-    let place = place.map_err(|_| Problem::too_many("other bundles are being made; try again"))?;
-    let file = away(move || service.outside().bundle(&identity)).await?.map_err(|why| {
+    let slots = slots(&service, &caller)?;
+    let clock = service.clone();
+    // The slots go where the work is: a client that is gone does not free them for the next.
+    let (made, slots) = away(move || (service.outside().bundle(&identity), slots)).await?;
+    let file = made.map_err(|why| {
         tracing::warn!(%identity, why, "a bundle could not be made");
         let detail = "no bundle could be made: the operator's key is not at hand, nothing is \
                       signed yet, or there is no room for it; the server's log says why";
@@ -106,25 +116,107 @@ pub(crate) async fn bundle(
         (CONTENT_DISPOSITION, HeaderValue::from_str(&name).unwrap_or(HeaderValue::from_static(""))),
     ];
     let (sender, receiver) = mpsc::channel(CHUNKS);
-    tokio::task::spawn_blocking(move || {
-        send(file, &sender);
-        drop(place);
+    tokio::spawn(async move {
+        if let Err(why) = send(file, size, sender, || clock.outside().elapsed()).await {
+            tracing::info!(%identity, why, "a bundle was not sent to its end");
+        }
+        drop(slots);
     });
     Ok((headers, Body::from_stream(ReceiverStream::new(receiver))).into_response())
 }
 
-/// Sends a file in chunks, as fast as it is read, until nobody reads any more.
-fn send(mut file: File, sender: &mpsc::Sender<io::Result<Bytes>>) {
-    loop {
-        let mut chunk = Vec::with_capacity(CHUNK_BYTES);
-        let read = file.by_ref().take(CHUNK_BYTES as u64).read_to_end(&mut chunk);
-        let ended = !matches!(read, Ok(1..));
-        if read.is_ok() && ended {
-            return;
+/// A slot of the agent and one of the server: each bundle takes a file as large as the log.
+fn slots(service: &Service, caller: &Caller) -> Result<[OwnedSemaphorePermit; 2], Problem> {
+    let taken = |slots: &Arc<Semaphore>, detail: &str| {
+        slots.clone().try_acquire_owned().map_err(|_| Problem::too_many(detail))
+    };
+    let of_agent = "a bundle of this agent is being made or sent; try again";
+    let of_server = "bundles of other agents are being made or sent; try again";
+    Ok([taken(&caller.agent.bundles, of_agent)?, taken(&service.bundles, of_server)?])
+}
+
+/// Sends so many bytes of a file in chunks, as fast as the client reads, until it is gone or too
+/// slow. A client may fall behind [`MIN_BYTES_PER_SECOND`] by [`BEHIND`], and no more. The last chunk
+/// is the end: a client that has read all of it can ask again at once.
+async fn send(
+    mut file: File,
+    mut size: u64,
+    sender: mpsc::Sender<io::Result<Bytes>>,
+    elapsed: impl Fn() -> Duration,
+) -> Result<(), &'static str> {
+    let mut until = elapsed() + BEHIND;
+    while size > 0 {
+        let read = away(move || (chunk(&mut file), file)).await;
+        let (read, back) = read.map_err(|_| "it could not be read")?;
+        file = back;
+        let count = read.as_ref().map_or(0, Bytes::len) as u64;
+        let left = until.saturating_sub(elapsed());
+        let sent = tokio::time::timeout(left, sender.send(read)).await;
+        sent.map_err(|_| "the client read too slowly")?.map_err(|_| "the client is gone")?;
+        if count == 0 {
+            return Err("it could not be read");
         }
-        let sent = sender.blocking_send(read.map(|_| Bytes::from(chunk)));
-        if sent.is_err() || ended {
-            return;
-        }
+        size = size.saturating_sub(count);
+        until = (until + CHUNK_TIME).min(elapsed() + BEHIND);
+    }
+    Ok(())
+}
+
+/// The next bytes of a file, which has more of them.
+fn chunk(file: &mut File) -> io::Result<Bytes> {
+    let mut chunk = Vec::with_capacity(CHUNK_BYTES);
+    match file.take(CHUNK_BYTES as u64).read_to_end(&mut chunk)? {
+        0 => Err(io::ErrorKind::UnexpectedEof.into()),
+        _ => Ok(chunk.into()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::{Seek, Write};
+    use tokio::time::Instant;
+
+    const SIZE: usize = 100 * CHUNK_BYTES;
+
+    fn file() -> File {
+        let mut file = tempfile::tempfile().unwrap();
+        file.write_all(&vec![7; SIZE]).unwrap();
+        file.rewind().unwrap();
+        file
+    }
+
+    /// How sending ends, and how many chunks come through, if the client takes one each `pause`.
+    fn sent(pause: Duration, most: usize) -> (Result<(), &'static str>, usize) {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
+        runtime.block_on(async {
+            tokio::time::pause();
+            let begun = Instant::now();
+            let (sender, mut receiver) = mpsc::channel(1);
+            let sending = tokio::spawn(send(file(), SIZE as u64, sender, move || begun.elapsed()));
+            let mut chunks = 0;
+            while chunks < most && receiver.recv().await.is_some_and(|chunk| chunk.is_ok()) {
+                chunks += 1;
+                tokio::time::sleep(pause).await;
+            }
+            let _held = (chunks == most).then_some(receiver);
+            (sending.await.unwrap(), chunks)
+        })
+    }
+
+    #[test]
+    fn a_client_that_reads_fast_enough_gets_the_whole_bundle() {
+        assert_eq!(sent(Duration::ZERO, usize::MAX), (Ok(()), 100));
+        assert_eq!(sent(CHUNK_TIME, usize::MAX), (Ok(()), 100));
+    }
+
+    #[test]
+    fn a_client_that_reads_too_slowly_is_cut_off() {
+        let (ended, chunks) = sent(CHUNK_TIME * 2, usize::MAX);
+        assert_eq!(ended, Err("the client read too slowly"));
+        assert!((20..60).contains(&chunks), "{chunks}");
+        assert_eq!(sent(Duration::ZERO, 0).0, Err("the client read too slowly"));
+        // What was read fast before earns no more than that.
+        assert_eq!(sent(Duration::ZERO, 90).0, Err("the client read too slowly"));
     }
 }

@@ -51,8 +51,10 @@ const AGENT_WRITES_WAITING: usize = 256;
 /// Streams that are open at once, and those of one agent: most connections are for others.
 const STREAMS: usize = 256;
 const AGENT_STREAMS: usize = 64;
-/// Bundles that are made at once: each takes a file as large as the log.
-const BUNDLES: usize = 2;
+/// Bundles that are made or sent at once, and those of one agent: each takes a file as large as the
+/// log.
+const BUNDLES: usize = 8;
+const AGENT_BUNDLES: usize = 1;
 
 /// What the server cannot do by itself, and is handed.
 pub trait Outside: Send + Sync {
@@ -96,6 +98,8 @@ pub(crate) struct Agent {
     pub(crate) room: Arc<Semaphore>,
     /// Streams of this agent that may still be opened.
     pub(crate) streams: Arc<Semaphore>,
+    /// Bundles of this agent that may still be made.
+    pub(crate) bundles: Arc<Semaphore>,
     /// Moves whenever the log may have grown.
     pub(crate) grown: watch::Sender<u64>,
 }
@@ -363,6 +367,7 @@ impl Service {
         let room = Arc::new(Semaphore::new(AGENT_ROOM_KIB));
         let streams = Arc::new(Semaphore::new(AGENT_STREAMS));
         let (gates, windows) = (self.outside.gates(&identity)?, Windows::default());
+        let bundles = Arc::new(Semaphore::new(AGENT_BUNDLES));
         let looks = Line::new(AGENT_LOOKS, AGENT_LOOKS_KEPT, AGENT_LOOKS_WAITING, &self.looks);
         let writes = Line::new(AGENT_WRITES, AGENT_WRITES_KEPT, AGENT_WRITES_WAITING, &self.writes);
         Ok(Agent {
@@ -379,6 +384,7 @@ impl Service {
             writes,
             room,
             streams,
+            bundles,
             grown,
         })
     }

@@ -9,6 +9,7 @@ mod clients;
 mod equal;
 mod events;
 mod failing;
+mod fair;
 mod gates;
 mod identities;
 mod killed;
