@@ -1,6 +1,7 @@
 //! Who is let in, before anything else is looked at; and the id that every answer carries.
 
 use crate::listen::keeping;
+use crate::places::Peer;
 use crate::problem::{Problem, method_not_allowed};
 use crate::routes::{Access, ROUTES, Route};
 use crate::service::{Caller, Service};
@@ -66,6 +67,9 @@ async fn admit(
             return problem.into_response();
         }
     };
+    if let Some(peer) = request.extensions().get::<Arc<Peer>>() {
+        peer.identified();
+    }
     let begun = service.outside().elapsed();
     let (agent, token_id) = (caller.agent.clone(), caller.token.id);
     let admitted = route.access.admits(caller.role());

@@ -22,20 +22,32 @@ mod looking;
 mod metrics;
 mod operating;
 mod pace;
+mod places;
 mod problem;
 mod query;
 mod routes;
 mod semantic;
 mod service;
+mod socket;
 mod stream;
 mod turns;
 mod windows;
+
+#[cfg(test)]
+#[path = "../tests/world/attacks.rs"]
+mod attacks;
+#[cfg(test)]
+extern crate self as ipse_http;
+#[cfg(test)]
+#[path = "../tests/world/mod.rs"]
+mod world;
 
 pub use access::router;
 pub use listen::{MAX_CONNECTIONS, serve};
 pub use problem::Problem;
 pub use routes::{Access, ROUTES, Route};
 pub use service::{Outside, Service};
+pub use socket::Socket;
 
 use axum::http::header::CONTENT_TYPE;
 use axum::http::{HeaderValue, StatusCode};

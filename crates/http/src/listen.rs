@@ -2,12 +2,16 @@
 //!
 //! **Invariants**
 //! - A slow client holds its own connection and nobody else's: a head that does not come, and an
-//!   answer that is not read, end it.
+//!   answer that is not read, end it. When all places are taken, the connection whose client the
+//!   server has waited for longest gives way to a new one.
+//! - A request whose client has reset the connection is dropped: it waits for nothing any more.
 //! - Told to stop, the server takes no new connection and answers what was asked, for a while:
 //!   nobody keeps it from stopping by being slow.
 
 use crate::access::router;
+use crate::places::{Peer, Place, Places};
 use crate::service::Service;
+use crate::socket::Socket;
 use axum::Router;
 use axum::body::Body;
 use http_body_util::BodyExt;
@@ -21,12 +25,11 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite};
-use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::Semaphore;
+use tokio::net::TcpListener;
 use tokio_io_timeout::TimeoutStream;
 use tower::ServiceExt;
 
-/// Connections that are open at once; more of them wait to be taken in.
+/// Connections that are open at once.
 pub const MAX_CONNECTIONS: u32 = 512;
 /// How long a request's head may take, and how long a connection may be idle before one.
 const HEAD: Duration = Duration::from_secs(10);
@@ -38,8 +41,6 @@ const GRACE: Duration = Duration::from_secs(8);
 const MOMENT: Duration = Duration::from_secs(1);
 /// Bytes of a request's head.
 const MAX_HEAD_BYTES: usize = 32 << 10;
-/// Who holds the mark of a connection on which nothing is asked: the connection, and its service.
-const IDLE: usize = 2;
 /// How long to wait if no connection can be taken in, as when there are no file descriptors.
 const RESPITE: Duration = Duration::from_millis(100);
 
@@ -48,13 +49,13 @@ const RESPITE: Duration = Duration::from_millis(100);
 pub async fn serve<Securing, Secured>(
     listener: TcpListener,
     service: Arc<Service>,
-    secure: impl Fn(TcpStream) -> Securing,
+    secure: impl Fn(Socket) -> Securing,
     stop: impl Future<Output = ()>,
 ) where
     Securing: Future<Output = io::Result<Secured>> + Send + 'static,
     Secured: AsyncRead + AsyncWrite + Send + 'static,
 {
-    let places = Arc::new(Semaphore::new(MAX_CONNECTIONS as usize));
+    let places = Places::new(MAX_CONNECTIONS, service.metrics.closed.clone());
     let router = router(service.clone());
     let mut stop = pin!(stop);
     loop {
@@ -62,15 +63,22 @@ pub async fn serve<Securing, Secured>(
             accepted = accept(&listener, &places) => accepted,
             () = &mut stop => break,
         };
-        let Some((stream, place)) = accepted else { continue };
-        let (secured, router, service) = (secure(stream), router.clone(), service.clone());
+        let Some((socket, place)) = accepted else { continue };
+        let (router, service, reset) = (router.clone(), service.clone(), socket.reset());
+        let secured = secure(socket);
         tokio::spawn(async move {
             service.connected(1);
+            let peer = &place.peer;
             let spoken = async {
                 let secured = tokio::time::timeout(HEAD, secured).await??;
-                speak(secured, router, &service).await
+                speak(secured, router, &service, peer).await
             };
-            if let Err(error) = spoken.await {
+            let ended = tokio::select! {
+                ended = spoken => ended,
+                () = reset => Err("the client reset it".into()),
+                () = peer.gives_way() => Err("all places were taken, and its client was slow".into()),
+            };
+            if let Err(error) = ended {
                 tracing::debug!(%error, "a connection ended");
             }
             service.connected(-1);
@@ -80,20 +88,15 @@ pub async fn serve<Securing, Secured>(
     drop(listener);
     service.close();
     // Every place is free again once every connection has ended.
-    let _ = places.acquire_many(MAX_CONNECTIONS).await;
+    places.all_free().await;
 }
 
-/// The next connection with its place; `None` if it could not be taken in.
-async fn accept(
-    listener: &TcpListener,
-    places: &Arc<Semaphore>,
-) -> Option<(TcpStream, tokio::sync::OwnedSemaphorePermit)> {
-    let place = places.clone().acquire_owned().await.ok()?;
+/// The next connection with its place; `None` if it could not be accepted.
+async fn accept(listener: &TcpListener, places: &Arc<Places>) -> Option<(Socket, Place)> {
     match listener.accept().await {
         Ok((stream, _)) => {
-            // Answers are small and whole: waiting to fill a packet would only delay them.
-            let _ = stream.set_nodelay(true);
-            Some((stream, place))
+            let place = places.take().await;
+            Some((Socket::new(stream, &place.peer), place))
         }
         Err(error) => {
             tracing::warn!(%error, "a connection could not be taken in");
@@ -108,21 +111,22 @@ async fn speak(
     stream: impl AsyncRead + AsyncWrite + Send + 'static,
     router: Router,
     service: &Service,
+    peer: &Arc<Peer>,
 ) -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
     let mut stream = TimeoutStream::new(stream);
     stream.set_write_timeout(Some(UNREAD));
-    let asked = Arc::new(());
-    let held = asked.clone();
-    let answer = service_fn(move |request: hyper::Request<Incoming>| {
-        let (held, answered) = (held.clone(), router.clone().oneshot(request.map(Body::new)));
+    let answer = service_fn(|mut request: hyper::Request<Incoming>| {
+        let asked = peer.asks();
+        request.extensions_mut().insert(peer.clone());
+        let answered = router.clone().oneshot(request.map(Body::new));
         // Held until the last byte of the answer is handed over.
-        async { Ok::<_, Infallible>(answered.await?.map(|body| keeping(body, held))) }
+        async { Ok::<_, Infallible>(answered.await?.map(|body| keeping(body, asked))) }
     });
     let connection = http1::Builder::new()
         .timer(TokioTimer::new())
         .header_read_timeout(HEAD)
         .max_buf_size(MAX_HEAD_BYTES)
-        // Whoever has said all he wanted may close his half, and still gets the answer.
+        // A client that has sent all it wanted may close its half, and still gets the answer.
         .half_close(true)
         .serve_connection(TokioIo::new(Box::pin(stream)), answer);
     let mut connection = pin!(connection);
@@ -131,8 +135,8 @@ async fn speak(
         done = connection.as_mut() => return Ok(done?),
         _ = closing.wait_for(|closing| *closing) => connection.as_mut().graceful_shutdown(),
     }
-    let busy = Arc::strong_count(&asked) > IDLE;
-    let left = tokio::time::timeout(if busy { GRACE } else { MOMENT }, connection).await;
+    let grace = if peer.is_busy() { GRACE } else { MOMENT };
+    let left = tokio::time::timeout(grace, connection).await;
     Ok(left.map_err(|_| "it was still there when the server had to stop")??)
 }
 

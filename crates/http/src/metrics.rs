@@ -212,6 +212,7 @@ pub(crate) struct ServerMetrics {
     registry: Registry,
     pub(crate) connections: Gauge,
     pub(crate) turned_away: Counter,
+    pub(crate) closed: Counter,
     uptime: Gauge<f64, AtomicU64>,
 }
 
@@ -219,13 +220,15 @@ impl ServerMetrics {
     pub(crate) fn new() -> Self {
         let mut registry = Registry::with_prefix("ipse_server");
         let (connections, turned_away) = (Gauge::default(), Counter::default());
-        let uptime = Gauge::default();
+        let (closed, uptime) = (Counter::default(), Gauge::default());
         registry.register("connections", "Connections that are open", connections.clone());
         let help = "Requests without a valid token";
         registry.register("unauthorized", help, turned_away.clone());
+        let help = "Connections that were closed because all places were taken";
+        registry.register("closed_connections", help, closed.clone());
         let help = "How long the server has been there";
         registry.register_with_unit("uptime", help, Unit::Seconds, uptime.clone());
-        ServerMetrics { registry, connections, turned_away, uptime }
+        ServerMetrics { registry, connections, turned_away, closed, uptime }
     }
 }
 

@@ -12,10 +12,12 @@ use ipse_store::sqlite::create;
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::fs::File;
+use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 use tempfile::TempDir;
+use tokio::net::TcpListener;
 use tower::ServiceExt;
 
 const GATES: [&str; 3] = [
@@ -126,6 +128,24 @@ impl World {
         let service = Service::open(&path, Arc::new(Still(path.clone()))).unwrap();
         let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
         World { service, tokens, runtime, _directory: directory }
+    }
+
+    pub fn service(&self) -> &Arc<Service> {
+        &self.service
+    }
+
+    pub fn token(&self, role: Role) -> &str {
+        &self.tokens[role.name()]
+    }
+
+    /// Serves on a free port of loopback, until the world ends.
+    pub fn listen(&self) -> SocketAddr {
+        let listener = self.runtime.block_on(TcpListener::bind("127.0.0.1:0")).unwrap();
+        let address = listener.local_addr().unwrap();
+        let plain = |socket| std::future::ready(Ok::<_, std::io::Error>(socket));
+        let service = self.service.clone();
+        self.runtime.spawn(ipse_http::serve(listener, service, plain, std::future::pending()));
+        address
     }
 
     pub fn ask(

@@ -1,11 +1,14 @@
-//! One client against the others: bundles that are not read. The others are served all the same.
+//! One client against the others: bundles that are not read, heads that never end, pages that
+//! nobody reads. The others are served all the same.
 
 use super::client::{Connection, Request};
-use super::events::{event, lines};
+use super::events::{LINES, event, lines};
 use super::server::{Agent, Server, one_agent, wait_until};
 use super::store::Store;
 use std::io::Read;
 
+/// Connections at once.
+const PLACES: usize = 512;
 /// More than all that lies between a server that sends and a client that does not read.
 const LARGE_BYTES: usize = 6 << 20;
 
@@ -64,4 +67,63 @@ fn an_auditor_that_goes_away_frees_its_slot() {
     // It has bytes that it did not read, so that this resets the connection.
     drop(unread);
     wait_until("its slot is free", || server.ask(&bundle(&agent)).status == 200);
+}
+
+/// How many connections were closed to make room.
+fn closed(server: &Server, agent: &Agent) -> usize {
+    let page = server.get("/metrics", &agent.operator).ok().text();
+    let name = "ipse_server_closed_connections_total ";
+    let figure = page.lines().find_map(|line| line.strip_prefix(name));
+    figure.unwrap_or_else(|| panic!("no {name} in {page}")).parse().unwrap()
+}
+
+#[test]
+fn heads_that_do_not_end_make_room_for_whole_ones() {
+    let (_store, agent, server) = serving();
+    let mut kept = server.connect();
+    let planner = Request::get("/api/agent/semantic").token(&agent.planner);
+    kept.ask(&planner).unwrap().ok();
+    let half: Vec<Connection> = (0..PLACES + 88)
+        .map(|_| {
+            let mut connection = server.connect();
+            connection.write(b"GET /health/live HTTP/1.1\r\nhost: ip").unwrap();
+            connection
+        })
+        .collect();
+    for _ in 0..20 {
+        server.ask(&Request::get("/health/live")).ok();
+        server.ask(&Request::get("/health/ready")).ok();
+        server.ask(&planner).ok();
+    }
+    assert!(closed(&server, &agent) >= 88 + 1, "{}", closed(&server, &agent));
+    kept.ask(&planner).expect("a client with a token keeps its connection").ok();
+    drop(half);
+}
+
+/// A page that nobody reads, asked for again and again, takes a place and little else; and when
+/// places are scarce, not even that.
+#[test]
+fn pages_that_nobody_reads_make_room() {
+    let (_store, agent, server) = serving();
+    let request = Request::get("/docs").bytes().repeat(40);
+    let unread: Vec<Connection> = (0..PLACES)
+        .map(|_| {
+            let mut connection = server.connect();
+            let _ = connection.write(&request);
+            connection
+        })
+        .collect();
+    for _ in 0..20 {
+        server.ask(&Request::get("/health/live")).ok();
+    }
+    assert!(closed(&server, &agent) > 0);
+    drop(unread);
+}
+
+fn serving() -> (Store, Agent, Server) {
+    let (store, agent) = one_agent();
+    let server = Server::start(&store);
+    let one = lines(&[event("arm", "1", "grasp", true)]);
+    server.ask(&Request::events(LINES, one).token(&agent.producer)).ok();
+    (store, agent, server)
 }

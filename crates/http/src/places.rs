@@ -1,0 +1,252 @@
+//! Places of connections: how many there are, and which connection gives way when all are taken.
+//!
+//! **Invariants**
+//! - A new connection gets a place at once as long as the server waits for the client of another:
+//!   for a head, for a body, or until an answer is read. The one that has waited longest is closed;
+//!   one on which a valid token was sent only after all others.
+//! - A connection for which the server works, streams included, is never closed for another.
+
+use prometheus_client::metrics::counter::Counter;
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
+
+/// How long a connection that was closed may take to leave its place before the next is closed.
+const RESPITE: Duration = Duration::from_millis(100);
+
+/// All places.
+pub(crate) struct Places {
+    count: u32,
+    free: Arc<Semaphore>,
+    peers: Mutex<BTreeMap<u64, Arc<Peer>>>,
+    /// Counts connections, and each time that the server begins to wait for a client.
+    ticks: Arc<AtomicU64>,
+    closed: Counter,
+}
+
+impl Places {
+    /// So many places; connections that are closed for others are counted.
+    pub(crate) fn new(count: u32, closed: Counter) -> Arc<Self> {
+        Arc::new(Places {
+            count,
+            free: Arc::new(Semaphore::new(count as usize)),
+            peers: Mutex::default(),
+            ticks: Arc::new(AtomicU64::new(1)),
+            closed,
+        })
+    }
+
+    /// A place for a new connection.
+    pub(crate) async fn take(self: &Arc<Self>) -> Place {
+        loop {
+            if self.free.available_permits() == 0 {
+                self.close_one();
+            }
+            let freed = tokio::time::timeout(RESPITE, self.free.clone().acquire_owned());
+            if let Ok(Ok(permit)) = freed.await {
+                return self.place(permit);
+            }
+        }
+    }
+
+    fn place(self: &Arc<Self>, permit: OwnedSemaphorePermit) -> Place {
+        let peer = Arc::new(Peer {
+            ticks: self.ticks.clone(),
+            since: AtomicU64::new(WORKS),
+            requests: AtomicUsize::new(0),
+            known: AtomicBool::new(false),
+            close: Notify::new(),
+        });
+        let number = self.ticks.fetch_add(1, Ordering::Relaxed);
+        self.peers.lock().unwrap_or_else(PoisonError::into_inner).insert(number, peer.clone());
+        Place { places: self.clone(), number, peer, _permit: permit }
+    }
+
+    /// Closes the connection whose client the server has waited for longest, if there is one.
+    fn close_one(&self) {
+        let mut peers = self.peers.lock().unwrap_or_else(PoisonError::into_inner);
+        let waits = |(number, peer): (&u64, &Arc<Peer>)| {
+            let since = peer.since.load(Ordering::Relaxed);
+            (since != WORKS).then(|| (peer.known.load(Ordering::Relaxed), since, *number))
+        };
+        let longest = peers.iter().filter_map(waits).min();
+        if let Some(peer) = longest.and_then(|(.., number)| peers.remove(&number)) {
+            peer.close.notify_one();
+            self.closed.inc();
+        }
+    }
+
+    /// Waits until every place is free.
+    pub(crate) async fn all_free(&self) {
+        let _ = self.free.acquire_many(self.count).await;
+    }
+}
+
+/// The place of a connection, until it is dropped.
+pub(crate) struct Place {
+    places: Arc<Places>,
+    number: u64,
+    pub(crate) peer: Arc<Peer>,
+    _permit: OwnedSemaphorePermit,
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        let mut peers = self.places.peers.lock().unwrap_or_else(PoisonError::into_inner);
+        peers.remove(&self.number);
+    }
+}
+
+/// What [`Peer::since`] says while the server works.
+const WORKS: u64 = 0;
+
+/// The other side of a connection: whether the server waits for it, and since when.
+pub(crate) struct Peer {
+    ticks: Arc<AtomicU64>,
+    since: AtomicU64,
+    /// Requests that are not answered yet.
+    requests: AtomicUsize,
+    /// Whether it has sent a valid token.
+    known: AtomicBool,
+    close: Notify,
+}
+
+impl Peer {
+    /// The server cannot go on before the client does.
+    pub(crate) fn waits(&self) {
+        if self.since.load(Ordering::Relaxed) == WORKS {
+            self.since.store(self.ticks.fetch_add(1, Ordering::Relaxed), Ordering::Relaxed);
+        }
+    }
+
+    /// The client has sent something. Parts of a head do not count: a head that comes byte by byte
+    /// has been waited for since its beginning.
+    pub(crate) fn sent(&self) {
+        if self.is_busy() {
+            self.moved();
+        }
+    }
+
+    /// The client has read something, or a request is whole.
+    pub(crate) fn moved(&self) {
+        self.since.store(WORKS, Ordering::Relaxed);
+    }
+
+    /// A request is there; it lasts until the guard is dropped.
+    pub(crate) fn asks(self: &Arc<Self>) -> Asked {
+        self.requests.fetch_add(1, Ordering::Relaxed);
+        self.moved();
+        Asked(self.clone())
+    }
+
+    /// Whether a request is not answered yet.
+    pub(crate) fn is_busy(&self) -> bool {
+        self.requests.load(Ordering::Relaxed) > 0
+    }
+
+    /// The client has sent a valid token.
+    pub(crate) fn identified(&self) {
+        self.known.store(true, Ordering::Relaxed);
+    }
+
+    /// Waits until the connection is to be closed for another.
+    pub(crate) async fn gives_way(&self) {
+        self.close.notified().await;
+    }
+}
+
+/// A request that is not answered yet.
+pub(crate) struct Asked(Arc<Peer>);
+
+impl Drop for Asked {
+    fn drop(&mut self) {
+        self.0.requests.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::pin::pin;
+    use std::task::{Context, Waker};
+
+    fn places(count: u32) -> Arc<Places> {
+        Places::new(count, Counter::default())
+    }
+
+    fn take(places: &Arc<Places>) -> Place {
+        places.place(places.free.clone().try_acquire_owned().unwrap())
+    }
+
+    fn is_closed(place: &Place) -> bool {
+        let closed = pin!(place.peer.gives_way());
+        closed.poll(&mut Context::from_waker(Waker::noop())).is_ready()
+    }
+
+    /// Which of these is closed next.
+    fn closed(places: &Places, held: &[Place]) -> Option<usize> {
+        places.close_one();
+        held.iter().position(is_closed)
+    }
+
+    #[test]
+    fn the_one_that_kept_the_server_waiting_longest_gives_way() {
+        let places = places(4);
+        let held: Vec<Place> = (0..4).map(|_| take(&places)).collect();
+        assert_eq!(closed(&places, &held), None, "the server works for all of them");
+        for at in [2, 0, 3] {
+            held[at].peer.waits();
+        }
+        held[2].peer.waits();
+        assert_eq!(closed(&places, &held), Some(2), "waited for first, and still");
+        held[0].peer.moved();
+        assert_eq!(closed(&places, &held), Some(3));
+        assert_eq!(closed(&places, &held), None);
+        assert_eq!(places.closed.get(), 2);
+    }
+
+    #[test]
+    fn clients_with_a_token_give_way_last() {
+        let places = places(2);
+        let held = [take(&places), take(&places)];
+        held[0].peer.waits();
+        held[0].peer.identified();
+        held[1].peer.waits();
+        assert_eq!(closed(&places, &held), Some(1));
+        assert_eq!(closed(&places, &held), Some(0));
+    }
+
+    #[test]
+    fn a_head_that_comes_byte_by_byte_is_waited_for_since_its_beginning() {
+        let places = places(2);
+        let held = [take(&places), take(&places)];
+        held.iter().for_each(|one| one.peer.waits());
+        held[0].peer.sent();
+        assert_eq!(closed(&places, &held), Some(0));
+        let _asked = held[1].peer.asks();
+        held[1].peer.waits();
+        held[1].peer.sent();
+        assert_eq!(closed(&places, &held), None, "a body arrives");
+    }
+
+    #[test]
+    fn a_connection_beyond_the_limit_gets_the_place_of_another() {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
+        runtime.block_on(async {
+            let places = places(1);
+            let first = places.take().await;
+            first.peer.waits();
+            tokio::spawn(async move {
+                first.peer.gives_way().await;
+                drop(first);
+            });
+            let second = places.take().await;
+            assert_eq!(places.closed.get(), 1);
+            drop(second);
+            places.all_free().await;
+            assert!(places.peers.lock().unwrap().is_empty());
+        });
+    }
+}
