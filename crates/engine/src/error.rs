@@ -60,6 +60,20 @@ impl From<ipse_consult::Damaged> for Error {
 }
 
 impl Error {
+    /// Whether the log is not the one that was signed: it has fewer entries, or others.
+    pub fn is_rolled_back(&self) -> bool {
+        self.rolled_back().is_some()
+    }
+
+    /// The same error again, if the log is not the one that was signed.
+    pub(crate) fn rolled_back(&self) -> Option<Self> {
+        match *self {
+            Error::Behind { signed, stored } => Some(Error::Behind { signed, stored }),
+            Error::Forked { signed } => Some(Error::Forked { signed }),
+            _ => None,
+        }
+    }
+
     /// Whether the store was removed or replaced while it was open.
     pub fn is_gone(&self) -> bool {
         matches!(self, Error::Store(ipse_store::Error::Gone(_)))

@@ -6,11 +6,13 @@
 //! - A head is kept by the notary before anybody can see it. *If it dies after that:* the notary's
 //!   head is ahead of the store's, both are true, and the next signing brings them together.
 //! - It covers durable events only: signing comes after the commit, on a connection of its own.
+//! - Nothing is appended to a log that is known not to continue the last head: it would be lost with
+//!   the branch that it is on.
 
 use crate::Error;
-use ipse_core::{Identity, Time};
+use ipse_core::{Identity, Seq, Time};
 use ipse_ledger::{Note, TreeHead};
-use ipse_store::sqlite::{Grown, HeadWriter};
+use ipse_store::sqlite::{HeadWriter, Reader, View};
 use std::any::Any;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -52,7 +54,7 @@ fn sign_with(
     let grown = writer.grow()?;
     let kept = notary.last().map_err(Error::Notary)?;
     for note in [&kept, &grown.stored].into_iter().flatten() {
-        check(writer, identity, &grown, note)?;
+        check(writer.view(), grown.size, identity, note)?;
     }
     let head =
         TreeHead { origin: TreeHead::origin_of(identity), size: grown.size, root: grown.root };
@@ -79,16 +81,29 @@ pub fn head_of(note: &str) -> Option<TreeHead> {
     TreeHead::parse(Note::parse(note).ok()?.text)
 }
 
-/// An earlier head must be the beginning of what is to be signed.
-fn check(writer: &HeadWriter, identity: &Identity, grown: &Grown, note: &str) -> Result<(), Error> {
+/// Compares a log with a signed head; an error if it does not continue that head.
+pub fn check_head(path: &Path, identity: &Identity, note: &str) -> Result<(), Error> {
+    let reader = Reader::open(path)?;
+    let snapshot = reader.view(identity)?;
+    check(snapshot.view(), snapshot.view().head()?.0, identity, note)
+}
+
+/// An earlier head must be the beginning of a log of `size` entries. The root comes from stored
+/// subtrees, so the cost does not follow the length of the log.
+pub(crate) fn check(
+    view: View<'_>,
+    size: u64,
+    identity: &Identity,
+    note: &str,
+) -> Result<(), Error> {
     let head = head_of(note).ok_or(Error::NoHead("that was signed last"))?;
     if head.origin != TreeHead::origin_of(identity) {
         return Err(Error::NoHead("of this log"));
     }
-    if head.size > grown.size {
-        return Err(Error::Behind { signed: head.size, stored: grown.size });
+    if head.size > size {
+        return Err(Error::Behind { signed: head.size, stored: size });
     }
-    if writer.view().tree_root(head.size)? != head.root {
+    if view.tree_root(head.size)? != head.root {
         return Err(Error::Forked { signed: head.size });
     }
     Ok(())
@@ -107,15 +122,71 @@ pub(crate) struct Heads {
     /// Whether a pass came after the last head.
     owed: bool,
     error: Option<Error>,
+    /// Entries under the newest head that is known here: the log never has fewer.
+    signed: u64,
+    /// How the log contradicts the last head, once that was noticed.
+    rolled_back: Option<Error>,
     /// Opened when it is first needed.
     tree: Option<Tree>,
 }
 
 impl Heads {
-    pub(crate) fn new(path: &Path, identity: Identity, notary: Box<dyn Notary>) -> Self {
-        let signed_at = notary.last_time();
-        let (path, owed) = (path.to_owned(), false);
-        Heads { path, identity, notary, signed_at, owed, error: None, tree: None }
+    /// An error if the log does not continue the last head that the notary keeps.
+    pub(crate) fn open(
+        path: &Path,
+        identity: Identity,
+        notary: Box<dyn Notary>,
+        view: View<'_>,
+    ) -> Result<Self, Error> {
+        let (path, signed_at) = (path.to_owned(), notary.last_time());
+        let (owed, error, tree, signed, rolled_back) = (false, None, None, 0, None);
+        let mut heads =
+            Heads { path, identity, notary, signed_at, owed, error, signed, rolled_back, tree };
+        heads.check(view)?;
+        Ok(heads)
+    }
+
+    /// Compares the log with the last head that the notary keeps. A log that was refused stays
+    /// refused if no head is kept any more: a key that begins a new history is not the one that
+    /// this process signs with.
+    pub(crate) fn check(&mut self, view: View<'_>) -> Result<(), Error> {
+        // The head is read first: the log may have grown since, and never shrinks.
+        let Some(note) = self.notary.last().map_err(Error::Notary)? else {
+            return self.refused();
+        };
+        match check(view, view.head()?.0, &self.identity, &note) {
+            Ok(()) => self.continues(&note),
+            Err(error) => return Err(self.contradicted(error)),
+        }
+        Ok(())
+    }
+
+    /// An error if the log, with that many entries, cannot be the one that was signed. It costs a
+    /// comparison of two numbers, and so it comes before every append.
+    pub(crate) fn allow(&mut self, stored: Seq) -> Result<(), Error> {
+        self.refused()?;
+        if stored.0 >= self.signed {
+            return Ok(());
+        }
+        Err(self.contradicted(Error::Behind { signed: self.signed, stored: stored.0 }))
+    }
+
+    fn refused(&self) -> Result<(), Error> {
+        self.rolled_back.as_ref().and_then(Error::rolled_back).map_or(Ok(()), Err)
+    }
+
+    /// The log continues a head.
+    fn continues(&mut self, note: &str) {
+        self.signed = head_of(note).map_or(0, |head| head.size);
+        self.rolled_back = None;
+    }
+
+    /// Remembers an error if it says that the log contradicts a head.
+    fn contradicted(&mut self, error: Error) -> Error {
+        if let Some(again) = error.rolled_back() {
+            self.rolled_back = Some(again);
+        }
+        error
     }
 
     /// Something is durable that a head is to cover soon.
@@ -135,13 +206,19 @@ impl Heads {
         self.signed_at = Some(now);
         let writer = self.tree()?.writer.clone();
         let mut writer = writer.lock().map_err(|_| Error::Poisoned)?;
-        let note = sign_with(&mut writer, &self.identity, &*self.notary)?;
+        let signed = sign_with(&mut writer, &self.identity, &*self.notary);
+        drop(writer);
+        let note = signed.map_err(|error| self.contradicted(error))?;
+        self.continues(&note);
         self.owed = false;
         Ok(note)
     }
 
+    /// Signs a head that is owed. A log that contradicts the last head is not tried again and
+    /// again: [`Heads::check`] says when it continues it.
     pub(crate) fn sign_owed(&mut self, now: Time) {
         if self.owed
+            && self.rolled_back.is_none()
             && let Err(error) = self.sign(now)
         {
             self.error = Some(error);

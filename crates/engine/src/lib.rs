@@ -44,7 +44,7 @@ pub use diff::{Changed, Diff, Figure, diff};
 pub use endorsed::{Endorsed, SignatureError, registered};
 pub use error::Error;
 pub use forget::{Forgotten, Preview, Which, preview};
-pub use head::{HEAD_EVERY, Notary, head_of, sign_head};
+pub use head::{HEAD_EVERY, Notary, check_head, head_of, sign_head};
 pub use hot::{SAVE_EVERY, SLICE};
 pub use ipse_consult::trail::{IntentStanding, Proposed, Told};
 pub use ipse_consult::{Claim, Consultation, Status, facts, grounding, trail};

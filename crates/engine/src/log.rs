@@ -4,6 +4,7 @@
 //! - An append that was acknowledged is durable, whatever becomes of the pass that follows it.
 //! - After a commit has failed nothing more is written: an fsync that failed once may "succeed"
 //!   later with the data gone, so it is never retried.
+//! - A log that has fewer entries than were signed, or others, takes none.
 
 use crate::Error;
 use crate::endorsed::{Endorsed, SignatureError};
@@ -16,7 +17,7 @@ use ipse_consolidate::{RuleSet, V1};
 use ipse_core::intent::INTENT;
 use ipse_core::{Admitted, Identity, Seq, Time, is_housekeeping};
 use ipse_door::Salt;
-use ipse_store::sqlite::{View, Writer};
+use ipse_store::sqlite::{Batch, View, Writer};
 use ipse_store::{Appended, Stored};
 use std::ops::ControlFlow;
 use std::path::Path;
@@ -98,9 +99,20 @@ impl<R: RuleSet> Log<R> {
         Ok(Log { writer, identity, rules, hot, host, subscribers, broken, heads })
     }
 
-    /// Has tree heads signed from now on: after passes, at most one a second.
-    pub fn set_notary(&mut self, notary: Box<dyn Notary>) {
-        self.heads = Some(Heads::new(self.writer.path(), self.identity, notary));
+    /// Has tree heads signed from now on: after passes, at most one a second. An error if the log
+    /// does not continue the last head that the notary keeps.
+    pub fn set_notary(&mut self, notary: Box<dyn Notary>) -> Result<(), Error> {
+        let (path, view) = (self.writer.path(), self.writer.view());
+        self.heads = Some(Heads::open(path, self.identity, notary, view)?);
+        Ok(())
+    }
+
+    /// An error if the log is known not to continue the last signed head: nothing is appended then.
+    /// If it was so before, the log is compared again.
+    pub fn check_signed(&mut self) -> Result<(), Error> {
+        let Some(heads) = &mut self.heads else { return Ok(()) };
+        let view = self.writer.view();
+        heads.allow(view.head()?).or_else(|_| heads.check(view))
     }
 
     /// Signs a tree head now, if there is a notary.
@@ -179,7 +191,7 @@ impl<R: RuleSet> Log<R> {
         if self.broken {
             return Err(Error::Broken);
         }
-        let mut batch = self.writer.begin()?;
+        let mut batch = begin(&mut self.writer, &mut self.heads)?;
         let (appended, signed) = append_all(&mut batch, events, endorsed)?;
         let pass = match then {
             Then::Nothing => Ok(None),
@@ -237,7 +249,7 @@ impl<R: RuleSet> Log<R> {
         if self.broken {
             return Err(Error::Broken);
         }
-        let mut batch = self.writer.begin()?;
+        let mut batch = begin(&mut self.writer, &mut self.heads)?;
         let (event, told) = match judge(&Past(batch.view()))? {
             Ok(made) => made,
             Err(refused) => return Ok(Err(refused)),
@@ -286,8 +298,18 @@ impl<R: RuleSet> Log<R> {
         if self.broken {
             return Err(Error::Broken);
         }
+        self.check_signed()?;
         self.hot.cool();
         let Log { writer, identity, rules, hot, host, .. } = self;
         Ok(Forgetting { path: writer.path(), identity, rules, hot, host: &mut **host })
     }
+}
+
+/// Begins a batch of a log that is not known to contradict what was signed.
+fn begin<'w>(writer: &'w mut Writer, heads: &mut Option<Heads>) -> Result<Batch<'w>, Error> {
+    let batch = writer.begin()?;
+    if let Some(heads) = heads {
+        heads.allow(batch.head())?;
+    }
+    Ok(batch)
 }

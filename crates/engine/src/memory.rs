@@ -69,7 +69,8 @@ struct State {
 
 impl Memory {
     /// Opens the log of an identity and folds what is past its checkpoint. The notary, if there is
-    /// one, signs tree heads after passes, at most one a second.
+    /// one, signs tree heads after passes, at most one a second. An error, and nothing is appended,
+    /// if the log does not continue the last head that the notary keeps: an older copy of a store.
     pub fn open(
         path: &Path,
         identity: Identity,
@@ -79,7 +80,7 @@ impl Memory {
     ) -> Result<Self, Error> {
         let mut log = Log::open(path, identity, V1, host)?;
         if let Some(notary) = notary {
-            log.set_notary(notary);
+            log.set_notary(notary)?;
         }
         log.consolidate(Trigger::Startup)?;
         let state = State {
@@ -192,6 +193,12 @@ impl Memory {
         }
         self.shared.learn(&mut state, done.pass.as_ref());
         Ok(done)
+    }
+
+    /// An error if the log is known not to continue the last signed head, as after an older copy was
+    /// put in its place: nothing is appended then. If it was so before, the log is compared again.
+    pub fn check_signed(&self) -> Result<(), Error> {
+        self.shared.lock()?.log.check_signed()
     }
 
     /// Signs a tree head now, over everything that is durable, and hands it out; `None` if there is

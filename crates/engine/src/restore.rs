@@ -1,5 +1,6 @@
 //! Taking in a log that was verified elsewhere: same positions, same facts, same passes.
 
+use crate::head::check;
 use crate::{Endorsed, Error, rebuild};
 use ipse_consolidate::RuleSet;
 use ipse_core::{Admitted, FactId, Identity, Seq, hex};
@@ -16,6 +17,8 @@ pub struct Whole<'a> {
     pub statements: &'a [Endorsed],
     /// Which position the facts follow from.
     pub checkpoint: Seq,
+    /// The last tree head that was signed for this log, which it must continue.
+    pub last_head: Option<&'a str>,
 }
 
 /// Takes in a whole log in one transaction; the log of that identity must be empty.
@@ -33,6 +36,10 @@ pub fn restore<R: RuleSet, E: From<Error>>(
         restoring.put(&entry, event.as_ref()).map_err(Error::from)?;
     }
     finish(&mut restoring, identity, rules, whole)?;
+    if let Some(note) = whole.last_head {
+        let view = restoring.view();
+        check(view, view.head().map_err(Error::from)?.0, identity, note)?;
+    }
     Ok(restoring.commit().map_err(Error::from)?)
 }
 

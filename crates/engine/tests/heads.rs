@@ -7,7 +7,9 @@ mod world;
 use ipse_consolidate::V1;
 use ipse_core::{Seq, Time};
 use ipse_engine::verify::Outside;
-use ipse_engine::{Error, HEAD_EVERY, Host, Log, Notary, Then, Trigger, head_of, sign_head};
+use ipse_engine::{
+    Error, HEAD_EVERY, Host, Log, Memory, Notary, Policy, Then, Trigger, Which, head_of, sign_head,
+};
 use ipse_ledger::tree::{consistency, is_consistent};
 use ipse_ledger::{Note, NoteSigner, SecretKey, TreeHead};
 use std::any::Any;
@@ -100,7 +102,7 @@ fn a_head_is_signed_after_a_pass_and_covers_its_record() {
     let world = World::new();
     let notary = TestNotary::new(&world);
     let mut log = world.log(V1);
-    log.set_notary(Box::new(notary.clone()));
+    log.set_notary(Box::new(notary.clone())).unwrap();
     append(&mut log, 0, 5);
     let [note] = notary.heads().try_into().unwrap();
     let head = head_of(&note).unwrap();
@@ -126,7 +128,7 @@ fn heads_follow_each_other_at_most_once_a_second_and_on_demand() {
     let clock = Arc::new(AtomicI64::new(1_000_000_000));
     let host = Clock(clock.clone(), TestHost(0));
     let mut log = Log::open(&world.path, world.identity, V1, Box::new(host)).unwrap();
-    log.set_notary(Box::new(notary.clone()));
+    log.set_notary(Box::new(notary.clone())).unwrap();
     append(&mut log, 0, 1);
     append(&mut log, 1, 2);
     assert_eq!((notary.heads().len(), log.owes_head()), (1, true));
@@ -189,7 +191,7 @@ fn an_older_copy_is_noticed_and_nothing_is_signed() {
     let world = World::new();
     let notary = TestNotary::new(&world);
     let mut log = world.log(V1);
-    log.set_notary(Box::new(notary.clone()));
+    log.set_notary(Box::new(notary.clone())).unwrap();
     append(&mut log, 0, 5);
     let copy = world.path.with_extension("copy");
     world.reader().copy_to(&copy).unwrap();
@@ -200,16 +202,67 @@ fn an_older_copy_is_noticed_and_nothing_is_signed() {
     let restored = |path: &std::path::Path| sign_head(path, &world.identity, &notary);
     let behind = restored(&copy);
     assert!(matches!(behind, Err(Error::Behind { signed: 12, stored: 6 })), "{behind:?}");
-    // It goes on without signatures; once it is as long again, it is another log.
+    let open = |notary: Option<&TestNotary>| {
+        let mut log = Log::open(&copy, world.identity, V1, Box::new(TestHost(90))).unwrap();
+        let set = notary.map_or(Ok(()), |notary| log.set_notary(Box::new(notary.clone())));
+        set.map(|()| log)
+    };
+    assert!(matches!(open(Some(&notary)).err(), Some(Error::Behind { signed: 12, stored: 6 })));
     let host = Box::new(TestHost(90));
-    let mut log = Log::open(&copy, world.identity, V1, host).unwrap();
-    log.set_notary(Box::new(notary.clone()));
-    append(&mut log, 100, 110);
-    assert!(matches!(log.take_head_error(), Some(Error::Forked { signed: 12 })));
+    let memory: Option<Box<dyn Notary>> = Some(Box::new(notary.clone()));
+    let memory = Memory::open(&copy, world.identity, Policy::default(), host, memory);
+    assert!(matches!(memory.err(), Some(Error::Behind { signed: 12, stored: 6 })));
+    // Without a notary it goes on; once it is as long again, it is another log.
+    append(&mut open(None).unwrap(), 100, 110);
+    assert!(matches!(open(Some(&notary)).err(), Some(Error::Forked { signed: 12 })));
     assert!(matches!(restored(&copy), Err(Error::Forked { signed: 12 })));
     assert_eq!(notary.heads(), before, "nothing was signed");
     restored(&world.path).unwrap();
     assert_eq!(notary.heads(), before, "the newer copy goes on as before");
+}
+
+/// Cuts the log to so many entries, behind its guards.
+fn cut(world: &World, entries: u64) {
+    let db = world.raw();
+    let sql = "SELECT group_concat('DROP TRIGGER ' || name, ';') FROM sqlite_schema \
+               WHERE type = 'trigger'";
+    let drop: String = db.query_row(sql, [], |row| row.get(0)).unwrap();
+    db.execute_batch(&drop).unwrap();
+    db.execute("DELETE FROM event WHERE at > (1 << 40) + ?1", [entries.cast_signed()]).unwrap();
+    db.execute("DELETE FROM pass WHERE at > (1 << 40) + ?1", [entries.cast_signed()]).unwrap();
+}
+
+/// A log that lost its end while it was open takes nothing, and its signer is not asked again and
+/// again. Once it continues the last head again, it goes on.
+#[test]
+fn a_log_that_gets_shorter_while_it_is_open_takes_nothing() {
+    let world = World::new();
+    let notary = TestNotary::new(&world);
+    let mut log = world.log(V1);
+    log.set_notary(Box::new(notary.clone())).unwrap();
+    append(&mut log, 0, 2);
+    append(&mut log, 2, 5);
+    log.sign_head().unwrap();
+    let first = notary.heads().remove(0);
+    log.check_signed().unwrap();
+    cut(&world, 3);
+    let events: Vec<_> = (5..6).map(|n| admitted(n, "s", true)).collect();
+    for _ in 0..2 {
+        let refused = log.append(&events, Then::Nothing);
+        assert!(matches!(refused, Err(Error::Behind { signed: 7, stored: 3 })), "{refused:?}");
+    }
+    let judged = log.append_judged(|_| Ok::<_, Error>(Ok::<_, ()>((events[0].clone(), ()))));
+    assert!(matches!(judged.err(), Some(Error::Behind { signed: 7, stored: 3 })));
+    let forgotten = log.forget(&Which::AllBut(1)).err();
+    assert!(matches!(forgotten, Some(Error::Behind { signed: 7, stored: 3 })));
+    log.sign_owed_head();
+    assert!(log.take_head_error().is_none());
+    assert_eq!(world.head(), Seq(3));
+    notary.kept.lock().unwrap().clear();
+    assert!(matches!(log.check_signed(), Err(Error::Behind { .. })), "without a head it stays so");
+    notary.kept.lock().unwrap().push(first);
+    log.check_signed().unwrap();
+    log.append(&events, Then::Nothing).unwrap();
 }
 
 #[test]

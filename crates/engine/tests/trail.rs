@@ -107,7 +107,8 @@ fn keep(log: &Log, bytes: &[u8]) -> Kept {
     let opened = open(&bytes, &trust, &[], &mut |_, _| {}).unwrap();
     let opened = opened.unwrap_or_else(|report| panic!("{}", forge::told(&report)));
     let checkpoint = opened.bundled.checkpoint.unwrap_or_default();
-    let whole = Whole { passes: &opened.passes, statements: &[], checkpoint };
+    let (passes, last_head) = (&opened.passes, None);
+    let whole = Whole { passes, statements: &[], checkpoint, last_head };
     let events = opened.log().map(|line| {
         let (entry, event) = line.unwrap();
         let event = event.map(|it| admit(it.as_bytes(), Origin::House, || [0; 16]).unwrap());

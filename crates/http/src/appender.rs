@@ -5,9 +5,10 @@
 //! - What waits is bounded, by jobs here and by bytes where bodies are read; beyond that a request
 //!   is turned away, not kept.
 //! - Whatever was taken in is finished before the thread ends.
+//! - A log that was rolled back is reported once, however many requests it refuses.
 
 use ipse_core::{Admitted, Identity};
-use ipse_engine::{Appended, Endorsed, Memory, SignatureError};
+use ipse_engine::{Appended, Endorsed, Error, Memory, SignatureError};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
@@ -32,7 +33,12 @@ pub(crate) struct Done {
 
 /// A request's events are not known to be durable. Why is for the log of the server.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) struct NotDurable;
+pub(crate) enum NotDurable {
+    /// They may be there or not.
+    Unsure,
+    /// They are not: the log does not continue the last signed tree head.
+    RolledBack,
+}
 
 type Answer = Result<Done, NotDurable>;
 
@@ -44,10 +50,32 @@ struct Job {
     answer: oneshot::Sender<Answer>,
 }
 
+/// What is wrong with a log.
+#[derive(Default)]
+struct State {
+    /// Whether something could not be made durable: the log has to be opened anew.
+    broken: AtomicBool,
+    /// Whether the log does not continue the last signed tree head.
+    rolled_back: AtomicBool,
+}
+
+impl State {
+    fn failed(&self, identity: &Identity, error: &Error) -> NotDurable {
+        if !error.is_rolled_back() {
+            tracing::error!(%identity, %error, "events could not be appended");
+            self.broken.store(true, Ordering::Relaxed);
+            return NotDurable::Unsure;
+        }
+        if !self.rolled_back.swap(true, Ordering::Relaxed) {
+            tracing::error!(%identity, %error, "the log was rolled back: nothing is appended");
+        }
+        NotDurable::RolledBack
+    }
+}
+
 /// The door to the thread.
 pub(crate) struct Appender {
-    /// Whether something could not be made durable: the log has to be opened anew.
-    broken: Arc<AtomicBool>,
+    state: Arc<State>,
     jobs: Option<SyncSender<Job>>,
     thread: Option<JoinHandle<()>>,
 }
@@ -65,20 +93,33 @@ impl Appender {
     /// Starts the thread of an identity's memory.
     pub(crate) fn start(memory: Memory, identity: Identity) -> Self {
         let (jobs, waiting) = sync_channel(MAX_WAITING);
-        let broken = Arc::new(AtomicBool::new(false));
-        let mark = broken.clone();
-        let thread = std::thread::spawn(move || run(&memory, &identity, &waiting, &mark));
-        Appender { broken, jobs: Some(jobs), thread: Some(thread) }
+        let state = Arc::new(State::default());
+        let shared = state.clone();
+        let thread = std::thread::spawn(move || run(&memory, &identity, &waiting, &shared));
+        Appender { state, jobs: Some(jobs), thread: Some(thread) }
     }
 
     /// Whether the log has to be opened anew before anything can be appended.
     pub(crate) fn is_broken(&self) -> bool {
-        self.broken.load(Ordering::Relaxed)
+        self.state.broken.load(Ordering::Relaxed)
     }
 
-    /// Has the log opened anew, as something could not be written.
-    pub(crate) fn breaks(&self) {
-        self.broken.store(true, Ordering::Relaxed);
+    /// Whether the log does not continue the last signed tree head.
+    pub(crate) fn is_rolled_back(&self) -> bool {
+        self.state.rolled_back.load(Ordering::Relaxed)
+    }
+
+    /// Takes note of why something could not be written: the log is opened anew, or it was rolled
+    /// back.
+    pub(crate) fn failed(&self, identity: &Identity, error: &Error) -> NotDurable {
+        self.state.failed(identity, error)
+    }
+
+    /// Takes note that the log continues the last signed tree head.
+    pub(crate) fn goes_on(&self, identity: &Identity) {
+        if self.state.rolled_back.swap(false, Ordering::Relaxed) {
+            tracing::info!(%identity, "the log continues the last signed tree head again");
+        }
     }
 
     /// Hands events over; the answer comes when they are durable.
@@ -108,7 +149,7 @@ impl Drop for Appender {
     }
 }
 
-fn run(memory: &Memory, identity: &Identity, waiting: &Receiver<Job>, broken: &AtomicBool) {
+fn run(memory: &Memory, identity: &Identity, waiting: &Receiver<Job>, state: &State) {
     let mut next = waiting.recv().ok();
     while let Some(first) = next.take() {
         let mut jobs = vec![first];
@@ -121,7 +162,7 @@ fn run(memory: &Memory, identity: &Identity, waiting: &Receiver<Job>, broken: &A
             }
             jobs.push(job);
         }
-        append(memory, identity, jobs, broken);
+        append(memory, identity, jobs, state);
         next = next.or_else(|| waiting.recv().ok());
     }
 }
@@ -130,7 +171,7 @@ fn count(jobs: &[Job]) -> usize {
     jobs.iter().map(|job| job.count).sum()
 }
 
-fn append(memory: &Memory, identity: &Identity, mut jobs: Vec<Job>, broken: &AtomicBool) {
+fn append(memory: &Memory, identity: &Identity, mut jobs: Vec<Job>, state: &State) {
     let done = match &mut jobs[..] {
         [Job { events, endorsed: Some(endorsed), .. }] => memory.append_signed(events, endorsed),
         jobs => {
@@ -152,10 +193,9 @@ fn append(memory: &Memory, identity: &Identity, mut jobs: Vec<Job>, broken: &Ato
             }
         }
         Err(error) => {
-            tracing::error!(%identity, %error, "events could not be appended");
-            broken.store(true, Ordering::Relaxed);
+            let why = state.failed(identity, &error);
             for job in jobs {
-                let _ = job.answer.send(Err(NotDurable));
+                let _ = job.answer.send(Err(why));
             }
         }
     }

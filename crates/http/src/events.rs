@@ -280,6 +280,9 @@ pub(crate) async fn durable(
     if events.is_empty() {
         return Ok(Done { appended: Vec::new(), signed: 0, unkept: None });
     }
+    if caller.agent.appender.is_rolled_back() {
+        return Err(Problem::rolled_back());
+    }
     let begun = service.outside().elapsed();
     let waiting =
         caller.agent.appender.append(events, endorsed).map_err(|turned| match turned {
@@ -287,12 +290,20 @@ pub(crate) async fn durable(
             Turned::Closed => Problem::unavailable("shutting_down", "the server is shutting down"),
         })?;
     let waits = caller.agent.metrics.waits();
-    let answer = waiting.await.unwrap_or(Err(NotDurable));
+    let answer = waiting.await.unwrap_or(Err(NotDurable::Unsure));
     drop(waits);
     caller.agent.metrics.waited(service.outside().elapsed().saturating_sub(begun));
-    let done = answer.map_err(|_| Problem::unavailable("not_durable", unsure))?;
+    let done = answer.map_err(|why| not_durable(why, unsure))?;
     caller.agent.grown.send_modify(|times| *times += 1);
     Ok(done)
+}
+
+/// The answer to a request whose events are not known to be durable.
+pub(crate) fn not_durable(why: NotDurable, unsure: &str) -> Problem {
+    match why {
+        NotDurable::Unsure => Problem::unavailable("not_durable", unsure),
+        NotDurable::RolledBack => Problem::rolled_back(),
+    }
 }
 
 impl Outcome {

@@ -9,7 +9,7 @@
 //!   is.
 
 use crate::body;
-use crate::events::durable;
+use crate::events::{durable, not_durable};
 use crate::looking::NameInPath;
 use crate::problem::Problem;
 use crate::query::Query;
@@ -122,9 +122,7 @@ fn limited(
         Ok(record.event(gates, &verdict, audit).map(|event| (event, verdict.ruling)))
     });
     let (event, appended, ruling) = done.map_err(|error| {
-        tracing::error!(identity = %agent.identity, %error, "an intent could not be appended");
-        agent.appender.breaks();
-        Problem::unavailable("not_durable", DO_NOT_ACT)
+        not_durable(agent.appender.failed(&agent.identity, &error), DO_NOT_ACT)
     })??;
     Ok((event, Some(appended), ruling))
 }

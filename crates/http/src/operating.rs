@@ -27,7 +27,7 @@ pub(crate) async fn consolidate(
     Query::read(raw.as_deref(), &[])?;
     let memory = caller.agent.memory.clone();
     let pass = caller.write(move || memory.consolidate()).await?;
-    let pass = pass.inspect_err(|_| caller.agent.appender.breaks())?;
+    let pass = pass.inspect_err(|error| caller.agent.failed(error))?;
     Ok(json(StatusCode::OK, Members::new().raw("pass", pass_json(pass.as_ref())).finish()))
 }
 
@@ -53,7 +53,7 @@ pub(crate) async fn forget(
             Problem::new(StatusCode::UNPROCESSABLE_ENTITY, "never_forgotten", detail)
         }
         error => {
-            caller.agent.appender.breaks();
+            caller.agent.failed(&error);
             Problem::from(error)
         }
     })?;

@@ -70,6 +70,14 @@ impl Problem {
         Problem { retry_after: Some(1), ..Self::new(status, code, detail) }
     }
 
+    /// 503: the log is not the one that was signed. Trying again does not help, so nothing says when
+    /// to: an operator has to act.
+    pub fn rolled_back() -> Self {
+        let detail = "the log does not continue the last signed tree head, so nothing is appended: \
+                      the operator has to put the newer store back";
+        Self::new(StatusCode::SERVICE_UNAVAILABLE, "log_rolled_back", detail)
+    }
+
     /// The same with another member.
     pub fn with(mut self, name: &'static str, json: impl ToString) -> Self {
         self.more.push((name, json.to_string()));
@@ -139,6 +147,9 @@ pub(crate) fn method_not_allowed(allowed: &str) -> Response {
 impl From<ipse_engine::Error> for Problem {
     /// What the engine could not do, now: its words may name files, so they stay inside.
     fn from(error: ipse_engine::Error) -> Self {
+        if error.is_rolled_back() {
+            return Problem::rolled_back();
+        }
         tracing::warn!(%error, "the store could not answer");
         Problem::unavailable("store_unavailable", "the store could not answer; the log says why")
     }

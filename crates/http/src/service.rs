@@ -262,6 +262,8 @@ impl Service {
             agent.tell_errors();
             if agent.appender.is_broken() {
                 self.open_anew(&agent);
+            } else if agent.appender.is_rolled_back() {
+                agent.check_signed();
             }
         }
         self.note_uses();
@@ -280,6 +282,7 @@ impl Service {
                 self.believed.write().unwrap_or_else(PoisonError::into_inner).clear();
                 tracing::warn!(%identity, "the log was opened anew after a write had failed");
             }
+            Err(error) if error.is_rolled_back() => broken.failed(&error),
             Err(error) => tracing::warn!(%identity, %error, "the log cannot be opened anew yet"),
         }
     }
@@ -312,11 +315,16 @@ impl Service {
         Ok(())
     }
 
-    /// Whether the store could be read a moment ago, and every log takes events.
-    pub(crate) fn is_ready(&self) -> bool {
+    /// An error unless the store could be read a moment ago, and every log takes events.
+    pub(crate) fn ready(&self) -> Result<(), Problem> {
         let agents = self.agents.read().unwrap_or_else(PoisonError::into_inner);
+        if agents.values().any(|agent| agent.appender.is_rolled_back()) {
+            return Err(Problem::rolled_back());
+        }
         let whole = !agents.values().any(|agent| agent.appender.is_broken());
-        whole && self.micros().saturating_sub(self.seen.load(Ordering::Relaxed)) < READY
+        let seen = self.micros().saturating_sub(self.seen.load(Ordering::Relaxed)) < READY;
+        let detail = "the store cannot be read, or a log takes no events";
+        if whole && seen { Ok(()) } else { Err(Problem::unavailable("not_ready", detail)) }
     }
 
     fn micros(&self) -> u64 {
@@ -459,6 +467,9 @@ impl Agent {
         if self.memory.refresh(watch)? {
             self.metrics.renewed(now);
         }
+        if !self.appender.is_broken() {
+            self.check_signed();
+        }
         self.grown.send_modify(|times| *times += 1);
         Ok(())
     }
@@ -468,9 +479,26 @@ impl Agent {
         let identity = self.identity;
         let [pass, head] = [self.memory.take_pass_error(), self.memory.take_head_error()];
         for (what, error) in [("a pass failed", pass), ("a tree head was not signed", head)] {
-            if let Ok(Some(error)) | Err(error) = error {
-                tracing::warn!(%identity, %error, "{what}");
+            match error {
+                Ok(Some(error)) if error.is_rolled_back() => self.failed(&error),
+                Ok(Some(error)) | Err(error) => tracing::warn!(%identity, %error, "{what}"),
+                Ok(None) => {}
             }
         }
+    }
+
+    /// Takes note of whether the log continues the last signed tree head.
+    fn check_signed(&self) {
+        let identity = self.identity;
+        match self.memory.check_signed() {
+            Ok(()) => self.appender.goes_on(&identity),
+            Err(error) if error.is_rolled_back() => self.failed(&error),
+            Err(error) => tracing::warn!(%identity, %error, "the log could not be compared"),
+        }
+    }
+
+    /// Takes note of why something could not be written.
+    pub(crate) fn failed(&self, error: &Error) {
+        self.appender.failed(&self.identity, error);
     }
 }

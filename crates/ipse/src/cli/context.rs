@@ -1,7 +1,7 @@
 //! What every command shares: the store, the identity, and hints that go with errors.
 
 use super::args::Args;
-use super::heads::head_hint;
+use super::heads::{check_last_head, head_hint};
 use super::terminal::Terminal;
 use anyhow::{Context as _, bail};
 use clap::ArgMatches;
@@ -107,15 +107,17 @@ impl Context {
         Ok(log)
     }
 
-    /// The log of an identity for writing.
+    /// The log of an identity for writing. An error, and nothing is appended, if it does not
+    /// continue the last tree head in the key directory.
     pub(crate) fn write_as(
         &self,
         terminal: &mut Terminal<'_>,
         identity: Identity,
     ) -> anyhow::Result<Log<V1>> {
         let mut log = Log::open(&self.store, identity, V1, Box::new(SystemHost::new()))?;
-        if let Some(notary) = self.notary(terminal, &identity)? {
-            log.set_notary(Box::new(notary));
+        match self.notary(terminal, &identity)? {
+            Some(notary) => log.set_notary(Box::new(notary))?,
+            None => check_last_head(&self.store, &self.keys(), &identity)?,
         }
         Ok(log)
     }

@@ -6,11 +6,13 @@ use super::passphrase;
 use super::terminal::{Terminal, counted};
 use anyhow::Context as _;
 use ipse::DirectoryNotary;
-use ipse::keys::KeyError;
+use ipse::keys::{KeyDirectory, KeyError};
 use ipse_core::Identity;
 use ipse_core::json::Members;
 use ipse_engine::verify::Outside;
-use ipse_engine::{Error, Log, head_of, sign_head};
+use ipse_engine::{Error, Log, check_head, head_of, sign_head};
+use std::io;
+use std::path::Path;
 
 impl Context {
     /// The notary of an identity's log; `None`, and a note, if its private key cannot be used. A
@@ -65,13 +67,29 @@ pub(crate) fn is_of_public_half(error: &anyhow::Error) -> bool {
     error.downcast_ref().is_some_and(KeyError::is_of_public_half)
 }
 
+/// Compares a log with the last tree head in the key directory, where the log's key is not at hand;
+/// an error if the log does not continue it.
+pub(crate) fn check_last_head(
+    store: &Path,
+    keys: &KeyDirectory,
+    identity: &Identity,
+) -> Result<(), Error> {
+    match keys.last_head(identity) {
+        Ok(Some((note, _))) => check_head(store, identity, &note),
+        Ok(None) => Ok(()),
+        // The keys belong to another user, who compares.
+        Err(error) if error.kind() == io::ErrorKind::PermissionDenied => Ok(()),
+        Err(error) => Err(Error::Notary(error)),
+    }
+}
+
 /// What to do if a head cannot be signed.
 pub(crate) fn head_hint(error: &Error) -> Option<&'static str> {
     match error {
         Error::Behind { .. } | Error::Forked { .. } => Some(
             "this store is an older copy, or has lost its end: put the newer one back. If that \
-             one is lost for good, `ipse key revoke log` and `ipse key new log` begin anew, and \
-             whoever holds an older tree head will see the break",
+             one is lost for good, stop all servers; `ipse key revoke log` and `ipse key new log` \
+             begin a new history, and holders of older tree heads will see the break",
         ),
         Error::NoHead(_) => Some(
             "the note under heads/ among the keys, or the one in the store, is damaged: put back a \

@@ -89,7 +89,9 @@ fn take_in(
     }
     drop(settings);
     let checkpoint = opened.bundled.checkpoint.unwrap_or_default();
-    let whole = Whole { passes: &opened.passes, statements: &statements, checkpoint };
+    let last_head = context.outside(&identity)?.last_head;
+    let (passes, last_head) = (&opened.passes, last_head.as_deref());
+    let whole = Whole { passes, statements: &statements, checkpoint, last_head };
     let bar = terminal.bar("events");
     bar.set_length(opened.bundled.size);
     let log = opened.log().map(admitted).inspect(|_| bar.inc(1));

@@ -3,7 +3,7 @@
 use super::context::Context;
 use super::exporting;
 use super::gate_files::GateFiles;
-use super::heads::is_of_public_half;
+use super::heads::{check_last_head, is_of_public_half};
 use super::passphrase;
 use super::settings::Settings;
 use super::terminal::Terminal;
@@ -83,6 +83,7 @@ impl Outside for Wired {
             Err(error) => {
                 let error = format!("{error:#}");
                 tracing::warn!(%identity, error, "tree heads are not signed");
+                check_last_head(&self.store, &self.keys, identity)?;
                 None
             }
         };

@@ -20,6 +20,7 @@ mod metrics;
 #[allow(dead_code)]
 #[path = "../cli/planned.rs"]
 mod planned;
+mod rolled_back;
 mod semantic;
 mod server;
 mod settings;

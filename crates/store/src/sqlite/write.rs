@@ -86,6 +86,11 @@ impl Writer {
         Ok(Batch { tx, log, refs, file, checkpointer, head, insert: None })
     }
 
+    /// What the log and the facts look like, each time that something is read.
+    pub fn view(&self) -> View<'_> {
+        View { connection: &self.connection, log: self.log }
+    }
+
     /// Where the store is.
     pub fn path(&self) -> &Path {
         &self.file.path
