@@ -5,7 +5,9 @@
 //!   be invited to try.
 //! - Whoever is told to stop (HUP, INT, TERM) takes no new connection, finishes what was begun, and
 //!   leaves a store that needs no repair; a second signal ends it at once.
-//! - A store that was removed or replaced is served no longer: the process ends with an error.
+//! - A store that was removed or replaced is served no longer: the process ends with an error. A
+//!   store that is older than what was signed is not served at all.
+//! - A log line that cannot be written is lost, and nothing else is.
 
 use super::Exit;
 use super::context::Context;
@@ -101,6 +103,8 @@ fn end(runtime: Runtime, service: Arc<Service>) {
 
 fn log_as(settings: &Settings, json: bool) {
     let lines = tracing_subscriber::fmt()
+        // It would report a line that cannot be written with `eprintln`, which then panics.
+        .log_internal_errors(false)
         .with_max_level(settings.log_level)
         .with_writer(std::io::stderr)
         .with_target(false);

@@ -73,6 +73,23 @@ fn a_store_that_is_gone_or_replaced_is_served_no_longer() {
     }
 }
 
+/// A log line that cannot be written costs no request, and no event.
+#[test]
+fn a_server_that_cannot_log_serves_all_the_same() {
+    let (store, agent) = one_agent();
+    let mut server = Server::unheard(&store, &["--log-level", "debug", "--pass-every", "1"]);
+    assert!(server.is_alive(), "it ended: {:?}", server.ended().0);
+    for number in 0..20 {
+        post(&server, &agent, number).is(201);
+    }
+    server.get("/api/agent/semantic", &agent.planner).ok();
+    server.get("/api/agent/semantic", "no token").problem(401, "unauthorized");
+    server.get("/health/ready", "").ok();
+    server.stop();
+    let log = store.run(&["log", "--json"]).fine().out;
+    assert_eq!(log.lines().filter(|line| line.contains("execution_result")).count(), 20);
+}
+
 /// Somebody reads what is forgotten: its bytes go once the reader has gone, without being asked.
 #[test]
 fn what_could_not_be_erased_is_erased_later() {

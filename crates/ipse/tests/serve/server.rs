@@ -85,6 +85,21 @@ impl Server {
         Self::of(shell)
     }
 
+    /// A server that cannot write a line of its log: standard error is full.
+    pub(crate) fn unheard(store: &Store, args: &[&str]) -> Self {
+        let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = free.local_addr().unwrap();
+        drop(free);
+        let full = std::fs::File::create("/dev/full").unwrap();
+        let place = ["--listen", &address.to_string()];
+        let child = serve(store, &[&place, args].concat()).stderr(full).spawn().unwrap();
+        let mut server = Server { child, address, words: Arc::default(), listener: None };
+        wait_until("it listens or has ended", || {
+            Connection::open(address).is_ok() || !server.is_alive()
+        });
+        server
+    }
+
     fn of(mut command: Command) -> Self {
         let mut child = command.spawn().unwrap();
         let (found, address) = channel();
