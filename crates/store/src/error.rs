@@ -12,8 +12,19 @@ pub enum Error {
     #[error("there is no store at {}", .0.display())]
     NotFound(PathBuf),
     /// The file that is written is no longer the one under its name.
-    #[error("{} was removed or replaced while it was open; what came last is lost", .0.display())]
+    #[error(
+        "{} was removed or replaced while it was open; what was written last may be lost",
+        .0.display()
+    )]
     Gone(PathBuf),
+    /// A file or a directory could not be synced, so nothing was acknowledged.
+    #[error("could not make {} durable", path.display())]
+    NotDurable {
+        /// Which one.
+        path: PathBuf,
+        /// Why.
+        source: std::io::Error,
+    },
     /// A store cannot be made in a directory that is not there.
     #[error("there is no directory {}", .0.display())]
     NoDirectory(PathBuf),

@@ -243,11 +243,15 @@ impl Context {
                 "revoke what nobody uses: ipse token list, then ipse token revoke TOKEN_ID".into()
             }
             StoreError::Gone(_) => {
-                "put the file back, or begin with `ipse init`, and run the same command again"
+                "stop every process that uses the store, put the file back or begin with `ipse \
+                 init`, and run the same command again"
                     .into()
             }
             StoreError::CannotOpen { .. } => {
                 format!("check that this user may read and write {store} and its directory")
+            }
+            StoreError::NotDurable { .. } => {
+                "let this user read the directory; if that is so already, suspect the disk".into()
             }
             StoreError::Full => {
                 "free some space and run the same command again; nothing was half written".into()

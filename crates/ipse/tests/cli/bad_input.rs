@@ -231,6 +231,33 @@ fn a_read_only_store_can_be_read_and_says_why_it_cannot_be_written() {
     ran(assert_cmd::Command::new("chmod").arg("755").arg(store.directory.path())).fine();
 }
 
+/// A directory that cannot be synced is an error: the name of the write-ahead log may be lost in it,
+/// and with it what is acknowledged. Here it cannot even be opened.
+#[test]
+fn nothing_is_acknowledged_if_the_directory_cannot_be_synced() {
+    let store = Store::with("facts/glass_cup.events.jsonl");
+    let binary = store.directory.path().join("ipse");
+    std::fs::copy(env!("CARGO_BIN_EXE_ipse"), &binary).unwrap();
+    let mode = |mode: &str, path: &std::path::Path| {
+        ran(assert_cmd::Command::new("chmod").arg(mode).arg(path)).fine();
+    };
+    mode("666", &store.path);
+    mode("755", &binary);
+    mode("333", store.directory.path());
+    let as_nobody = |args: &[&str]| {
+        let nobody = ["--reuid=65534", "--regid=65534", "--clear-groups"];
+        let mut command = assert_cmd::Command::new("setpriv");
+        command.args(if is_root() { &nobody[..] } else { &[] });
+        ran(command.arg(&binary).arg("--store").arg(&store.path).args(args))
+    };
+    let words = ["could not make", "durable"];
+    as_nobody(&["record", "--zone", "z", "--failed"]).ended(2, &words);
+    as_nobody(&["token", "create", "--role", "planner"]).ended(2, &words);
+    mode("755", store.directory.path());
+    let log = store.run(&["log", "--json"]).fine().out;
+    assert_eq!(log.lines().count(), 16, "nothing was appended");
+}
+
 fn is_root() -> bool {
     let id = ran(assert_cmd::Command::new("id").arg("-u")).fine().out;
     id.trim() == "0"

@@ -73,6 +73,32 @@ fn a_store_that_is_gone_or_replaced_is_served_no_longer() {
     }
 }
 
+/// The write-ahead log is removed under a server: it acknowledges nothing more and ends; all that it
+/// did acknowledge is in the store.
+#[test]
+fn a_server_whose_write_ahead_log_is_removed_acknowledges_nothing_more() {
+    let (store, agent) = one_agent();
+    let mut server = Server::start(&store);
+    for number in 0..20 {
+        post(&server, &agent, number).is(201);
+    }
+    let wal = store.path.with_extension("db-wal");
+    std::fs::remove_file(&wal).unwrap();
+    let next = Request::events(ONE, event("arm", "next", "grasp", true)).token(&agent.producer);
+    if let Ok(answer) = server.connect().ask(&next) {
+        answer.is(503);
+    }
+    let (status, words) = server.ended();
+    assert_eq!(status.code(), Some(2), "{words}");
+    let gone = format!("{} was removed or replaced while it was open", wal.display());
+    assert!(words.contains(&gone), "{words}");
+    let log = store.run(&["log", "--json"]).fine().out;
+    for number in 0..20 {
+        assert!(log.contains(&format!("\"id\":\"{number:0200}\"")), "{number} is lost");
+    }
+    store.run(&["verify"]).fine();
+}
+
 /// A log line that cannot be written costs no request, and no event.
 #[test]
 fn a_server_that_cannot_log_serves_all_the_same() {

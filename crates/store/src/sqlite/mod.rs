@@ -6,10 +6,13 @@
 //! - Every connection that writes syncs at each commit (`synchronous=FULL`) and clears what it
 //!   frees (`secure_delete`).
 //! - Schema changes are steps that run whole or not at all.
+//! - Before the first commit of a handle that acknowledges, the names of the store's files are
+//!   durable.
 
 mod audit;
 mod checkpoint;
 mod erase;
+mod files;
 mod guard;
 mod house;
 mod read;
@@ -97,6 +100,7 @@ pub fn create(path: &Path) -> Result<Registrar, Error> {
     }
     migrate(&mut connection, &STEPS)?;
     erase::finish_at_opening(path, &connection)?;
+    files::sync_directory(path)?;
     Ok(Registrar::new(connection))
 }
 
@@ -150,9 +154,7 @@ pub(crate) fn open_to_read(path: &Path) -> Result<Connection, Error> {
 }
 
 fn has_wal(path: &Path) -> bool {
-    let mut wal = path.as_os_str().to_owned();
-    wal.push("-wal");
-    std::fs::metadata(wal).is_ok_and(|wal| wal.len() > 0)
+    std::fs::metadata(files::wal_of(path)).is_ok_and(|wal| wal.len() > 0)
 }
 
 fn connect_read_only(path: &Path, immutable: bool) -> Result<Connection, Error> {
@@ -172,6 +174,13 @@ fn connect_read_only(path: &Path, immutable: bool) -> Result<Connection, Error> 
 }
 
 fn connect(path: &Path, flags: OpenFlags) -> Result<Connection, Error> {
+    let connection = open_file(path, flags)?;
+    configure(&connection).map_err(or_foreign(path, "configure the connection"))?;
+    Ok(connection)
+}
+
+/// A connection that has not read anything yet, and is not configured.
+fn open_file(path: &Path, flags: OpenFlags) -> Result<Connection, Error> {
     let number = rusqlite::version_number();
     if number < MIN_SQLITE {
         return Err(Error::OldSqlite(rusqlite::version()));
@@ -193,10 +202,8 @@ fn connect(path: &Path, flags: OpenFlags) -> Result<Connection, Error> {
     let special =
         path.to_str().is_some_and(|name| name.starts_with([':']) || name.starts_with("file:"));
     let name = if special && !is_uri { Path::new(".").join(path) } else { path.to_owned() };
-    let connection = Connection::open_with_flags(name, flags | OpenFlags::SQLITE_OPEN_NO_MUTEX)
-        .map_err(Error::while_trying("open the store"))?;
-    configure(&connection).map_err(or_foreign(path, "configure the connection"))?;
-    Ok(connection)
+    Connection::open_with_flags(name, flags | OpenFlags::SQLITE_OPEN_NO_MUTEX)
+        .map_err(Error::while_trying("open the store"))
 }
 
 /// A file that is missing or empty is no store yet.

@@ -4,8 +4,8 @@
 //! meanwhile; damaged bytes are an error that names the place, never a guess.
 
 use super::erase::pending;
+use super::files::Files;
 use super::register::find_log;
-use super::write::File;
 use super::{LogId, MAX_SEQ, open_to_read, seq_of};
 use crate::{Error, Progress, Stored};
 use ipse_core::chunk::{CHUNK_EVENTS, Chunk, SMALL_EVENTS};
@@ -20,14 +20,14 @@ use std::path::Path;
 /// A read-only handle on a store.
 pub struct Reader {
     pub(super) connection: Connection,
-    file: File,
+    files: Files,
 }
 
 impl Reader {
     /// Opens a store for reading only.
     pub fn open(path: &Path) -> Result<Self, Error> {
         let path = &std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
-        Ok(Reader { connection: open_to_read(path)?, file: File::at(path) })
+        Ok(Reader { connection: open_to_read(path)?, files: Files::at(path) })
     }
 
     /// Writes a compact copy of the whole store to a path where nothing is.
@@ -40,9 +40,9 @@ impl Reader {
     }
 
     /// A number that moves whenever another connection, of any process, has changed the store; an
-    /// error if the store was removed or replaced since it was opened.
+    /// error if the store or its write-ahead log was removed or replaced since it was opened.
     pub fn version(&self) -> Result<i64, Error> {
-        self.file.check()?;
+        self.files.check()?;
         self.connection
             .pragma_query_value(None, "data_version", |row| row.get(0))
             .map_err(Error::while_trying("look whether the store has changed"))

@@ -1,5 +1,6 @@
 //! What an operator has set: for the whole store, and who may sign for an identity.
 
+use super::files::sync_directory;
 use super::guard::{Duty, confine};
 use super::register::find_log;
 use super::{Reader, open_to_write};
@@ -17,6 +18,7 @@ impl Settings {
     /// Opens a store for setting things, and for nothing else.
     pub fn open(path: &Path) -> Result<Self, Error> {
         let (mut connection, _) = open_to_write(path)?;
+        sync_directory(path)?;
         confine(&mut connection, Duty::Configure)?;
         Ok(Settings { connection })
     }

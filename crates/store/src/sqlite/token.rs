@@ -6,6 +6,7 @@
 //!   revoked; the guard of the connection and the triggers in the file both say so.
 //! - Whatever is asked about one identity reads and writes rows of that identity only.
 
+use super::files::sync_directory;
 use super::guard::{Duty, confine};
 use super::read::View;
 use super::register::find_log;
@@ -39,6 +40,7 @@ impl TokenWriter {
     /// Opens a store for tokens, and for nothing else.
     pub fn open(path: &Path) -> Result<Self, Error> {
         let (mut connection, _) = open_to_write(path)?;
+        sync_directory(path)?;
         confine(&mut connection, Duty::Tokens)?;
         Ok(TokenWriter { connection })
     }

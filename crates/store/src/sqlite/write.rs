@@ -7,6 +7,7 @@
 //! - Positions are dense: the next one is the head plus one, read inside the transaction.
 
 use super::checkpoint::Checkpointer;
+use super::files::Files;
 use super::guard::{Duty, confine};
 use super::refs::Refs;
 use super::register::find_log;
@@ -18,8 +19,7 @@ use ipse_core::chunk::CHUNK_EVENTS;
 use ipse_core::{Admitted, Event, EventRef, Fact, FactId, Identity, Seq};
 use rusqlite::{CachedStatement, Connection};
 use std::ops::RangeInclusive;
-use std::os::unix::fs::MetadataExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 /// The one writing handle of a process, on one identity's log.
 pub struct Writer {
@@ -29,27 +29,7 @@ pub struct Writer {
     refs: Refs,
     synchronous: i64,
     erase_pending: bool,
-    file: File,
-}
-
-/// The file behind a path, to tell whether it is still the same one.
-#[derive(Clone, PartialEq, Eq)]
-pub(super) struct File {
-    path: PathBuf,
-    device_and_number: Option<(u64, u64)>,
-}
-
-impl File {
-    pub(super) fn at(path: &Path) -> Self {
-        let metadata = std::fs::metadata(path).ok();
-        let device_and_number = metadata.map(|file| (file.dev(), file.ino()));
-        File { path: path.to_owned(), device_and_number }
-    }
-
-    /// An error, if another file or none stands under the path now.
-    pub(super) fn check(&self) -> Result<(), Error> {
-        if File::at(&self.path) == *self { Ok(()) } else { Err(Error::Gone(self.path.clone())) }
-    }
+    files: Files,
 }
 
 impl Writer {
@@ -70,20 +50,20 @@ impl Writer {
             .map_err(Error::while_trying("configure the connection"))?;
         let checkpointer = Checkpointer::attach(&mut connection, path)?;
         confine(&mut connection, duty)?;
-        let (refs, file) = (Refs::default(), File::at(path));
-        Ok(Writer { checkpointer, connection, log, refs, synchronous, erase_pending, file })
+        let (refs, files) = (Refs::default(), Files::to_append(path)?);
+        Ok(Writer { checkpointer, connection, log, refs, synchronous, erase_pending, files })
     }
 
     /// Begins a batch; waits for another process that is writing.
     pub fn begin(&mut self) -> Result<Batch<'_>, Error> {
-        self.file.check()?;
-        let (log, refs, file) = (self.log, &mut self.refs, &self.file);
+        self.files.check()?;
+        let (log, refs, files) = (self.log, &mut self.refs, &mut self.files);
         let checkpointer = &mut self.checkpointer;
         let tx = Open::begin(&self.connection, Level::Batch)
             .map_err(Error::while_trying("begin to write"))?;
         let head = View { connection: &self.connection, log }.head()?;
         refs.begin();
-        Ok(Batch { tx, log, refs, file, checkpointer, head, insert: None })
+        Ok(Batch { tx, log, refs, files, checkpointer, head, insert: None })
     }
 
     /// What the log and the facts look like, each time that something is read.
@@ -93,7 +73,7 @@ impl Writer {
 
     /// Where the store is.
     pub fn path(&self) -> &Path {
-        &self.file.path
+        self.files.path()
     }
 
     /// Whether forgotten bytes were still in the files when this was opened, and had to stay.
@@ -119,7 +99,7 @@ pub struct Batch<'w> {
     tx: Open<'w>,
     log: LogId,
     refs: &'w mut Refs,
-    file: &'w File,
+    files: &'w mut Files,
     checkpointer: &'w mut Checkpointer,
     head: Seq,
     /// Prepared for the first event, used for all of the batch.
@@ -167,10 +147,11 @@ impl Batch<'_> {
     /// Makes everything durable. If the process dies before this returns, all of the batch is
     /// there after reopening or none of it; once it has returned, all of it.
     pub fn commit(self) -> Result<(), Error> {
+        self.files.make_names_durable()?;
         self.tx.commit().map_err(Error::while_trying("make the batch durable"))?;
         self.refs.committed();
         self.checkpointer.after_commit();
-        self.file.check()
+        self.files.check()
     }
 }
 
