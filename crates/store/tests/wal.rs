@@ -1,15 +1,19 @@
-//! The write-ahead log: noticed when it is removed or replaced.
+//! The write-ahead log: noticed when it is removed or replaced, written again after a crash, and
+//! looked at for damage.
 #![allow(missing_docs, clippy::unwrap_used)]
 
 use ipse_core::{Admitted, Identity};
 use ipse_door::{Origin, admit};
 use ipse_store::Error;
-use ipse_store::sqlite::{Reader, Writer, create};
+use ipse_store::sqlite::{Reader, TokenWriter, Writer, create};
+use rusqlite::Connection;
+use std::fs::File;
 use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime};
 use tempfile::TempDir;
 
 struct World {
-    _directory: TempDir,
+    directory: TempDir,
     path: PathBuf,
     identity: Identity,
 }
@@ -19,11 +23,30 @@ impl World {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("store.db");
         let identity = create(&path).unwrap().register("{\"agent_id\":\"a\"}").unwrap().identity;
-        World { _directory: directory, path, identity }
+        World { directory, path, identity }
     }
 
     fn writer(&self) -> Writer {
         Writer::open(&self.path, &self.identity).unwrap()
+    }
+
+    fn events(&self) -> u64 {
+        let reader = Reader::open(&self.path).unwrap();
+        reader.view(&self.identity).unwrap().view().head().unwrap().0
+    }
+
+    /// The store as a power cut leaves it now: without its shared memory.
+    fn crashed(&self) -> World {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("store.db");
+        std::fs::copy(&self.path, &path).unwrap();
+        std::fs::copy(wal(&self.path), wal(&path)).unwrap();
+        World { directory, path, identity: self.identity }
+    }
+
+    fn damage(&self) -> Option<u64> {
+        let reader = Reader::open(&self.path).unwrap();
+        reader.view(&self.identity).unwrap().wal_damage().unwrap()
     }
 }
 
@@ -98,4 +121,117 @@ fn a_store_behind_a_link_is_written() {
     append(&mut writer, 1).unwrap();
     std::fs::remove_file(wal(&world.path)).unwrap();
     assert!(matches!(append(&mut writer, 2), Err(Error::Gone(_))));
+}
+
+/// Marks a file as untouched since long ago.
+fn age(path: &Path) {
+    let then = SystemTime::UNIX_EPOCH + Duration::from_secs(1);
+    File::options().write(true).open(path).unwrap().set_modified(then).unwrap();
+}
+
+fn is_aged(path: &Path) -> bool {
+    let then = SystemTime::UNIX_EPOCH + Duration::from_secs(1);
+    std::fs::metadata(path).unwrap().modified().unwrap() == then
+}
+
+/// What a process left in the log is written again, the same bytes, by the first that opens the
+/// store alone to write; not while others have it open, and not by reading.
+#[test]
+fn a_log_that_was_left_behind_is_written_again() {
+    let world = World::new();
+    let mut writer = world.writer();
+    for id in 0..5 {
+        append(&mut writer, id).unwrap();
+    }
+    let left = world.crashed();
+    let log = wal(&left.path);
+    let bytes = std::fs::read(&log).unwrap();
+    age(&log);
+    assert_eq!(left.events(), 5);
+    assert!(is_aged(&log), "reading writes nothing");
+
+    let other = Connection::open(&left.path).unwrap();
+    let count = |other: &Connection| {
+        other.query_row("SELECT count(*) FROM event", [], |row| row.get::<_, i64>(0)).unwrap()
+    };
+    assert_eq!(count(&other), 5);
+    let beside = left.writer();
+    assert!(is_aged(&log), "another connection has it open");
+    assert_eq!(count(&other), 5);
+    // Both go without copying the log into the store, as if they were killed.
+    std::mem::forget((beside, other));
+    let again = left.crashed();
+    let log = wal(&again.path);
+    age(&log);
+    let mut alone = again.writer();
+    assert!(!is_aged(&log), "it was written again");
+    assert_eq!(std::fs::read(&log).unwrap(), bytes);
+    append(&mut alone, 5).unwrap();
+    assert_eq!(again.events(), 6);
+    drop(alone);
+
+    // Every handle that writes does it, and a store that nobody left in a hurry has no such log.
+    let again = left.crashed();
+    let log = wal(&again.path);
+    age(&log);
+    let tokens = TokenWriter::open(&again.path).unwrap();
+    assert!(!is_aged(&log), "it was written again");
+    drop(tokens);
+    assert!(!log.exists());
+    assert_eq!(again.events(), 5);
+}
+
+/// The bytes of a header and of a frame around its page.
+const LOG_HEADER: usize = 32;
+const FRAME: usize = 24 + 4096;
+
+#[test]
+fn damage_is_told_from_what_is_left_of_an_older_log() {
+    let world = World::new();
+    let mut writer = world.writer();
+    // An older log is longer, so that frames of it are left behind those of the newer one.
+    for id in 0..20 {
+        append(&mut writer, id).unwrap();
+    }
+    let db = Connection::open(&world.path).unwrap();
+    db.query_row("PRAGMA wal_checkpoint(RESTART)", [], |_| Ok(())).unwrap();
+    append(&mut writer, 20).unwrap();
+    let length = std::fs::metadata(wal(&world.path)).unwrap().len();
+    let older = world.crashed();
+    assert_eq!((older.damage(), older.events()), (None, 21));
+
+    db.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(())).unwrap();
+    for id in 21..25 {
+        append(&mut writer, id).unwrap();
+    }
+    let bytes = std::fs::read(wal(&world.path)).unwrap();
+    assert!((bytes.len() as u64) < length);
+    let frames = (bytes.len() - LOG_HEADER) / FRAME;
+    assert_eq!(LOG_HEADER + frames * FRAME, bytes.len());
+    let at = |frame: usize, byte: usize| LOG_HEADER + frame * FRAME + byte;
+    let last = frames - 1;
+    let flipped = |at: usize| {
+        let mut bytes = bytes.clone();
+        bytes[at] ^= 1;
+        bytes
+    };
+    let cases = [
+        ("whole", bytes.clone(), None),
+        ("empty", Vec::new(), None),
+        ("a header alone", bytes[..LOG_HEADER].to_vec(), None),
+        ("cut between frames", bytes[..at(last, 0)].to_vec(), None),
+        ("a byte of the last page", flipped(at(last, 2000)), Some(last)),
+        ("a byte of its header", flipped(at(last, 1)), Some(last)),
+        ("a byte of its sum", flipped(at(last, 20)), Some(last)),
+        ("a byte of a page in the middle", flipped(at(1, 30)), Some(1)),
+        ("a mark in the middle", flipped(at(1, 9)), Some(1)),
+        ("an end that is missing", bytes[..at(last, 2000)].to_vec(), Some(last)),
+        ("a byte of the log's header", flipped(17), Some(0)),
+    ];
+    for (name, bytes, want) in cases {
+        let crashed = world.crashed();
+        std::fs::write(wal(&crashed.path), bytes).unwrap();
+        assert_eq!(crashed.damage(), want.map(|frames| frames as u64), "{name}");
+        drop(crashed.directory);
+    }
 }

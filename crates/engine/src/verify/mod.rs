@@ -132,6 +132,7 @@ fn look<R: RuleSet>(
     if !whole_file(snapshot, report)? {
         return Ok(());
     }
+    let torn = snapshot.wal_damage()?;
     if sha256(&[manifest.as_bytes()]) != identity.0 {
         let now = hex::encode(&sha256(&[manifest.as_bytes()]));
         report.critical("manifest", format!("hashes to {now}, registered as {identity}"));
@@ -171,6 +172,24 @@ fn look<R: RuleSet>(
     growing.check(identity, outside, report)?;
     for id in token::damaged(view)? {
         report.error_of_ground(format!("token {id}"), "id, hash and role do not fit together");
+    }
+    note_torn_log(snapshot, torn, report)
+}
+
+/// Notes that the write-ahead log ends in a damaged frame, if it did before and still does: a process
+/// that was just writing that frame has finished it by now.
+fn note_torn_log(
+    snapshot: &Snapshot<'_>,
+    before: Option<u64>,
+    report: &mut Report,
+) -> Result<(), Error> {
+    let Some(frames) = before else { return Ok(()) };
+    if snapshot.wal_damage()? == before {
+        report.notes.push(format!(
+            "the write-ahead log is damaged after {frames} whole frames, and what was written after \
+             them is not in the store; a write that a crash interrupted before it was acknowledged \
+             looks the same"
+        ));
     }
     Ok(())
 }

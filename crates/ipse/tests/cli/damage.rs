@@ -403,3 +403,33 @@ fn derived_state_that_was_emptied_is_made_again() {
     assert_eq!(damaged.store.snapshot(), want);
     damaged.store.run(&["verify"]).fine();
 }
+
+/// A damaged end of the write-ahead log hides what was written there: a note, as a write that was
+/// never acknowledged looks the same.
+#[test]
+fn a_write_ahead_log_with_a_damaged_end_is_noted() {
+    let store = Store::new();
+    // While another process has the store open, its log stays beside it.
+    let open = Connection::open(&store.path).unwrap();
+    open.query_row("SELECT count(*) FROM event", [], |row| row.get::<_, i64>(0)).unwrap();
+    for id in ["1", "2", "3"] {
+        store.import(attempt(id, true)).fine();
+    }
+    store.run(&["record", "--zone", "z", "--failed", "--no-consolidate"]).fine();
+    let words = "the write-ahead log is damaged after";
+    assert!(!store.run(&["verify"]).fine().out.contains(words));
+    let wal = |store: &Store| store.path.with_extension("db-wal");
+    let mut bytes = std::fs::read(wal(&store)).unwrap();
+    for (damaged, events) in [(false, 7), (true, 6)] {
+        if damaged {
+            let end = bytes.len() - 1000;
+            bytes[end] ^= 1;
+        }
+        let crashed = Store::nothing();
+        std::fs::copy(&store.path, &crashed.path).unwrap();
+        std::fs::write(wal(&crashed), &bytes).unwrap();
+        let verified = crashed.run(&["verify"]).fine();
+        assert_eq!(verified.out.contains(words), damaged, "{}", verified.out);
+        assert_eq!(crashed.run(&["log", "--json"]).fine().out.lines().count(), events);
+    }
+}

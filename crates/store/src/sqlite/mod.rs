@@ -7,7 +7,7 @@
 //!   frees (`secure_delete`).
 //! - Schema changes are steps that run whole or not at all.
 //! - Before the first commit of a handle that acknowledges, the names of the store's files are
-//!   durable.
+//!   durable, and so is the write-ahead log that a process left behind.
 
 mod audit;
 mod checkpoint;
@@ -26,6 +26,7 @@ mod statement;
 mod token;
 mod transaction;
 mod tree;
+mod wal;
 mod write;
 
 pub use audit::{Pair, RawEvent, RawFact, RawPass};
@@ -92,6 +93,7 @@ fn seq_of(at: i64) -> Seq {
 /// Makes a new store, or opens the one that is there, and brings its schema up to date.
 pub fn create(path: &Path) -> Result<Registrar, Error> {
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE;
+    wal::write_again(path)?;
     let mut connection = connect(path, flags)?;
     if is_fresh(path, &connection)? {
         switch_to_wal(&connection)?;
@@ -119,6 +121,7 @@ fn switch_to_wal(connection: &Connection) -> Result<(), Error> {
 /// Opens a store for writing, bringing an older schema up to date. What was forgotten before and is
 /// not erased yet is, unless somebody is in the way; says whether it had to stay.
 pub(crate) fn open_to_write(path: &Path) -> Result<(Connection, bool), Error> {
+    wal::write_again(path)?;
     let mut connection = connect(path, OpenFlags::SQLITE_OPEN_READ_WRITE)?;
     if check_ours(path, &connection)? < STEPS.len() {
         migrate(&mut connection, &STEPS)?;

@@ -1,0 +1,175 @@
+//! The write-ahead log as a file: written again after a crash, and looked at for damage.
+//!
+//! **Invariants**
+//! - What is written again is the same bytes at the same places, while no other connection, of any
+//!   process, has the store open.
+//! - Looking reads only. It holds one frame in memory, however long the log is.
+
+use super::files::wal_of;
+use super::read::Snapshot;
+use super::{check_ours, has_wal, open_file};
+use crate::Error;
+use rusqlite::OpenFlags;
+use rusqlite::config::DbConfig;
+use std::fs::File;
+use std::io::{self, BufReader, ErrorKind, Read};
+use std::os::unix::fs::FileExt;
+use std::path::Path;
+use std::time::Duration;
+
+/// Bytes that are written again at once.
+const PIECE: usize = 1 << 20;
+
+/// Writes a log that is not empty again and syncs it, if no other connection has the store open.
+///
+/// A process whose sync failed may have died. Its frames are then in the memory of the operating
+/// system, which counts them as written, though they may not be on the disk. The next process finds
+/// them there and appends behind them, and its own syncs write only what is new: after a power cut
+/// the log would end where the first of them is missing, in front of events that were acknowledged.
+/// Written again they count as unwritten, and the sync writes them.
+///
+/// Copying the log into the store instead (a checkpoint) would not do: while that is under way the
+/// store is whole only together with the log, and the log is what cannot be relied on.
+///
+/// Only a process that opens a store alone reads the log anew. Otherwise the log's index is in
+/// memory that the processes share, and ends in front of a commit that failed.
+pub(super) fn write_again(path: &Path) -> Result<(), Error> {
+    if !has_wal(path) {
+        return Ok(());
+    }
+    // If it is no store, or cannot be opened, the connection that opens it next says so.
+    let Ok(connection) = open_file(path, OpenFlags::SQLITE_OPEN_READ_WRITE) else { return Ok(()) };
+    let attempt = Error::while_trying("configure the connection");
+    connection.busy_timeout(Duration::ZERO).map_err(&attempt)?;
+    // Closing it would copy the log: that is for the last one who wrote.
+    let keep = DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE;
+    connection.set_db_config(keep, true).map_err(&attempt)?;
+    // In this mode the first read takes the lock that no two connections have: it fails if another
+    // one has the store open. It must be set before that read.
+    connection.pragma_update(None, "locking_mode", "EXCLUSIVE").map_err(&attempt)?;
+    if check_ours(path, &connection).is_err() {
+        return Ok(());
+    }
+    let wal = wal_of(path);
+    rewrite(&wal).map_err(|source| Error::NotDurable { path: wal, source })
+}
+
+fn rewrite(path: &Path) -> io::Result<()> {
+    let file = File::options().read(true).write(true).open(path)?;
+    let (mut piece, mut at) = (vec![0; PIECE], 0);
+    loop {
+        let read = match file.read_at(&mut piece, at) {
+            Err(error) if error.kind() == ErrorKind::Interrupted => continue,
+            read => read?,
+        };
+        if read == 0 {
+            return file.sync_all();
+        }
+        file.write_all_at(&piece[..read], at)?;
+        at += read as u64;
+    }
+}
+
+impl Snapshot<'_> {
+    /// After how many whole frames the write-ahead log is damaged, if it is. SQLite reads no
+    /// further: what was written after them is not in the store.
+    pub fn wal_damage(&self) -> Result<Option<u64>, Error> {
+        let Some(path) = self.view().connection.path() else { return Ok(None) };
+        let path = wal_of(Path::new(path));
+        let looked = match File::open(&path) {
+            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
+            opened => opened.and_then(|file| damage(BufReader::new(file))),
+        };
+        looked.map_err(|source| Error::Unreadable { path, source })
+    }
+}
+
+/// The bytes of the log's header, and of the header of a frame.
+const LOG_HEADER: usize = 32;
+const FRAME_HEADER: usize = 24;
+/// What a log begins with; the last bit says how sums are computed: 1 if big end first.
+const MAGIC: u32 = 0x377f_0682;
+
+/// After how many whole frames a log is damaged, if it is: a frame that bears the marks of this log
+/// and does not fit, or whose end is missing. Frames with other marks are left from before the log
+/// last began at its first frame.
+fn damage(mut log: impl Read) -> io::Result<Option<u64>> {
+    let mut header = [0; LOG_HEADER];
+    if fill(&mut log, &mut header)? < LOG_HEADER {
+        return Ok(None);
+    }
+    let Some((mut sums, page)) = Sums::of_log(&header) else { return Ok(Some(0)) };
+    let salts = &header[16..24];
+    let mut frame = vec![0; FRAME_HEADER + page];
+    let (mut whole, mut ended) = (0, false);
+    loop {
+        let read = fill(&mut log, &mut frame)?;
+        let ours = read >= 16 && &frame[8..16] == salts;
+        if read == frame.len() && ours && !ended && sums.fits(&frame) {
+            whole += 1;
+        } else if ours {
+            return Ok(Some(whole));
+        } else if read < frame.len() {
+            return Ok(None);
+        } else {
+            ended = true;
+        }
+    }
+}
+
+/// Reads until a buffer is full or nothing is left; says how much it was.
+fn fill(from: &mut impl Read, buffer: &mut [u8]) -> io::Result<usize> {
+    let mut filled = 0;
+    while filled < buffer.len() {
+        match from.read(&mut buffer[filled..]) {
+            Ok(0) => break,
+            Ok(read) => filled += read,
+            Err(error) if error.kind() == ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(filled)
+}
+
+/// The two sums that run through a log.
+struct Sums {
+    big_end_first: bool,
+    sums: (u32, u32),
+}
+
+impl Sums {
+    /// The sums after the header, and the size of a page; `None` if it is no header of a log.
+    fn of_log(header: &[u8; LOG_HEADER]) -> Option<(Self, usize)> {
+        let magic = word(&header[..4]);
+        let mut sums = Sums { big_end_first: magic & 1 == 1, sums: (0, 0) };
+        sums.add(&header[..24]);
+        let page = usize::try_from(word(&header[8..12])).ok()?;
+        let sound = magic & !1 == MAGIC
+            && sums.sums == (word(&header[24..28]), word(&header[28..]))
+            && (512..=65536).contains(&page)
+            && page.is_power_of_two();
+        sound.then_some((sums, page))
+    }
+
+    /// Adds a frame; says whether its own sums are those.
+    fn fits(&mut self, frame: &[u8]) -> bool {
+        self.add(&frame[..8]);
+        self.add(&frame[FRAME_HEADER..]);
+        self.sums == (word(&frame[16..20]), word(&frame[20..24])) && word(&frame[..4]) > 0
+    }
+
+    fn add(&mut self, bytes: &[u8]) {
+        let (words, _) = bytes.as_chunks::<4>();
+        let (pairs, _) = words.as_chunks::<2>();
+        let read = if self.big_end_first { u32::from_be_bytes } else { u32::from_le_bytes };
+        for [first, second] in pairs {
+            self.sums.0 = self.sums.0.wrapping_add(read(*first)).wrapping_add(self.sums.1);
+            self.sums.1 = self.sums.1.wrapping_add(read(*second)).wrapping_add(self.sums.0);
+        }
+    }
+}
+
+/// Four bytes as a number, the big end first.
+fn word(bytes: &[u8]) -> u32 {
+    bytes.iter().fold(0, |word, byte| word << 8 | u32::from(*byte))
+}
