@@ -29,7 +29,9 @@ mod symbols;
 pub mod tally;
 pub mod v1;
 
-pub use rules::{BulkFold, Contribution, LimitError, MAX_OBSERVATIONS, RuleSet, Skip, Totals};
+pub use rules::{
+    BulkFold, Contribution, EVERY_FACT, LimitError, MAX_OBSERVATIONS, RuleSet, Skip, Totals, Wanted,
+};
 pub use tally::Tally;
 pub use v1::V1;
 

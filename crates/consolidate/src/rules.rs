@@ -15,6 +15,12 @@ use ipse_core::{Event, EventRef, FactKey, Seq, Support};
 /// Observations of one fact at most: beyond 2³² − 1 the confidence would leave `i128`.
 pub const MAX_OBSERVATIONS: u64 = u32::MAX as u64;
 
+/// Tells whether a fact is wanted, by its key.
+pub type Wanted<'w> = &'w dyn Fn(&FactKey) -> bool;
+
+/// Every fact is wanted.
+pub const EVERY_FACT: Wanted<'static> = &|_| true;
+
 /// A versioned `f`.
 pub trait RuleSet {
     /// The sum it keeps for each fact.
@@ -29,8 +35,9 @@ pub trait RuleSet {
     /// What an event adds to which facts; or why it adds nothing. Housekeeping adds nothing.
     fn contributions(&self, event: &Event<'_>) -> Result<Vec<Contribution<Self::Tally>>, Skip>;
 
-    /// A faster way to sum many events, if the rule set has one; it must give equal groups.
-    fn bulk(&self) -> Option<Box<dyn BulkFold<Self::Tally>>> {
+    /// A faster way to sum many events, if the rule set has one; it must give equal groups. Facts
+    /// that are not wanted are not summed.
+    fn bulk<'w>(&self, _: Wanted<'w>) -> Option<Box<dyn BulkFold<Self::Tally> + 'w>> {
         None
     }
 

@@ -8,7 +8,7 @@ use crate::bulk::Bulk;
 use crate::feed::{Part, Seen, Sink, Trait, feed, key_length};
 use crate::histogram::Histogram;
 use crate::publish;
-use crate::rules::{BulkFold, Contribution, LimitError, MAX_OBSERVATIONS, RuleSet, Skip};
+use crate::rules::{BulkFold, Contribution, LimitError, MAX_OBSERVATIONS, RuleSet, Skip, Wanted};
 use crate::tally::{Component, Tally};
 use alloc::boxed::Box;
 use alloc::collections::BTreeMap;
@@ -121,8 +121,8 @@ impl RuleSet for V1 {
         Ok(sink.all)
     }
 
-    fn bulk(&self) -> Option<Box<dyn BulkFold<Observed>>> {
-        Some(Box::new(Bulk::default()))
+    fn bulk<'w>(&self, wanted: Wanted<'w>) -> Option<Box<dyn BulkFold<Observed> + 'w>> {
+        Some(Box::new(Bulk::of(wanted)))
     }
 
     fn publish(

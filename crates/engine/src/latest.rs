@@ -3,7 +3,7 @@
 
 use crate::Error;
 use crate::scan::fold_range;
-use ipse_consolidate::{BulkFold, RuleSet};
+use ipse_consolidate::{BulkFold, EVERY_FACT, RuleSet};
 use ipse_core::chunk::Chunk;
 use ipse_core::{Event, FactKey, Seq, Support, Time};
 use ipse_store::sqlite::{Scan, View};
@@ -30,7 +30,7 @@ pub(crate) fn latest<R: RuleSet>(
         return Ok(found);
     }
     for key in keys {
-        let bulk = rules.bulk();
+        let bulk = rules.bulk(EVERY_FACT);
         let mut search = Search { view, rules, bulk, key, times: Vec::new(), best: None };
         view.scan_back(up_to, &mut search)?;
         found.extend(search.best.map(|last| (key.clone(), last)));

@@ -4,7 +4,7 @@
 //! chunk adds, and ends between two events.
 
 use crate::Error;
-use ipse_consolidate::{BulkFold, Group, Groups, RuleSet, Skip, Tally, Totals};
+use ipse_consolidate::{BulkFold, EVERY_FACT, Group, Groups, RuleSet, Skip, Tally, Totals, Wanted};
 use ipse_core::chunk::{CHUNK_EVENTS, Chunk};
 use ipse_core::{Event, EventRef, FactKey, Seq};
 use ipse_store::sqlite::{Pass, Scan, View};
@@ -21,7 +21,18 @@ pub(crate) fn fold_range<R: RuleSet>(
     range: RangeInclusive<Seq>,
     each: impl FnMut(FactKey, Group<R::Tally>),
 ) -> Result<Totals, Error> {
-    fold_without(view, rules, range, &BTreeSet::new(), each)
+    fold_wanted(view, rules, range, EVERY_FACT, each)
+}
+
+/// The same for the facts that are wanted only.
+pub(crate) fn fold_wanted<R: RuleSet>(
+    view: View<'_>,
+    rules: &R,
+    range: RangeInclusive<Seq>,
+    wanted: Wanted<'_>,
+    each: impl FnMut(FactKey, Group<R::Tally>),
+) -> Result<Totals, Error> {
+    fold(view, rules, range, &BTreeSet::new(), wanted, each)
 }
 
 /// The same as if some events were not there.
@@ -32,7 +43,18 @@ pub(crate) fn fold_without<R: RuleSet>(
     without: &BTreeSet<Seq>,
     each: impl FnMut(FactKey, Group<R::Tally>),
 ) -> Result<Totals, Error> {
-    Ok(fold_slice(view, rules, range, without, usize::MAX, each)?.totals)
+    fold(view, rules, range, without, EVERY_FACT, each)
+}
+
+fn fold<R: RuleSet>(
+    view: View<'_>,
+    rules: &R,
+    range: RangeInclusive<Seq>,
+    without: &BTreeSet<Seq>,
+    wanted: Wanted<'_>,
+    each: impl FnMut(FactKey, Group<R::Tally>),
+) -> Result<Totals, Error> {
+    Ok(fold_slice(view, rules, range, without, wanted, usize::MAX, each)?.totals)
 }
 
 /// The beginning of a range that was summed.
@@ -48,13 +70,18 @@ fn fold_slice<R: RuleSet>(
     rules: &R,
     range: RangeInclusive<Seq>,
     without: &BTreeSet<Seq>,
+    wanted: Wanted<'_>,
     limit: usize,
     mut each: impl FnMut(FactKey, Group<R::Tally>),
 ) -> Result<Slice, Error> {
     let few = range.end().0.saturating_sub(range.start().0) < FEW;
-    match rules.bulk().filter(|_| !few) {
+    match rules.bulk(wanted).filter(|_| !few) {
         Some(bulk) => in_bulk(view, bulk, range, without, limit, &mut each),
-        None => one_by_one(view, rules, range, without, limit, each),
+        None => one_by_one(view, rules, range, without, limit, |key, group| {
+            if wanted(&key) {
+                each(key, group);
+            }
+        }),
     }
 }
 
@@ -107,7 +134,7 @@ pub(crate) fn fold_new<R: RuleSet>(
     if at_hand {
         return Ok(room.slice(single.finish(each), *range.end()));
     }
-    fold_slice(pass.view(), rules, range, &BTreeSet::new(), limit, each)
+    fold_slice(pass.view(), rules, range, &BTreeSet::new(), EVERY_FACT, limit, each)
 }
 
 fn one_by_one<R: RuleSet>(
@@ -161,7 +188,7 @@ impl<T: Tally> Single<T> {
 
 fn in_bulk<T: Tally>(
     view: View<'_>,
-    bulk: Box<dyn BulkFold<T>>,
+    bulk: Box<dyn BulkFold<T> + '_>,
     range: RangeInclusive<Seq>,
     without: &BTreeSet<Seq>,
     limit: usize,
@@ -176,7 +203,7 @@ fn in_bulk<T: Tally>(
 }
 
 struct Bulk<'v, T> {
-    bulk: Box<dyn BulkFold<T>>,
+    bulk: Box<dyn BulkFold<T> + 'v>,
     names: Names<'v>,
     without: &'v BTreeSet<Seq>,
     room: Room,

@@ -96,7 +96,7 @@ struct Running {
     seq: u64,
 }
 
-impl Bulk {
+impl Bulk<'_> {
     /// Makes the dictionary of a chunk the one at hand.
     pub(super) fn follow(&mut self, chunk: &Chunk<'_>, refs: &mut Names<'_>) -> Option<()> {
         if self.local.bytes == chunk.dictionary && !self.local.bytes.is_empty() {

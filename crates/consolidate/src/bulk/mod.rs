@@ -4,7 +4,8 @@
 //! chunks are read column by column.
 //!
 //! **Invariant:** the groups that come out equal those of [`crate::Groups::fold`] over the same
-//! events: the rules are stated once, in `feed`; only the way of adding differs.
+//! events, as far as they are wanted: the rules are stated once, in `feed`; only the way of adding
+//! differs.
 
 mod chunk;
 mod sums;
@@ -12,7 +13,7 @@ mod sums;
 use crate::Group;
 use crate::evidence;
 use crate::feed::{Part, Seen, Sink, Trait, feed};
-use crate::rules::{BulkFold, Skip, Totals};
+use crate::rules::{BulkFold, Skip, Totals, Wanted};
 use crate::samples::{Home, Samples};
 use crate::symbols::{ANY, FALSE, NAMELESS, Places, Symbol, Symbols, TRUE};
 use crate::v1::Observed;
@@ -27,12 +28,10 @@ use ipse_core::{Event, EventKind, FactKey, FactKind, Outcome, Property, Seq};
 use sums::{Last, Names, Sums};
 
 /// The sums of a log under construction.
-#[derive(Default)]
-pub(crate) struct Bulk {
+pub(crate) struct Bulk<'w> {
     symbols: Symbols,
-    groups: Vec<Sums>,
+    groups: Groups<'w>,
     samples: Samples,
-    places: Places<[u32; 4]>,
     classes: Vec<Counted>,
     class_places: Places<ClassKey>,
     local: Local,
@@ -92,14 +91,40 @@ struct Target {
     supports: bool,
 }
 
+/// The sums of all facts that are wanted, by key.
+struct Groups<'w> {
+    wanted: Wanted<'w>,
+    sums: Vec<Sums>,
+    places: Places<[u32; 4]>,
+}
+
+/// The place of every fact that is not wanted.
+const UNWANTED: usize = u32::MAX as usize - 1;
+
+impl Groups<'_> {
+    /// The place of a fact's sums; `None` if it is not wanted.
+    fn find(&mut self, symbols: &Symbols, kind: FactKind, key: [Symbol; 3]) -> Option<usize> {
+        let Groups { wanted, sums, places } = self;
+        let place = places.find_or_add([kind as u32, key[0], key[1], key[2]], || {
+            let new = Sums::new(kind, key);
+            if !wanted(&new.key(symbols)) {
+                return UNWANTED;
+            }
+            sums.push(new);
+            sums.len() - 1
+        });
+        (place != UNWANTED).then_some(place)
+    }
+}
+
 /// Finds out where the events of a class count.
-struct Planner<'b> {
-    groups: &'b mut Vec<Sums>,
-    places: &'b mut Places<[u32; 4]>,
+struct Planner<'b, 'w> {
+    symbols: &'b Symbols,
+    groups: &'b mut Groups<'w>,
     plan: Vec<Target>,
 }
 
-impl Sink<Symbol> for Planner<'_> {
+impl Sink<Symbol> for Planner<'_, '_> {
     fn any(&self) -> Symbol {
         ANY
     }
@@ -112,24 +137,12 @@ impl Sink<Symbol> for Planner<'_> {
         params: bool,
         supports: bool,
     ) {
-        let group = find_group(self.groups, self.places, kind, key);
-        self.plan.push(Target { group, part, params, supports });
+        let group = self.groups.find(self.symbols, kind, key);
+        self.plan.extend(group.map(|group| Target { group, part, params, supports }));
     }
 }
 
-fn find_group(
-    groups: &mut Vec<Sums>,
-    places: &mut Places<[u32; 4]>,
-    kind: FactKind,
-    key: [Symbol; 3],
-) -> usize {
-    places.find_or_add([kind as u32, key[0], key[1], key[2]], || {
-        groups.push(Sums::new(kind, key));
-        groups.len() - 1
-    })
-}
-
-impl BulkFold<Observed> for Bulk {
+impl BulkFold<Observed> for Bulk<'_> {
     fn fold(
         &mut self,
         chunk: &Chunk<'_>,
@@ -167,7 +180,7 @@ impl BulkFold<Observed> for Bulk {
     }
 
     fn weight(&self) -> usize {
-        self.groups.len() + self.samples.homes() + self.classes.len() + self.symbols.count()
+        self.groups.sums.len() + self.samples.homes() + self.classes.len() + self.symbols.count()
     }
 
     fn supporters(&self, chunk: &Chunk<'_>, key: &FactKey) -> Option<Vec<usize>> {
@@ -182,7 +195,7 @@ impl BulkFold<Observed> for Bulk {
         self.settle(refs);
         let totals = self.spread(refs);
         let (symbols, mut samples) = (self.symbols, self.samples);
-        let mut groups: Vec<Option<Sums>> = self.groups.into_iter().map(Some).collect();
+        let mut groups: Vec<Option<Sums>> = self.groups.sums.into_iter().map(Some).collect();
         let filled = (0..).zip(groups.iter().flatten()).filter(|(_, sums)| !sums.is_empty());
         let mut keys: Vec<(FactKey, usize)> =
             filled.map(|(place, sums)| (sums.key(&symbols), place)).collect();
@@ -203,7 +216,20 @@ impl Counted {
     }
 }
 
-impl Bulk {
+impl<'w> Bulk<'w> {
+    /// Nothing summed yet, of the facts that are wanted.
+    pub(crate) fn of(wanted: Wanted<'w>) -> Self {
+        Bulk {
+            symbols: Symbols::default(),
+            groups: Groups { wanted, sums: Vec::new(), places: Places::default() },
+            samples: Samples::default(),
+            classes: Vec::new(),
+            class_places: Places::default(),
+            local: Local::default(),
+            scratch: Scratch::default(),
+        }
+    }
+
     /// Adds the events of each class to the groups they count in.
     fn spread(&mut self, refs: &mut Names<'_>) -> Totals {
         let mut events = 0;
@@ -218,7 +244,7 @@ impl Bulk {
                 }
                 Err(_) => {}
                 Ok(plan) => plan.iter().filter(|_| class.n > 0).for_each(|target| {
-                    let sums = &mut self.groups[target.group];
+                    let sums = &mut self.groups.sums[target.group];
                     sums.add(target.part, class.n);
                     let last = class.last.filter(|_| target.supports);
                     last.into_iter().for_each(|last| sums.support(last, refs));
@@ -233,18 +259,16 @@ impl Bulk {
     /// Where a parameter of events of a class goes; it most likely is the `likely`-th.
     fn route(&mut self, class: usize, likely: usize, name: Symbol) -> Route {
         let Counted { takers, success, .. } = self.classes[class];
-        let mut home = |taker: usize| self.groups[taker].home(likely, name, &mut self.samples);
+        let mut home = |taker: usize| self.groups.sums[taker].home(likely, name, &mut self.samples);
         let homes = takers.map(|taker| taker.map_or(Route::NOWHERE, &mut home));
         Route { homes, success }
     }
 
     /// The place of a class; a new one is planned by the rules.
     fn class(&mut self, key: ClassKey) -> usize {
-        let (classes, groups, places) = (&mut self.classes, &mut self.groups, &mut self.places);
-        let symbols = &self.symbols;
+        let Bulk { symbols, groups, classes, .. } = self;
         self.class_places.find_or_add(key, || {
-            let event_type = key[0].checked_sub(1).map_or("", |symbol| symbols.text(symbol));
-            classes.push(planned(key, EventKind::of(event_type), groups, places));
+            classes.push(planned(key, symbols, groups));
             classes.len() - 1
         })
     }
@@ -263,8 +287,8 @@ impl Bulk {
         for (name, property) in own {
             let key = [target, *name, ANY];
             let kind = FactKind::ObjectProperty;
-            let group = find_group(&mut self.groups, &mut self.places, kind, key);
-            let sums = &mut self.groups[group];
+            let Some(group) = self.groups.find(&self.symbols, kind, key) else { continue };
+            let sums = &mut self.groups.sums[group];
             sums.add(Part::Property(*property), 1);
             sums.support(last, refs);
             if let Trait::Number(value) = property {
@@ -287,13 +311,9 @@ impl Bulk {
 }
 
 /// What the rules say of events of a class, their properties aside.
-fn planned(
-    key: ClassKey,
-    kind: EventKind,
-    groups: &mut Vec<Sums>,
-    places: &mut Places<[u32; 4]>,
-) -> Counted {
+fn planned(key: ClassKey, symbols: &Symbols, groups: &mut Groups<'_>) -> Counted {
     let text = |place: usize| key[place].checked_sub(1);
+    let kind = EventKind::of(text(0).map_or("", |symbol| symbols.text(symbol)));
     let outcome = outcome_of(key[OUTCOME] as usize);
     let event_type = text(0).unwrap_or(ANY);
     let seen = Seen {
@@ -305,7 +325,7 @@ fn planned(
         zone: text(5),
         reason: text(6),
     };
-    let mut planner = Planner { groups, places, plan: Vec::new() };
+    let mut planner = Planner { symbols, groups, plan: Vec::new() };
     let fed = feed(&seen, core::iter::empty(), &mut planner);
     let plan = fed.map(|()| planner.plan);
     let mut takers = [None; 2];

@@ -13,7 +13,7 @@ pub use planned::Planned;
 use crate::Error;
 use crate::hot::stored_group;
 use crate::scan::fold_range;
-use ipse_consolidate::{BulkFold, Group, RuleSet};
+use ipse_consolidate::{BulkFold, EVERY_FACT, Group, RuleSet};
 use ipse_core::chunk::Chunk;
 use ipse_core::{Event, FactId, FactKey, Identity, Seq};
 use ipse_store::sqlite::{Scan, View};
@@ -43,7 +43,7 @@ pub(crate) fn newest_evidence<R: RuleSet>(
     enough: usize,
 ) -> Result<Vec<Vec<Seq>>, Error> {
     let sought = keys.iter().map(|key| (key, Vec::new())).collect();
-    let mut search = Search { rules, bulk: rules.bulk(), enough, sought };
+    let mut search = Search { rules, bulk: rules.bulk(EVERY_FACT), enough, sought };
     view.scan_back(up_to.min(view.head()?), &mut search)?;
     let newest = |(_, mut found): (_, Vec<Seq>)| {
         found.sort_unstable_by(|a, b| b.cmp(a));

@@ -4,7 +4,7 @@ use super::evidence::Growing;
 use super::{Report, Severity};
 use crate::Error;
 use crate::scan::Single;
-use ipse_consolidate::{BulkFold, Group, RuleSet, Totals};
+use ipse_consolidate::{BulkFold, EVERY_FACT, Group, RuleSet, Totals};
 use ipse_core::chunk::{self, CHUNK_EVENTS, SMALL_EVENTS};
 use ipse_core::{Admitted, Event, EventRef, FactKey, Seq, Time, is_housekeeping, sha256};
 use ipse_door::{Origin, admit};
@@ -47,7 +47,7 @@ pub(super) enum Folding<'r, R: RuleSet> {
 
 impl<'r, R: RuleSet> Folding<'r, R> {
     fn new(rules: &'r R) -> Self {
-        match rules.bulk() {
+        match rules.bulk(EVERY_FACT) {
             Some(bulk) => Folding::Bulk(bulk),
             None => Folding::Single(rules, Single::default()),
         }
