@@ -278,7 +278,7 @@ impl<T: Tally> Taught<T> {
             }
             groups.push((id, key, group));
         }
-        let mut lasts = latest(pass.view(), rules, &orphans, checkpoint)?;
+        let mut lasts = latest(pass.view(), rules, orphans.clone(), checkpoint)?.found;
         for (id, key, mut group) in groups {
             if orphans.contains(key) {
                 group.last = lasts.remove(key);

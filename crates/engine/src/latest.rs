@@ -1,79 +1,181 @@
-//! The last supporting event of a fact, looked up in the log: needed only when the one that was the
-//! last is forgotten.
+//! The last supporting event of facts, looked up in the log.
+//!
+//! A sum can be taken back and a greatest event cannot: the lookup is needed only for facts whose
+//! last event is forgotten or lies after the position that is asked about.
+//!
+//! **Invariant:** the walk goes back from the position and ends where all earlier events are older
+//! than what was found.
 
 use crate::Error;
-use crate::scan::fold_range;
+use crate::scan::fold_wanted;
 use ipse_consolidate::{BulkFold, EVERY_FACT, RuleSet};
-use ipse_core::chunk::Chunk;
+use ipse_core::chunk::{CHUNK_EVENTS, Chunk};
 use ipse_core::{Event, FactKey, Seq, Support, Time};
 use ipse_store::sqlite::{Scan, View};
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
-/// So many facts are looked up one by one; for more, all are summed at once.
+/// Up to this many facts are searched for in each chunk; more are summed together.
 const FEW: usize = 8;
+
+/// What a lookup found.
+#[derive(Default)]
+pub(crate) struct Latest {
+    /// The greatest supporting event of each fact that has one.
+    pub(crate) found: BTreeMap<FactKey, Support>,
+    /// How many events were folded or searched for it.
+    pub(crate) events: u64,
+}
 
 /// The greatest supporting event of each fact, among those up to a position.
 pub(crate) fn latest<R: RuleSet>(
     view: View<'_>,
     rules: &R,
-    keys: &BTreeSet<FactKey>,
+    mut keys: BTreeSet<FactKey>,
     up_to: Seq,
-) -> Result<BTreeMap<FactKey, Support>, Error> {
-    let mut found = BTreeMap::new();
-    if keys.len() > FEW {
-        fold_range(view, rules, Seq(1)..=up_to, |key, group| {
-            if keys.contains(&key) {
-                found.extend(group.last.map(|last| (key, last)));
+) -> Result<Latest, Error> {
+    let mut latest = Latest::default();
+    if keys.is_empty() {
+        return Ok(latest);
+    }
+    let peaks = Peaks::read(view, up_to)?;
+    let (mut end, mut blocks) = (up_to, 1);
+    while keys.len() > FEW && end.0 > 0 {
+        let first = Seq((end.0 - 1).saturating_sub(blocks * BLOCK - BLOCK) / BLOCK * BLOCK + 1);
+        fold_wanted(view, rules, first..=end, &|key| keys.contains(key), |key, group| {
+            if let Some(last) = group.last {
+                let found = latest.found.entry(key).or_insert(last);
+                *found = last.max(*found);
             }
         })?;
-        return Ok(found);
+        latest.events += end.0 - first.0 + 1;
+        end = Seq(first.0 - 1);
+        keys.retain(|key| latest.found.get(key).is_none_or(|last| !peaks.is_over(last, end)));
+        // Each step goes twice as far, so that a fact is asked for in few of them.
+        blocks *= 2;
     }
-    for key in keys {
-        let bulk = rules.bulk(EVERY_FACT);
-        let mut search = Search { view, rules, bulk, key, times: Vec::new(), best: None };
-        view.scan_back(up_to, &mut search)?;
-        found.extend(search.best.map(|last| (key.clone(), last)));
+    let sought = keys.into_iter().map(|key| (latest.found.remove(&key), key)).collect();
+    let bulk = rules.bulk(EVERY_FACT);
+    let mut search =
+        Search { view, rules, bulk, sought, peaks: &peaks, times: Vec::new(), end, events: 0 };
+    view.scan_back(end, &mut search)?;
+    latest.events += search.events;
+    let found = search.sought.into_iter().filter_map(|(best, key)| Some((key, best?)));
+    latest.found.extend(found);
+    Ok(latest)
+}
+
+/// Positions of a block: those of a full chunk.
+const BLOCK: u64 = CHUNK_EVENTS as u64;
+
+/// The latest times of a log: of all events up to the end of each block, the greatest.
+struct Peaks(Vec<i64>);
+
+impl Peaks {
+    /// Of the whole blocks before the one that a position is in; only times are looked at.
+    fn read(view: View<'_>, up_to: Seq) -> Result<Self, Error> {
+        let blocks = up_to.0.saturating_sub(1) / BLOCK;
+        let mut peaks = PeakScan { peaks: Vec::new(), times: Vec::new() };
+        if blocks > 0 {
+            view.scan(Seq(1)..=Seq(blocks * BLOCK), &mut peaks)?;
+        }
+        let mut greatest = i64::MIN;
+        peaks.peaks.iter_mut().for_each(|peak| {
+            greatest = greatest.max(*peak);
+            *peak = greatest;
+        });
+        Ok(Peaks(peaks.peaks))
     }
-    Ok(found)
+
+    /// Whether an event is later than all up to a position, as far as blocks tell.
+    fn is_over(&self, last: &Support, up_to: Seq) -> bool {
+        let Some(block) = up_to.0.checked_sub(1).map(|before| before / BLOCK) else { return true };
+        self.0.get(block as usize).is_some_and(|peak| last.time.micros() > *peak)
+    }
+}
+
+struct PeakScan {
+    peaks: Vec<i64>,
+    times: Vec<i64>,
+}
+
+impl PeakScan {
+    fn add(&mut self, seq: Seq, time: i64) {
+        let block = ((seq.0 - 1) / BLOCK) as usize;
+        if self.peaks.len() <= block {
+            self.peaks.resize(block + 1, i64::MIN);
+        }
+        self.peaks[block] = self.peaks[block].max(time);
+    }
+}
+
+impl Scan<Error> for PeakScan {
+    fn chunk(&mut self, first: Seq, chunk: &Chunk<'_>, _: Range<usize>) -> Result<(), Error> {
+        chunk.times.unpack(chunk.count, &mut self.times);
+        let peak = self.times.iter().copied().max();
+        self.add(first, peak.unwrap_or(i64::MIN));
+        Ok(())
+    }
+
+    fn event(&mut self, seq: Seq, event: &Event<'_>) -> Result<(), Error> {
+        self.add(seq, event.time.micros());
+        Ok(())
+    }
 }
 
 struct Search<'s, R: RuleSet> {
     view: View<'s>,
     rules: &'s R,
     bulk: Option<Box<dyn BulkFold<R::Tally>>>,
-    key: &'s FactKey,
+    /// The facts, each with the greatest event so far.
+    sought: Vec<(Option<Support>, FactKey)>,
+    peaks: &'s Peaks,
     times: Vec<i64>,
-    best: Option<Support>,
+    /// The last position that is not looked at yet.
+    end: Seq,
+    events: u64,
 }
 
 impl<R: RuleSet> Scan<Error> for Search<'_, R> {
     fn chunk(&mut self, first: Seq, chunk: &Chunk<'_>, places: Range<usize>) -> Result<(), Error> {
         let damaged = || Error::Damaged(format!("chunk from seq {first} on"));
+        self.end = Seq(first.0 - 1);
+        self.events += places.len() as u64;
         chunk.times.unpack(chunk.count, &mut self.times);
-        let best = self.best.map_or(i64::MIN, |best| best.time.micros());
-        // Most chunks lie before what was found already.
-        if self.times.iter().all(|time| *time < best) {
-            return Ok(());
-        }
-        let found = self.bulk.as_ref().map(|bulk| bulk.supporters(chunk, self.key));
-        for place in found.flatten().ok_or_else(damaged)? {
-            let time = Time::from_micros(self.times[place]).ok_or_else(damaged)?;
-            // A name is needed only where times are equal.
-            if places.contains(&place) && self.best.is_none_or(|best| time >= best.time) {
-                let event_ref = self.view.event_ref(Seq(first.0 + place as u64))?;
-                self.best = self.best.max(Some(Support { time, event_ref }));
+        let peak = self.times.iter().copied().max().unwrap_or(i64::MIN);
+        let bulk = self.bulk.as_ref().ok_or_else(damaged)?;
+        for (best, key) in &mut self.sought {
+            if best.is_some_and(|best| best.time.micros() > peak) {
+                continue;
+            }
+            for place in bulk.supporters(chunk, key).ok_or_else(damaged)? {
+                let time = Time::from_micros(self.times[place]).ok_or_else(damaged)?;
+                // A name is needed only where times are equal.
+                if places.contains(&place) && best.is_none_or(|best| time >= best.time) {
+                    let event_ref = self.view.event_ref(Seq(first.0 + place as u64))?;
+                    *best = (*best).max(Some(Support { time, event_ref }));
+                }
             }
         }
         Ok(())
     }
 
-    fn event(&mut self, _: Seq, event: &Event<'_>) -> Result<(), Error> {
+    fn event(&mut self, seq: Seq, event: &Event<'_>) -> Result<(), Error> {
+        self.end = self.end.min(Seq(seq.0 - 1));
+        self.events += 1;
+        let this = Support { time: event.time, event_ref: event.event_ref };
         let parts = self.rules.contributions(event).unwrap_or_default();
-        if parts.iter().any(|part| part.supports && part.key == *self.key) {
-            let this = Support { time: event.time, event_ref: event.event_ref };
-            self.best = self.best.max(Some(this));
+        for part in parts.into_iter().filter(|part| part.supports) {
+            for (best, _) in self.sought.iter_mut().filter(|(_, key)| *key == part.key) {
+                *best = (*best).max(Some(this));
+            }
         }
         Ok(())
+    }
+
+    fn enough(&self) -> bool {
+        let over =
+            |best: &Option<Support>| best.is_some_and(|it| self.peaks.is_over(&it, self.end));
+        self.sought.iter().all(|(best, _)| over(best))
     }
 }
