@@ -46,10 +46,11 @@ impl Filter {
         others.iter().all(|part| part.is_none()).then_some(wanted.map(Option::as_deref))
     }
 
-    fn matches(&self, fact: &Fact) -> bool {
-        let Some(wanted) = self.wanted(fact.key.kind()) else { return false };
+    /// Whether a fact of this key is asked for.
+    pub fn matches(&self, key: &FactKey) -> bool {
+        let Some(wanted) = self.wanted(key.kind()) else { return false };
         let agrees = |(part, wanted): (&String, Option<&str>)| wanted.is_none_or(|it| it == part);
-        wanted == [None; 3] || fact.key.parts().iter().zip(wanted).all(agrees)
+        wanted == [None; 3] || key.parts().iter().zip(wanted).all(agrees)
     }
 
     /// How the text of every key of a kind begins that can match; `None` if none can.
@@ -61,10 +62,16 @@ impl Filter {
 
     /// The facts that match, by confidence descending, then kind, then key.
     pub fn choose(&self, facts: Vec<Fact>) -> Result<Vec<Arc<Consulted>>, Damaged> {
-        let facts = facts.into_iter().filter(|fact| self.matches(fact));
-        let facts: Vec<Arc<Consulted>> =
-            facts.map(|fact| Consulted::new(fact).map(Arc::new)).collect::<Result<_, _>>()?;
-        Ok(self.among(facts.iter()))
+        let mut choice = self.choice();
+        for fact in facts.into_iter().filter(|fact| self.matches(&fact.key)) {
+            choice.add(Arc::new(Consulted::new(fact)?));
+        }
+        Ok(choice.finish())
+    }
+
+    /// The same for facts that come one by one.
+    pub fn choice(&self) -> Choice<'_> {
+        Choice { filter: self, best: Vec::new() }
     }
 
     /// The same among facts that were read before.
@@ -72,12 +79,44 @@ impl Filter {
         &self,
         facts: impl Iterator<Item = &'f Arc<Consulted>>,
     ) -> Vec<Arc<Consulted>> {
-        let mut chosen: Vec<_> = facts.filter(|fact| self.matches(&fact.fact)).cloned().collect();
-        chosen.sort_by(|a, b| {
+        let mut chosen: Vec<_> =
+            facts.filter(|fact| self.matches(&fact.fact.key)).cloned().collect();
+        self.rank(&mut chosen);
+        chosen
+    }
+
+    /// Sorts facts by confidence descending, then kind, then key, and keeps the best.
+    fn rank(&self, facts: &mut Vec<Arc<Consulted>>) {
+        facts.sort_by(|a, b| {
             b.confidence.cmp(&a.confidence).then_with(|| a.fact.key.cmp(&b.fact.key))
         });
-        chosen.truncate(self.limit.unwrap_or(usize::MAX));
-        chosen
+        facts.truncate(self.limit.unwrap_or(usize::MAX));
+    }
+}
+
+/// Facts that a filter chooses while they come: not many more are kept than it wants.
+pub struct Choice<'f> {
+    filter: &'f Filter,
+    best: Vec<Arc<Consulted>>,
+}
+
+/// Facts that are kept beyond the limit of a filter before the worst of them leave.
+const BEYOND_LIMIT: usize = 1024;
+
+impl Choice<'_> {
+    /// Takes a fact that matches.
+    pub fn add(&mut self, fact: Arc<Consulted>) {
+        self.best.push(fact);
+        let most = self.filter.limit.unwrap_or(usize::MAX).saturating_add(BEYOND_LIMIT);
+        if self.best.len() > most {
+            self.filter.rank(&mut self.best);
+        }
+    }
+
+    /// The facts that match, by confidence descending, then kind, then key.
+    pub fn finish(mut self) -> Vec<Arc<Consulted>> {
+        self.filter.rank(&mut self.best);
+        self.best
     }
 }
 

@@ -422,11 +422,42 @@ impl<'c> View<'c> {
 
     /// All facts, in no particular order.
     pub fn facts(&self) -> Result<Vec<Fact>, Error> {
+        let mut facts = Vec::new();
+        self.each_fact(
+            |_| true,
+            |fact| {
+                facts.push(fact);
+                Ok::<_, Error>(())
+            },
+        )?;
+        Ok(facts)
+    }
+
+    /// Hands the facts whose keys are wanted to `each`, in no particular order.
+    pub fn each_fact<E: From<Error>>(
+        &self,
+        wanted: impl Fn(&FactKey) -> bool,
+        mut each: impl FnMut(Fact) -> Result<(), E>,
+    ) -> Result<(), E> {
         let sql = "SELECT fact_kind, fact_key, value, last_us, last_ref FROM fact WHERE log = ?1";
         let mut statement = self.prepare(sql)?;
         let attempt = Error::while_trying("read the facts");
-        let rows = statement.query_map([self.log.0], fact).map_err(&attempt)?;
-        rows.map(|row| row.map_err(&attempt)?).collect()
+        let mut rows = statement.query([self.log.0]).map_err(&attempt)?;
+        while let Some(row) = rows.next().map_err(&attempt)? {
+            if wanted(&fact_key(row).map_err(&attempt)??) {
+                each(fact(row).map_err(&attempt)??)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// The identity whose log this is.
+    pub fn identity(&self) -> Result<Identity, Error> {
+        let hash: String = self
+            .prepare("SELECT identity_hash FROM manifest WHERE log = ?1")?
+            .query_row([self.log.0], |row| row.get(0))
+            .map_err(Error::while_trying("read the identity"))?;
+        Identity::parse(&hash).ok_or_else(|| Error::Corrupt(format!("identity `{hash}`")))
     }
 
     /// One fact; that of another identity is not there, though its id is known.
@@ -448,6 +479,15 @@ impl<'c> View<'c> {
             .optional()
             .map_err(Error::while_trying("read a fact"))?;
         Ok(count.unwrap_or(0).unsigned_abs())
+    }
+
+    /// The bytes of all stored sums.
+    pub fn tally_bytes(&self) -> Result<u64, Error> {
+        let bytes: i64 = self
+            .prepare("SELECT coalesce(sum(length(state)), 0) FROM tally WHERE log = ?1")?
+            .query_row([self.log.0], |row| row.get(0))
+            .map_err(Error::while_trying("measure the tallies"))?;
+        Ok(bytes.unsigned_abs())
     }
 
     /// The stored sum behind one fact.
@@ -491,13 +531,25 @@ pub(super) fn stored(row: &Row<'_>) -> rusqlite::Result<Result<Stored, Error>> {
 }
 
 fn fact(row: &Row<'_>) -> rusqlite::Result<Result<Fact, Error>> {
-    let (kind, key): (String, String) = (row.get(0)?, row.get(1)?);
-    let (Some(kind), Some(time)) = (FactKind::parse(&kind), Time::from_micros(row.get(3)?)) else {
-        return Ok(Err(Error::Corrupt(format!("the {kind} fact `{key}` cannot be read"))));
+    let key = match fact_key(row)? {
+        Ok(key) => key,
+        Err(error) => return Ok(Err(error)),
     };
-    Ok(Ok(Fact {
-        key: FactKey::from_text(kind, key),
-        last: Support { time, event_ref: EventRef(row.get(4)?) },
-        value: row.get(2)?,
-    }))
+    let Some(time) = Time::from_micros(row.get(3)?) else {
+        return Ok(Err(unreadable_fact(key.kind().name(), key.text())));
+    };
+    let last = Support { time, event_ref: EventRef(row.get(4)?) };
+    Ok(Ok(Fact { key, last, value: row.get(2)? }))
+}
+
+fn fact_key(row: &Row<'_>) -> rusqlite::Result<Result<FactKey, Error>> {
+    let (kind, key): (String, String) = (row.get(0)?, row.get(1)?);
+    Ok(match FactKind::parse(&kind) {
+        Some(kind) => Ok(FactKey::from_text(kind, key)),
+        None => Err(unreadable_fact(&kind, &key)),
+    })
+}
+
+fn unreadable_fact(kind: &str, key: &str) -> Error {
+    Error::Corrupt(format!("the {kind} fact `{key}` cannot be read"))
 }
