@@ -1,7 +1,7 @@
 //! How the facts moved between two positions of a log.
 
 use crate::facts::VALUE_DEPTH;
-use crate::{Error, rebuild};
+use crate::{Error, as_of};
 use ipse_consolidate::RuleSet;
 use ipse_core::json::Value;
 use ipse_core::{Fact, FactKey, Micro, Seq, json_parse};
@@ -43,8 +43,8 @@ pub struct Figure {
 
 /// The facts at one position against those at another.
 pub fn diff<R: RuleSet>(view: View<'_>, rules: &R, from: Seq, to: Seq) -> Result<Diff, Error> {
-    let before = rebuild(view, rules, from)?.facts;
-    Ok(Diff::between(before, rebuild(view, rules, to)?.facts))
+    let before = as_of(view, rules, from)?.facts;
+    Ok(Diff::between(before, as_of(view, rules, to)?.facts))
 }
 
 impl Diff {

@@ -25,6 +25,11 @@ pub(crate) const MAX_HOT: usize = 65_536;
 /// them and goes on with the next slice of its range. Each takes less than 1 kB: 128 MB in all.
 pub const SLICE: usize = 131_072;
 
+/// The hash that names a rule set in pass records and beside stored sums.
+pub(crate) fn rule_set_of<R: RuleSet>(rules: &R) -> [u8; 32] {
+    sha256(&[rules.descriptor().as_bytes()])
+}
+
 struct Sum<T> {
     id: FactId,
     group: Group<T>,
@@ -56,7 +61,7 @@ pub(crate) struct Hot<T> {
 
 impl<T: Tally> Hot<T> {
     pub(crate) fn cold<R: RuleSet<Tally = T>>(rules: &R, save_every: u64) -> Self {
-        let rule_set = sha256(&[rules.descriptor().as_bytes()]);
+        let rule_set = rule_set_of(rules);
         let (sums, touched, unsaved) = (BTreeMap::new(), Vec::new(), 0);
         let (saved, folded, slice) = (Seq(0), Seq(0), SLICE);
         Hot { saved, folded, save_every, slice, rule_set, sums, touched, unsaved }

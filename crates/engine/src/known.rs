@@ -94,9 +94,14 @@ impl Known {
 
     /// The facts that match a filter, by confidence descending, then kind, then key.
     pub fn choose(&self, filter: &Filter) -> Vec<Arc<Consulted>> {
+        filter.among(self.matching(filter))
+    }
+
+    /// The facts among which those are that match a filter, in the order of their keys.
+    pub(crate) fn matching(&self, filter: &Filter) -> impl Iterator<Item = &Arc<Consulted>> {
         let kinds = FactKind::ALL.into_iter();
         let kinds = kinds.filter_map(|kind| Some((kind, filter.beginning(kind)?)));
-        filter.among(kinds.flat_map(|(kind, text)| self.beginning_with(kind, text)))
+        kinds.flat_map(|(kind, text)| self.beginning_with(kind, text))
     }
 
     /// The facts of a kind whose keys begin with a text: only their pages are looked at.

@@ -13,6 +13,7 @@
 #![forbid(unsafe_code)]
 
 pub mod answer;
+mod as_of;
 mod census;
 mod changes;
 mod diff;
@@ -39,6 +40,7 @@ pub mod verify;
 mod walk;
 mod watch;
 
+pub use as_of::{AsOf, Start, as_of, as_of_from, chosen_as_of};
 pub use census::{Census, census};
 pub use diff::{Changed, Diff, Figure, diff};
 pub use endorsed::{Endorsed, SignatureError, registered};

@@ -8,7 +8,9 @@ use crate::answer;
 use crate::explain::{Explanation, explained_event, feeds};
 use crate::facts::{Consulted, Filter};
 use crate::walk::{Walked, forgotten_since, told};
-use crate::{Claim, Error, Past, Signers, Status, census, head_of, prove, rebuild, registered};
+use crate::{
+    Claim, Error, Known, Past, Signers, Status, census, chosen_as_of, head_of, prove, registered,
+};
 use ipse_consolidate::V1;
 use ipse_consult::trail::{Found, IntentStanding, Proposed, Trail};
 use ipse_core::intent::{CONFIRMATION, INTENT};
@@ -65,23 +67,32 @@ impl Look {
     }
 
     /// The facts that a filter chooses of those that the log up to a position gives; `None` if the
-    /// log does not reach so far.
-    pub fn as_of(&self, seq: Seq, filter: &Filter) -> Result<Option<Vec<Arc<Consulted>>>, Error> {
+    /// log does not reach so far. A table of what is known now saves reading it.
+    pub fn as_of(
+        &self,
+        seq: Seq,
+        filter: &Filter,
+        known: Option<&Known>,
+    ) -> Result<Option<Vec<Arc<Consulted>>>, Error> {
         self.view(|view| {
             if seq > view.head()? {
                 return Ok(None);
             }
-            Ok(Some(filter.choose(rebuild(view, &V1, seq)?.facts)?))
+            Ok(Some(chosen_as_of(view, &V1, seq, filter, known)?.facts))
         })
     }
 
     /// Whether the log bears out what a planner says that it read before its next intent; and the
     /// facts that its query chooses at its checkpoint, none if the log does not reach so far.
-    pub fn claim(&self, claim: &Claim) -> Result<(Status, Vec<Arc<Consulted>>), Error> {
+    pub fn claim(
+        &self,
+        claim: &Claim,
+        known: Option<&Known>,
+    ) -> Result<(Status, Vec<Arc<Consulted>>), Error> {
         self.view(|view| {
             let (checkpoint, head) = (claim.checkpoint(), view.head()?);
             let facts = match checkpoint <= head {
-                true => claim.filter().choose(rebuild(view, &V1, checkpoint)?.facts)?,
+                true => chosen_as_of(view, &V1, checkpoint, claim.filter(), known)?.facts,
                 false => Vec::new(),
             };
             let forgotten = || forgotten_since(view, checkpoint);

@@ -4,7 +4,7 @@
 //! came after it.
 
 use crate::explain::newest_evidence;
-use crate::{Error, prove, rebuild};
+use crate::{Error, as_of, prove};
 use ipse_consolidate::V1;
 use ipse_consult::trail::{Record, Told, names_intent, naming_text};
 use ipse_core::{Columns, EventRef, Fact, FactKey, Outcome, Seq, is_housekeeping, sha256};
@@ -29,7 +29,7 @@ impl Record for Walked<'_> {
     }
 
     fn facts_at(&self, seq: Seq) -> Result<Vec<Fact>, Error> {
-        Ok(rebuild(self.0, &V1, seq)?.facts)
+        Ok(as_of(self.0, &V1, seq)?.facts)
     }
 
     fn evidence(

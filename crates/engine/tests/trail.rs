@@ -362,24 +362,24 @@ fn a_claim_is_held_against_the_log_as_it_was() {
     let look = Look::at(&world.path, world.identity);
     let claim = read(&said.json);
     assert_eq!(claim.id(), said.id());
-    assert_eq!(look.claim(&claim).unwrap(), (Status::Verified, facts));
+    assert_eq!(look.claim(&claim, None).unwrap(), (Status::Verified, facts));
     memory.append_all(&[attempt(10, None)]).unwrap();
-    assert_eq!(look.claim(&claim).unwrap().0, Status::Verified);
+    assert_eq!(look.claim(&claim, None).unwrap().0, Status::Verified);
     for (from, to) in [("\"checkpoint\":9", "\"checkpoint\":99"), ("\"v1\"", "\"v0\"")] {
         let forged = read(&said.json.replace(from, to));
-        assert_eq!(look.claim(&forged).unwrap().0, Status::Unverified, "{to}");
+        assert_eq!(look.claim(&forged, None).unwrap().0, Status::Unverified, "{to}");
     }
     let forged = read(&said.json.replace("\"limit\":2", "\"limit\":1"));
-    let (status, facts) = look.claim(&forged).unwrap();
+    let (status, facts) = look.claim(&forged, None).unwrap();
     assert_eq!((status, facts.len()), (Status::Unverified, 1));
     // What came after the checkpoint fed nothing that was read.
     let later = attempt(10, None).event_ref;
     memory.forget(&ipse_engine::Which::Refs(vec![later])).unwrap();
-    assert_eq!(look.claim(&forged).unwrap().0, Status::Unverified);
+    assert_eq!(look.claim(&forged, None).unwrap().0, Status::Unverified);
     let names = events.iter().map(|event| event.event_ref).collect();
     memory.forget(&ipse_engine::Which::Refs(names)).unwrap();
-    assert_eq!(look.claim(&claim).unwrap(), (Status::ForgottenSince, Vec::new()));
-    assert_eq!(look.claim(&forged).unwrap().0, Status::ForgottenSince);
+    assert_eq!(look.claim(&claim, None).unwrap(), (Status::ForgottenSince, Vec::new()));
+    assert_eq!(look.claim(&forged, None).unwrap().0, Status::ForgottenSince);
 }
 
 /// Why the fact about a skill says what it says.

@@ -161,8 +161,8 @@ async fn audited(caller: &Caller, claim: Option<&Claim>) -> Result<String, Probl
     let (status, facts) = match then {
         Some(facts) => (Status::Verified, facts),
         None => {
-            let (look, claim) = (agent.look.clone(), claim.clone());
-            caller.look(move || look.claim(&claim)).await?.0
+            let (look, claim, known) = (agent.look.clone(), claim.clone(), now.clone());
+            caller.look(move || look.claim(&claim, Some(&known))).await?.0
         }
     };
     let gate = gate

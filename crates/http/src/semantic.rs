@@ -90,8 +90,8 @@ pub(crate) async fn semantic(
     if has(&head.headers, &tag) {
         return Ok(Answer { kind: "", body: Bytes::new(), tag }.sent_to(&head.headers));
     }
-    let (look, filter) = (agent.look.clone(), asked.filter.clone());
-    let (facts, _turn) = caller.look(move || look.as_of(seq, &filter)).await?;
+    let (look, filter, now) = (agent.look.clone(), asked.filter.clone(), known.clone());
+    let (facts, _turn) = caller.look(move || look.as_of(seq, &filter, Some(&now))).await?;
     let beyond = || Problem::not_found(format!("the log does not reach seq {seq} yet"));
     let answer = written(agent, &known, seq, &asked, &facts.ok_or_else(beyond)?, tag);
     Ok(answer.sent_to(&head.headers))

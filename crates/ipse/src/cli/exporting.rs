@@ -17,7 +17,7 @@ use ipse_bundle::{Writer, pem};
 use ipse_consolidate::{RuleSet, V1, snapshot as snapshot_bytes};
 use ipse_core::json::Members;
 use ipse_core::{Identity, Seq};
-use ipse_engine::{head_of, rebuild, sign_head};
+use ipse_engine::{as_of, head_of, sign_head};
 use ipse_ledger::account::Claimed;
 use ipse_ledger::{Bundled, Certificate, Note, NoteKey, NoteSigner, TreeHead, dsse};
 use ipse_store::sqlite::View;
@@ -352,11 +352,7 @@ impl From<Told> for anyhow::Error {
 
 /// The facts that planners read, or those of an earlier pass.
 fn facts_at(view: View<'_>, checkpoint: Seq) -> anyhow::Result<String> {
-    let facts = match view.progress()?.checkpoint == checkpoint {
-        true => view.facts()?,
-        false => rebuild(view, &V1, checkpoint)?.facts,
-    };
-    Ok(snapshot_bytes(&facts))
+    Ok(snapshot_bytes(&as_of(view, &V1, checkpoint)?.facts))
 }
 
 fn key_lines(keys: &[NoteKey]) -> String {

@@ -10,10 +10,10 @@ use ipse::{Consulted, Filter};
 use ipse_consolidate::{RuleSet, V1, snapshot as snapshot_bytes};
 use ipse_core::decimal::quotient;
 use ipse_core::json::{Members, Object, Value};
-use ipse_core::{Fact, Seq, Time, json_parse};
+use ipse_core::{Seq, Time, json_parse};
 use ipse_engine::answer::{self, clean, counted, rule_version, written};
 use ipse_engine::grounding::{body, escaped_controls, grounding, two_decimals};
-use ipse_engine::{Signers, rebuild as rebuild_facts};
+use ipse_engine::{Signers, as_of, chosen_as_of, rebuild as rebuild_facts};
 use ipse_store::sqlite::View;
 use ipse_store::{Progress, Stored};
 use rustix::time::{ClockId, clock_gettime};
@@ -28,9 +28,13 @@ pub(crate) fn facts(
 ) -> anyhow::Result<Exit> {
     let (reader, identity) = context.read()?;
     let snapshot = reader.view(&identity)?;
-    let (format, as_of) = (args.format, args.as_of);
-    let (progress, facts) = known_at(terminal, snapshot.view(), as_of)?;
-    let facts = filter(args).choose(facts)?;
+    let (format, position) = (args.format, args.as_of);
+    let (view, filter) = (snapshot.view(), filter(args));
+    let progress = progress_at(terminal, view, position)?;
+    let facts = match position {
+        None => filter.choose(view.facts()?)?,
+        Some(_) => chosen_as_of(view, &V1, progress.checkpoint, &filter, None)?.facts,
+    };
     match format {
         Format::Json => {
             let version = rule_version(&progress.rule_version);
@@ -44,7 +48,7 @@ pub(crate) fn facts(
         Format::Table => facts_table(terminal, &facts)?,
     }
     if facts.is_empty() {
-        let why = if as_of.is_some_and(|seq| seq == 0) {
+        let why = if position == Some(0) {
             "before the first event nothing is known"
         } else if progress.checkpoint.0 == 0 {
             "no facts yet: import events, or run `ipse consolidate`"
@@ -56,26 +60,25 @@ pub(crate) fn facts(
     Ok(Exit::fine_if(!facts.is_empty()))
 }
 
-/// The facts that are stored, or those of an earlier position.
-fn known_at(
+/// How far the stored facts have come, or those of an earlier position.
+fn progress_at(
     terminal: &mut Terminal<'_>,
     view: View<'_>,
-    as_of: Option<u64>,
-) -> anyhow::Result<(Progress, Vec<Fact>)> {
+    position: Option<u64>,
+) -> anyhow::Result<Progress> {
     let mut progress = view.progress()?;
-    let Some(seq) = as_of else {
+    let Some(seq) = position else {
         note_pending(terminal, view.head()?, &progress)?;
-        return Ok((progress, view.facts()?));
+        return Ok(progress);
     };
     progress.checkpoint = within(view, seq)?;
     progress.rule_version = V1.version().to_string();
-    let facts = rebuild_facts(view, &V1, progress.checkpoint)?.facts;
     let recorded = match view.pass_before(progress.checkpoint)? {
         Some(pass) => format!("the last pass recorded by then ended at seq {}", pass.last),
         None => "no pass was recorded by then".to_string(),
     };
     writeln!(terminal.err, "note: what the log up to seq {seq} gives; {recorded}")?;
-    Ok((progress, facts))
+    Ok(progress)
 }
 
 /// Says so if events are past the checkpoint. Right after a pass only its own record is.
@@ -119,11 +122,16 @@ fn facts_table(terminal: &mut Terminal<'_>, facts: &[Arc<Consulted>]) -> anyhow:
 pub(crate) fn snapshot(
     context: &Context,
     terminal: &mut Terminal<'_>,
-    as_of: Option<u64>,
+    position: Option<u64>,
 ) -> anyhow::Result<Exit> {
     let (reader, identity) = context.read()?;
     let snapshot = reader.view(&identity)?;
-    let (_, facts) = known_at(terminal, snapshot.view(), as_of)?;
+    let view = snapshot.view();
+    let progress = progress_at(terminal, view, position)?;
+    let facts = match position {
+        None => view.facts()?,
+        Some(_) => as_of(view, &V1, progress.checkpoint)?.facts,
+    };
     terminal.out.write_all(snapshot_bytes(&facts).as_bytes())?;
     Ok(Exit::Fine)
 }

@@ -1,0 +1,395 @@
+//! The facts of a log up to an earlier position, from the saved state that is nearest to it.
+//!
+//! Two states are saved: nothing, before the first event; and the stored sums and facts, at the
+//! checkpoint. From the first, events are added. From the second, events are taken back, or added
+//! if the position lies past it: sums form a group. Facts that none of these events feed are the
+//! stored ones, byte for byte.
+//!
+//! **Invariants**
+//! - The facts are those of [`crate::rebuild`] at the same position, byte for byte.
+//! - The cost follows the distance to the nearer state, the facts that are wanted, and a look at
+//!   the times of the log where a last supporting event must be found.
+//! - Stored sums count only if the same rules made them.
+//! - Memory holds the sums of at most about [`BYTES_AT_ONCE`], and the facts that are handed out.
+
+use crate::facts::{Choice, Consulted, Filter};
+use crate::hot::{rule_set_of, stored_group};
+use crate::latest::latest;
+use crate::scan::fold_wanted;
+use crate::{Error, Known};
+use ipse_consolidate::{EVERY_FACT, Group, RuleSet, Tally, Wanted};
+use ipse_core::{Fact, FactId, FactKey, Seq, Support, sha256};
+use ipse_store::Progress;
+use ipse_store::sqlite::View;
+use std::cell::Cell;
+use std::collections::{BTreeMap, BTreeSet};
+use std::ops::RangeInclusive;
+use std::sync::Arc;
+
+/// The facts up to a position, and what it took to find them.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct AsOf<F> {
+    /// The facts.
+    pub facts: Vec<F>,
+    /// Positions whose events were folded or searched.
+    pub events: u64,
+}
+
+/// Bytes of stored sums that are worked on at once; of more, facts are made in several turns, each
+/// of which reads the events again. In memory sums take about sixteen times as much.
+const BYTES_AT_ONCE: u64 = 4 << 20;
+/// Fewer events feed so few facts that one turn does.
+const FEW_EVENTS: u64 = 100;
+/// To take a sum back from a stored one costs about as much as to add this many events: the sum is
+/// read and decoded, and the last event before the position is looked for.
+const EVENTS_PER_FACT: u64 = 256;
+
+/// All facts up to a position, sorted by kind and key.
+pub fn as_of<R: RuleSet>(view: View<'_>, rules: &R, seq: Seq) -> Result<AsOf<Fact>, Error> {
+    as_of_from(view, rules, seq, Start::Nearest)
+}
+
+/// The saved state to start from.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[doc(hidden)]
+pub enum Start {
+    /// The one that costs less.
+    Nearest,
+    /// The beginning of the log.
+    Nothing,
+    /// The stored sums and facts, if the same rules made them.
+    Checkpoint,
+}
+
+/// The same from either state: the facts are equal.
+#[doc(hidden)]
+pub fn as_of_from<R: RuleSet>(
+    view: View<'_>,
+    rules: &R,
+    seq: Seq,
+    start: Start,
+) -> Result<AsOf<Fact>, Error> {
+    let mut facts = Vec::new();
+    let events = each_fact(view, rules, seq, EVERY_FACT, start, &mut facts)?;
+    facts.sort_unstable_by(|a, b| a.key.cmp(&b.key));
+    Ok(AsOf { facts, events })
+}
+
+/// The facts up to a position that a filter chooses; no others are made. A table of the stored
+/// facts that is in memory saves reading them.
+pub fn chosen_as_of<R: RuleSet>(
+    view: View<'_>,
+    rules: &R,
+    seq: Seq,
+    filter: &Filter,
+    known: Option<&Known>,
+) -> Result<AsOf<Arc<Consulted>>, Error> {
+    let checkpoint = view.progress()?.checkpoint;
+    let known = known.filter(|known| known.checkpoint() == checkpoint);
+    let mut chosen = Chosen { filter, choice: filter.choice(), known };
+    let wanted = |key: &FactKey| filter.matches(key);
+    let events = each_fact(view, rules, seq, &wanted, Start::Nearest, &mut chosen)?;
+    Ok(AsOf { facts: chosen.choice.finish(), events })
+}
+
+/// Takes facts.
+trait Taker {
+    /// Takes one.
+    fn take(&mut self, fact: Fact) -> Result<(), Error>;
+
+    /// Takes the stored ones that are wanted.
+    fn take_stored(&mut self, view: View<'_>, wanted: Wanted<'_>) -> Result<(), Error> {
+        view.each_fact(wanted, |fact| self.take(fact))
+    }
+}
+
+impl Taker for Vec<Fact> {
+    fn take(&mut self, fact: Fact) -> Result<(), Error> {
+        self.push(fact);
+        Ok(())
+    }
+}
+
+/// Takes what a filter chooses.
+struct Chosen<'f> {
+    filter: &'f Filter,
+    choice: Choice<'f>,
+    /// The stored facts, if they are in memory.
+    known: Option<&'f Known>,
+}
+
+impl Taker for Chosen<'_> {
+    fn take(&mut self, fact: Fact) -> Result<(), Error> {
+        self.choice.add(Arc::new(Consulted::new(fact)?));
+        Ok(())
+    }
+
+    fn take_stored(&mut self, view: View<'_>, wanted: Wanted<'_>) -> Result<(), Error> {
+        let Some(known) = self.known else {
+            return view.each_fact(wanted, |fact| self.take(fact));
+        };
+        let facts = known.matching(self.filter).filter(|fact| wanted(&fact.fact.key));
+        facts.for_each(|fact| self.choice.add(fact.clone()));
+        Ok(())
+    }
+}
+
+/// Hands the wanted facts up to a position to a taker; says how many positions it took.
+fn each_fact<R: RuleSet>(
+    view: View<'_>,
+    rules: &R,
+    seq: Seq,
+    wanted: Wanted<'_>,
+    start: Start,
+    taker: &mut impl Taker,
+) -> Result<u64, Error> {
+    // A position beyond the end is as good as the end.
+    let seq = seq.min(view.head()?);
+    let progress = view.progress()?;
+    let saved = progress.rule_set == rule_set_of(rules);
+    let distance = Stretch::between(&progress, seq).iter().map(Stretch::len).sum();
+    let from_saved = match start {
+        Start::Nothing => false,
+        Start::Checkpoint => saved,
+        Start::Nearest => saved && is_nearer(view, wanted, distance, seq)?,
+    };
+    let turns = turns(view, wanted, if from_saved { distance } else { seq.0 })?;
+    let mut events = 0;
+    for turn in 0..turns {
+        let wanted = |key: &FactKey| wanted(key) && (turns == 1 || turn_of(key, turns) == turn);
+        events += if from_saved {
+            from_checkpoint(view, rules, &progress, seq, &wanted, taker)?
+        } else {
+            from_nothing(view, rules, seq, &wanted, taker)?
+        };
+    }
+    Ok(events)
+}
+
+/// Whether the checkpoint is nearer to a position than the beginning of the log is. Facts count as
+/// well: a sum that is taken back costs more than one that is made.
+fn is_nearer(view: View<'_>, wanted: Wanted<'_>, distance: u64, seq: Seq) -> Result<bool, Error> {
+    let cost = |facts: u64| distance + facts.min(distance) * EVENTS_PER_FACT;
+    Ok(cost(distance) < seq.0 || distance < seq.0 && cost(counted(view, wanted)?.0) < seq.0)
+}
+
+/// The number of stored facts that are wanted, and of all.
+fn counted(view: View<'_>, wanted: Wanted<'_>) -> Result<(u64, u64), Error> {
+    let (chosen, all) = (Cell::new(0), Cell::new(0));
+    let count = |key: &FactKey| {
+        all.set(all.get() + 1);
+        chosen.set(chosen.get() + u64::from(wanted(key)));
+        false
+    };
+    view.each_fact(count, |_| Ok::<_, Error>(()))?;
+    Ok((chosen.get(), all.get()))
+}
+
+/// The number of turns in which the wanted facts are made that so many events feed.
+fn turns(view: View<'_>, wanted: Wanted<'_>, events: u64) -> Result<u64, Error> {
+    if events < FEW_EVENTS {
+        return Ok(1);
+    }
+    let bytes = view.tally_bytes()?;
+    if bytes <= BYTES_AT_ONCE {
+        return Ok(1);
+    }
+    let (chosen, all) = counted(view, wanted)?;
+    Ok((bytes / all.max(1) * chosen).div_ceil(BYTES_AT_ONCE).max(1))
+}
+
+/// The turn in which a fact is made. Hashes spread facts evenly.
+fn turn_of(key: &FactKey, turns: u64) -> u64 {
+    let hash = sha256(&[key.kind().name().as_bytes(), key.text().as_bytes()]);
+    u64::from(u32::from_be_bytes([hash[0], hash[1], hash[2], hash[3]])) % turns
+}
+
+fn from_nothing<R: RuleSet>(
+    view: View<'_>,
+    rules: &R,
+    seq: Seq,
+    wanted: Wanted<'_>,
+    taker: &mut impl Taker,
+) -> Result<u64, Error> {
+    let mut done = Ok(());
+    fold_wanted(view, rules, Seq(1)..=seq, wanted, |key, group| {
+        if done.is_ok() {
+            done = publish(rules, &key, &group, taker);
+        }
+    })?;
+    done.map(|()| seq.0)
+}
+
+fn publish<R: RuleSet>(
+    rules: &R,
+    key: &FactKey,
+    group: &Group<R::Tally>,
+    taker: &mut impl Taker,
+) -> Result<(), Error> {
+    group.publish(rules, key)?.map_or(Ok(()), |fact| taker.take(fact))
+}
+
+/// What the events of a stretch do to the stored sums.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Step {
+    Add,
+    TakeBack,
+    /// They are in neither the stored sums nor those that are asked for.
+    Nothing,
+}
+
+/// Events between the stored state and the position that is asked about.
+struct Stretch {
+    range: RangeInclusive<Seq>,
+    step: Step,
+    /// Whether they stand between the stored facts and the position. Only facts that such events
+    /// feed differ from the stored ones.
+    differs: bool,
+}
+
+impl Stretch {
+    /// Stored sums may end before the stored facts do, so there are up to two stretches; first
+    /// those that make facts differ.
+    fn between(progress: &Progress, seq: Seq) -> Vec<Stretch> {
+        let Progress { tallied, checkpoint, .. } = *progress;
+        let stretch = |after: Seq, last: Seq, step, differs| Stretch {
+            range: after.next()..=last,
+            step,
+            differs,
+        };
+        let mut stretches = if seq == checkpoint {
+            Vec::new()
+        } else if seq <= tallied {
+            vec![
+                stretch(seq, tallied, Step::TakeBack, true),
+                stretch(tallied, checkpoint, Step::Nothing, true),
+            ]
+        } else if seq < checkpoint {
+            vec![
+                stretch(seq, checkpoint, Step::Nothing, true),
+                stretch(tallied, seq, Step::Add, false),
+            ]
+        } else {
+            vec![
+                stretch(checkpoint, seq, Step::Add, true),
+                stretch(tallied, checkpoint, Step::Add, false),
+            ]
+        };
+        stretches.retain(|stretch| stretch.len() > 0);
+        stretches
+    }
+
+    fn len(&self) -> u64 {
+        (self.range.end().0 + 1).saturating_sub(self.range.start().0)
+    }
+}
+
+/// What lies between the stored sum of a fact and the one that is asked for.
+#[derive(Default)]
+struct Difference<T> {
+    /// Added to the stored sum it gives the other.
+    sum: T,
+    /// The greatest supporting event between the stored fact and the position.
+    last: Option<Support>,
+}
+
+type Differences<T> = BTreeMap<FactKey, Difference<T>>;
+
+/// How the wanted facts differ from the stored ones, those that do.
+fn differences<R: RuleSet>(
+    view: View<'_>,
+    rules: &R,
+    stretches: &[Stretch],
+    wanted: Wanted<'_>,
+) -> Result<Differences<R::Tally>, Error> {
+    let mut found: Differences<R::Tally> = BTreeMap::new();
+    for Stretch { range, step, differs } in stretches {
+        let mut parts = Vec::new();
+        let wanted = |key: &FactKey| wanted(key) && (*differs || found.contains_key(key));
+        fold_wanted(view, rules, range.clone(), &wanted, |key, group| parts.push((key, group)))?;
+        for (key, group) in parts {
+            let difference = found.entry(key).or_default();
+            match step {
+                Step::Add => difference.sum.add(&group.tally),
+                Step::TakeBack => difference.sum.add(&group.tally.negated()),
+                Step::Nothing => {}
+            }
+            difference.last = difference.last.max(group.last.filter(|_| *differs));
+        }
+    }
+    Ok(found)
+}
+
+fn from_checkpoint<R: RuleSet>(
+    view: View<'_>,
+    rules: &R,
+    progress: &Progress,
+    seq: Seq,
+    wanted: Wanted<'_>,
+    taker: &mut impl Taker,
+) -> Result<u64, Error> {
+    let stretches = Stretch::between(progress, seq);
+    let differences = differences(view, rules, &stretches, wanted)?;
+    let same = |key: &FactKey| wanted(key) && !differences.contains_key(key);
+    taker.take_stored(view, &same)?;
+
+    let identity = view.identity()?;
+    let mut orphans = BTreeMap::new();
+    for (key, difference) in differences {
+        let group = stored_group(view, &FactId::new(&identity, &key))?;
+        if lacks(&group, &difference, progress, seq) {
+            return Err(Error::Damaged(format!("sum of the {} fact `{}`", key.kind(), key.text())));
+        }
+        match moved(group, difference, progress, seq) {
+            Moved::Whole(group) => publish(rules, &key, &group, taker)?,
+            Moved::Orphan(sum) => drop(orphans.insert(key, sum)),
+        }
+    }
+    let keys: BTreeSet<FactKey> = orphans.keys().cloned().collect();
+    let mut lasts = latest(view, rules, keys, seq)?;
+    for (key, tally) in orphans {
+        let last = lasts.found.remove(&key);
+        publish(rules, &key, &Group { tally, last }, taker)?;
+    }
+    Ok(stretches.iter().map(Stretch::len).sum::<u64>() + lasts.events)
+}
+
+/// The sum behind a fact at the position that is asked about.
+enum Moved<T> {
+    Whole(Group<T>),
+    /// Its last supporting event stands after the position; another one must be found.
+    Orphan(T),
+}
+
+/// Whether what is stored lacks the events that stand between it and the position: tables that
+/// were emptied by hand must not pass for a log that taught less.
+fn lacks<T: Tally>(
+    stored: &Group<T>,
+    difference: &Difference<T>,
+    progress: &Progress,
+    seq: Seq,
+) -> bool {
+    let sum = seq <= progress.tallied && stored.tally.is_zero() && !difference.sum.is_zero();
+    sum || seq <= progress.checkpoint && stored.last < difference.last
+}
+
+fn moved<T: Tally>(
+    mut group: Group<T>,
+    difference: Difference<T>,
+    progress: &Progress,
+    seq: Seq,
+) -> Moved<T> {
+    group.tally.add(&difference.sum);
+    if seq > progress.checkpoint {
+        group.last = group.last.max(difference.last);
+        return Moved::Whole(group);
+    }
+    match difference.last {
+        // The last supporting event stands up to the position.
+        None => Moved::Whole(group),
+        Some(_) if group.last > difference.last => Moved::Whole(group),
+        // Nothing is left of a fact that began after the position.
+        Some(_) if group.tally.is_zero() => Moved::Whole(Group::default()),
+        Some(_) => Moved::Orphan(group.tally),
+    }
+}
