@@ -10,7 +10,7 @@ use crate::open::{Opened, changed};
 use crate::source::{Lines, Part};
 use ipse_consolidate::{Groups, RuleSet, V1};
 use ipse_consult::Damaged;
-use ipse_consult::trail::{Found, Record, Told, Trail, names_intent, naming_text};
+use ipse_consult::trail::{Found, Listing, Record, Told, Trail, names_intent, naming_text};
 use ipse_core::{Admitted, Columns, Event, EventRef, Fact, FactKey, Seq, is_housekeeping, sha256};
 use ipse_door::{MAX_EVENT_BYTES, Origin, admit, columns_of};
 use ipse_ledger::account::forgotten_names;
@@ -47,10 +47,10 @@ pub enum WhyError {
 }
 
 impl Opened<'_> {
-    /// The walk back from an action, with so much evidence of each fact: the same bytes as a store
-    /// with that log under that tree head gives.
-    pub fn why(&self, name: &EventRef, evidence: usize) -> Result<Found, WhyError> {
-        Trail::of(&Walk::over(self)?, &self.identity, name, evidence)
+    /// The walk back from an action: the same bytes as a store with that log under that tree head
+    /// gives.
+    pub fn why(&self, name: &EventRef, listing: Listing) -> Result<Found, WhyError> {
+        Trail::of(&Walk::over(self)?, &self.identity, name, listing)
     }
 }
 

@@ -12,7 +12,7 @@ use crate::{
     Claim, Error, Known, Past, Signers, Status, census, chosen_as_of, head_of, prove, registered,
 };
 use ipse_consolidate::V1;
-use ipse_consult::trail::{Found, IntentStanding, Proposed, Trail};
+use ipse_consult::trail::{Found, IntentStanding, Listing, Proposed, Trail};
 use ipse_core::intent::{CONFIRMATION, INTENT};
 use ipse_core::json::{Members, Value, list};
 use ipse_core::{EventRef, FactId, Identity, Seq, Time, is_housekeeping, json_parse};
@@ -138,9 +138,9 @@ impl Look {
         })
     }
 
-    /// The walk back from an action, with so much evidence of each fact.
-    pub fn action(&self, event_ref: &EventRef, evidence: usize) -> Result<Found, Error> {
-        self.view(|view| Trail::of(&Walked(view), &self.identity, event_ref, evidence))
+    /// The walk back from an action.
+    pub fn action(&self, event_ref: &EventRef, listing: Listing) -> Result<Found, Error> {
+        self.view(|view| Trail::of(&Walked(view), &self.identity, event_ref, listing))
     }
 
     /// Events after a position, in order, at most so many and not much more than 4 MiB of them; and

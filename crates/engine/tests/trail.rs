@@ -8,7 +8,7 @@ mod forge;
 mod world;
 
 use forge::{Log, MANIFEST, log_key, producer_event, salt, time, trust_of, trusted};
-use ipse_bundle::trail::{Found, Trail};
+use ipse_bundle::trail::{FACTS, Found, Listing, Trail};
 use ipse_bundle::{WhyError, open};
 use ipse_consolidate::{V1, f};
 use ipse_core::json::Members;
@@ -26,7 +26,7 @@ use std::time::Duration;
 use tempfile::TempDir;
 use world::{TestHost, World};
 
-const EVIDENCE: usize = 4;
+const LISTING: Listing = Listing { evidence: 4, page: 1 };
 const VERDICTS: [&str; 5] = ["admitted", "clamped", "needs_confirmation", "denied", "maybe"];
 
 /// What may stand in an intent that no gate wrote.
@@ -123,6 +123,10 @@ fn keep(log: &Log, bytes: &[u8]) -> Kept {
 
 /// What the store and the bundle tell of every event, which must be the same.
 fn told(log: &Log) -> Vec<Found> {
+    told_page(log, LISTING)
+}
+
+fn told_page(log: &Log, listing: Listing) -> Vec<Found> {
     let bytes = log.draft().pack();
     let kept = keep(log, &bytes);
     let look = Look::at(&kept.path, log.identity());
@@ -132,7 +136,7 @@ fn told(log: &Log) -> Vec<Found> {
     let stranger = EventRef([0; 16]);
     let names = log.rows.iter().map(|row| row.entry.event_ref);
     for name in names.chain([stranger]) {
-        let (ours, theirs) = (look.action(&name, EVIDENCE), opened.why(&name, EVIDENCE));
+        let (ours, theirs) = (look.action(&name, listing), opened.why(&name, listing));
         let (ours, theirs) = (ours.unwrap(), theirs.unwrap());
         if let (Found::Action(ours), Found::Action(theirs)) = (&ours, &theirs) {
             assert_eq!(ours.json(), theirs.json());
@@ -291,8 +295,9 @@ fn of_a_long_log_they_tell_the_same_too() {
     let opened = open(&bytes, &trust, &[], &mut |_, _| {}).unwrap().map_err(drop).unwrap();
     let look = Look::at(&kept.path, log.identity());
     for evidence in [5, 100] {
-        let ours = look.action(&intent.event_ref, evidence).unwrap();
-        assert_eq!(ours, opened.why(&intent.event_ref, evidence).unwrap());
+        let listing = Listing { evidence, page: 1 };
+        let ours = look.action(&intent.event_ref, listing).unwrap();
+        assert_eq!(ours, opened.why(&intent.event_ref, listing).unwrap());
         let told = json(&ours);
         assert_eq!(told["attempts"].as_array().unwrap().len(), 1);
         assert_eq!(told["consultation"]["now"], "verified");
@@ -321,7 +326,7 @@ fn a_range_says_what_it_lacks() {
         let trust = trust_of(&trusted()).unwrap();
         let opened = open(&bytes, &trust, &[], &mut |_, _| {}).unwrap();
         let opened = opened.unwrap_or_else(|report| panic!("{}", forge::told(&report)));
-        opened.why(name, EVIDENCE)
+        opened.why(name, LISTING)
     };
     let lacks = |found: Result<Found, WhyError>| match found {
         Err(error @ WhyError::Lacks { .. }) => error.to_string(),
@@ -443,7 +448,7 @@ fn what_is_no_action_is_told_apart_from_what_is_not_there() {
     memory.consolidate().unwrap();
     let look = Look::at(&world.path, world.identity);
     let pass = EventRef::new("ipse", "pass:v1:1-1");
-    let action = |name: &EventRef| look.action(name, EVIDENCE).unwrap();
+    let action = |name: &EventRef| look.action(name, LISTING).unwrap();
     assert_eq!(action(&pass), Found::NoAction("consolidation_run".to_owned()));
     assert_eq!(action(&EventRef([0; 16])), Found::Nothing);
     let found = action(&EventRef::new("robot-7", "1"));
@@ -452,4 +457,23 @@ fn what_is_no_action_is_told_apart_from_what_is_not_there() {
     let Found::Action(trail) = found else { panic!("no action") };
     assert_eq!(trail.standing().map(|it| it.name()), Some("unplanned"));
     assert!(Trail::text(&trail).contains("under no signed tree head yet"));
+}
+
+#[test]
+fn a_store_and_a_bundle_tell_the_same_pages_of_many_facts() {
+    let mut log = Log::new(MANIFEST);
+    let object: Vec<String> = (0..2 * FACTS + 1).map(|n| format!("\"p{n:03}\":{n}")).collect();
+    let data = format!(r#"{{"target_class":"shelf","object":{{{}}}}}"#, object.join(","));
+    log.push(&producer_event(1, "robot-7", "observation", &data));
+    let said = consulted(&log, &Filter { limit: Some(1000), ..Filter::default() });
+    let asked = log.push(&intent(2, "admitted", Some(&said.json)));
+    log.pass();
+    let page = |page| {
+        let found = told_page(&log, Listing { page, ..LISTING });
+        json(&found[asked as usize - 1])
+    };
+    let counts = [1, 2, 3, 4].map(|number| page(number)["facts"].as_array().unwrap().len());
+    assert_eq!(counts, [FACTS, FACTS, 1, 0]);
+    let next = [1, 2, 3, 4].map(|number| page(number)["next_page"].as_u64());
+    assert_eq!(next, [Some(2), Some(3), None, None]);
 }

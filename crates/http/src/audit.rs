@@ -12,7 +12,7 @@ use axum::http::header::{CONTENT_DISPOSITION, CONTENT_LENGTH, CONTENT_TYPE};
 use axum::http::{HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
 use ipse_core::EventRef;
-use ipse_engine::trail::{EVIDENCE, Found, MAX_EVIDENCE};
+use ipse_engine::trail::{Found, Listing, MAX_EVIDENCE};
 use std::fs::File;
 use std::io::{self, Read};
 use std::sync::Arc;
@@ -30,6 +30,8 @@ const BEHIND: Duration = Duration::from_secs(10);
 /// The time that a chunk may take at that speed.
 const CHUNK_TIME: Duration =
     Duration::from_micros(CHUNK_BYTES as u64 * 1_000_000 / MIN_BYTES_PER_SECOND);
+/// The last page of facts that may be asked for: far beyond what a consultation has.
+const MAX_PAGE: u64 = 1 << 32;
 
 pub(crate) async fn tree_head(
     Extension(caller): Extension<Caller>,
@@ -65,10 +67,15 @@ pub(crate) async fn action(
     name: Result<Path<String>, PathRejection>,
     RawQuery(raw): RawQuery,
 ) -> Result<Response, Problem> {
-    let query = Query::read(raw.as_deref(), &["evidence", "format"])?;
-    let evidence = query.number("evidence", 1..=MAX_EVIDENCE as u64)?.unwrap_or(EVIDENCE as u64);
-    let evidence = usize::try_from(evidence).unwrap_or(EVIDENCE);
-    let page = match query.text("format") {
+    let query = Query::read(raw.as_deref(), &["evidence", "format", "page"])?;
+    let mut listing = Listing::default();
+    if let Some(evidence) = query.number("evidence", 1..=MAX_EVIDENCE as u64)? {
+        listing.evidence = usize::try_from(evidence).unwrap_or(MAX_EVIDENCE);
+    }
+    if let Some(page) = query.number("page", 1..=MAX_PAGE)? {
+        listing.page = usize::try_from(page).unwrap_or(usize::MAX);
+    }
+    let text_page = match query.text("format") {
         None | Some("json") => false,
         Some("text") => true,
         Some(_) => {
@@ -79,9 +86,9 @@ pub(crate) async fn action(
     let name = name.ok().and_then(|Path(text)| EventRef::parse(&text));
     let name = name.ok_or_else(|| Problem::not_found("no event of that name in this log"))?;
     let look = caller.agent.look.clone();
-    let (found, _turn) = caller.look(move || look.action(&name, evidence)).await?;
+    let (found, _turn) = caller.look(move || look.action(&name, listing)).await?;
     match found {
-        Found::Action(trail) if page => Ok(text("text/plain; charset=utf-8", trail.text())),
+        Found::Action(trail) if text_page => Ok(text("text/plain; charset=utf-8", trail.text())),
         Found::Action(trail) => Ok(json(StatusCode::OK, trail.json())),
         Found::NoAction(kind) => {
             let detail = format!("{name} is no action: ipse wrote it about itself ({kind})");

@@ -57,6 +57,11 @@ pub(crate) struct Args {
           value_parser = clap::value_parser!(u64).range(1..=MAX_EVIDENCE as u64))]
     pub(crate) evidence: u64,
 
+    /// With --why: which fifty of the facts that the planner knew are listed
+    #[arg(long, value_name = "N", requires = "why", default_value_t = 1,
+          value_parser = clap::value_parser!(u64).range(1..))]
+    pub(crate) page: u64,
+
     /// Answer in JSON, for programs
     #[arg(long)]
     pub(crate) json: bool,

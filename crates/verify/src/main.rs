@@ -16,7 +16,7 @@ use anyhow::Context;
 use args::Args;
 use clap::Parser;
 use input::Hinted;
-use ipse_bundle::trail::{EVIDENCE, Found, Trail};
+use ipse_bundle::trail::{Found, Listing, Trail};
 use ipse_bundle::{EventRef, Opened, WhyError};
 use std::io::{self, IsTerminal, Write};
 use std::process::ExitCode;
@@ -67,7 +67,7 @@ fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<bool> {
     }
     // Nothing is told out of a bundle that did not pass.
     let found = match &opened {
-        Ok(opened) => why(opened, name, args.evidence),
+        Ok(opened) => why(opened, name, listing(args)),
         Err(_) => Ok(None),
     };
     let action = found.as_ref().ok().and_then(Option::as_ref);
@@ -83,10 +83,20 @@ fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<bool> {
     Ok(found?.is_some())
 }
 
+/// Which part of a walk is asked for.
+fn listing(args: &Args) -> Listing {
+    let [evidence, page] =
+        [args.evidence, args.page].map(|number| usize::try_from(number).unwrap_or(usize::MAX));
+    Listing { evidence, page }
+}
+
 /// What an action goes back to; none, with a word about it, if that is no action.
-fn why(opened: &Opened<'_>, name: &EventRef, evidence: u64) -> anyhow::Result<Option<Box<Trail>>> {
-    let evidence = usize::try_from(evidence).unwrap_or(EVIDENCE);
-    let found = opened.why(name, evidence).map_err(|error| match error {
+fn why(
+    opened: &Opened<'_>,
+    name: &EventRef,
+    listing: Listing,
+) -> anyhow::Result<Option<Box<Trail>>> {
+    let found = opened.why(name, listing).map_err(|error| match error {
         WhyError::Lacks { .. } => Hinted::error(error.into(), input::RANGE_HINT),
         error => error.into(),
     });

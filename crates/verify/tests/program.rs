@@ -207,6 +207,11 @@ fn why_walks_back_from_an_action() {
     assert_eq!(ask("planned.ipse", &["--why", "ev_1"]).0, 2);
     assert_eq!(ask("planned.ipse", &["--evidence", "3"]).0, 2, "of what?");
     assert_eq!(ask("planned.ipse", &["--why", &acted, "--evidence", "101"]).0, 2);
+    assert_eq!(ask("planned.ipse", &["--page", "2"]).0, 2, "of what?");
+    assert_eq!(ask("planned.ipse", &["--why", &acted, "--page", "0"]).0, 2);
+    let (code, out, _) = ask("planned.ipse", &["--why", &acted, "--page", "2", "--json"]);
+    let json: Value = serde_json::from_str(&out).unwrap();
+    assert_eq!((code, &json["action"]["facts"]), (0, &Value::Array(Vec::new())));
 }
 
 #[test]

@@ -1,16 +1,12 @@
 //! What was known: the consultation that an intent echoes, and its facts as of then.
 
-use super::{MAX_EVIDENCE, Record};
+use super::{FACTS, Listing, MAX_EVIDENCE, Record};
 use crate::answer::written;
 use crate::facts::Consulted;
-use crate::{Claim, Status};
+use crate::{Claim, Damaged, Status};
 use ipse_core::json::{Object, Value};
-use ipse_core::{EventRef, FactId, FactKey, Identity, Seq, Time};
+use ipse_core::{EventRef, Fact, FactId, FactKey, Identity, Seq, Time};
 use std::collections::{BTreeMap, BTreeSet};
-
-/// Pieces of evidence of a trail at most, over all of its facts: each is proven, and a proof of a
-/// long log has a kilobyte.
-const MAX_LISTED: usize = 10_000;
 
 /// What an intent says was consulted.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -26,6 +22,17 @@ pub(crate) struct Claimed {
     pub(super) now: Status,
     /// Facts that it names and that the log does not give at its checkpoint.
     pub(super) missing: Vec<FactId>,
+}
+
+/// A page of the facts that were known.
+#[derive(Clone, PartialEq, Debug, Default)]
+pub(crate) struct Facts {
+    pub(super) listed: Vec<Known>,
+    /// How many come before them, and how many there are.
+    pub(super) before: usize,
+    pub(super) total: usize,
+    /// The page that follows, if there is one.
+    pub(super) next_page: Option<usize>,
 }
 
 /// A fact as of then.
@@ -46,16 +53,16 @@ pub(crate) struct Evidence {
 }
 
 /// What an intent with this data says was consulted, by a planner that could read up to `latest`;
-/// and those facts.
+/// and a page of those facts.
 pub(super) fn of<R: Record>(
     record: &R,
     identity: &Identity,
     data: &Object<'_>,
     latest: Seq,
-    evidence: usize,
-) -> Result<(Option<Claimed>, Vec<Known>), R::Error> {
+    listing: Listing,
+) -> Result<(Option<Claimed>, Facts), R::Error> {
     let Some(echoed) = data.get("consultation").filter(|value| **value != Value::Null) else {
-        return Ok((None, Vec::new()));
+        return Ok((None, Facts::default()));
     };
     let mut claimed = Claimed {
         id: None,
@@ -66,35 +73,50 @@ pub(super) fn of<R: Record>(
         missing: Vec::new(),
     };
     let claim = echoed.as_object().and_then(|object| Claim::read(object).ok());
-    let Some(claim) = claim else { return Ok((Some(claimed), Vec::new())) };
+    let Some(claim) = claim else { return Ok((Some(claimed), Facts::default())) };
     claimed.id = Some(claim.id());
     claimed.checkpoint = Some(claim.checkpoint());
     if !claim.is_possible(latest) {
         claimed.missing = distinct(claim.fact_ids());
-        return Ok((Some(claimed), Vec::new()));
+        return Ok((Some(claimed), Facts::default()));
     }
     let all = record.facts_at(claim.checkpoint())?;
-    let wanted = distinct(claim.fact_ids());
-    let named: BTreeSet<FactId> = wanted.iter().copied().collect();
-    let mut found: BTreeMap<FactId, Consulted> = BTreeMap::new();
-    for fact in &all {
-        let id = FactId::new(identity, &fact.key);
-        if named.contains(&id) {
-            found.insert(id, Consulted::new(fact.clone())?);
+    let mut places: BTreeMap<FactId, Option<usize>> =
+        claim.fact_ids().iter().map(|id| (*id, None)).collect();
+    for (place, fact) in all.iter().enumerate() {
+        if let Some(found) = places.get_mut(&FactId::new(identity, &fact.key)) {
+            *found = Some(place);
         }
     }
-    let chosen = claim.filter().choose(all)?;
-    let since = || record.forgotten_since(claim.checkpoint());
-    claimed.now = claim.status(identity, &chosen, latest, since)?;
-    let mut known = Vec::new();
-    for id in wanted {
-        match found.remove(&id) {
-            Some(fact) => known.push(Known { id, fact, evidence: Vec::new() }),
+    let mut found = Vec::new();
+    for id in distinct(claim.fact_ids()) {
+        match places.get(&id).copied().flatten() {
+            Some(place) => found.push((id, place)),
             None => claimed.missing.push(id),
         }
     }
-    supported(record, &mut known, claim.checkpoint(), evidence)?;
-    Ok((Some(claimed), known))
+    let mut facts = Facts::page(&found, &all, listing.page)?;
+    let chosen = claim.filter().choose(all)?;
+    let since = || record.forgotten_since(claim.checkpoint());
+    claimed.now = claim.status(identity, &chosen, latest, since)?;
+    supported(record, &mut facts.listed, claim.checkpoint(), listing.evidence)?;
+    Ok((Some(claimed), facts))
+}
+
+impl Facts {
+    /// A page of facts that were found: their ids, and their places among all.
+    fn page(found: &[(FactId, usize)], all: &[Fact], page: usize) -> Result<Self, Damaged> {
+        let total = found.len();
+        let before = page.saturating_sub(1).saturating_mul(FACTS).min(total);
+        let after = (before + FACTS).min(total);
+        let mut listed = Vec::new();
+        for (id, place) in &found[before..after] {
+            let fact = Consulted::new(all[*place].clone())?;
+            listed.push(Known { id: *id, fact, evidence: Vec::new() });
+        }
+        let next_page = (after < total).then(|| page.saturating_add(1));
+        Ok(Facts { listed, before, total, next_page })
+    }
 }
 
 /// Each id once, where it stands first.
@@ -113,7 +135,7 @@ fn supported<R: Record>(
     if known.is_empty() {
         return Ok(());
     }
-    let wanted = evidence.min(MAX_EVIDENCE).min((MAX_LISTED / known.len()).max(1));
+    let wanted = evidence.min(MAX_EVIDENCE);
     let keys: Vec<FactKey> = known.iter().map(|known| known.fact.fact.key.clone()).collect();
     let found = record.evidence(&keys, checkpoint, wanted)?;
     for (known, seqs) in known.iter_mut().zip(found) {

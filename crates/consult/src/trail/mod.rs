@@ -24,13 +24,16 @@ use intent::{Intent, Verdict};
 use ipse_core::intent::{CONFIRMATION, INTENT};
 use ipse_core::{EventRef, Fact, FactKey, Identity, Outcome, Seq, Time, is_housekeeping};
 use ipse_ledger::{Entry, ProofFile};
-use known::{Claimed, Known};
+use known::{Claimed, Facts};
 use std::collections::BTreeMap;
 
 /// Evidence of each fact that is listed if nobody says how much, and at most.
 pub const EVIDENCE: usize = 10;
 /// See [`EVIDENCE`].
 pub const MAX_EVIDENCE: usize = 100;
+/// Facts of a page: with their evidence and its proofs they take about a megabyte at most, unless
+/// more evidence is asked for.
+pub const FACTS: usize = 50;
 /// Attempts that are listed at most: one intent is for one action, so more are a fault already.
 pub const MAX_ATTEMPTS: usize = 256;
 
@@ -66,6 +69,21 @@ pub trait Record {
     /// The entry at a position, and the proof that it is under the signed tree head; `None` if it
     /// is under none.
     fn proof(&self, seq: Seq) -> Result<Option<(Entry, ProofFile)>, Self::Error>;
+}
+
+/// Which part of a walk is listed.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Listing {
+    /// Pieces of evidence of each fact, up to [`MAX_EVIDENCE`].
+    pub evidence: usize,
+    /// Which [`FACTS`] of the facts, from 1 on. A page after the last one holds none.
+    pub page: usize,
+}
+
+impl Default for Listing {
+    fn default() -> Self {
+        Listing { evidence: EVIDENCE, page: 1 }
+    }
 }
 
 /// An event, as a record tells it.
@@ -108,8 +126,8 @@ pub struct Trail {
     intent: Option<Told>,
     verdict: Option<Verdict>,
     consultation: Option<Claimed>,
-    /// What was known, in the order in which it was told.
-    facts: Vec<Known>,
+    /// A page of what was known, in the order in which it was told.
+    facts: Facts,
     /// Of the events above, by position.
     proofs: Vec<(Entry, ProofFile)>,
     /// Those that are under no signed tree head yet.
@@ -123,13 +141,12 @@ struct Start {
 }
 
 impl Trail {
-    /// Walks back from an intent, a confirmation, or any event of a producer; of each fact so many
-    /// pieces of evidence are listed.
+    /// Walks back from an intent, a confirmation, or any event of a producer.
     pub fn of<R: Record>(
         record: &R,
         identity: &Identity,
         name: &EventRef,
-        evidence: usize,
+        listing: Listing,
     ) -> Result<Found, R::Error> {
         let Some(asked) = record.find(name)?.map(|seq| record.event(seq)).transpose()?.flatten()
         else {
@@ -140,22 +157,22 @@ impl Trail {
             return Ok(Found::NoAction(asked.event_type));
         }
         let start = Start::at(record, asked)?;
-        Ok(Found::Action(Box::new(Trail::from(record, identity, start, evidence)?)))
+        Ok(Found::Action(Box::new(Trail::from(record, identity, start, listing)?)))
     }
 
     fn from<R: Record>(
         record: &R,
         identity: &Identity,
         start: Start,
-        evidence: usize,
+        listing: Listing,
     ) -> Result<Self, R::Error> {
         let (attempts, left_out) = start.attempts(record)?;
         let Start { asked, intent } = start;
-        let (mut consultation, mut facts) = (None, Vec::new());
+        let (mut consultation, mut facts) = (None, Facts::default());
         if let Some(data) = intent.as_ref().and_then(Intent::data) {
             let latest = Seq(data.seq.0.saturating_sub(1));
             let data = data.object();
-            (consultation, facts) = known::of(record, identity, &data, latest, evidence)?;
+            (consultation, facts) = known::of(record, identity, &data, latest, listing)?;
         }
         let verdict = intent.as_ref().and_then(Intent::verdict);
         let mut trail = Trail {
@@ -187,7 +204,7 @@ impl Trail {
         named.extend(self.intent.iter().map(|it| (it.seq, it.event_ref)));
         let confirmation = self.verdict.iter().filter_map(|it| it.confirmation.as_ref());
         named.extend(confirmation.map(|it| (it.seq, it.event_ref)));
-        let evidence = self.facts.iter().flat_map(|known| &known.evidence);
+        let evidence = self.facts.listed.iter().flat_map(|known| &known.evidence);
         named.extend(evidence.map(|it| (it.seq, it.event_ref)));
         for (seq, name) in named {
             match record.proof(seq)? {

@@ -6,7 +6,7 @@
 use super::Trail;
 use super::attempt::Attempt;
 use super::intent::{Verdict, data_of, parse};
-use super::known::{Claimed, Known};
+use super::known::{Claimed, Facts, Known};
 use crate::answer::{clean, counted, written};
 use crate::grounding::{body, two_decimals};
 use ipse_core::Ruling;
@@ -34,9 +34,10 @@ impl Trail {
         if let Some(claimed) = &self.consultation {
             page.block("Facts consulted");
             tell_claim(claimed, &mut page);
-            for known in &self.facts {
+            for known in &self.facts.listed {
                 tell_fact(known, &mut page);
             }
+            tell_place(&self.facts, &mut page);
             for id in &claimed.missing {
                 page.line(1, &format!("{id}  not given by the log at that checkpoint"));
             }
@@ -161,6 +162,22 @@ fn tell_claim(claimed: &Claimed, page: &mut Page) {
     page.optional("at", claimed.checkpoint.map(|seq| format!("checkpoint {seq}")));
     page.field("recorded", &shown(&claimed.recorded));
     page.field("now", claimed.now.name());
+}
+
+/// Which of the facts are on this page, if they are not all.
+fn tell_place(facts: &Facts, page: &mut Page) {
+    let (first, last) = (facts.before + 1, facts.before + facts.listed.len());
+    if facts.listed.len() == facts.total {
+        return;
+    }
+    let place = match (facts.listed.is_empty(), facts.next_page) {
+        (true, _) => format!("no facts on this page: there are {}", facts.total),
+        (false, None) => format!("facts {first} to {last} of {}", facts.total),
+        (false, Some(next)) => {
+            format!("facts {first} to {last} of {}; page {next} has the next ones", facts.total)
+        }
+    };
+    page.line(1, &place);
 }
 
 fn tell_fact(known: &Known, page: &mut Page) {

@@ -3,7 +3,7 @@
 use crate::log::{Log, ME, grasp, signer};
 use ipse_consult::Consultation;
 use ipse_consult::facts::Filter;
-use ipse_consult::trail::{Found, Trail};
+use ipse_consult::trail::{Found, Listing, Trail};
 use ipse_core::{EventRef, Seq};
 use ipse_ledger::{ProofFile, TreeHead};
 use serde_json::{Value, json};
@@ -216,7 +216,9 @@ fn evidence_is_listed_as_much_as_is_wanted() {
     let said = log.consult(&cups());
     let intent = log.intent(&grasp("admitted", Some(&said)));
     for (wanted, want) in [(1, 1), (7, 7), (100, 40), (5000, 40)] {
-        let Found::Action(trail) = Trail::of(&log, &ME, &intent, wanted).unwrap() else {
+        let Found::Action(trail) =
+            Trail::of(&log, &ME, &intent, Listing { evidence: wanted, page: 1 }).unwrap()
+        else {
             panic!("no action");
         };
         let json: Value = serde_json::from_str(&trail.json()).unwrap();
@@ -224,4 +226,41 @@ fn evidence_is_listed_as_much_as_is_wanted() {
         let most = most.map(|it| it["evidence"].as_array().unwrap().len()).max();
         assert_eq!(most, Some(want));
     }
+}
+
+#[test]
+fn facts_come_in_pages_and_with_them_their_evidence_and_proofs() {
+    let mut log = Log::default();
+    for number in 0..3 {
+        let object: Vec<String> = (0..40).map(|n| format!("\"p{number}_{n:02}\":{n}")).collect();
+        let object = object.join(",");
+        log.attempt(&format!(r#"{{"target_class":"shelf","success":true,"object":{{{object}}}}}"#));
+    }
+    let said = log.consult(&Filter { limit: Some(1000), ..Filter::default() });
+    let intent = log.intent(&grasp("admitted", Some(&said)));
+    let mut told = Vec::new();
+    for (page, count, next, events, place) in [
+        (1, 50, json!(2), 3, "facts 1 to 50 of 120; page 2 has the next ones"),
+        (2, 50, json!(3), 3, "facts 51 to 100 of 120; page 3 has the next ones"),
+        (3, 20, Value::Null, 2, "facts 101 to 120 of 120"),
+        (4, 0, Value::Null, 1, "no facts on this page: there are 120"),
+        (usize::MAX, 0, Value::Null, 1, "no facts on this page: there are 120"),
+    ] {
+        let listing = Listing { page, ..Listing::default() };
+        let Found::Action(trail) = Trail::of(&log, &ME, &intent, listing).unwrap() else {
+            panic!("no action");
+        };
+        assert!(trail.text().contains(place), "{}", trail.text());
+        let json: Value = serde_json::from_str(&trail.json()).unwrap();
+        let facts = json["facts"].as_array().unwrap();
+        assert_eq!((facts.len(), &json["next_page"]), (count, &next), "page {page}");
+        told.extend(facts.iter().map(|fact| fact["fact_id"].clone()));
+        // What is proven is what is listed: the intent, and the events behind these facts.
+        let named = json["proofs"].as_array().unwrap().len();
+        let named = named + json["unproven"].as_array().unwrap().len();
+        assert_eq!(named, events, "page {page}");
+        assert_eq!(json["consultation"]["now"], "verified", "page {page}");
+        assert_eq!(json["consultation"]["missing_fact_ids"], json!([]), "page {page}");
+    }
+    assert_eq!(told, ids(&said), "each once, in the order of the consultation");
 }

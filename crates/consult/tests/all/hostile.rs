@@ -2,7 +2,7 @@
 
 use crate::log::{Log, ME, grasp};
 use ipse_consult::facts::Filter;
-use ipse_consult::trail::{Found, Trail};
+use ipse_consult::trail::{Found, Listing, Trail};
 use ipse_core::json_parse;
 use proptest::prelude::*;
 
@@ -100,7 +100,7 @@ proptest! {
             r#"{{"intent":"{intent}","params":{params},"skill_id":{acted},"env":{acted}}}"#
         ));
         for name in [intent, decided, attempt] {
-            let Found::Action(trail) = Trail::of(&log, &ME, &name, 3).unwrap() else {
+            let Found::Action(trail) = Trail::of(&log, &ME, &name, Listing { evidence: 3, page: 1 }).unwrap() else {
                 panic!("no action");
             };
             let json = trail.json();

@@ -2,7 +2,7 @@
 
 use ipse_consolidate::{RuleSet, V1, f};
 use ipse_consult::facts::{Consulted, Filter};
-use ipse_consult::trail::{Found, Record, Told, Trail, names_intent};
+use ipse_consult::trail::{Found, Listing, Record, Told, Trail, names_intent};
 use ipse_consult::{Consultation, Damaged};
 use ipse_core::{Admitted, Columns, Event, EventRef, Fact, FactKey, Identity, Seq, Time};
 use ipse_core::{is_housekeeping, json::Members};
@@ -108,7 +108,7 @@ impl Log {
     }
 
     pub fn trail(&self, name: &EventRef) -> Box<Trail> {
-        match Trail::of(self, &ME, name, 10).unwrap() {
+        match Trail::of(self, &ME, name, Listing::default()).unwrap() {
             Found::Action(trail) => trail,
             other => panic!("{other:?}"),
         }

@@ -1,7 +1,7 @@
 //! Which attempts were planned, and where they left the plan.
 
 use crate::log::{Log, ME};
-use ipse_consult::trail::{Found, MAX_ATTEMPTS, Record, Standings, Trail};
+use ipse_consult::trail::{Found, Listing, MAX_ATTEMPTS, Record, Standings, Trail};
 use ipse_core::EventRef;
 use serde_json::{Value, json};
 
@@ -237,7 +237,7 @@ fn what_is_no_action_and_what_is_not_there() {
         (forget, Found::NoAction("forget".to_owned())),
         (EventRef([0; 16]), Found::Nothing),
     ] {
-        assert_eq!(Trail::of(&log, &ME, &name, 10).unwrap(), want);
+        assert_eq!(Trail::of(&log, &ME, &name, Listing::default()).unwrap(), want);
     }
     let note = log.push("arm", "n", "note", "{}");
     assert_eq!(log.json(&note)["attempts"][0]["standing"], "unplanned");

@@ -546,13 +546,13 @@ pub(crate) struct ExplainArgs {
     #[arg(value_name = "FACT_ID|FACT_KEY|EVENT_REF")]
     pub(crate) what: String,
 
-    /// Which hundred events of a fact's evidence, from the end of the log on
-    #[arg(long, value_name = "N", default_value_t = 1,
-          value_parser = clap::value_parser!(u64).range(1..))]
-    pub(crate) page: u64,
+    /// Which hundred events of a fact's evidence, from the end of the log on; of an action, which
+    /// fifty facts that the planner knew [default: 1]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    pub(crate) page: Option<u64>,
 
     /// All of a fact's evidence; of an action, a hundred events behind each fact instead of ten
-    #[arg(long, conflicts_with = "page")]
+    #[arg(long)]
     pub(crate) all: bool,
 
     /// The proof that an event is in the signed log, as a file: C2SP tlog-proof

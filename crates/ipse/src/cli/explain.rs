@@ -18,7 +18,7 @@ use ipse_engine::explain::{
     Explanation, PAGE, Planned, explained_event, feeds, said_by, source_and_id,
 };
 use ipse_engine::grounding::body;
-use ipse_engine::trail::{AttemptStanding, EVIDENCE, Found, MAX_EVIDENCE, Trail};
+use ipse_engine::trail::{AttemptStanding, EVIDENCE, Found, Listing, MAX_EVIDENCE, Trail};
 use ipse_engine::{SignedBy, Signers, Walked};
 use ipse_store::Stored;
 use ipse_store::sqlite::{RawPass, View};
@@ -31,6 +31,7 @@ pub(crate) fn run(
     let (reader, identity) = context.read()?;
     let snapshot = reader.view(&identity)?;
     let view = snapshot.view();
+    let page = args.page.map_or(1, |page| usize::try_from(page).unwrap_or(usize::MAX));
     if let Some(event_ref) = EventRef::parse(&args.what) {
         let Some(seq) = view.find(&event_ref)? else {
             writeln!(terminal.err, "no event {event_ref} in this log")?;
@@ -40,7 +41,8 @@ pub(crate) fn run(
             return proof::tell(context, terminal, view, seq);
         }
         let evidence = if args.all { MAX_EVIDENCE } else { EVIDENCE };
-        let found = Trail::of(&Walked(view), &identity, &event_ref, evidence)?;
+        let listing = Listing { evidence, page };
+        let found = Trail::of(&Walked(view), &identity, &event_ref, listing)?;
         let trail = match &found {
             Found::Action(trail) => Some(&**trail),
             _ => None,
@@ -49,6 +51,9 @@ pub(crate) fn run(
     }
     if args.proof {
         bail!("a proof is of an event: give an event ref (ev_…), such as a fact's evidence has");
+    }
+    if args.all && args.page.is_some() {
+        bail!("--all shows all of a fact's evidence: leave --page out");
     }
     match named(view, &identity, &args.what)?.as_slice() {
         [] => {
@@ -61,7 +66,6 @@ pub(crate) fn run(
             Ok(Exit::Found)
         }
         [one] => {
-            let page = usize::try_from(args.page).unwrap_or(usize::MAX);
             let page = (!args.all).then_some(page);
             let of = Explanation::of(view, &identity, one, page)?;
             Shown { identity: &identity, of, page }.tell(context, terminal)

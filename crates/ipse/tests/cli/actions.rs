@@ -2,7 +2,7 @@
 
 use super::planned::{Planned, plan};
 use super::store::Store;
-use ipse_bundle::trail::Found;
+use ipse_bundle::trail::{Found, Listing};
 use ipse_core::EventRef;
 use serde_json::Value;
 
@@ -128,7 +128,7 @@ fn a_bundle_tells_what_the_store_tells() {
     let opened = ipse_bundle::open(&bytes, &trust, &[], &mut |_, _| {}).unwrap();
     let opened = opened.map_err(|report| report.json()).unwrap();
     for name in [&planned.intent, &planned.confirmation, &planned.acted, &planned.against] {
-        let found = opened.why(&EventRef::parse(name).unwrap(), 10).unwrap();
+        let found = opened.why(&EventRef::parse(name).unwrap(), Listing::default()).unwrap();
         let Found::Action(trail) = found else { panic!("{name} is no action") };
         let ours = store.run(&["explain", name, "--json"]).fine().out;
         assert!(ours.contains(&trail.json()), "byte for byte");

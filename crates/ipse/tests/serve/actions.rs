@@ -16,6 +16,10 @@ fn an_action_is_told_as_by_the_command_line() {
         let ours = server.get(&path, &agent.auditor).ok();
         assert_eq!(ours.header("content-type"), Some("application/json"));
         assert!(theirs.contains(&format!("\"action\":{},", ours.text())), "byte for byte");
+        let theirs = store.run(&["explain", name, "--json", "--page", "2"]).fine().out;
+        let ours = server.get(&format!("{path}?page=2"), &agent.auditor).ok().text();
+        assert!(theirs.contains(&format!("\"action\":{ours},")), "byte for byte");
+        assert!(ours.contains("\"facts\":[]"), "{ours}");
         let page = server.get(&format!("{path}?format=text"), &agent.auditor).ok();
         assert_eq!(page.header("content-type"), Some("text/plain; charset=utf-8"));
         assert!(store.run(&["explain", name]).fine().out.contains(&page.text()));
@@ -25,7 +29,7 @@ fn an_action_is_told_as_by_the_command_line() {
     assert_eq!(few["facts"][0]["evidence"].as_array().unwrap().len(), 2);
     let many = server.get(&format!("{path}?evidence=100"), &agent.auditor).ok().json();
     assert_eq!(many["facts"][0]["evidence"].as_array().unwrap().len(), 15);
-    for bad in ["evidence=0", "evidence=101", "format=html"] {
+    for bad in ["evidence=0", "evidence=101", "format=html", "page=0", "page=x"] {
         server.get(&format!("{path}?{bad}"), &agent.auditor).problem(400, "bad_parameter");
     }
     let log = store.run(&["log", "--json"]).fine().out;

@@ -2,7 +2,7 @@
 
 use super::{Gated, grasp};
 use crate::client::Request;
-use ipse_bundle::trail::Found;
+use ipse_bundle::trail::{Found, Listing};
 use ipse_bundle::{Trust, open};
 use ipse_core::EventRef;
 use ipse_ledger::{NoteKey, ProofFile};
@@ -54,7 +54,8 @@ fn one_action_is_walked_from_its_outcome_to_its_proof() {
     }
     let opened = open(&bundle, &trust, &[], &mut |_, _| {}).unwrap();
     let opened = opened.unwrap_or_else(|report| panic!("{}", report.json()));
-    let found = opened.why(&EventRef::parse(name).unwrap(), 100).unwrap();
+    let found =
+        opened.why(&EventRef::parse(name).unwrap(), Listing { evidence: 100, page: 1 }).unwrap();
     let Found::Action(trail) = found else { panic!("no action") };
     assert_eq!(trail.json(), walk, "byte for byte");
     let path = format!("/api/audit/actions/{name}?evidence=100&format=text");
