@@ -1,4 +1,4 @@
-//! Envelopes as they must stand in a bundle, and whom they name.
+//! Envelopes as they must stand in a bundle.
 //!
 //! **Invariant:** an envelope that nothing else covers has one form only: canonical JSON, no member
 //! more, one signature.
@@ -38,14 +38,4 @@ pub(crate) fn fault(bytes: &[u8]) -> Option<&'static str> {
         }
         _ => None,
     }
-}
-
-/// The keys that an envelope names; none if it cannot be read.
-pub(crate) fn key_ids(bytes: &[u8]) -> Vec<String> {
-    let Ok(value) = json_parse::parse(bytes, DEPTH) else { return Vec::new() };
-    let signatures = value.as_object().and_then(|object| object.get("signatures"));
-    let Some(Value::Array(signatures)) = signatures else { return Vec::new() };
-    let id =
-        |signature: &Value<'_>| Some(signature.as_object()?.get("keyid")?.as_text()?.to_string());
-    signatures.iter().filter_map(id).collect()
 }

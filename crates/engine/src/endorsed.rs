@@ -56,7 +56,7 @@ impl Endorsed {
     ) -> Result<Self, SignatureError> {
         let opened = dsse::open(envelope.as_bytes(), Sent::TYPE, producers);
         let (statement, signers) = opened.map_err(|error| match error {
-            EnvelopeError::Untrusted => SignatureError::UnknownProducer,
+            EnvelopeError::Untrusted | EnvelopeError::OtherKey => SignatureError::UnknownProducer,
             error => SignatureError::Envelope(error),
         })?;
         let sent = Sent::read(&statement).ok_or(SignatureError::NoEvents)?;

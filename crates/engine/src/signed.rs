@@ -6,6 +6,7 @@
 use crate::Error;
 use crate::endorsed::{Endorsed, SignatureError};
 use ipse_core::{Admitted, Seq, is_housekeeping};
+use ipse_ledger::dsse::StatementIndex;
 use ipse_store::sqlite::Batch;
 use ipse_store::{Appended, Signatures};
 
@@ -134,7 +135,7 @@ fn has_digest(batch: &Batch<'_>, seq: Seq, digest: &[u8; 32]) -> Result<bool, Er
     Ok(batch.view().digest(seq)?.0 == *digest)
 }
 
-/// Whether an envelope is kept already.
+/// Whether the statement of an envelope is kept already, in whatever encoding.
 fn is_kept(batch: &mut Batch<'_>, endorsed: &Endorsed) -> Result<bool, Error> {
     let mut covered = None;
     for (name, digest) in endorsed.events() {
@@ -147,11 +148,9 @@ fn is_kept(batch: &mut Batch<'_>, endorsed: &Endorsed) -> Result<bool, Error> {
         }
     }
     let (Some(seq), view) = (covered, batch.view()) else { return Ok(false) };
-    for statement in view.statements()? {
-        let same = statement.signer == endorsed.signer && statement.covers(seq);
-        if same && view.envelope(statement.number)? == endorsed.envelope {
-            return Ok(true);
-        }
+    let mut index = StatementIndex::default();
+    for statement in view.statements()?.iter().filter(|statement| statement.covers(seq)) {
+        index.add(view.envelope(statement.number)?.as_bytes(), ());
     }
-    Ok(false)
+    Ok(index.add(endorsed.envelope.as_bytes(), ()).is_some())
 }

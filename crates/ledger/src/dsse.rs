@@ -5,12 +5,14 @@
 
 use crate::base64;
 use crate::note::{NoteKey, NoteSigner};
+use alloc::collections::BTreeMap;
+use alloc::collections::btree_map::Entry;
 use alloc::format;
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 use core::fmt;
 use ipse_core::json::{Members, Object, Value, list};
-use ipse_core::{hex, json_parse};
+use ipse_core::{hex, json_parse, sha256};
 
 /// The type of every payload here.
 pub const PAYLOAD_TYPE: &str = "application/vnd.in-toto+json";
@@ -33,6 +35,8 @@ pub enum EnvelopeError {
     Untrusted,
     /// A trusted key is named, and the signature is not its own.
     WrongSignature,
+    /// A key id has the name of a trusted key, and no trusted key of that name has the id.
+    OtherKey,
     /// The payload is no statement in canonical form.
     NoStatement,
     /// It is a statement about something else.
@@ -47,6 +51,9 @@ impl fmt::Display for EnvelopeError {
             EnvelopeError::TooManySignatures => "the envelope has more than 16 signatures",
             EnvelopeError::Untrusted => "no trusted key signed the envelope",
             EnvelopeError::WrongSignature => "the signature of the envelope is not its key's",
+            EnvelopeError::OtherKey => {
+                "the envelope names a key under a trusted name, and it is none of the trusted keys"
+            }
             EnvelopeError::NoStatement => "the payload is no statement in canonical form",
             EnvelopeError::PredicateType => "the statement is about something else",
         })
@@ -64,6 +71,11 @@ pub fn pre_authentication(payload_type: &str, payload: &[u8]) -> Vec<u8> {
 /// The id under which an envelope names a key: name and id, as in a verifier key.
 pub fn key_id(key: &NoteKey) -> String {
     format!("{}+{}", key.name(), hex::encode(&key.id()))
+}
+
+/// The name of the key that an id names.
+pub fn owner(key_id: &str) -> &str {
+    key_id.split('+').next().unwrap_or_default()
 }
 
 /// A statement about things that are named by their SHA-256.
@@ -142,8 +154,7 @@ pub fn open<'k>(
     predicate_type: &str,
     trusted: &'k [NoteKey],
 ) -> Result<(Statement, Vec<&'k NoteKey>), EnvelopeError> {
-    let value = json_parse::parse(envelope, MAX_DEPTH).map_err(|_| EnvelopeError::Malformed)?;
-    let parts = value.as_object().and_then(Parts::read).ok_or(EnvelopeError::Malformed)?;
+    let parts = read_parts(envelope).ok_or(EnvelopeError::Malformed)?;
     if parts.payload_type != PAYLOAD_TYPE {
         return Err(EnvelopeError::PayloadType);
     }
@@ -156,6 +167,47 @@ pub fn open<'k>(
         return Err(EnvelopeError::PredicateType);
     }
     Ok((statement, signers))
+}
+
+/// The ids of the keys that an envelope names; empty if it cannot be read.
+pub fn key_ids(envelope: &[u8]) -> Vec<String> {
+    let parts = read_parts(envelope);
+    parts.into_iter().flat_map(|parts| parts.signatures).map(|(id, _)| id).collect()
+}
+
+fn read_parts(envelope: &[u8]) -> Option<Parts> {
+    json_parse::parse(envelope, MAX_DEPTH).ok()?.as_object().and_then(Parts::read)
+}
+
+/// Statements that were met, each at a place. Payloads and keys are compared, not envelopes: the
+/// same statement in another encoding is the same statement.
+#[derive(Clone, Debug)]
+pub struct StatementIndex<P>(BTreeMap<([u8; 32], String), P>);
+
+impl<P> Default for StatementIndex<P> {
+    fn default() -> Self {
+        StatementIndex(BTreeMap::new())
+    }
+}
+
+impl<P: Copy> StatementIndex<P> {
+    /// Adds an envelope. Returns the place of an earlier one if all keys that this one names signed
+    /// the same payload before.
+    pub fn add(&mut self, envelope: &[u8], place: P) -> Option<P> {
+        let parts = read_parts(envelope)?;
+        let signed = sha256(&[&pre_authentication(&parts.payload_type, &parts.payload)]);
+        let (mut earlier, mut new) = (None, false);
+        for (id, _) in parts.signatures {
+            match self.0.entry((signed, id)) {
+                Entry::Occupied(met) => earlier = Some(*met.get()),
+                Entry::Vacant(entry) => {
+                    entry.insert(place);
+                    new = true;
+                }
+            }
+        }
+        earlier.filter(|_| !new)
+    }
 }
 
 /// An envelope, taken apart.
@@ -191,6 +243,10 @@ impl Parts {
                 Some(key) => found.push(key),
                 None if trusted.iter().any(|key| named(&key)) => {
                     return Err(EnvelopeError::WrongSignature);
+                }
+                // Taken for a stranger's, the statement of a trusted key would not count.
+                None if trusted.iter().any(|key| owner(id) == key.name()) => {
+                    return Err(EnvelopeError::OtherKey);
                 }
                 None => {}
             }

@@ -5,7 +5,7 @@ mod all;
 
 use all::All;
 use ipse_core::sha256;
-use ipse_ledger::dsse::{self, EnvelopeError, Statement};
+use ipse_ledger::dsse::{self, EnvelopeError, Statement, StatementIndex};
 use ipse_ledger::note::NoteError;
 use ipse_ledger::proof::ProofError;
 use ipse_ledger::tree::inclusion;
@@ -286,11 +286,38 @@ fn envelopes_hold_one_statement_of_one_kind() {
     for bad in ["", "[]", "{}", "{\"payload\":1}", "null", &envelope[1..], &envelope.repeat(2)] {
         assert_eq!(fails(bad), EnvelopeError::Malformed, "{bad}");
     }
+    // A key of a trusted name that is not the trusted one, alone and beside it.
+    let rival = NoteSigner::new("operator", SecretKey::from_seed(&[77; 32])).unwrap();
+    let rivals = dsse::sign(&statement(), &rival);
+    assert_eq!(fails(&rivals), EnvelopeError::OtherKey);
+    let rivals: serde_json::Value = serde_json::from_str(&rivals).unwrap();
+    let both = with(&format!("{signature},{}", rivals["signatures"][0]));
+    assert_eq!(fails(&both), EnvelopeError::OtherKey);
     // Signed, but not in the one form that equal statements have.
     let loose = Statement { predicate: "{\"z\":1,\"a\":2}".into(), ..statement() };
     assert_eq!(fails(&dsse::sign(&loose, &ours)), EnvelopeError::NoStatement);
     let short = Statement { subjects: vec![("a".into(), "0f".into())], ..statement() };
     assert_eq!(fails(&dsse::sign(&short, &ours)), EnvelopeError::NoStatement);
+}
+
+#[test]
+fn a_statement_is_met_once_whatever_its_envelope() {
+    let (ours, other) = (signer("operator"), signer("other"));
+    let envelope = dsse::sign(&statement(), &ours);
+    let mut index = StatementIndex::default();
+    let mut add = |envelope: &str, place: u64| index.add(envelope.as_bytes(), place);
+    assert_eq!(add(&envelope, 1), None);
+    assert_eq!(add(&envelope.replacen('{', "{\"a\":1,", 1), 2), Some(1), "a member more");
+    assert_eq!(add(&envelope.replace(':', " : "), 3), Some(1), "white space");
+    let others = dsse::sign(&statement(), &other);
+    let beside = others.split_once("\"signatures\":[").unwrap().1;
+    let both = envelope.replace("]}", &format!(",{beside}"));
+    assert_eq!(add(&both, 4), None, "another key");
+    assert_eq!(add(&others, 5), Some(4));
+    let more = Statement { predicate_type: "https://ipse.example/else".into(), ..statement() };
+    assert_eq!(add(&dsse::sign(&more, &ours), 6), None, "another statement");
+    assert_eq!(add("{}", 7), None);
+    assert_eq!(add("{}", 8), None, "what cannot be read is no statement");
 }
 
 proptest! {

@@ -96,8 +96,8 @@ fn look<'s>(
     };
     let members = counted(archive.members().count() as u64, "member");
     report.pass("archive", format!("{members} in canonical form, and nothing else"));
-    let Some(listed) = sums::check(&archive, meter, report)? else { return Ok(None) };
-    let bundled = signed::bundled(&archive, &listed, trust, report)?;
+    let Some(sums) = sums::check(&archive, meter, report)? else { return Ok(None) };
+    let bundled = signed::bundled(&archive, &sums, trust, report)?;
     let Some(manifest) = signed::manifest(&archive, report)? else { return Ok(None) };
     let identity = manifest.identity();
     report.identity = Some(identity);
@@ -124,7 +124,7 @@ fn look<'s>(
     if let Some(checkpoint) = bundled.checkpoint {
         facts::check(&archive, walked, checkpoint, report)?;
     }
-    statements::check(&archive, &listed, &known, &identity, trust, report)?;
+    statements::check(&archive, &known, &identity, trust, report)?;
     limits(&bundled, anchors, report);
     let manifest = manifest.canonical();
     Ok(Some(Found { archive, manifest, bundled, head, passes, producers }))

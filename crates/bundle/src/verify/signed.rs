@@ -1,13 +1,12 @@
 //! What the operator and the log signed: the bundle, the certificate, the tree head; and the keys
 //! that travel along.
 
-use super::sums::Listed;
 use crate::archive::Archive;
 use crate::envelope;
 use crate::name::Name;
 use crate::report::Report;
 use crate::trust::{Trust, is_producer, read_keys, read_pem};
-use ipse_core::{Identity, Seq, sha256};
+use ipse_core::{Digest, Identity, Seq, sha256};
 use ipse_ledger::dsse::{self, EnvelopeError, Statement};
 use ipse_ledger::note::NoteError;
 use ipse_ledger::{Bundled, Certificate, Note, NoteKey, TreeHead};
@@ -36,8 +35,8 @@ fn operators_word(
     let operators = trust.operators();
     let opened = dsse::open(bytes, predicate_type, &operators);
     let opened = opened.map_err(|error| match error {
-        EnvelopeError::Untrusted => {
-            let named = envelope::key_ids(bytes).join(", ");
+        EnvelopeError::Untrusted | EnvelopeError::OtherKey => {
+            let named = dsse::key_ids(bytes).join(", ");
             format!("no trusted operator key signed it; it names {named}")
         }
         error => error.to_string(),
@@ -54,7 +53,7 @@ fn operators_word(
 /// What the operator says that the bundle holds.
 pub(super) fn bundled(
     archive: &Archive<'_>,
-    listed: &Listed,
+    sums: &Digest,
     trust: &Trust,
     report: &mut Report,
 ) -> io::Result<Option<Bundled>> {
@@ -62,7 +61,7 @@ pub(super) fn bundled(
     let Some(bytes) = small(archive, Name::SumsSignature, report)? else { return Ok(None) };
     let read = operators_word(&bytes, Bundled::TYPE, trust).and_then(|(statement, key)| {
         let bundled = Bundled::read(&statement).ok_or("the statement is not about a bundle")?;
-        match bundled.sums == listed.sums {
+        match bundled.sums == *sums {
             true => Ok((bundled, key)),
             false => Err("the statement is about another SHA256SUMS".to_string()),
         }

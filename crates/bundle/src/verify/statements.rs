@@ -1,28 +1,26 @@
 //! What producers signed, held against the entries.
+//!
+//! **Invariant:** a statement counts once, whatever the encoding of its envelope.
 
 use super::entries::Known;
-use super::sums::Listed;
 use crate::archive::Archive;
 use crate::envelope;
-use crate::name::Name;
 use crate::report::{Report, counted};
 use crate::trust::{Trust, is_producer};
-use ipse_core::{Digest, Identity, Seq};
-use ipse_ledger::dsse::{self, EnvelopeError};
+use ipse_core::{Identity, Seq};
+use ipse_ledger::dsse::{self, EnvelopeError, StatementIndex};
 use ipse_ledger::{NoteKey, Sent};
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 
 pub(super) fn check(
     archive: &Archive<'_>,
-    listed: &Listed,
     known: &Known,
     identity: &Identity,
     trust: &Trust,
     report: &mut Report,
 ) -> io::Result<()> {
     let before = report.fails();
-    twice(&listed.digests, report);
     let mut checking = Checking {
         known,
         identity,
@@ -31,10 +29,14 @@ pub(super) fn check(
         who: BTreeSet::new(),
         unknown: BTreeMap::new(),
     };
+    let mut index = StatementIndex::default();
     for (name, part) in archive.signatures() {
         let bytes = part.whole(envelope::MAX_BYTES)?;
         let checked = match &bytes {
-            Some(bytes) => checking.envelope(bytes),
+            Some(bytes) => match index.add(bytes, name) {
+                Some(first) => Err(format!("is {first} once more: the same statement")),
+                None => checking.envelope(bytes),
+            },
             None => Err(format!("is longer than {} bytes", envelope::MAX_BYTES)),
         };
         if let Err(message) = checked {
@@ -43,16 +45,6 @@ pub(super) fn check(
     }
     checking.tell(report.fails() == before, report);
     Ok(())
-}
-
-/// Statements that stand there twice.
-fn twice(digests: &[(Name, Digest)], report: &mut Report) {
-    let mut seen: BTreeMap<[u8; 32], Name> = BTreeMap::new();
-    for (name, digest) in digests.iter().filter(|(name, _)| matches!(name, Name::Signature(_))) {
-        if let Some(first) = seen.insert(digest.0, *name) {
-            report.fail(name.to_string(), format!("is {first} once more"));
-        }
-    }
 }
 
 struct Checking<'c> {
@@ -71,6 +63,7 @@ impl Checking<'_> {
     fn envelope(&mut self, bytes: &[u8]) -> Result<(), String> {
         let (statement, keys) = match dsse::open(bytes, Sent::TYPE, &self.producers) {
             Err(EnvelopeError::Untrusted) => return self.untrusted(bytes),
+            Err(EnvelopeError::OtherKey) => return Err(self.other_key(bytes)),
             opened => opened.map_err(|error| error.to_string())?,
         };
         let sent = Sent::read(&statement).ok_or("does not say what a producer sent")?;
@@ -90,13 +83,27 @@ impl Checking<'_> {
             }
             self.signed[at] = true;
         }
-        self.who.extend(keys.into_iter().map(dsse::key_id));
+        let signers: Vec<String> = keys.into_iter().map(dsse::key_id).collect();
+        for id in dsse::key_ids(bytes).into_iter().filter(|id| !signers.contains(id)) {
+            *self.unknown.entry(id).or_default() += 1;
+        }
+        self.who.extend(signers);
         Ok(())
     }
 
+    /// Names the key id that has a trusted producer's name and is none of its trusted keys.
+    fn other_key(&self, bytes: &[u8]) -> String {
+        let trusted = |id: &String| self.producers.iter().any(|key| dsse::key_id(key) == *id);
+        let named = |id: &String| self.producers.iter().any(|key| key.name() == dsse::owner(id));
+        let ids = dsse::key_ids(bytes).into_iter();
+        let others: Vec<String> = ids.filter(|id| named(id) && !trusted(id)).collect();
+        let others = others.join(", ");
+        format!("names {others}, and no trusted key of that producer has this id")
+    }
+
     fn untrusted(&mut self, bytes: &[u8]) -> Result<(), String> {
-        let ids = envelope::key_ids(bytes);
-        let name = |id: &String| id.split('+').next().is_some_and(is_producer);
+        let ids = dsse::key_ids(bytes);
+        let name = |id: &String| is_producer(dsse::owner(id));
         match ids.iter().all(name) && !ids.is_empty() {
             true => *self.unknown.entry(ids.join(", ")).or_default() += 1,
             false => return Err("no producer's key signed it".to_string()),

@@ -15,18 +15,13 @@ const MAX_LINE: usize = 256;
 /// The longest event or entry that is looked at to find a changed one.
 const MAX_EVENT_LINE: usize = 1 << 16;
 
-/// The hashes of all members that the list covers, in order, and of the list itself.
-pub(super) struct Listed {
-    pub(super) digests: Vec<(Name, Digest)>,
-    pub(super) sums: Digest,
-}
-
-/// Hashes every member and compares; nothing if the list is not that of the members.
+/// Hashes every member and compares; gives the hash of the list, nothing if it is not that of the
+/// members.
 pub(super) fn check(
     archive: &Archive<'_>,
     meter: &mut Meter<'_>,
     report: &mut Report,
-) -> io::Result<Option<Listed>> {
+) -> io::Result<Option<Digest>> {
     let mut digests = Vec::new();
     for (name, part) in archive.members().filter(|(name, _)| *name < Name::Sums) {
         digests.push((name, Digest(part.hash()?)));
@@ -42,7 +37,7 @@ pub(super) fn check(
         Name::Sums.to_string(),
         format!("the SHA-256 of all {} members before it", digests.len()),
     );
-    Ok(Some(Listed { digests, sums: Digest(sums.hash()?) }))
+    Ok(Some(Digest(sums.hash()?)))
 }
 
 fn compare(

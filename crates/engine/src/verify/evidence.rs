@@ -6,6 +6,7 @@
 use super::{Report, Severity};
 use crate::{Endorsed, Error, head_of, registered};
 use ipse_core::{Digest, EventRef, Identity, Seq, Time, sha256};
+use ipse_ledger::dsse::StatementIndex;
 use ipse_ledger::{Edge, Entry, Hash, Note, NoteKey, TreeHead};
 use ipse_store::sqlite::{RawEvent, Signed, View};
 use std::collections::BTreeMap;
@@ -135,7 +136,7 @@ impl<'v> Growing<'v> {
         }
         if let Some(mut digests) = self.digests {
             digests.sort_unstable_by_key(|(name, _, _)| *name);
-            let mut seen = BTreeMap::new();
+            let mut seen = Seen::default();
             for signed in self.view.statements()? {
                 statement(self.view, identity, &signed, (&digests, &mut seen), report)?;
             }
@@ -203,8 +204,13 @@ fn entry(raw: &RawEvent) -> Option<Entry> {
     })
 }
 
-/// Envelopes that were met, by their hash.
-type Seen = BTreeMap<[u8; 32], u64>;
+/// What was met of producers' statements.
+#[derive(Default)]
+struct Seen {
+    /// Numbers by the hash of the envelope.
+    envelopes: BTreeMap<[u8; 32], u64>,
+    statements: StatementIndex<u64>,
+}
 
 /// What a producer signed, whether its key was revoked since or not.
 fn statement(
@@ -216,9 +222,13 @@ fn statement(
 ) -> Result<(), Error> {
     let place = format!("producer statement {}", signed.number);
     let envelope = view.envelope(signed.number)?;
-    if let Some(first) = seen.insert(sha256(&[envelope.as_bytes()]), signed.number) {
+    if let Some(first) = seen.envelopes.insert(sha256(&[envelope.as_bytes()]), signed.number) {
         report.error_of_ground(place, format!("is statement {first} once more"));
         return Ok(());
+    }
+    if let Some(first) = seen.statements.add(envelope.as_bytes(), signed.number) {
+        // Earlier versions kept such an envelope; no export holds it.
+        report.notes.push(format!("{place} is statement {first} in another encoding"));
     }
     match Endorsed::open(&envelope, identity, &registered(&view.producers()?)) {
         Err(error) => report.critical(place, error.to_string()),

@@ -269,6 +269,7 @@ impl<'v> Export<'v> {
     /// What producers signed, and who they are.
     fn signatures(&self, writer: &mut Writer<impl Write>) -> anyhow::Result<(u64, Vec<String>)> {
         let (mut number, mut signers) = (0, Vec::new());
+        let mut index = dsse::StatementIndex::default();
         for signed in self.view.statements()? {
             // What came after the tree head is not in the bundle; what is about other events than
             // those of the range proves nothing in it.
@@ -277,8 +278,12 @@ impl<'v> Export<'v> {
             if !inside || signed.events.last().is_none_or(|run| run.end().0 > size) {
                 continue;
             }
-            number += 1;
             let envelope = self.view.envelope(signed.number)?;
+            // Earlier versions kept a statement again if its envelope was encoded otherwise.
+            if index.add(envelope.as_bytes(), ()).is_some() {
+                continue;
+            }
+            number += 1;
             writer.bytes(&format!("signatures/{number:06}.dsse.json"), envelope.as_bytes())?;
             if !signers.contains(&signed.signer) {
                 signers.push(signed.signer);

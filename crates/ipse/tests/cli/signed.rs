@@ -186,6 +186,47 @@ fn damaged_statements_are_found() {
     }
 }
 
+/// The report of an auditor who trusts the log, the operator and the producer.
+fn exported(store: &Store) -> ipse_bundle::Report {
+    let bundle = store.directory.path().join("a.ipse");
+    store.run(&["export", "-o", bundle.to_str().unwrap()]).fine();
+    let keys = store.path.with_extension("db.keys");
+    let mut trust = ipse_bundle::Trust::default();
+    for name in ["log.vkey", "operator.pub", "producers/arm.vkey"] {
+        trust.add(&std::fs::read_to_string(keys.join(name)).unwrap()).unwrap();
+    }
+    let bytes = std::fs::read(bundle).unwrap();
+    let report = ipse_bundle::verify(&bytes, &trust, &[], &mut |_, _| {}).unwrap();
+    assert!(report.passed(), "{}", report.json());
+    report
+}
+
+#[test]
+fn a_statement_in_another_encoding_is_kept_once() {
+    let signed = Signed::new();
+    let store = &signed.store;
+    let file = signed.file("s.jsonl", "arm", &signed.identity, &attempts(0, 8));
+    signed.import(&file).fine();
+    let text = std::fs::read_to_string(&file).unwrap();
+    let again = store.write("again.jsonl", text.replace("{\"payload\"", "{\"a\":1,\"payload\""));
+    assert_eq!(counts(&signed.import(&again).fine()), [0, 0, 8]);
+    let db = rusqlite::Connection::open(&store.path).unwrap();
+    let count = || db.query_row("SELECT count(*) FROM statement", [], |row| row.get::<_, i64>(0));
+    assert_eq!(count().unwrap(), 1);
+    // Earlier versions kept both. Such a store is sound, and its bundles hold one.
+    db.execute_batch(
+        "INSERT INTO statement SELECT number + 1, signer, events, \
+         replace(envelope, '{\"payload\"', '{\"a\":1,\"payload\"') FROM statement",
+    )
+    .unwrap();
+    assert_eq!(count().unwrap(), 2);
+    drop(db);
+    let ran = store.run(&["verify"]).fine();
+    assert!(ran.out.contains("statement 2 is statement 1 in another encoding"), "{}", ran.out);
+    let json = exported(store).json();
+    assert!(json.contains("8 events signed by 1 producer"), "{json}");
+}
+
 /// An honest log never looks forged: a signature over other content than is in the log is not kept,
 /// whoever signed that.
 #[test]
@@ -202,16 +243,7 @@ fn what_is_sent_again_otherwise_does_not_make_a_bundle_fail() {
     let again = signed.file("second.jsonl", "arm", &signed.identity, &attempts(24, 32));
     assert_eq!(counts(&signed.import(&again).ended(1, &["another salt"])), [4, 1, 0]);
     store.run(&["verify"]).fine();
-    let bundle = store.directory.path().join("a.ipse");
-    store.run(&["export", "-o", bundle.to_str().unwrap()]).fine();
-    let keys = store.path.with_extension("db.keys");
-    let mut trust = ipse_bundle::Trust::default();
-    for name in ["log.vkey", "operator.pub", "producers/arm.vkey"] {
-        trust.add(&std::fs::read_to_string(keys.join(name)).unwrap()).unwrap();
-    }
-    let bytes = std::fs::read(bundle).unwrap();
-    let report = ipse_bundle::verify(&bytes, &trust, &[], &mut |_, _| {}).unwrap();
-    assert!(report.passed(), "{}", report.json());
+    let report = exported(store);
     assert!(report.json().contains("8 events signed by 1 producer"), "{}", report.json());
     assert!(report.json().contains("12 events that no trusted producer signed"));
 }

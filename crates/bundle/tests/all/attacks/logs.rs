@@ -4,7 +4,7 @@ use super::{Attack, Case, draft, log, refused};
 use crate::forge::{Log, MANIFEST, camera, event, operator, producer_event, robot, signer, week};
 use ipse_core::EventRef;
 use ipse_door::{Origin, admit, house_event};
-use ipse_ledger::dsse::sign;
+use ipse_ledger::dsse::{key_id, sign};
 
 /// A week, then an event with these bytes.
 fn with_event(json: &str) -> Case {
@@ -45,6 +45,14 @@ const OTHER: &str = concat!(
     r#""policy_hash":"1111111111111111111111111111111111111111111111111111111111111111","#,
     r#""temperament_hash":"3333333333333333333333333333333333333333333333333333333333333333"}"#,
 );
+
+/// An envelope with the signature of another one beside its own.
+fn with_signatures(envelope: &str, other: &str) -> String {
+    let signature = other.split_once("\"signatures\":[").unwrap().1.trim_end_matches("]}");
+    envelope.replace("}]}", &format!("}},{signature}]}}"))
+}
+
+const OTHER_KEY: &str = "no trusted key of that producer has this id";
 
 pub const ATTACKS: &[Attack] = &[
     refused("entry with another type", "events.jsonl, seq 5", "says another type", || {
@@ -224,6 +232,28 @@ pub const ATTACKS: &[Attack] = &[
         "signatures/000001.dsse.json once more",
         || log(|log| log.statements.push(log.statements[0].clone())),
     ),
+    refused("statement twice, with a member more", "signatures/000003", "000001.dsse.json", || {
+        log(|log| log.statements.push(log.statements[0].replacen('{', "{\"a\":1,", 1)))
+    }),
+    refused("statement twice, with white space", "signatures/000003", "once more", || {
+        log(|log| log.statements.push(log.statements[1].replace(':', ": ")))
+    }),
+    refused("statement twice, signed twice", "signatures/000003", "once more", || {
+        log(|log| log.statements.push(with_signatures(&log.statements[0], &log.statements[0])))
+    }),
+    refused("statement of a stranger twice", "signatures/000004", "000003.dsse.json", || {
+        log(|log| {
+            log.signed_by(&signer("stranger", 66), 1..=2);
+            log.statements.push(log.statements[2].replacen('{', "{\"a\":1,", 1));
+        })
+    }),
+    refused("statement again beside a stranger's name", "signatures", "by stranger+", || {
+        log(|log| {
+            let other = sign(&log.sent(1..=10).statement(), &signer("stranger", 66));
+            log.statements.push(with_signatures(&log.statements[0], &other));
+        })
+    })
+    .in_vain(),
     refused("statement by the operator", "signatures/000003", "no producer's key", || {
         log(|log| log.signed_by(&operator(), 1..=2))
     }),
@@ -231,10 +261,27 @@ pub const ATTACKS: &[Attack] = &[
         log(|log| log.signed_by(&signer("stranger", 66), 1..=2))
     })
     .in_vain(),
-    refused("statement by another key of that name", "signatures", "by robot-7+", || {
+    refused("statement by another key of that name", "signatures/000003", OTHER_KEY, || {
         log(|log| log.signed_by(&signer("robot-7", 66), 1..=2))
-    })
-    .in_vain(),
+    }),
+    refused("statement with a changed key id", "signatures/000001", OTHER_KEY, || {
+        log(|log| {
+            let id = key_id(&robot().public());
+            log.statements[0] = log.statements[0].replace(&id, "robot-7+00000000");
+        })
+    }),
+    refused("statement with a key id without an id", "signatures/000001", OTHER_KEY, || {
+        log(|log| {
+            let id = key_id(&robot().public());
+            log.statements[0] = log.statements[0].replace(&id, "robot-7");
+        })
+    }),
+    refused("statement beside another key of that name", "signatures/000001", OTHER_KEY, || {
+        log(|log| {
+            let other = sign(&log.sent(1..=10).statement(), &signer("robot-7", 66));
+            log.statements[0] = with_signatures(&log.statements[0], &other);
+        })
+    }),
     refused("statement about events elsewhere", "signatures/000003", "not in this log", || {
         sent(|_, sent| sent.events[0].0 = EventRef::new("a", "b"))
     }),
