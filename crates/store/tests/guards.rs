@@ -419,6 +419,26 @@ fn a_batch_that_is_dropped_and_a_pass_that_is_dropped_leave_nothing() {
 }
 
 #[test]
+fn a_pass_that_is_alone_in_its_batch_and_dropped_ends_the_batch() {
+    let store = store();
+    let before = ground(&store.path);
+    let mut writer = Writer::open(&store.path, &store.identity).unwrap();
+    let mut batch = writer.begin().unwrap();
+    let id = FactId::new(&store.identity, &fact().key);
+    assert!(batch.pass().unwrap().put_fact(&id, &fact()).unwrap());
+    assert!(batch.append(&event("4")).is_err(), "no event is appended outside a transaction");
+    assert!(batch.commit().is_err(), "there is nothing to commit");
+    assert_eq!(ground(&store.path), before);
+    let reader = Reader::open(&store.path).unwrap();
+    assert_eq!(reader.view(&store.identity).unwrap().view().facts().unwrap(), []);
+
+    let mut batch = writer.begin().unwrap();
+    batch.append(&event("4")).unwrap();
+    batch.commit().unwrap();
+    assert_ne!(ground(&store.path), before, "the writer goes on");
+}
+
+#[test]
 fn files_that_are_not_ours_are_left_untouched() {
     let directory = tempfile::tempdir().unwrap();
     let text = directory.path().join("notes.txt");

@@ -4,11 +4,14 @@
 
 use rusqlite::Connection;
 
-/// What is opened: a transaction that waits for other writers, or a savepoint within it.
+/// What is opened: a transaction that waits for other writers, or a savepoint within it; or, for a
+/// pass that is alone in its transaction, nothing more. SQLite keeps a copy in memory of every page
+/// that changes after a savepoint.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Level {
     Batch,
     Pass,
+    PassAlone,
 }
 
 /// A transaction or savepoint under way.
@@ -21,21 +24,21 @@ pub(super) struct Open<'c> {
 impl<'c> Open<'c> {
     pub(super) fn begin(connection: &'c Connection, level: Level) -> rusqlite::Result<Self> {
         let sql = match level {
-            Level::Batch => "BEGIN IMMEDIATE",
-            Level::Pass => "SAVEPOINT pass",
+            Level::Batch => Some("BEGIN IMMEDIATE"),
+            Level::Pass => Some("SAVEPOINT pass"),
+            Level::PassAlone => None,
         };
-        run(connection, sql)?;
+        sql.map_or(Ok(()), |sql| run(connection, sql))?;
         Ok(Open { connection, level, done: false })
     }
 
     pub(super) fn commit(mut self) -> rusqlite::Result<()> {
-        run(
-            self.connection,
-            match self.level {
-                Level::Batch => "COMMIT",
-                Level::Pass => "RELEASE pass",
-            },
-        )?;
+        let sql = match self.level {
+            Level::Batch => Some("COMMIT"),
+            Level::Pass => Some("RELEASE pass"),
+            Level::PassAlone => None,
+        };
+        sql.map_or(Ok(()), |sql| run(self.connection, sql))?;
         self.done = true;
         Ok(())
     }
@@ -48,8 +51,8 @@ impl Drop for Open<'_> {
         }
         let undo: &[&str] = match self.level {
             // After some errors SQLite has rolled back by itself.
-            Level::Batch if self.connection.is_autocommit() => &[],
-            Level::Batch => &["ROLLBACK"],
+            Level::Batch | Level::PassAlone if self.connection.is_autocommit() => &[],
+            Level::Batch | Level::PassAlone => &["ROLLBACK"],
             Level::Pass => &["ROLLBACK TO pass", "RELEASE pass"],
         };
         // If this fails, the connection is beyond help; its next statement says so.

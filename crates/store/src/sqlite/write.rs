@@ -3,7 +3,8 @@
 //! **Invariants**
 //! - A [`Batch`] is one transaction: wholly there after `commit`, wholly absent otherwise.
 //! - A [`Pass`] is a savepoint within it, so that its failure cannot lose the events; it can put
-//!   facts and tallies, and becomes durable only by `commit(record)`.
+//!   facts and tallies, and becomes durable only by `commit(record)`. A pass in a batch that has
+//!   written nothing needs no savepoint: its failure ends the batch, and nothing is lost by that.
 //! - Positions are dense: the next one is the head plus one, read inside the transaction.
 
 use super::checkpoint::Checkpointer;
@@ -63,7 +64,8 @@ impl Writer {
             .map_err(Error::while_trying("begin to write"))?;
         let head = View { connection: &self.connection, log }.head()?;
         refs.begin();
-        Ok(Batch { tx, log, refs, files, checkpointer, head, insert: None })
+        let written = self.connection.total_changes();
+        Ok(Batch { tx, log, refs, files, checkpointer, head, written, insert: None })
     }
 
     /// What the log and the facts look like, each time that something is read.
@@ -102,6 +104,8 @@ pub struct Batch<'w> {
     files: &'w mut Files,
     checkpointer: &'w mut Checkpointer,
     head: Seq,
+    /// Rows that the connection had changed when the batch began.
+    written: u64,
     /// Prepared for the first event, used for all of the batch.
     insert: Option<CachedStatement<'w>>,
 }
@@ -109,6 +113,9 @@ pub struct Batch<'w> {
 impl Batch<'_> {
     /// Puts an event at the end of the log, unless it is there already.
     pub fn append(&mut self, event: &Admitted) -> Result<Appended, Error> {
+        if self.tx.connection.is_autocommit() {
+            return Err(Error::Limit("a batch ends with a pass that fails and is alone in it"));
+        }
         let (connection, insert) = (self.tx.connection, &mut self.insert);
         append(connection, insert, self.log, self.refs, &mut self.head, event)
     }
@@ -137,8 +144,10 @@ impl Batch<'_> {
 
     /// Begins a pass.
     pub fn pass(&mut self) -> Result<Pass<'_>, Error> {
-        let savepoint = Open::begin(self.tx.connection, Level::Pass)
-            .map_err(Error::while_trying("begin a pass"))?;
+        let alone = self.tx.connection.total_changes() == self.written;
+        let level = if alone { Level::PassAlone } else { Level::Pass };
+        let savepoint =
+            Open::begin(self.tx.connection, level).map_err(Error::while_trying("begin a pass"))?;
         // Back to where the pass finds it: prepared twice it would cost more than all the rest.
         self.insert = None;
         Ok(Pass { savepoint, log: self.log, refs: self.refs, head: &mut self.head })
