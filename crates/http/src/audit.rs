@@ -143,8 +143,8 @@ fn slots(service: &Service, caller: &Caller) -> Result<[OwnedSemaphorePermit; 2]
 }
 
 /// Sends so many bytes of a file in chunks, as fast as the client reads, until it is gone or too
-/// slow. A client may fall behind [`MIN_BYTES_PER_SECOND`] by [`BEHIND`], and no more. The last chunk
-/// is the end: a client that has read all of it can ask again at once.
+/// slow. A client may fall behind [`MIN_BYTES_PER_SECOND`] by [`BEHIND`], and no more. Nothing
+/// follows the last chunk: a client that has read it can ask for the next bundle at once.
 async fn send(
     mut file: File,
     mut size: u64,

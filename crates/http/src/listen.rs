@@ -76,7 +76,7 @@ pub async fn serve<Securing, Secured>(
             let ended = tokio::select! {
                 ended = spoken => ended,
                 () = reset => Err("the client reset it".into()),
-                () = peer.gives_way() => Err("all places were taken, and its client was slow".into()),
+                () = peer.gives_way() => Err("it gave way to a new connection".into()),
             };
             if let Err(error) = ended {
                 tracing::debug!(%error, "a connection ended");
