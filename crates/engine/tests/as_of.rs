@@ -26,7 +26,7 @@ fn filters() -> Vec<Filter> {
         Filter { target: some("t0"), limit: Some(3), ..Filter::default() },
         Filter { zone: some("z1"), ..Filter::default() },
         Filter { kind: Some(FactKind::InteractionPattern), ..Filter::default() },
-        Filter { skill: some("nobody"), ..Filter::default() },
+        Filter { skill: some("unknown"), ..Filter::default() },
     ]
 }
 
@@ -123,7 +123,7 @@ fn long_logs_in_the_order_of_time_and_out_of_it() {
                 log.forget(&Which::Refs(gone.to_vec())).unwrap();
             }
             let head = world.head().0;
-            check(&world, &V1, borders(head).chain(head - 310..=head).step_by(3));
+            check(&world, &V1, borders(head).chain(head - 310..=head).step_by(7));
         }
     }
 }
@@ -230,7 +230,8 @@ enum Step {
 
 fn step() -> impl Strategy<Value = Step> {
     prop_oneof![
-        4 => (1_u64..9, any::<u32>(), any::<bool>()).prop_map(|(n, seed, p)| Step::Append(n, seed, p)),
+        4 => (1_u64..9, any::<u32>(), any::<bool>())
+            .prop_map(|(count, seed, pass)| Step::Append(count, seed, pass)),
         1 => any::<prop::sample::Index>().prop_map(Step::Forget),
         1 => Just(Step::Restart),
         1 => (1_u64..5, any::<u32>()).prop_map(|(n, seed)| Step::Other(n, seed)),
