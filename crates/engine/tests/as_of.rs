@@ -58,7 +58,7 @@ fn check_all(world: &World) {
 
 /// An attempt; `second` orders it in time.
 fn attempt(id: u64, skill: &str, second: u64) -> Admitted {
-    let (minute, success) = (second / 60, id % 3 != 0);
+    let (minute, success) = (second / 60, !id.is_multiple_of(3));
     admit_line(&format!(
         "{{\"id\":\"{id}\",\"type\":\"execution_result\",\
          \"time\":\"2026-05-{:02}T{:02}:{:02}:{:02}Z\",\"data\":{{\"skill_id\":\"{skill}\",\
@@ -75,7 +75,7 @@ fn attempt(id: u64, skill: &str, second: u64) -> Admitted {
 fn long_log(world: &World, events: u64, skills: u64, second: impl Fn(u64) -> u64) -> Log {
     let mut log = world.log(V1);
     let event = |id: u64| match id {
-        id if id % 1999 == 0 => attempt(id, "rare", second(id)),
+        id if id.is_multiple_of(1999) => attempt(id, "rare", second(id)),
         id if id + 40 == events => attempt(id, "late", second(id)),
         id => attempt(id, &format!("s{}", id * 7 % skills), second(id)),
     };
@@ -119,7 +119,7 @@ fn long_logs_in_the_order_of_time_and_out_of_it() {
                 let skill = format!("s{}", id * 7 % skills);
                 attempt(id, &skill, second(id)).event_ref
             });
-            if number % 2 == 0 {
+            if number.is_multiple_of(2) {
                 log.forget(&Which::Refs(gone.to_vec())).unwrap();
             }
             let head = world.head().0;
