@@ -12,6 +12,7 @@ mod claim;
 mod consultation;
 pub mod facts;
 pub mod grounding;
+pub mod intents;
 pub mod trail;
 
 pub use claim::{Claim, Status};

@@ -84,9 +84,15 @@ fn a_pass_comes_after_quiet() {
 #[test]
 fn intents_are_no_reason_for_a_pass_and_none_against_one() {
     let world = World::new();
-    let time = ipse_core::Time::from_micros(0).unwrap();
-    let intent =
-        |n: u64| ipse_door::house_event("intent", &format!("intent:{n}"), time, "{}", [7; 16]);
+    let intent = |n: u64| {
+        let event = format!(
+            r#"{{"id":"intent:{n:032x}","source":"ipse","type":"intent",
+            "time":"2026-05-06T10:00:00Z","data":{{"skill_id":"s","params":{{}},"token_id":"0",
+            "verdict":"denied","gates":[{{"gate":"admission","result":"denied"}},
+            {{"gate":"audit","result":"none"}}]}}}}"#
+        );
+        ipse_door::admit(event.as_bytes(), ipse_door::Origin::House, || [7; 16]).unwrap()
+    };
     let (memory, passes) = open(&world, 3, NEVER);
     for n in 1..=10 {
         assert!(memory.append_all(&[intent(n)]).unwrap().pass.is_none(), "intent {n}");

@@ -7,11 +7,11 @@
 mod forge;
 mod world;
 
-use forge::{Log, MANIFEST, log_key, producer_event, salt, time, trust_of, trusted};
+use forge::{Log, MANIFEST, decision, log_key, producer_event, trust_of, trusted};
 use ipse_bundle::trail::{FACTS, Found, Listing, Trail};
 use ipse_bundle::{WhyError, open};
 use ipse_consolidate::{V1, f};
-use ipse_core::json::Members;
+use ipse_core::json::quoted;
 use ipse_core::{Admitted, EventRef, FactId, FactKind, Seq};
 use ipse_door::{Origin, admit};
 use ipse_engine::explain::Explanation;
@@ -27,49 +27,13 @@ use tempfile::TempDir;
 use world::{TestHost, World};
 
 const LISTING: Listing = Listing { evidence: 4, page: 1 };
-const VERDICTS: [&str; 5] = ["admitted", "clamped", "needs_confirmation", "denied", "maybe"];
+const VERDICTS: [&str; 4] = ["admitted", "clamped", "needs_confirmation", "denied"];
 
-/// What may stand in an intent that no gate wrote.
-const STRANGE: [&str; 9] = [
-    "{}",
-    r#"{"verdict":7}"#,
-    r#"{"verdict":"admitted"}"#,
-    r#"{"verdict":"admitted","gates":{},"admitted_params":[],"token_id":1}"#,
-    r#"{"verdict":"denied","gates":[1,[],{"gate":"audit","result":[]},{"findings":[7]}]}"#,
-    r#"{"verdict":"clamped","consultation":7}"#,
-    r#"{"verdict":"clamped","consultation":{"checkpoint":9007199254740991,"fact_ids":[],
-    "query":{},"rule_version":"v1"}}"#,
-    r#"{"verdict":"clamped","consultation":{"checkpoint":0,"fact_ids":[],"query":{},
-    "rule_version":"v1"}}"#,
-    r#"{"verdict":"admitted","intent":"ev_00000000000000000000000000000000"}"#,
-];
-
-/// A house event, as the server makes it.
-fn house(n: u64, id: &str, event_type: &str, data: &str) -> Admitted {
-    let bytes = format!(
-        r#"{{"id":"{id}","source":"ipse","type":"{event_type}","time":"{}","data":{data}}}"#,
-        time(n)
-    );
-    admit(bytes.as_bytes(), Origin::House, || salt(n)).unwrap()
-}
-
-fn intent(n: u64, verdict: &str, consultation: Option<&str>) -> Admitted {
-    let data = Members::new()
-        .text("skill_id", "grasp")
-        .text("target_class", "cup")
-        .raw("params", r#"{"force_n":60}"#)
-        .raw("admitted_params", r#"{"force_n":24}"#)
-        .text("token_id", "00")
-        .text("verdict", verdict)
-        .raw("gates", r#"[{"gate":"audit","result":"verified"}]"#)
-        .optional("consultation", consultation)
-        .finish();
-    house(n, &format!("intent:{n:032x}"), "intent", &data)
-}
-
-fn confirmation(n: u64, intent: &EventRef, decision: &str) -> Admitted {
-    let data = format!(r#"{{"decision":"{decision}","intent":"{intent}","token_id":"01"}}"#);
-    house(n, &format!("confirm:{intent}"), "ipse.confirmation", &data)
+fn intent(n: u64, verdict: &str, consultation: Option<&Consultation>) -> Admitted {
+    let data = forge::intent_data(verdict)
+        .optional("consultation", consultation.map(|it| &it.json))
+        .optional("consultation_id", consultation.map(|it| quoted(&it.id())));
+    forge::intent(n, data)
 }
 
 fn attempt(n: u64, intent: Option<&EventRef>) -> Admitted {
@@ -164,8 +128,6 @@ enum Step {
         consult: bool,
         forged: bool,
     },
-    /// An intent that says nothing that an intent may say.
-    Strange(usize),
     /// An attempt that names one of the earlier events.
     Acted(prop::sample::Index),
     Decided(prop::sample::Index, bool),
@@ -184,14 +146,13 @@ fn step() -> impl Strategy<Value = Step> {
         2 => (any_index(), any::<bool>()).prop_map(|(at, yes)| Step::Decided(at, yes)),
         1 => any_index().prop_map(Step::Forgotten),
         1 => Just(Step::Pass),
-        1 => (0..STRANGE.len()).prop_map(Step::Strange),
     ]
 }
 
 fn lived(steps: &[Step]) -> Log {
     let mut log = Log::new(MANIFEST);
     log.push(&attempt(1, None));
-    let mut intents = Vec::new();
+    let (mut intents, mut waiting) = (Vec::new(), Vec::new());
     for step in steps {
         let n = log.rows.len() as u64 + 1;
         let there = log.rows.iter().any(|row| row.entry.seq.0 > log.checkpoint);
@@ -199,19 +160,15 @@ fn lived(steps: &[Step]) -> Log {
             Step::Attempt => drop(log.push(&attempt(n, None))),
             Step::Intent { verdict, consult, forged } => {
                 let filter = Filter { limit: Some(3), ..Filter::default() };
-                let mut said = consulted(&log, &filter).json;
+                let mut said = consulted(&log, &filter);
                 if *forged {
-                    said = said.replace("\"limit\":3", "\"limit\":2");
+                    said.json = said.json.replace("\"limit\":3", "\"limit\":2");
                 }
-                let said = consult.then_some(said.as_str());
-                let intent = intent(n, VERDICTS[*verdict], said);
+                let intent = intent(n, VERDICTS[*verdict], consult.then_some(&said));
                 intents.push(intent.event_ref);
-                log.push(&intent);
-            }
-            Step::Strange(which) => {
-                let id = format!("intent:{n:032x}");
-                let intent = house(n, &id, "intent", STRANGE[*which]);
-                intents.push(intent.event_ref);
+                if VERDICTS[*verdict] == "needs_confirmation" {
+                    waiting.push(intent.event_ref);
+                }
                 log.push(&intent);
             }
             Step::Acted(at) if !intents.is_empty() => {
@@ -222,13 +179,10 @@ fn lived(steps: &[Step]) -> Log {
                 let name = at.get(&log.rows).entry.event_ref;
                 log.push(&attempt(n, Some(&name)));
             }
-            Step::Decided(at, yes) if !intents.is_empty() => {
-                let name = *at.get(&intents);
+            Step::Decided(at, yes) if !waiting.is_empty() => {
+                let name = waiting.swap_remove(at.index(waiting.len()));
                 let word = if *yes { "confirmed" } else { "declined" };
-                let decided = confirmation(n, &name, word);
-                if log.rows.iter().all(|row| row.entry.event_ref != decided.event_ref) {
-                    log.push(&decided);
-                }
+                log.push(&decision(n, &name, word));
             }
             Step::Decided(..) => {}
             Step::Forgotten(at) => {
@@ -284,7 +238,7 @@ fn of_a_long_log_they_tell_the_same_too() {
     log.events(1..=4400);
     log.pass();
     let said = consulted(&log, &Filter::default());
-    let intent = intent(9000, "clamped", Some(&said.json));
+    let intent = intent(9000, "clamped", Some(&said));
     log.push(&intent);
     for n in 0..700 {
         log.push(&attempt(9001 + n, (n == 650).then_some(&intent.event_ref)));
@@ -314,7 +268,7 @@ fn a_range_says_what_it_lacks() {
     let mut log = Log::new(MANIFEST);
     log.events(1..=9);
     let said = consulted(&log, &Filter::default());
-    let with = intent(10, "admitted", Some(&said.json));
+    let with = intent(10, "admitted", Some(&said));
     let (with, without) = (log.push(&with), log.push(&intent(11, "admitted", None)));
     let [with, without] = [with, without].map(|seq| log.name(seq));
     let acted = log.push(&attempt(12, Some(&without)));
@@ -420,7 +374,7 @@ fn a_fact_says_how_much_of_it_was_planned() {
         let plan = (n < 121 || n == 299).then_some(&name.event_ref);
         memory.append_all(&[attempt(100 + n, plan)]).unwrap();
     }
-    memory.append_all(&[confirmation(6, &late.event_ref, "confirmed")]).unwrap();
+    memory.append_all(&[decision(6, &late.event_ref, "confirmed")]).unwrap();
     memory.append_all(&[attempt(500, Some(&late.event_ref))]).unwrap();
     memory.consolidate().unwrap();
     let (explanation, json) = explained(&world);
@@ -466,7 +420,7 @@ fn a_store_and_a_bundle_tell_the_same_pages_of_many_facts() {
     let data = format!(r#"{{"target_class":"shelf","object":{{{}}}}}"#, object.join(","));
     log.push(&producer_event(1, "robot-7", "observation", &data));
     let said = consulted(&log, &Filter { limit: Some(1000), ..Filter::default() });
-    let asked = log.push(&intent(2, "admitted", Some(&said.json)));
+    let asked = log.push(&intent(2, "admitted", Some(&said)));
     log.pass();
     let page = |page| {
         let found = told_page(&log, Listing { page, ..LISTING });

@@ -11,7 +11,7 @@ use alloc::vec::Vec;
 use core::cmp::Reverse;
 use core::ops::RangeInclusive;
 use ipse_core::json::{Object, Value};
-use ipse_core::{EventRef, Seq, is_housekeeping, json_parse};
+use ipse_core::{EventRef, HOUSE_SOURCE, Seq, is_housekeeping, json_parse};
 
 /// Nesting of an event at most.
 const DEPTH: usize = 32;
@@ -143,14 +143,32 @@ pub fn forgotten_names(payload: &[u8]) -> Option<Vec<EventRef>> {
 /// The members of an event that ipse writes about itself.
 const HOUSE_MEMBERS: [&str; 7] = ["data", "id", "salt", "source", "specversion", "time", "type"];
 
+/// The parts of an event that ipse writes.
+pub struct HouseParts<'v> {
+    /// Its id.
+    pub id: &'v str,
+    /// Its time, as written.
+    pub time: &'v str,
+    /// Its data.
+    pub data: &'v Object<'v>,
+}
+
+/// Reads an event that has the source and exactly the members of those that ipse writes.
+pub fn house_parts<'v>(value: &'v Value<'_>) -> Option<HouseParts<'v>> {
+    let event = value.as_object()?;
+    let text = |name: &str| event.get(name)?.as_text();
+    let fits = has_exactly(event, &HOUSE_MEMBERS) && text("source")? == HOUSE_SOURCE;
+    let (id, time, data) = (text("id")?, text("time")?, event.get("data")?.as_object()?);
+    fits.then_some(HouseParts { id, time, data })
+}
+
+fn has_exactly(object: &Object<'_>, names: &[&str]) -> bool {
+    object.iter().map(|(name, _)| name).eq(names.iter().copied())
+}
+
 /// The data of such an event, if it has exactly the members that it must have.
 fn house_data<'v>(value: &'v Value<'_>, members: &[&str]) -> Option<&'v Object<'v>> {
-    let event = value.as_object()?;
-    let data = event.get("data")?.as_object()?;
-    let exact = |object: &Object<'_>, names: &[&str]| {
-        object.iter().map(|(name, _)| name).eq(names.iter().copied())
-    };
-    (exact(event, &HOUSE_MEMBERS) && exact(data, members)).then_some(data)
+    house_parts(value).map(|parts| parts.data).filter(|data| has_exactly(data, members))
 }
 
 /// What stands before a pass record.

@@ -6,8 +6,7 @@
 mod forge;
 
 use assert_cmd::Command;
-use forge::{MANIFEST, header, identity_of, producer_event, salt, time, trusted, week};
-use ipse_door::house_event;
+use forge::{MANIFEST, header, identity_of, producer_event, trusted, week};
 use serde_json::Value;
 use std::fs;
 use std::path::PathBuf;
@@ -155,8 +154,7 @@ fn json_is_one_object() {
 /// A log with an intent that was acted upon; the bundle of all of it, and of a part.
 fn planned(desk: &Desk) -> [String; 2] {
     let mut log = week();
-    let data = r#"{"gates":[],"params":{},"skill_id":"grasp","token_id":"0","verdict":"denied"}"#;
-    let intent = house_event("intent", "intent:00", time(90), data, salt(90));
+    let intent = forge::intent(90, forge::intent_data("denied"));
     log.push(&intent);
     let named = format!("{{\"intent\":\"{}\",\"success\":true}}", intent.event_ref);
     let acted = producer_event(91, "robot-7", "execution_result", &named);

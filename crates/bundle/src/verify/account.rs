@@ -1,4 +1,4 @@
-//! What ipse wrote about its own doings, held against the log: passes and forgetting.
+//! What ipse wrote about its own doings, held against the log: passes, forgetting, intents.
 
 use super::entries::Known;
 use super::events::{Record, Walked};
@@ -6,6 +6,7 @@ use super::signed;
 use crate::archive::Archive;
 use crate::report::{Report, counted};
 use ipse_consolidate::{RuleSet, Skip, V1};
+use ipse_consult::intents::Intents;
 use ipse_core::{Seq, hex, sha256};
 use ipse_ledger::Bundled;
 use ipse_ledger::account::{Before, Claimed, Skipped, shortened};
@@ -87,6 +88,27 @@ pub(super) fn check(
         report.limit("passes", message);
     }
     Ok(passes)
+}
+
+/// Checks what intents and confirmations say.
+pub(super) fn check_intents(intents: &Intents, report: &mut Report) {
+    for (place, message) in intents.faults() {
+        report.fail(place, message);
+    }
+    let (proposed, decided) = intents.counts();
+    if intents.faults().is_empty() && proposed + decided > 0 {
+        let (intents, decisions) = (counted(proposed, "intent"), counted(decided, "decision"));
+        let message = format!(
+            "{intents}, {decisions}: verdicts are the gravest of their gates; decisions are in \
+             time, and one about an intent that waited"
+        );
+        report.pass("intents", message);
+    }
+    if intents.unknown() > 0 {
+        let decisions = counted(intents.unknown(), "decision");
+        let message = format!("{decisions} about intents before the range: not compared with them");
+        report.limit("intents", message);
+    }
 }
 
 /// Compares a record with the range that it claims.

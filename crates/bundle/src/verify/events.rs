@@ -12,6 +12,7 @@ use crate::report::{Report, counted};
 use crate::source::Lines;
 use ipse_consolidate::v1::Observed;
 use ipse_consolidate::{Groups, RuleSet, Skip, V1};
+use ipse_consult::intents::{Content, Intents};
 use ipse_core::{Admitted, Event, EventRef, HOUSE_SOURCE, Seq, is_housekeeping};
 use ipse_door::{MAX_EVENT_BYTES, Origin, Rule, admit};
 use ipse_ledger::account::{Claimed, Forgets, can_be_forgotten};
@@ -24,6 +25,8 @@ pub(super) struct Walked {
     pub(super) forgets: Forgets,
     /// Pass records of the range.
     pub(super) records: Vec<Record>,
+    /// Intents and decisions.
+    pub(super) intents: Intents,
     /// The sums at the checkpoint.
     pub(super) groups: Groups<Observed>,
 }
@@ -179,8 +182,12 @@ struct Walk<'b> {
 
 impl<'b> Walk<'b> {
     fn new(bundled: &'b Bundled) -> Self {
-        let walked =
-            Walked { forgets: Forgets::default(), records: Vec::new(), groups: Groups::default() };
+        let walked = Walked {
+            forgets: Forgets::default(),
+            records: Vec::new(),
+            intents: Intents::default(),
+            groups: Groups::default(),
+        };
         Walk { bundled, counted: 0, skips: Default::default(), last_pass: None, walked }
     }
 
@@ -196,7 +203,10 @@ impl<'b> Walk<'b> {
         if event_type == "consolidation_run" {
             self.last_pass = Some(*seq);
         }
-        if self.in_range(*seq) {
+        let inside = self.in_range(*seq);
+        let content = if inside { Content::Forgotten } else { Content::Unknown };
+        self.walked.intents.event(*seq, *event_ref, event_type, content);
+        if inside {
             match can_be_forgotten(event_type) {
                 true => self.walked.forgets.gone(*event_ref, *seq, event_type),
                 false => report.fail(
@@ -228,6 +238,8 @@ impl<'b> Walk<'b> {
         if entry.time != event.time {
             report.fail(&place, "its entry says another time");
         }
+        let content = Content::Bytes(event.canonical.as_bytes());
+        self.walked.intents.event(seq, event.event_ref, &event.event_type, content);
         match event.event_type.as_str() {
             "forget" => self.forget(seq, event, report),
             "consolidation_run" => self.pass(seq, event),

@@ -121,6 +121,7 @@ fn look<'s>(
         return Ok(None);
     };
     let passes = account::check(&archive, &known, &walked, &bundled, report)?;
+    account::check_intents(&walked.intents, report);
     if let Some(checkpoint) = bundled.checkpoint {
         facts::check(&archive, walked, checkpoint, report)?;
     }

@@ -6,7 +6,7 @@
 
 use ipse_bundle::{Report, Trust, Verdict, pem, verify};
 use ipse_consolidate::{RuleSet, V1, f, snapshot};
-use ipse_core::json::{Members, quoted};
+use ipse_core::json::{Members, list, quoted};
 use ipse_core::{Admitted, Digest, Event, EventRef, Identity, Seq, Time, is_housekeeping};
 use ipse_core::{hex, sha256};
 use ipse_door::{Origin, admit, house_event};
@@ -90,6 +90,11 @@ pub fn time(n: u64) -> Time {
     Time::from_micros(first + n.cast_signed() * 60_000_000).unwrap()
 }
 
+/// The same as a JSON text.
+pub fn time_text(n: u64) -> String {
+    quoted(&time(n).to_string())
+}
+
 /// The n-th event of a producer: attempts, incidents, observations and notes in turn.
 pub fn event(n: u64) -> Admitted {
     let (event_type, data) = match n % 4 {
@@ -115,6 +120,55 @@ pub fn producer_event(n: u64, source: &str, event_type: &str, data: &str) -> Adm
         time(n)
     );
     admit(bytes.as_bytes(), Origin::House, || salt(n)).unwrap()
+}
+
+/// An event of ipse's own with that id.
+pub fn house(n: u64, id: &str, event_type: &str, data: &str) -> Admitted {
+    let (id, time) = (quoted(id), time(n));
+    let bytes = format!(
+        r#"{{"id":{id},"source":"ipse","type":"{event_type}","time":"{time}","data":{data}}}"#
+    );
+    admit(bytes.as_bytes(), Origin::House, || salt(n)).unwrap()
+}
+
+/// The results of admission, policy and contract, then that of the audit, as a server writes them.
+pub fn gates(results: &[&str]) -> String {
+    let gate = |(name, result): (&str, &&str)| {
+        let gate = Members::new().text("gate", name).text("result", result);
+        if name == "audit" { gate.finish() } else { gate.raw("findings", "[]").finish() }
+    };
+    let judged = ["admission", "policy", "contract"].into_iter().zip(results).map(gate);
+    list(judged.chain([gate(("audit", &"none"))]))
+}
+
+/// What a server writes of an intent with that verdict.
+pub fn intent_data(verdict: &str) -> Members {
+    let results: &[&str] = match verdict {
+        "admitted" => &["passed", "passed", "passed"],
+        "clamped" => &["passed", "clamped", "passed"],
+        "needs_confirmation" => &["passed", "passed", "needs_confirmation"],
+        _ => &["passed", "denied"],
+    };
+    let admitted = (verdict != "denied").then_some(r#"{"force_n":24}"#);
+    Members::new()
+        .text("skill_id", "grasp")
+        .text("target_class", "cup")
+        .raw("params", r#"{"force_n":60}"#)
+        .optional("admitted_params", admitted)
+        .text("token_id", "00")
+        .text("verdict", verdict)
+        .raw("gates", gates(results))
+}
+
+/// The n-th intent.
+pub fn intent(n: u64, data: Members) -> Admitted {
+    house(n, &format!("intent:{n:032x}"), "intent", &data.finish())
+}
+
+/// A decision about an intent.
+pub fn decision(n: u64, intent: &EventRef, word: &str) -> Admitted {
+    let data = format!(r#"{{"decision":"{word}","intent":"{intent}","token_id":"01"}}"#);
+    house(n, &format!("confirm:{intent}"), "ipse.confirmation", &data)
 }
 
 /// One position of a log.

@@ -1,6 +1,7 @@
 //! Bundles that verify, and what is read out of them.
 
 use crate::forge::{Draft, Log, MANIFEST, archive, fails, report, told, trust_of, trusted, week};
+use crate::forge::{decision, intent, intent_data, time_text};
 use ipse_bundle::{Source, Verdict, Writer, open};
 use ipse_ledger::dsse::sign;
 use std::cell::Cell;
@@ -96,6 +97,48 @@ fn numbers_in_exponent_form_stay_valid() {
     assert!(log.rows[0].event.as_ref().unwrap().contains(data));
     log.pass();
     good(&log.draft().pack(), &[]);
+}
+
+/// A week with intents of every verdict and decisions about those that wait.
+fn planned() -> Log {
+    let mut log = week();
+    for (n, verdict) in (65..).zip(["admitted", "clamped", "denied"]) {
+        log.push(&intent(n, intent_data(verdict)));
+    }
+    for n in [68, 69, 70, 71] {
+        let bounded = (n < 70).then(|| time_text(n + 10));
+        let data = intent_data("needs_confirmation").optional("confirm_by", bounded);
+        log.push(&intent(n, data));
+    }
+    log.push(&decision(78, &log.name(68), "confirmed"));
+    // A person may decline at any time.
+    log.push(&decision(99_000, &log.name(69), "declined"));
+    log.push(&decision(99_001, &log.name(70), "confirmed"));
+    log
+}
+
+#[test]
+fn intents_and_decisions_verify() {
+    let mut log = planned();
+    has(&good(&log.draft().pack(), &[]), "PASS  intents: 7 intents, 3 decisions");
+    // Forgotten intents: one with a decision, one without, and one that is decided about later.
+    log.forget(&[66, 68, 71]);
+    log.pass();
+    log.push(&decision(99_002, &log.name(71), "confirmed"));
+    let text = good(&log.draft().pack(), &[]);
+    has(&text, "PASS  intents: 4 intents, 4 decisions");
+    assert!(!text.contains("LIMIT intents"), "{text}");
+}
+
+#[test]
+fn decisions_about_intents_before_the_range_are_a_limit() {
+    let log = planned();
+    let text = good(&log.draft_of(70, 74, 0).pack(), &[]);
+    has(&text, "PASS  intents: 2 intents, 3 decisions");
+    has(&text, "LIMIT intents: 2 decisions about intents before the range");
+    let text = good(&log.draft_of(1, 71, 62).pack(), &[]);
+    has(&text, "PASS  intents: 7 intents, 0 decisions");
+    assert!(!good(&week().draft().pack(), &[]).contains("intents"));
 }
 
 #[test]

@@ -5,6 +5,7 @@ use super::{Report, Severity};
 use crate::Error;
 use crate::scan::Single;
 use ipse_consolidate::{BulkFold, EVERY_FACT, Group, RuleSet, Totals};
+use ipse_consult::intents::{Content, Intents};
 use ipse_core::chunk::{self, CHUNK_EVENTS, SMALL_EVENTS};
 use ipse_core::{Admitted, Event, EventRef, FactKey, Seq, Time, is_housekeeping, sha256};
 use ipse_door::{Origin, admit};
@@ -27,6 +28,8 @@ pub(super) struct Walked<'r, R: RuleSet> {
     pub(super) records: Vec<Record>,
     /// What was forgotten, and what says so.
     pub(super) forgets: Forgets,
+    /// Intents and decisions.
+    pub(super) intents: Intents,
     /// The sums at the checkpoint, and where the stored tallies stand.
     pub(super) sums: [Folding<'r, R>; 2],
 }
@@ -106,6 +109,7 @@ pub(super) fn walk<'r, R: RuleSet>(
             missing: false,
             records: Vec::new(),
             forgets: Forgets::default(),
+            intents: Intents::default(),
             sums: [Folding::new(rules), Folding::new(rules)],
         },
     };
@@ -195,12 +199,13 @@ impl<R: RuleSet> Walk<'_, '_, R> {
         self.walked.head = seq;
         let event_type = std::str::from_utf8(&raw.event_type).unwrap_or_default();
         let forgotten = raw.payload.is_empty() && raw.columns.is_empty();
-        let row = if forgotten && can_be_forgotten(event_type) {
+        let (row, content) = if forgotten && can_be_forgotten(event_type) {
             self.walked.forgets.gone(name_of(&raw), seq, event_type);
-            stored_row(&raw)
+            (stored_row(&raw), Content::Forgotten)
         } else {
-            checked(&raw, report)
+            (checked(&raw, report), Content::Bytes(&raw.payload))
         };
+        self.walked.intents.event(seq, name_of(&raw), event_type, content);
         self.walked.forgets.next(seq, event_type);
         let housekeeping = is_housekeeping(event_type);
         if event_type == "forget" && !self.walked.forgets.said(seq, &raw.payload) {

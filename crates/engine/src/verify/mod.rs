@@ -15,6 +15,7 @@ pub use evidence::Outside;
 use crate::{Error, token};
 use evidence::Growing;
 use ipse_consolidate::{RuleSet, Skip};
+use ipse_consult::intents::Intents;
 use ipse_core::{Identity, Seq, hex, sha256};
 use ipse_store::sqlite::Snapshot;
 use std::collections::BTreeMap;
@@ -141,7 +142,9 @@ fn look<R: RuleSet>(
     let checkpoint = view.progress()?.checkpoint;
     report.facts = view.raw_facts()?.len() as u64;
     let mut growing = Growing::new(view, outside)?;
-    let walked = ground::walk(view, rules, &mut growing, report, progress)?;
+    let mut walked = ground::walk(view, rules, &mut growing, report, progress)?;
+    let intents = std::mem::take(&mut walked.intents);
+    let damaged = report.findings.iter().any(|it| it.severity == Severity::Critical);
     if !walked.forgets.is_empty() {
         report.notes.push(format!("events forgotten: {}", walked.forgets.len()));
     }
@@ -170,6 +173,7 @@ fn look<R: RuleSet>(
         }
     }
     growing.check(identity, outside, report)?;
+    check_intents(&intents, damaged, report);
     for id in token::damaged(view)? {
         report.error_of_ground(format!("token {id}"), "id, hash and role do not fit together");
     }
@@ -192,6 +196,18 @@ fn note_torn_log(
         ));
     }
     Ok(())
+}
+
+/// Checks what intents and confirmations say. In a damaged log a decision may lack its intent.
+fn check_intents(intents: &Intents, damaged: bool, report: &mut Report) {
+    if !damaged {
+        for (place, message) in intents.faults() {
+            report.critical(place, message);
+        }
+    } else if intents.counts() != (0, 0) {
+        let note = "intents and decisions were not compared: the log is damaged";
+        report.notes.push(note.to_string());
+    }
 }
 
 /// Looks at the file and its schema; says whether the rest can be read.

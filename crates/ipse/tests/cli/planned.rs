@@ -1,7 +1,7 @@
 //! A store in which things were planned: a consultation, intents, decisions, and what was done.
 
 use super::store::Store;
-use ipse_core::json::Members;
+use ipse_core::json::{Members, list, quoted};
 use ipse_core::{Admitted, EventRef, Identity, Time};
 use ipse_door::{Origin, Salt, admit};
 use ipse_engine::facts::Filter;
@@ -41,6 +41,21 @@ fn event(source: &str, id: &str, event_type: &str, data: &str) -> Admitted {
     admit(bytes.as_bytes(), Origin::House, || [9; 16]).unwrap()
 }
 
+fn gates(verdict: &str) -> String {
+    let gate = |name: &str, result: &str| {
+        let gate = Members::new().text("gate", name).text("result", result);
+        gate.raw("findings", "[]").finish()
+    };
+    let (policy, contract) = match verdict {
+        "needs_confirmation" => ("passed", verdict),
+        verdict => (verdict, "passed"),
+    };
+    let mut gates = vec![gate("admission", "passed"), gate("policy", policy)];
+    gates.extend((verdict != "denied").then(|| gate("contract", contract)));
+    gates.push(Members::new().text("gate", "audit").text("result", "verified").finish());
+    list(gates)
+}
+
 fn intent(n: u8, verdict: &str, consultation: Option<&Consultation>) -> Admitted {
     let admitted = (verdict != "denied").then_some(r#"{"force_n":40}"#);
     let data = Members::new()
@@ -51,12 +66,9 @@ fn intent(n: u8, verdict: &str, consultation: Option<&Consultation>) -> Admitted
         .optional("admitted_params", admitted)
         .text("token_id", "0123456789abcdef0123456789abcdef")
         .text("verdict", verdict)
-        .raw(
-            "gates",
-            r#"[{"findings":[],"gate":"admission","result":"passed"},
-            {"gate":"audit","result":"verified"}]"#,
-        )
+        .raw("gates", gates(verdict))
         .optional("consultation", consultation.map(|it| &it.json))
+        .optional("consultation_id", consultation.map(|it| quoted(&it.id())))
         .finish();
     event("ipse", &format!("intent:{n:032x}"), "intent", &data)
 }

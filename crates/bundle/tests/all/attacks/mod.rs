@@ -4,6 +4,7 @@
 //! helps the attacker: so it is one check, the one it is meant for, that notices.
 
 mod archives;
+mod intents;
 mod logs;
 mod passes;
 mod signatures;
@@ -122,7 +123,7 @@ impl Attack {
 
 fn all() -> impl Iterator<Item = &'static Attack> {
     let tables = [archives::ATTACKS, signatures::ATTACKS, logs::ATTACKS, passes::ATTACKS];
-    tables.into_iter().flatten()
+    tables.into_iter().chain([intents::ATTACKS]).flatten()
 }
 
 #[test]

@@ -1,0 +1,288 @@
+//! Events that ipse wrote about intents, checked against the log.
+//!
+//! **Invariants**
+//! - One walk over the log in order is enough. What is kept of an intent is its name, and only if a
+//!   decision about it may follow.
+//! - A verdict is compared with the results of its gates. No gate judges here.
+//! - Missing content is no fault: a forgotten intent may have been decided about.
+
+use crate::claim::Status;
+use ipse_core::intent::{CONFIRMATION, INTENT, confirmation_id};
+use ipse_core::json::{Object, Value};
+use ipse_core::text::printable;
+use ipse_core::{EventRef, Ruling, Seq, Time, hex, is_housekeeping, json_parse};
+use ipse_ledger::account::{Fault, house_parts};
+use std::collections::BTreeMap;
+
+/// Nesting of an event at most.
+const DEPTH: usize = 32;
+
+/// The content of an event, as far as the verifier has it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Content<'c> {
+    /// Canonical bytes.
+    Bytes(&'c [u8]),
+    /// The event is forgotten.
+    Forgotten,
+    /// The verifier cannot know: it lies outside of a range, or is damaged.
+    Unknown,
+}
+
+/// An intent that a decision may follow.
+enum Open {
+    /// It waits, until then if that is bounded.
+    Waits(Option<Time>),
+    Forgotten,
+    Unknown,
+    /// The decision about it stands at that position.
+    Decided(Seq),
+}
+
+/// The intents and decisions of a log.
+#[derive(Default)]
+pub struct Intents {
+    open: BTreeMap<EventRef, Open>,
+    faults: Vec<Fault>,
+    intents: u64,
+    decisions: u64,
+    unknown: u64,
+}
+
+impl Intents {
+    /// Takes in the next event of the log.
+    pub fn event(&mut self, seq: Seq, name: EventRef, event_type: &str, content: Content<'_>) {
+        match event_type {
+            INTENT => self.intent(seq, name, content),
+            CONFIRMATION => self.decision(seq, content),
+            // The account of passes and forgetting checks these.
+            "consolidation_run" | "forget" => {}
+            unknown if is_housekeeping(unknown) => {
+                let message = format!("`{}` is no type that ipse writes", printable(unknown));
+                self.faults.push((format!("seq {seq}"), message));
+            }
+            _ => {}
+        }
+    }
+
+    /// How many intents and decisions were read.
+    pub fn counts(&self) -> (u64, u64) {
+        (self.intents, self.decisions)
+    }
+
+    /// How many decisions are about intents whose content the verifier cannot know.
+    pub fn unknown(&self) -> u64 {
+        self.unknown
+    }
+
+    /// Everything that ipse does not write so, in the order of the log.
+    pub fn faults(&self) -> &[Fault] {
+        &self.faults
+    }
+
+    fn intent(&mut self, seq: Seq, name: EventRef, content: Content<'_>) {
+        let bytes = match content {
+            Content::Bytes(bytes) => bytes,
+            Content::Forgotten => return drop(self.open.insert(name, Open::Forgotten)),
+            Content::Unknown => return drop(self.open.insert(name, Open::Unknown)),
+        };
+        self.intents += 1;
+        let mut fault = |message: &str| {
+            self.faults.push((format!("intent at seq {seq}"), message.to_owned()));
+        };
+        let value = json_parse::parse(bytes, DEPTH).ok();
+        let parts = value.as_ref().and_then(house_parts);
+        if parts.as_ref().is_some_and(|parts| !is_intent_id(parts.id)) {
+            fault("its id is not intent:<32 hex digits>");
+        }
+        let Some(recorded) = parts.and_then(|parts| Recorded::read(parts.data)) else {
+            fault("cannot be read");
+            // Whether it waited is unknown: a decision about it is not another fault.
+            self.open.insert(name, Open::Forgotten);
+            return;
+        };
+        recorded.contradictions().into_iter().for_each(fault);
+        if recorded.ruling == Ruling::NeedsConfirmation {
+            self.open.insert(name, Open::Waits(recorded.confirm_by));
+        }
+    }
+
+    fn decision(&mut self, seq: Seq, content: Content<'_>) {
+        let Content::Bytes(bytes) = content else { return };
+        self.decisions += 1;
+        let mut fault = |message: String| {
+            self.faults.push((format!("confirmation at seq {seq}"), message));
+        };
+        let value = json_parse::parse(bytes, DEPTH).ok();
+        let Some(decision) = value.as_ref().and_then(Decision::read) else {
+            return fault("cannot be read".to_owned());
+        };
+        let Decision { id, time, intent, confirmed } = decision;
+        match self.open.get(&intent) {
+            None => fault(format!("{intent} is no intent before it that waited for a decision")),
+            Some(Open::Decided(first)) => {
+                return fault(format!("seq {first} decides about {intent} already"));
+            }
+            Some(Open::Waits(Some(by))) if confirmed && time > *by => {
+                fault(format!("is late: {intent} could be confirmed until {by}"));
+            }
+            Some(Open::Unknown) => self.unknown += 1,
+            Some(Open::Waits(_) | Open::Forgotten) => {}
+        }
+        if id != confirmation_id(&intent) {
+            fault(format!("its id is not {}", confirmation_id(&intent)));
+        }
+        self.open.insert(intent, Open::Decided(seq));
+    }
+}
+
+fn is_intent_id(id: &str) -> bool {
+    id.strip_prefix("intent:").and_then(hex::decode::<16>).is_some()
+}
+
+/// The form of a member.
+#[derive(Clone, Copy)]
+enum Form {
+    Text,
+    Object,
+    List,
+}
+
+impl Form {
+    fn fits(self, value: &Value<'_>) -> bool {
+        match self {
+            Form::Text => value.as_text().is_some(),
+            Form::Object => value.as_object().is_some(),
+            Form::List => matches!(value, Value::Array(_)),
+        }
+    }
+}
+
+/// The members of an intent's data, and whether each is always there.
+const MEMBERS: [(&str, Form, bool); 11] = [
+    ("admitted_params", Form::Object, false),
+    ("confirm_by", Form::Text, false),
+    ("consultation", Form::Object, false),
+    ("consultation_id", Form::Text, false),
+    ("environment", Form::Text, false),
+    ("gates", Form::List, true),
+    ("params", Form::Object, true),
+    ("skill_id", Form::Text, true),
+    ("target_class", Form::Text, false),
+    ("token_id", Form::Text, true),
+    ("verdict", Form::Text, true),
+];
+
+/// What an intent says that became of it.
+struct Recorded {
+    ruling: Ruling,
+    /// The gravest result of its gates; none if they are not the gates that ipse runs.
+    gravest: Option<Ruling>,
+    admits: bool,
+    confirm_by: Option<Time>,
+}
+
+impl Recorded {
+    fn read(data: &Object<'_>) -> Option<Self> {
+        let fits = |(name, form, always): &(&str, Form, bool)| {
+            data.get(name).map_or(!always, |value| form.fits(value))
+        };
+        let known = |name: &str| MEMBERS.iter().any(|(member, _, _)| *member == name);
+        let formed = MEMBERS.iter().all(fits) && data.iter().all(|(name, _)| known(name));
+        let consulted = ["consultation", "consultation_id"].map(|name| data.get(name).is_some());
+        if !formed || consulted[0] != consulted[1] {
+            return None;
+        }
+        let text = |name: &str| data.get(name).and_then(Value::as_text);
+        let Some(Value::Array(gates)) = data.get("gates") else { return None };
+        Some(Recorded {
+            ruling: Ruling::parse(text("verdict")?)?,
+            gravest: gravest(gates),
+            admits: data.get("admitted_params").is_some(),
+            confirm_by: text("confirm_by").map(Time::parse).transpose().ok()?,
+        })
+    }
+
+    fn contradictions(&self) -> Vec<&'static str> {
+        let waits = self.ruling == Ruling::NeedsConfirmation;
+        let rules = [
+            (
+                self.gravest.is_none(),
+                "its gates are not admission, policy and contract up to the first that denies, \
+                 then audit, each with a result of its own",
+            ),
+            (
+                self.gravest.is_some_and(|gravest| gravest != self.ruling),
+                "its verdict is not the gravest result of its gates",
+            ),
+            (
+                self.admits == (self.ruling == Ruling::Denied),
+                "it has admitted_params and is denied, or has none and is not",
+            ),
+            (self.confirm_by.is_some() && !waits, "it has confirm_by and does not wait"),
+        ];
+        rules.into_iter().filter(|(wrong, _)| *wrong).map(|(_, message)| message).collect()
+    }
+}
+
+/// The gates that judge, in order, and the results that each may have.
+const GATES: [(&str, &[&str]); 3] = [
+    ("admission", &["passed", "denied"]),
+    ("policy", &["passed", "clamped", "denied"]),
+    ("contract", &["passed", "needs_confirmation", "denied"]),
+];
+
+/// The gravest result of the gates of an intent; none if these are not the gates that ipse runs: in
+/// order up to the first that denies, then the audit.
+fn gravest(gates: &[Value<'_>]) -> Option<Ruling> {
+    let (audit, judged) = gates.split_last()?;
+    let status = result(audit, "audit")?;
+    let statuses = [Status::Verified, Status::Unverified, Status::ForgottenSince].map(Status::name);
+    if status != "none" && !statuses.contains(&status) {
+        return None;
+    }
+    let mut rulings = Vec::new();
+    for (place, gate) in judged.iter().enumerate() {
+        let (name, results) = GATES.get(place)?;
+        let result = result(gate, name).filter(|result| results.contains(result))?;
+        rulings.push(Ruling::parse(result).unwrap_or(Ruling::Admitted));
+    }
+    let (last, before) = rulings.split_last()?;
+    let ended = *last == Ruling::Denied || judged.len() == GATES.len();
+    (ended && !before.contains(&Ruling::Denied)).then(|| rulings.iter().copied().max())?
+}
+
+/// The result of a gate, if it has that name.
+fn result<'v>(gate: &'v Value<'_>, name: &str) -> Option<&'v str> {
+    let gate = gate.as_object()?;
+    let named = gate.get("gate")?.as_text()? == name;
+    gate.get("result")?.as_text().filter(|_| named)
+}
+
+/// The members of a confirmation's data, in canonical order.
+const DECISION_MEMBERS: [&str; 3] = ["decision", "intent", "token_id"];
+
+/// What a confirmation says.
+struct Decision<'v> {
+    id: &'v str,
+    time: Time,
+    intent: EventRef,
+    confirmed: bool,
+}
+
+impl<'v> Decision<'v> {
+    fn read(event: &'v Value<'_>) -> Option<Self> {
+        let parts = house_parts(event)?;
+        if !parts.data.iter().map(|(name, _)| name).eq(DECISION_MEMBERS) {
+            return None;
+        }
+        let text = |name: &str| parts.data.get(name)?.as_text();
+        text("token_id")?;
+        let confirmed = match text("decision")? {
+            "confirmed" => true,
+            "declined" => false,
+            _ => return None,
+        };
+        let (id, time) = (parts.id, Time::parse(parts.time).ok()?);
+        Some(Decision { id, time, intent: EventRef::parse(text("intent")?)?, confirmed })
+    }
+}
