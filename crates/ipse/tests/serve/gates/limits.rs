@@ -1,7 +1,7 @@
 //! How fast: each token by the server's pace, each skill by its policy.
 
 use super::{Gated, codes, flags, grasp};
-use crate::client::Answer;
+use crate::client::{Answer, Request};
 use crate::server::{GATE_FILES, Server, token};
 use serde_json::json;
 
@@ -50,6 +50,11 @@ fn the_limit_of_a_skill_outlives_the_server() {
     let other = json!({ "skill_id": "manipulation.place", "environment": "ward3",
                         "params": { "height_m": 1 } });
     assert_eq!(gated.propose(&other)["verdict"], "admitted", "another skill has its own");
+    restart(&mut gated);
+    assert_eq!(codes(&gated.propose(&grasp(25)), "policy"), ["rate_limited"], "after a restart");
+}
+
+fn restart(gated: &mut Gated) {
     let files = GATE_FILES.map(|(field, _)| {
         let path = gated.store.directory.path().join(format!("{field}.toml"));
         path.to_str().unwrap().to_owned()
@@ -62,7 +67,29 @@ fn the_limit_of_a_skill_outlives_the_server() {
         });
         Server::with(store, &flags(&files))
     };
-    assert_eq!(codes(&gated.propose(&grasp(25)), "policy"), ["rate_limited"], "after a restart");
+}
+
+/// A server counts an intent that it has read, forgotten or not. A server that starts later does
+/// not count a forgotten one.
+#[test]
+fn a_forgotten_intent_counts_until_the_server_restarts() {
+    let change = |field: &str, text: String| match field {
+        "policy" => text.replace("intents = 600", "intents = 3"),
+        _ => text,
+    };
+    let mut gated = Gated::changed(change, &[]);
+    let through = [(); 3].map(|()| gated.propose(&grasp(25)));
+    assert!(through.iter().all(|it| it["verdict"] == "admitted"), "{through:?}");
+    let limited = |gated: &Gated| codes(&gated.propose(&grasp(25)), "policy") == ["rate_limited"];
+    assert!(limited(&gated));
+    let body = json!({ "event_refs": [through[0]["event_ref"]] }).to_string();
+    let forget = Request::post("/api/agent/forget", "application/json", body);
+    gated.server.ask(&forget.token(&gated.agent.operator)).ok();
+    assert!(limited(&gated), "the running server has counted it");
+    restart(&mut gated);
+    assert_eq!(gated.propose(&grasp(25))["verdict"], "admitted", "two are left in the log");
+    assert!(limited(&gated));
+    gated.agent.run(&gated.store, &["verify"]).fine();
 }
 
 /// Several servers judge for one log, and together let through what one would.
