@@ -8,7 +8,9 @@ use ipse_core::{Admitted, EventRef};
 /// A week, then these events; the first stands at seq 65.
 fn with(events: &[Admitted]) -> Case {
     let mut log = week();
-    events.iter().for_each(|event| drop(log.push(event)));
+    for event in events {
+        log.push(event);
+    }
     Case::of(log.draft().pack())
 }
 
