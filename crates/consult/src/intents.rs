@@ -82,8 +82,14 @@ impl Intents {
     fn intent(&mut self, seq: Seq, name: EventRef, content: Content<'_>) {
         let bytes = match content {
             Content::Bytes(bytes) => bytes,
-            Content::Forgotten => return drop(self.open.insert(name, Open::Forgotten)),
-            Content::Unknown => return drop(self.open.insert(name, Open::Unknown)),
+            Content::Forgotten => {
+                self.open.insert(name, Open::Forgotten);
+                return;
+            }
+            Content::Unknown => {
+                self.open.insert(name, Open::Unknown);
+                return;
+            }
         };
         self.intents += 1;
         let mut fault = |message: &str| {
