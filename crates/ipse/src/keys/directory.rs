@@ -240,8 +240,14 @@ impl KeyDirectory {
         passphrase: Option<&str>,
     ) -> Result<NoteSigner, KeyError> {
         let name = TreeHead::origin_of(identity);
-        let known = self.log_keys()?;
-        let signer = read_signer(&self.file(Role::Log.private()), &name, passphrase)?;
+        let private = self.file(Role::Log.private());
+        let known = self.log_keys();
+        if known.as_ref().is_err_and(KeyError::is_denied) {
+            // A directory of another user: that the private half is out of reach comes first.
+            read_signer(&private, &name, passphrase)?;
+        }
+        let known = known?;
+        let signer = read_signer(&private, &name, passphrase)?;
         let public = signer.public();
         let is_ours = |known: &NoteKey| known.key() == public.key();
         // An identity has no line of its own until `create` adds it.

@@ -114,6 +114,12 @@ impl KeyError {
         }
     }
 
+    /// Whether this user may not read it.
+    fn is_denied(&self) -> bool {
+        matches!(self, KeyError::Io { source, .. }
+            if source.kind() == io::ErrorKind::PermissionDenied)
+    }
+
     fn malformed(path: &Path, why: &'static str) -> Self {
         KeyError::Malformed { path: path.to_path_buf(), why }
     }
