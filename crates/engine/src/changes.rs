@@ -1,7 +1,7 @@
 //! The facts that a pass changed.
 //!
-//! **Invariants:** a fact counts once, in however many slices of a pass it changes; a pass of several
-//! slices keeps no more than the ids of its facts.
+//! **Invariants:** a fact counts once, in however many slices of a pass it changes; a pass of
+//! several slices keeps no more than the ids of its facts.
 
 use ipse_core::{Fact, FactId, FactKey};
 use std::collections::BTreeSet;
@@ -43,7 +43,7 @@ impl Changes {
         (changed + self.gone.len()) as u64
     }
 
-    /// The facts that changed, unless only their ids were kept; and the keys of those that are gone.
+    /// The facts that changed, unless only their ids were kept; and the keys of deleted facts.
     pub(crate) fn into_facts(self) -> (Option<Vec<Fact>>, Vec<FactKey>) {
         let changed = if self.are_sliced() { None } else { Some(self.changed) };
         (changed, self.gone)

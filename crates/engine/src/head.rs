@@ -6,8 +6,8 @@
 //! - A head is kept by the notary before anybody can see it. *If it dies after that:* the notary's
 //!   head is ahead of the store's, both are true, and the next signing brings them together.
 //! - It covers durable events only: signing comes after the commit, on a connection of its own.
-//! - Nothing is appended to a log that is known not to continue the last head: it would be lost with
-//!   the branch that it is on.
+//! - Nothing is appended to a log that is known not to continue the last head: it would be lost
+//!   with the branch that it is on.
 
 use crate::Error;
 use ipse_core::{Identity, Seq, Time};

@@ -195,8 +195,9 @@ impl Memory {
         Ok(done)
     }
 
-    /// An error if the log is known not to continue the last signed head, as after an older copy was
-    /// put in its place: nothing is appended then. If it was so before, the log is compared again.
+    /// An error if the log is known not to continue the last signed head, as after an older copy
+    /// was put in its place: nothing is appended then. If it was so before, the log is compared
+    /// again.
     pub fn check_signed(&self) -> Result<(), Error> {
         self.shared.lock()?.log.check_signed()
     }

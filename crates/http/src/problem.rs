@@ -70,8 +70,8 @@ impl Problem {
         Problem { retry_after: Some(1), ..Self::new(status, code, detail) }
     }
 
-    /// 503: the log is not the one that was signed. Trying again does not help, so nothing says when
-    /// to: an operator has to act.
+    /// 503: the log is not the one that was signed. A retry does not help, so there is no
+    /// `Retry-After`: an operator has to act.
     pub fn rolled_back() -> Self {
         let detail = "the log does not continue the last signed tree head, so nothing is appended: \
                       the operator has to put the newer store back";

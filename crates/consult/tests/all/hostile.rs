@@ -100,7 +100,8 @@ proptest! {
             r#"{{"intent":"{intent}","params":{params},"skill_id":{acted},"env":{acted}}}"#
         ));
         for name in [intent, decided, attempt] {
-            let Found::Action(trail) = Trail::of(&log, &ME, &name, Listing { evidence: 3, page: 1 }).unwrap() else {
+            let listing = Listing { evidence: 3, page: 1 };
+            let Found::Action(trail) = Trail::of(&log, &ME, &name, listing).unwrap() else {
                 panic!("no action");
             };
             let json = trail.json();

@@ -180,8 +180,8 @@ fn look<R: RuleSet>(
     note_torn_log(snapshot, torn, report)
 }
 
-/// Notes that the write-ahead log ends in a damaged frame, if it did before and still does: a process
-/// that was just writing that frame has finished it by now.
+/// Notes that the write-ahead log ends in a damaged frame, if it did before and still does: a
+/// process that was just writing that frame has finished it by now.
 fn note_torn_log(
     snapshot: &Snapshot<'_>,
     before: Option<u64>,
@@ -190,9 +190,9 @@ fn note_torn_log(
     let Some(frames) = before else { return Ok(()) };
     if snapshot.wal_damage()? == before {
         report.notes.push(format!(
-            "the write-ahead log is damaged after {frames} whole frames, and what was written after \
-             them is not in the store; a write that a crash interrupted before it was acknowledged \
-             looks the same"
+            "the write-ahead log is damaged after {frames} whole frames, and what was written \
+             after them is not in the store; a write that a crash interrupted before it was \
+             acknowledged looks the same"
         ));
     }
     Ok(())

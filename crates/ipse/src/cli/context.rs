@@ -211,58 +211,61 @@ impl Context {
         if error.chain().any(is_altered) {
             return Some(format!("ipse --store {store} verify tells what else does not fit"));
         }
-        let error = error.chain().find_map(|cause| {
-            let engine = cause.downcast_ref::<ipse_engine::Error>();
-            match engine {
-                Some(ipse_engine::Error::Store(error)) => Some(error),
-                _ => cause.downcast_ref::<StoreError>(),
-            }
-        })?;
-        Some(match error {
-            StoreError::NotFound(_) => format!(
-                "make one: ipse --store {store} init --manifest agent.toml \
-                 (ipse manifest new prints a template)"
-            ),
-            StoreError::Foreign(_) => {
-                "name another path with --store; ipse never touches a file it did not make".into()
-            }
-            StoreError::Newer { .. } => {
-                "open it with the ipse that wrote it, or a newer one".into()
-            }
-            StoreError::Older { .. } => {
-                "any command that writes brings it up to date, such as: ipse consolidate".into()
-            }
-            StoreError::Busy(_) => {
-                "wait until it has finished, or end it; nothing was changed here".into()
-            }
-            StoreError::ReadOnly => format!(
-                "let this user write {store} and its directory; reading commands work as it is"
-            ),
-            StoreError::NoDirectory(_) => "make the directory first".into(),
-            StoreError::TooManyTokens => {
-                "revoke what nobody uses: ipse token list, then ipse token revoke TOKEN_ID".into()
-            }
-            StoreError::Gone(_) => {
-                "stop every process that uses the store, put the file back or begin with `ipse \
-                 init`, and run the same command again"
-                    .into()
-            }
-            StoreError::CannotOpen { .. } => {
-                format!("check that this user may read and write {store} and its directory")
-            }
-            StoreError::NotDurable { .. } => {
-                "let this user read the directory; if that is so already, suspect the disk".into()
-            }
-            StoreError::Full => {
-                "free some space and run the same command again; nothing was half written".into()
-            }
-            StoreError::Corrupt(_) => {
-                "copy the file away before anything else; ipse rebuild compares facts and log"
-                    .into()
-            }
-            _ => return None,
-        })
+        error.chain().find_map(store_error).and_then(|error| store_hint(error, &store))
     }
+}
+
+/// The error of a store, also inside one of the engine.
+fn store_error<'e>(cause: &'e (dyn std::error::Error + 'static)) -> Option<&'e StoreError> {
+    match cause.downcast_ref::<ipse_engine::Error>() {
+        Some(ipse_engine::Error::Store(error)) => Some(error),
+        _ => cause.downcast_ref(),
+    }
+}
+
+/// What to do about a store that cannot be used.
+fn store_hint(error: &StoreError, store: &str) -> Option<String> {
+    Some(match error {
+        StoreError::NotFound(_) => format!(
+            "make one: ipse --store {store} init --manifest agent.toml \
+                 (ipse manifest new prints a template)"
+        ),
+        StoreError::Foreign(_) => {
+            "name another path with --store; ipse never touches a file it did not make".into()
+        }
+        StoreError::Newer { .. } => "open it with the ipse that wrote it, or a newer one".into(),
+        StoreError::Older { .. } => {
+            "any command that writes brings it up to date, such as: ipse consolidate".into()
+        }
+        StoreError::Busy(_) => {
+            "wait until it has finished, or end it; nothing was changed here".into()
+        }
+        StoreError::ReadOnly => {
+            format!("let this user write {store} and its directory; reading commands work as it is")
+        }
+        StoreError::NoDirectory(_) => "make the directory first".into(),
+        StoreError::TooManyTokens => {
+            "revoke what nobody uses: ipse token list, then ipse token revoke TOKEN_ID".into()
+        }
+        StoreError::Gone(_) => {
+            "stop every process that uses the store, put the file back or begin with `ipse \
+                 init`, and run the same command again"
+                .into()
+        }
+        StoreError::CannotOpen { .. } => {
+            format!("check that this user may read and write {store} and its directory")
+        }
+        StoreError::NotDurable { .. } => {
+            "let this user read the directory; if that is so already, suspect the disk".into()
+        }
+        StoreError::Full => {
+            "free some space and run the same command again; nothing was half written".into()
+        }
+        StoreError::Corrupt(_) => {
+            "copy the file away before anything else; ipse rebuild compares facts and log".into()
+        }
+        _ => return None,
+    })
 }
 
 /// The error of a key, also inside an I/O error of a notary.

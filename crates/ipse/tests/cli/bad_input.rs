@@ -231,8 +231,8 @@ fn a_read_only_store_can_be_read_and_says_why_it_cannot_be_written() {
     ran(assert_cmd::Command::new("chmod").arg("755").arg(store.directory.path())).fine();
 }
 
-/// A directory that cannot be synced is an error: the name of the write-ahead log may be lost in it,
-/// and with it what is acknowledged. Here it cannot even be opened.
+/// A directory that cannot be synced is an error: the name of the write-ahead log may be lost in
+/// it, and with it what is acknowledged. Here it cannot even be opened.
 #[test]
 fn nothing_is_acknowledged_if_the_directory_cannot_be_synced() {
     let store = Store::with("facts/glass_cup.events.jsonl");

@@ -73,8 +73,8 @@ fn a_store_that_is_gone_or_replaced_is_served_no_longer() {
     }
 }
 
-/// The write-ahead log is removed under a server: it acknowledges nothing more and ends; all that it
-/// did acknowledge is in the store.
+/// The write-ahead log is removed under a server: it acknowledges nothing more and ends; all that
+/// it did acknowledge is in the store.
 #[test]
 fn a_server_whose_write_ahead_log_is_removed_acknowledges_nothing_more() {
     let (store, agent) = one_agent();
