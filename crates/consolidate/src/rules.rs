@@ -42,6 +42,7 @@ pub trait RuleSet {
     }
 
     /// The canonical JSON value of a sum, or nothing if no event supports it.
+    /// The last event stands in it and moves no other figure.
     fn publish(
         &self,
         key: &FactKey,

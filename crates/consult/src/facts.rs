@@ -7,6 +7,7 @@ use crate::{Damaged, answer, grounding};
 use ipse_core::json::{Object, Value};
 use ipse_core::{Fact, FactId, FactKey, FactKind, Identity, Micro, json_parse};
 use std::borrow::Cow;
+use std::collections::BTreeSet;
 use std::sync::{Arc, OnceLock};
 
 /// Nesting of a fact's value: the value, `params`, a parameter, its recommendation.
@@ -111,6 +112,16 @@ impl Choice<'_> {
         if self.best.len() > most {
             self.filter.rank(&mut self.best);
         }
+    }
+
+    /// The keys of those among more facts that match which are chosen unless better ones come.
+    pub fn contenders(&self, facts: Vec<Arc<Consulted>>) -> BTreeSet<FactKey> {
+        let keys: BTreeSet<FactKey> = facts.iter().map(|fact| fact.fact.key.clone()).collect();
+        let mut all = self.best.clone();
+        all.extend(facts);
+        self.filter.rank(&mut all);
+        let chosen = all.into_iter().map(|fact| fact.fact.key.clone());
+        chosen.filter(|key| keys.contains(key)).collect()
     }
 
     /// The facts that match, by confidence descending, then kind, then key.
