@@ -51,7 +51,11 @@ impl World {
 }
 
 fn wal(path: &Path) -> PathBuf {
-    path.with_extension("db-wal")
+    beside(path, "-wal")
+}
+
+fn beside(path: &Path, suffix: &str) -> PathBuf {
+    path.with_extension(format!("db{suffix}"))
 }
 
 fn event(id: u32) -> Admitted {
@@ -76,24 +80,23 @@ fn a_log_that_was_removed_or_replaced_takes_nothing() {
         std::fs::rename(wal, wal.with_extension("aside")).unwrap();
         std::fs::copy(wal.with_extension("aside"), wal).unwrap();
     };
-    for act in [remove, replace] {
+    for (act, suffix) in [(remove, "-wal"), (replace, "-wal"), (remove, "-shm"), (replace, "-shm")]
+    {
         for during in [false, true] {
             let world = World::new();
             let mut writer = world.writer();
             append(&mut writer, 1).unwrap();
+            let file = beside(&world.path, suffix);
             let gone = if during {
                 let mut batch = writer.begin().unwrap();
                 batch.append(&event(2)).unwrap();
-                act(&wal(&world.path));
+                act(&file);
                 batch.commit()
             } else {
-                act(&wal(&world.path));
+                act(&file);
                 append(&mut writer, 2)
             };
-            assert!(
-                matches!(&gone, Err(Error::Gone(path)) if *path == wal(&world.path)),
-                "{gone:?}"
-            );
+            assert!(matches!(&gone, Err(Error::Gone(path)) if *path == file), "{gone:?}");
             assert!(matches!(append(&mut writer, 3), Err(Error::Gone(_))));
         }
     }

@@ -1,8 +1,10 @@
-//! The files of a store while a handle has it open: the store itself and its write-ahead log.
+//! The files of a store while a handle has it open: the store itself, its write-ahead log and the
+//! index of that log (`-shm`).
 //!
 //! **Invariants**
-//! - A handle that finds another file, or none, under one of the two names reports it, before and
-//!   after every commit: what is committed then is in a file that no other process finds.
+//! - A handle that finds another file, or none, under one of their names reports it, before and
+//!   after every commit: what is committed then is in a file that no other process finds, or is
+//!   overwritten by a process that has another index.
 //! - The names are durable before the first commit of a handle that appends. SQLite syncs the
 //!   directory too, but takes no notice if that fails.
 //! - The store and its `-shm` are never opened here: closing any descriptor of a file drops all of
@@ -37,11 +39,11 @@ impl Named {
     }
 }
 
-/// The two files that hold what was committed.
+/// The files that hold what was committed, and say where it is.
 pub(super) struct Files {
     store: Named,
-    /// Nothing if there was none when the handle was opened.
-    wal: Option<Named>,
+    /// `-wal` and `-shm`, as far as they were there when the handle was opened.
+    beside: Vec<Named>,
     /// Whether this handle has synced the directory.
     named: bool,
 }
@@ -50,18 +52,19 @@ impl Files {
     /// The files of a store that a connection has just opened: from then on until it is closed its
     /// write-ahead log stays the same file.
     pub(super) fn at(path: &Path) -> Self {
-        let wal = Named::at(wal_of(path));
-        let wal = wal.device_and_number.is_some().then_some(wal);
-        Files { store: Named::at(path.to_owned()), wal, named: false }
+        let mut beside = Vec::from(BESIDE.map(|suffix| Named::at(beside_of(path, suffix))));
+        beside.retain(|file| file.device_and_number.is_some());
+        Files { store: Named::at(path.to_owned()), beside, named: false }
     }
 
-    /// The same for a handle that appends, which has a write-ahead log.
+    /// The same for a handle that appends, which has them all.
     pub(super) fn to_append(path: &Path) -> Result<Self, Error> {
         let files = Self::at(path);
-        if files.wal.is_none() {
-            return Err(Error::Gone(wal_of(path)));
+        let has = |suffix: &&str| files.beside.iter().any(|it| it.path == beside_of(path, suffix));
+        match BESIDE.iter().find(|suffix| !has(suffix)) {
+            Some(missing) => Err(Error::Gone(beside_of(path, missing))),
+            None => Ok(files),
         }
-        Ok(files)
     }
 
     /// Where the store is.
@@ -72,7 +75,7 @@ impl Files {
     /// An error, if one of the files was removed or replaced.
     pub(super) fn check(&self) -> Result<(), Error> {
         self.store.check()?;
-        self.wal.as_ref().map_or(Ok(()), Named::check)
+        self.beside.iter().try_for_each(Named::check)
     }
 
     /// Makes the names durable, once. *If it dies before this:* nothing was acknowledged.
@@ -94,10 +97,19 @@ pub(super) fn sync_directory(path: &Path) -> Result<(), Error> {
     synced.map_err(|source| Error::NotDurable { path: directory.to_owned(), source })
 }
 
-/// The write-ahead log of a store. SQLite puts it beside the file that a link leads to.
+/// The write-ahead log of a store.
 pub(super) fn wal_of(path: &Path) -> PathBuf {
+    beside_of(path, WAL)
+}
+
+const WAL: &str = "-wal";
+/// What SQLite adds to the name of a store for the files of a write-ahead log.
+const BESIDE: [&str; 2] = [WAL, "-shm"];
+
+/// A file of a store. SQLite puts it beside the file that a link leads to.
+fn beside_of(path: &Path, suffix: &str) -> PathBuf {
     let mut name = OsString::from(resolved(path));
-    name.push("-wal");
+    name.push(suffix);
     name.into()
 }
 
