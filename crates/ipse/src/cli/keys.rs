@@ -99,7 +99,7 @@ fn new_producer(
     let (reader, identity) = context.read_or_migrate()?;
     check_free(&reader, &identity, name, None)?;
     if let Some(file) = &out {
-        output::check_not_store(context, file)?;
+        output::check_free(context, file, &[])?;
     }
     let mut settings = Settings::open(&context.store)?;
     let new = NewProducer { context, name, out: out.as_deref(), encrypt };

@@ -4,6 +4,7 @@
 //! **Invariants**
 //! - A file is written by [`ipse::files`]: under a random name beside its final one, and renamed
 //!   when it is complete and on the disk.
+//! - No SQLite file is replaced, of whichever store.
 //! - A destination is compared with the files of the store, the key directory and the inputs after
 //!   its links are followed, also if the last one leads nowhere yet.
 //! - A pipe or a device is written to, not replaced.
@@ -14,7 +15,7 @@ use anyhow::{Context as _, bail};
 use ipse::files::{self, Unfinished};
 use std::ffi::OsString;
 use std::fs::{File, Metadata};
-use std::io::{self, BufWriter, Write};
+use std::io::{self, BufWriter, Read, Write};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
@@ -26,6 +27,8 @@ const MAX_LINKS: usize = 40;
 const STORE_SUFFIXES: [&str; 4] = ["", "-wal", "-shm", "-journal"];
 /// Levels of directories in a key directory: revoked/NAME/heads.
 const KEY_LEVELS: usize = 3;
+/// How every SQLite file begins.
+const DATABASE: &[u8; 16] = b"SQLite format 3\0";
 /// The permission bits of a mode.
 const PERMISSIONS: u32 = 0o777;
 
@@ -106,16 +109,6 @@ pub(crate) fn check_free(context: &Context, path: &Path, read: &[&Path]) -> anyh
     check(context, &path, read, &name)
 }
 
-/// Checks that a new file does not take a name of the store.
-pub(crate) fn check_not_store(context: &Context, path: &Path) -> anyhow::Result<()> {
-    let name = shown(path);
-    let place = resolve(path).with_context(|| format!("could not write {name}"))?;
-    match is_store(context, &Place::of(&place)) {
-        true => bail!("{name} is not written to; name another file: it is the store"),
-        false => Ok(()),
-    }
-}
-
 fn check(context: &Context, path: &Path, read: &[&Path], name: &str) -> anyhow::Result<()> {
     let place = Place::of(path);
     let passphrase = passphrase::file();
@@ -126,10 +119,24 @@ fn check(context: &Context, path: &Path, read: &[&Path], name: &str) -> anyhow::
         "it is the store"
     } else if inputs.into_iter().any(|input| place.is(input)) {
         "it is a file that this command reads"
+    } else if is_database(path) {
+        "it is a database"
     } else {
         return Ok(());
     };
     bail!("{name} is not written to; name another file: {why}")
+}
+
+/// Whether a file is one of SQLite's, such as another store.
+fn is_database(path: &Path) -> bool {
+    let mut beginning = [0; DATABASE.len()];
+    let read = File::open(path).and_then(|mut file| file.read_exact(&mut beginning));
+    read.is_ok() && beginning == *DATABASE
+}
+
+/// Whether two paths lead to one file.
+pub(crate) fn is_same(one: &Path, other: &Path) -> bool {
+    resolve(one).is_ok_and(|path| Place::of(&path).is(other))
 }
 
 fn is_store(context: &Context, place: &Place) -> bool {

@@ -290,3 +290,23 @@ fn unfinished_tree_heads_are_swept_by_the_next_one() {
         fs::read_dir(&heads).unwrap().map(|entry| entry.unwrap().file_name()).collect();
     assert_eq!(names, [format!("{WHOM}.note").as_str()]);
 }
+
+#[test]
+fn another_store_is_not_replaced() {
+    let (store, other) = (cup(), cup());
+    let before = fs::read(&other.path).unwrap();
+    let ran = store.run(&["export", "-o", text(&other.path)]);
+    ran.ended(2, &["it is a database"]);
+    assert_eq!(fs::read(&other.path).unwrap(), before);
+}
+
+#[test]
+fn a_producers_key_is_not_one_of_the_store() {
+    let store = cup();
+    for name in ["log.key", "operator.key", "new.key", "revoked"] {
+        let out = place(&store, "ipse.db.keys").join(name);
+        let args = ["key", "new", "producer", "arm", "--out", text(&out)];
+        store.run(&args).ended(2, &["it is among the keys"]);
+    }
+    assert!(!place(&store, "ipse.db.keys").join("revoked").exists());
+}
