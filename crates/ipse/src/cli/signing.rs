@@ -9,7 +9,7 @@ use super::import::{MAX_LISTED, MAX_TOLD, open, refusals_json};
 use super::init::stored_manifest;
 use super::key_args::SignArgs;
 use super::lines::{Line, Lines};
-use super::output::Output;
+use super::output::{Output, is_same, shown};
 use super::passphrase;
 use super::terminal::{Terminal, counted};
 use anyhow::{Context as _, bail};
@@ -57,7 +57,11 @@ pub(crate) fn sign(
     let lines = Lines::new(input).context("could not read the events")?;
     sign_lines(lines, &mut signing, &mut report, &mut *terminal.err)?;
     report.envelopes = signing.envelopes;
-    if let Some(file) = file {
+    if let (Some(file), Some(out)) = (file, &args.out) {
+        if report.refused > 0 && is_same(&args.file, out) {
+            let (refused, out) = (counted(report.refused, "line"), shown(out));
+            bail!("{out} was not replaced: {refused} refused would be lost; name another file");
+        }
         file.finish()?;
     }
     report.tell(context.json && args.out.is_some(), terminal)

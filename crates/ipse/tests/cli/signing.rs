@@ -112,6 +112,11 @@ fn a_file_may_be_signed_in_place() {
     let args = ["sign", &file, "--key", &producer.key, "--name", "arm", "--identity", WHOM];
     ran(binary().args(args).args(["-o", &file])).fine();
     assert_eq!(opened(&fs::read_to_string(&file).unwrap(), &producer.public()), [1]);
+    let bad = format!("{}not json\n", attempt("1", true));
+    producer.store.write("week.jsonl", bad.clone());
+    ran(binary().args(args).args(["-o", &file])).ended(2, &["was not replaced", "1 line refused"]);
+    assert_eq!(fs::read_to_string(&file).unwrap(), bad, "no line is lost");
+    producer.store.write("week.jsonl", attempt("1", true));
     let bad = ["-o", "/nowhere/signed.jsonl"];
     ran(binary().args(args).args(bad)).ended(2, &["could not write /nowhere/signed.jsonl"]);
     ran(binary().args(args).args(["-o", "/dev/full"])).ended(2, &["could not write the events"]);
