@@ -115,3 +115,19 @@ fn a_program_that_runs_on_knows_the_facts_of_a_pass_in_slices() {
     assert_eq!(known.checkpoint(), pass.committed.last_seq);
     assert!(known.iter().eq(read.iter()));
 }
+
+/// Rules that cannot fold a chunk at once fold more events than are at hand one by one.
+#[test]
+fn rules_without_a_bulk_fold_keep_to_slices_too() {
+    let events: Vec<_> = (0..40).map(|number| event(number, 1)).collect();
+    let passed = |weight| {
+        let world = World::new();
+        let mut log = world.log(world::CountTypes);
+        log.slice_at(weight);
+        let slices = log.append(&events, PASS).unwrap().pass.unwrap().slices;
+        (slices, world.snapshot())
+    };
+    let (whole, sliced) = (passed(SLICE), passed(1));
+    assert_eq!((whole.0, sliced.0), (1, 40));
+    assert_eq!(sliced.1, whole.1);
+}
