@@ -266,6 +266,23 @@ fn a_log_that_gets_shorter_while_it_is_open_takes_nothing() {
 }
 
 #[test]
+fn a_log_that_was_refused_stays_so_when_others_make_it_as_long_again() {
+    let world = World::new();
+    let notary = TestNotary::new(&world);
+    let mut log = world.log(V1);
+    log.set_notary(Box::new(notary.clone())).unwrap();
+    append(&mut log, 0, 5);
+    log.sign_head().unwrap();
+    cut(&world, 3);
+    let mut refused = || log.append(&[admitted(5, "s", true)], Then::Nothing);
+    assert!(matches!(refused(), Err(Error::Behind { stored: 3, .. })));
+    let others: Vec<_> = (10..20).map(|n| admitted(n, "s", true)).collect();
+    world.log(V1).append(&others, Then::Nothing).unwrap();
+    assert!(matches!(refused(), Err(Error::Behind { stored: 3, .. })));
+    assert_eq!(world.head(), Seq(13));
+}
+
+#[test]
 fn a_head_that_the_store_never_got_is_taken_up() {
     let world = World::new();
     let notary = TestNotary::new(&world);
