@@ -246,3 +246,36 @@ fn skipped_json(skipped: &Skipped) -> String {
     let add = |members: Members, (name, counts)| members.raw(name, reasons(counts));
     skipped.iter().map(|(name, counts)| (name.as_str(), counts)).fold(Members::new(), add).finish()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::SAVE_EVERY;
+    use ipse_consolidate::V1;
+    use ipse_door::{Origin, admit};
+    use ipse_store::sqlite::Writer;
+
+    #[test]
+    fn all_slices_but_the_last_are_stored_before_the_pass_ends() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("store.db");
+        let mut registrar = ipse_store::sqlite::create(&path).unwrap();
+        let identity = registrar.register("{\"agent_id\":\"a\"}").unwrap().identity;
+        let mut writer = Writer::open(&path, &identity).unwrap();
+        let mut batch = writer.begin().unwrap();
+        for number in 0..20 {
+            let event = format!(
+                "{{\"id\":\"{number}\",\"source\":\"s\",\"type\":\"execution_result\",\
+                 \"time\":\"2026-05-06T10:00:00Z\",\
+                 \"data\":{{\"skill_id\":\"k{number}\",\"success\":true}}}}"
+            );
+            let event = admit(event.as_bytes(), Origin::Producer, || [7; 16]).unwrap();
+            batch.append(&event).unwrap();
+        }
+        let (pass, mut hot) = (batch.pass().unwrap(), Hot::cold(&V1, SAVE_EVERY));
+        let folded = fold(&pass, &V1, &mut hot, &identity, Seq(0), 1).unwrap();
+        assert_eq!(folded.slices, 20);
+        let (facts, sums) = (pass.view().raw_facts().unwrap(), pass.view().raw_tallies().unwrap());
+        assert_eq!((facts.len(), sums.len()), (19, 19));
+    }
+}
