@@ -195,6 +195,22 @@ fn at_the_checkpoint_no_event_is_read() {
 }
 
 #[test]
+fn a_table_of_facts_in_memory_that_is_older_than_the_store_is_not_used() {
+    let world = World::new();
+    let mut log = world.log(V1);
+    log.save_every(1);
+    log.append(&[attempt(1, "s", 1)], PASS).unwrap();
+    let older = Known::read(world.reader().view(&world.identity).unwrap().view()).unwrap();
+    log.append(&[attempt(2, "s", 2), attempt(3, "t", 3)], PASS).unwrap();
+    let reader = world.reader();
+    let shot = reader.view(&world.identity).unwrap();
+    let (view, all) = (shot.view(), Filter::default());
+    let seq = view.progress().unwrap().checkpoint;
+    let read = chosen_as_of(view, &V1, seq, &all, None).unwrap();
+    assert_eq!(chosen_as_of(view, &V1, seq, &all, Some(&older)).unwrap(), read);
+}
+
+#[test]
 fn stored_sums_of_other_rules_do_not_count() {
     let world = World::new();
     let events: Vec<_> = (0..60).map(|n| random_event(0, n, 5)).collect();
