@@ -245,7 +245,7 @@ fn counted(view: View<'_>, wanted: Wanted<'_>) -> Result<(u64, u64), Error> {
     Ok((chosen.get(), all.get()))
 }
 
-/// The number of turns in which the wanted facts are made that so many events feed.
+/// The number of turns in which the wanted facts are made, if this many events feed them.
 fn turns(view: View<'_>, wanted: Wanted<'_>, events: u64) -> Result<u64, Error> {
     if events < FEW_EVENTS {
         return Ok(1);

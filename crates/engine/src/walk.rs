@@ -62,7 +62,7 @@ impl Record for Walked<'_> {
     }
 }
 
-/// An event as a walk tells it. What is told beside a proof must be what the proof is about.
+/// An event as a walk shows it. It must be the event that the proof beside it is about.
 pub(crate) fn told(stored: Stored) -> Result<Told, Error> {
     if !is_intact(&stored) {
         return Err(Error::Altered(stored.seq));

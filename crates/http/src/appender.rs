@@ -53,7 +53,7 @@ struct Job {
 /// What is wrong with a log.
 #[derive(Default)]
 struct State {
-    /// Whether something could not be made durable: the log has to be opened anew.
+    /// Whether something could not be made durable: the log has to be opened again.
     broken: AtomicBool,
     /// Whether the log does not continue the last signed tree head.
     rolled_back: AtomicBool,
@@ -109,7 +109,7 @@ impl Appender {
         self.state.rolled_back.load(Ordering::Relaxed)
     }
 
-    /// Takes note of why something could not be written: the log is opened anew, or it was rolled
+    /// Notes why something could not be written: the log is opened again, or it was rolled
     /// back.
     pub(crate) fn failed(&self, identity: &Identity, error: &Error) -> NotDurable {
         self.state.failed(identity, error)

@@ -142,7 +142,7 @@ fn slots(service: &Service, caller: &Caller) -> Result<[OwnedSemaphorePermit; 2]
     Ok([taken(&caller.agent.bundles, of_agent)?, taken(&service.bundles, of_server)?])
 }
 
-/// Sends so many bytes of a file in chunks, as fast as the client reads, until it is gone or too
+/// Sends the bytes of a file in chunks, as fast as the client reads, until it is gone or too
 /// slow. A client may fall behind [`MIN_BYTES_PER_SECOND`] by [`BEHIND`], and no more. Nothing
 /// follows the last chunk: a client that has read it can ask for the next bundle at once.
 async fn send(

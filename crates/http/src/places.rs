@@ -27,7 +27,7 @@ pub(crate) struct Places {
 }
 
 impl Places {
-    /// So many places; connections that are closed for others are counted.
+    /// Makes `count` places, and counts connections that are closed for others.
     pub(crate) fn new(count: u32, closed: Counter) -> Arc<Self> {
         Arc::new(Places {
             count,

@@ -40,7 +40,7 @@ pub(crate) struct Turns {
 }
 
 impl Turns {
-    /// So many turns, of which some are kept for overseers.
+    /// Makes turns, some of which are kept for overseers.
     pub(crate) fn new(turns: usize, kept: usize) -> Self {
         let [free, ordinary] = [turns, turns - kept].map(|count| Arc::new(Semaphore::new(count)));
         Turns { free, ordinary }
@@ -72,7 +72,7 @@ pub(crate) struct Line {
 }
 
 impl Line {
-    /// A line for so many turns, some of them kept, in which so many of each rank may wait.
+    /// Makes a line for these turns, some of them kept, in which `waiting` of each rank may wait.
     pub(crate) fn new(turns: usize, kept: usize, waiting: usize, server: &Arc<Turns>) -> Self {
         let places = [turns - kept, turns].map(|turns| Arc::new(Semaphore::new(turns + waiting)));
         Line { turns: Turns::new(turns, kept), server: server.clone(), places }

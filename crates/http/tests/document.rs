@@ -340,7 +340,7 @@ fn the_rules_of_the_door_are_listed() {
     assert_eq!(listed.into_iter().collect::<BTreeSet<_>>(), rules);
 }
 
-/// Whoever asks, and whatever is answered.
+/// Holds for every caller and every answer.
 #[test]
 fn every_answer_says_how_it_may_be_kept_and_read() {
     let (document, world) = (document(), World::new());
