@@ -6,7 +6,7 @@
 //! stored ones, byte for byte.
 //!
 //! **Invariants**
-//! - The facts are those of [`crate::rebuild`] at the same position, byte for byte.
+//! - The facts are those of [`crate::rebuild()`] at the same position, byte for byte.
 //! - The cost follows the distance to the nearer state, the facts that are wanted, and a look at
 //!   the times of the log where a last supporting event must be found.
 //! - Stored sums count only if the same rules made them.
