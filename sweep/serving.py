@@ -1,4 +1,6 @@
 """A server that is started, asked for one append, one intent and one bundle, and stopped."""
+import contextlib
+import fcntl
 import http.client
 import json
 import random
@@ -21,24 +23,28 @@ def serve(gates):
     """How a case runs a server with these files of gates."""
     def run(world, fault):
         env, record = world.faulty(fault) if fault else (world.env, None)
-        port = free_port()
         command = [world.programs.ipse, "serve"]
         for name, path in gates.items():
             command += [f"--{name.replace('_', '-')}", str(path)]
         # The log is a file of the run, so that faults hit its lines too.
         words = world.path("serve.log")
+        ran, starting = Ran(0, "", ""), contextlib.ExitStack()
+        starting.enter_context(one_at_a_time())
+        port = free_port()
         with words.open("wb") as log:
             process = subprocess.Popen([*command, "--listen", f"{HOST}:{port}"], cwd=world.root,
                                        env=env, stdout=subprocess.DEVNULL, stderr=log)
-        ran = Ran(0, "", "")
         try:
-            if listens(process, port):
+            came_up = listens(process, port)
+            starting.close()
+            if came_up:
                 ask_all(world, port, ran)
                 process.send_signal(signal.SIGTERM)
             ran.code = process.wait(DEADLINE)
         except subprocess.TimeoutExpired as error:
             raise Broken("the server did not stop") from error
         finally:
+            starting.close()
             process.kill()
             process.wait()
         ran.err = words.read_text(errors="replace")
@@ -46,6 +52,14 @@ def serve(gates):
             world.read_record(ran, record)
         return ran
     return run
+
+
+@contextlib.contextmanager
+def one_at_a_time():
+    """Holds a lock: two runs that choose a port at once might choose the same one."""
+    with open(__file__, "rb") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
 
 
 def free_port():
