@@ -97,6 +97,15 @@ pub(super) fn sync_directory(path: &Path) -> Result<(), Error> {
     synced.map_err(|source| Error::NotDurable { path: directory.to_owned(), source })
 }
 
+/// The same, unless the names are durable already: every handle syncs the directory before its
+/// first commit, so that a write-ahead log that is not empty has a durable name.
+pub(super) fn sync_new_names(path: &Path) -> Result<(), Error> {
+    match std::fs::metadata(wal_of(path)) {
+        Ok(wal) if wal.len() > 0 => Ok(()),
+        _ => sync_directory(path),
+    }
+}
+
 /// The write-ahead log of a store.
 pub(super) fn wal_of(path: &Path) -> PathBuf {
     beside_of(path, WAL)

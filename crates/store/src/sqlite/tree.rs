@@ -6,7 +6,7 @@
 //! - A tree head takes the place of the one before it only if that one is still there.
 //! - Nothing here is on the way of an append: the tree grows when a head is signed.
 
-use super::files::sync_directory;
+use super::files::sync_new_names;
 use super::guard::{Duty, confine};
 use super::read::View;
 use super::register::find_log;
@@ -174,7 +174,7 @@ impl HeadWriter {
     /// Opens a store for tree heads, and for nothing else.
     pub fn open(path: &Path, identity: &Identity) -> Result<Self, Error> {
         let (mut connection, _) = open_to_write(path)?;
-        sync_directory(path)?;
+        sync_new_names(path)?;
         let log = find_log(&connection, identity)?
             .ok_or_else(|| Error::UnknownIdentity(identity.to_string()))?;
         confine(&mut connection, Duty::Sign)?;
