@@ -221,7 +221,7 @@ fn an_older_copy_is_noticed_and_nothing_is_signed() {
     assert_eq!(notary.heads(), before, "the newer copy goes on as before");
 }
 
-/// Cuts the log to so many entries, behind its guards.
+/// Cuts the log to a number of entries, behind its guards.
 fn cut(world: &World, entries: u64) {
     let db = world.raw();
     let sql = "SELECT group_concat('DROP TRIGGER ' || name, ';') FROM sqlite_schema \

@@ -67,7 +67,7 @@ pub(crate) fn is_of_public_half(error: &anyhow::Error) -> bool {
     error.downcast_ref().is_some_and(KeyError::is_of_public_half)
 }
 
-/// Compares a log with the last tree head in the key directory, where the log's key is not at hand;
+/// Compares a log with the last tree head in the key directory, where the log's key is missing;
 /// an error if the log does not continue it.
 pub(crate) fn check_last_head(
     store: &Path,

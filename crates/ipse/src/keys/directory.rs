@@ -407,7 +407,7 @@ impl KeyDirectory {
     pub fn keep_head(&self, identity: &Identity, note: &str) -> io::Result<()> {
         let heads = self.file("heads");
         files::make_directory(&heads)?;
-        // Under the lock nobody else writes here: an unfinished file is of a process that died.
+        // No other process writes here under the lock: an unfinished file is of one that died.
         files::sweep(&heads);
         files::replace(&self.head(identity), note.as_bytes(), files::PRIVATE)
     }
@@ -424,7 +424,7 @@ impl KeyDirectory {
     fn made_and_locked(&self) -> Result<File, KeyError> {
         files::make_directory(&self.path).map_err(KeyError::io("make", &self.path))?;
         let lock = self.lock().map_err(KeyError::io("lock", &self.path))?;
-        // Under the lock nobody else writes here: an unfinished file is of a process that died.
+        // No other process writes here under the lock: an unfinished file is of one that died.
         for directory in [self.path.clone(), self.file("producers"), self.file("heads")] {
             files::sweep(&directory);
         }

@@ -219,7 +219,7 @@ fn an_interrupted_key_of_a_producer_is_finished_by_the_same_command() {
             assert_eq!(fs::read(&private).unwrap(), before, "the private half is the same");
             assert_eq!(registered(&store), [key.trim()]);
         }
-        // A finished one is not made again; its public half is told.
+        // A finished one is not made again; its public half is shown.
         store.run(args).ended(2, &["has a key already", key.trim(), "ipse key revoke arm"]);
         // Nothing but directories and unfinished files: it is begun again.
         unregister(&store);
@@ -273,7 +273,7 @@ fn a_key_that_is_used_is_not_finished_under_another_name() {
     let other = store.run(&["init", "--manifest", &manifest]).fine().out;
     let new = ["--identity", other.trim(), "key", "new", "producer", "hand"];
     store.run(&new).ended(2, &["already", "to register this one"]);
-    // Halves that are not of one key are told.
+    // Halves that are not of one key are reported.
     let public = keys(&store, "producers/foot.vkey");
     let foot = ["--identity", other.trim(), "key", "new", "producer", "foot"];
     fs::copy(keys(&store, "producers/hand.key"), keys(&store, "producers/foot.key")).unwrap();
