@@ -26,6 +26,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpListener;
+use tokio::sync::oneshot;
 use tokio_io_timeout::TimeoutStream;
 use tower::ServiceExt;
 
@@ -64,19 +65,19 @@ pub async fn serve<Securing, Secured>(
             () = &mut stop => break,
         };
         let Some((socket, place)) = accepted else { continue };
-        let (router, service, reset) = (router.clone(), service.clone(), socket.reset());
+        let (router, service) = (router.clone(), service.clone());
+        let cut = watched(&socket, &place.peer);
         let secured = secure(socket);
         tokio::spawn(async move {
             service.connected(1);
-            let peer = &place.peer;
             let spoken = async {
                 let secured = tokio::time::timeout(HEAD, secured).await??;
-                speak(secured, router, &service, peer).await
+                speak(secured, router, &service, &place.peer).await
             };
             let ended = tokio::select! {
+                biased;
                 ended = spoken => ended,
-                () = reset => Err("the client reset it".into()),
-                () = peer.gives_way() => Err("it gave way to a new connection".into()),
+                Ok(why) = cut => Err(why.into()),
             };
             if let Err(error) = ended {
                 tracing::debug!(%error, "a connection ended");
@@ -89,6 +90,23 @@ pub async fn serve<Securing, Secured>(
     service.close();
     // Every place is free again once every connection has ended.
     places.all_free().await;
+}
+
+/// Says once why a connection must end although its client sends nothing. A task of its own waits
+/// for that: the connection is woken for every request, and polls one atomic flag for it.
+fn watched(socket: &Socket, peer: &Arc<Peer>) -> oneshot::Receiver<&'static str> {
+    let (mut cut, told) = oneshot::channel();
+    let (reset, peer) = (socket.reset(), peer.clone());
+    tokio::spawn(async move {
+        let why = tokio::select! {
+            () = reset => "the client reset it",
+            () = peer.gives_way() => "it gave way to a new connection",
+            () = cut.closed() => return,
+        };
+        // The connection may have ended meanwhile.
+        let _ = cut.send(why);
+    });
+    told
 }
 
 /// The next connection with its place; `None` if it could not be accepted.

@@ -5,7 +5,7 @@
 
 use crate::places::Peer;
 use socket2::SockRef;
-use std::io::{self, IoSlice};
+use std::io::{self, IoSlice, Read};
 use std::net::Shutdown;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -16,6 +16,10 @@ use tokio::net::TcpStream;
 /// Bytes of an answer that the kernel keeps for a client, which it doubles for its own account. A
 /// client that reads nothing would otherwise take four MiB of the kernel's memory.
 const SEND_BUFFER_BYTES: usize = 64 << 10;
+
+/// Bytes that are read at once. The buffer has to be cleared before each read, and most requests
+/// are far smaller than the buffer that they are read into.
+const READ_BYTES: usize = 4 << 10;
 
 /// A connection that was accepted.
 pub struct Socket {
@@ -66,13 +70,31 @@ impl AsyncRead for Socket {
         cx: &mut Context<'_>,
         buffer: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
-        let free = buffer.initialize_unfilled();
-        let read = self.poll(cx, TcpStream::poll_read_ready, |stream| stream.try_read(free));
+        // The buffer is cleared only once there is something to read into it.
+        let some = READ_BYTES.min(buffer.remaining());
+        let read = self.poll(cx, TcpStream::poll_read_ready, |stream| {
+            read(stream, buffer.initialize_unfilled_to(some))
+        });
         read.map_ok(|count| {
             self.peer.sent();
             buffer.advance(count);
         })
     }
+}
+
+/// Reads what is there. A read that does not fill the buffer has read everything, so the socket is
+/// noted as not ready right away: the next read waits, and does not ask the kernel in vain.
+fn read(stream: &TcpStream, free: &mut [u8]) -> io::Result<usize> {
+    let mut part = None;
+    let read = stream.try_io(Interest::READABLE, || {
+        let count = (&*SockRef::from(stream)).read(free)?;
+        if count == 0 || count == free.len() {
+            return Ok(count);
+        }
+        part = Some(count);
+        Err(io::ErrorKind::WouldBlock.into())
+    });
+    part.map_or(read, Ok)
 }
 
 impl AsyncWrite for Socket {
