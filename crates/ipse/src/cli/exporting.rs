@@ -8,7 +8,7 @@ use super::Exit;
 use super::args::ExportArgs;
 use super::context::Context;
 use super::init::stored_manifest;
-use super::output::{Output, shown};
+use super::output::{Output, is_standard_output, shown};
 use super::passphrase;
 use super::terminal::{Terminal, counted};
 use anyhow::{Context as _, bail};
@@ -30,10 +30,12 @@ pub(crate) fn run(
     terminal: &mut Terminal<'_>,
     args: &ExportArgs,
 ) -> anyhow::Result<Exit> {
-    let range = (args.from, args.to);
+    let (range, output) = ((args.from, args.to), args.output.as_path());
+    // Asked before the bundle takes the place of a file that standard output was sent to.
+    let to_stdout = output == Path::new("-") || is_standard_output(output);
     with_export(context, terminal, range, |export, terminal, keys| {
-        let done = export.write_out(context, terminal, &args.output, keys)?;
-        export.tell(context, terminal, &args.output, &done)
+        let done = export.write_out(context, terminal, output, keys)?;
+        export.tell(context, terminal, (!to_stdout).then_some(output), &done)
     })
 }
 
@@ -292,16 +294,17 @@ impl<'v> Export<'v> {
         Ok((number, signers))
     }
 
+    /// Says what was written to a file, or to standard output if there is none.
     fn tell(
         &self,
         context: &Context,
         terminal: &mut Terminal<'_>,
-        output: &Path,
+        file: Option<&Path>,
         done: &Done,
     ) -> anyhow::Result<Exit> {
         let Bundled { from, to, size, checkpoint, .. } = self.bundled;
         let facts = self.facts.as_ref().map(|facts| facts.lines().count() as u64);
-        let to_stdout = output == Path::new("-");
+        let to_stdout = file.is_none();
         if context.json && !to_stdout {
             let json = Members::new()
                 .text("identity_hash", &self.identity.to_string())
@@ -320,10 +323,7 @@ impl<'v> Export<'v> {
             Some(facts) => counted(facts, "fact"),
             None => "no facts (the range does not start at 1)".to_string(),
         };
-        let name = match to_stdout {
-            true => "standard output".to_string(),
-            false => shown(output),
-        };
+        let name = file.map_or("standard output".to_string(), shown);
         let words = format!("exported to {name}: {events}, {facts}, tree head over {size}");
         writeln!(if to_stdout { &mut terminal.err } else { &mut terminal.out }, "{words}")?;
         if to_stdout {

@@ -16,6 +16,7 @@ use ipse::files::{self, Unfinished};
 use std::ffi::OsString;
 use std::fs::{File, Metadata};
 use std::io::{self, BufWriter, Read, Write};
+use std::os::fd::AsFd;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
@@ -137,6 +138,14 @@ fn is_database(path: &Path) -> bool {
 /// Whether two paths lead to one file.
 pub(crate) fn is_same(one: &Path, other: &Path) -> bool {
     resolve(one).is_ok_and(|path| Place::of(&path).is(other))
+}
+
+/// Whether a path leads to standard output, as `/dev/stdout` does. Results are not printed behind a
+/// file that is written there.
+pub(crate) fn is_standard_output(path: &Path) -> bool {
+    let standard = io::stdout().as_fd().try_clone_to_owned().map(File::from);
+    let standard = standard.and_then(|file| file.metadata());
+    standard.is_ok_and(|there| inode_of(path) == Some(inode(&there)))
 }
 
 fn is_store(context: &Context, place: &Place) -> bool {

@@ -9,7 +9,7 @@ use super::import::{MAX_LISTED, MAX_TOLD, open, refusals_json};
 use super::init::stored_manifest;
 use super::key_args::SignArgs;
 use super::lines::{Line, Lines};
-use super::output::{Output, is_same, shown};
+use super::output::{Output, is_same, is_standard_output, shown};
 use super::passphrase;
 use super::terminal::{Terminal, counted};
 use anyhow::{Context as _, bail};
@@ -46,6 +46,8 @@ pub(crate) fn sign(
     let signer = passphrase::open(terminal, |word| read_signer(&args.key, &args.name, word))?;
     let batch = usize::try_from(args.batch).unwrap_or(Sent::MAX_EVENTS);
     let file = args.out.as_deref();
+    // The report goes to standard output as JSON, unless the events do.
+    let json = context.json && file.is_some_and(|out| !is_standard_output(out));
     // The input may be replaced: that happens after its last byte was read.
     let mut file = file.map(|out| Output::create(context, out, &[&args.key])).transpose()?;
     let out: &mut dyn Write = match &mut file {
@@ -64,7 +66,7 @@ pub(crate) fn sign(
         }
         file.finish()?;
     }
-    report.tell(context.json && args.out.is_some(), terminal)
+    report.tell(json, terminal)
 }
 
 /// Lets every line through the door, and signs what passes.

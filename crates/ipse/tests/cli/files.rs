@@ -225,6 +225,39 @@ fn links_lead_to_the_file_that_is_written() {
     assert_eq!(piped.fine().out.lines().count(), 2, "a pipe is written to");
 }
 
+/// Nothing is printed behind a file that is written to standard output, whatever its name.
+#[test]
+fn standard_output_takes_the_file_alone() {
+    let store = cup();
+    let bundle = store.run(&["export", "-o", "-"]).fine().out;
+    let key = key(&store, "arm.key");
+    let events = store.write("week.jsonl", attempt("1", true));
+    for name in ["/dev/stdout", "/dev/fd/1", "/proc/self/fd/1"] {
+        for json in [&[][..], &["--json"]] {
+            let args = [&["export", "-o", name][..], json].concat();
+            let ran = store.run(&args).ended(0, &["exported to standard output"]);
+            assert!(ran.out == bundle, "{name}: {} bytes", ran.out.len());
+            let ran = self::ran(
+                store.command().args(["sign", &events, "--key", &key]).args(json).args([
+                    "--name",
+                    "arm",
+                    "--identity",
+                    WHOM,
+                    "-o",
+                    name,
+                ]),
+            );
+            assert_eq!(ran.fine().out.lines().count(), 2, "{name}");
+        }
+    }
+    // Standard output may be an ordinary file.
+    let out = place(&store, "out.ipse");
+    let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_ipse"));
+    command.arg("--store").arg(&store.path).args(["export", "-o", "/dev/stdout"]);
+    let done = command.stdout(fs::File::create(&out).unwrap()).status().unwrap();
+    assert!(done.success() && fs::read_to_string(&out).unwrap() == bundle);
+}
+
 #[test]
 fn a_new_file_has_the_mode_that_users_expect() {
     let store = cup();
