@@ -61,13 +61,13 @@ pub fn register(path: &Path, manifest: &Manifest) -> Result<Identity, Error> {
 
 /// Opens an identity's log for a program that lives long, and folds what is past its checkpoint.
 /// Tree heads are signed if the log's key lies beside the store and needs no passphrase; see
-/// [`open_with`] for keys that lie elsewhere. A public half of that key that is
-/// damaged is an error.
+/// [`open_with`] for keys that lie elsewhere. A damaged half of that key is an
+/// error.
 pub fn open(path: &Path, identity: Identity, policy: Policy) -> Result<Memory, Error> {
     let keys = keys::KeyDirectory::of_store(path);
     let notary = match DirectoryNotary::open(&keys, &identity, None) {
         Ok(notary) => Some(notary),
-        Err(error) if error.is_of_public_half() => {
+        Err(error) if error.is_damage() => {
             return Err(Error::Notary(std::io::Error::other(error)));
         }
         Err(_) => None,

@@ -257,8 +257,7 @@ fn producers_have_plain_names() {
     keys.new_producer(&long[1..], &mut random, None).unwrap();
 }
 
-/// A library opens a log without a private key unsigned, and not at all beside a damaged public
-/// one.
+/// A library opens a log without a private key unsigned, and not at all with a damaged half.
 #[test]
 fn a_damaged_public_half_opens_no_memory() {
     let (place, keys) = directory();
@@ -278,6 +277,8 @@ fn a_damaged_public_half_opens_no_memory() {
     let (private, public) = (keys.path().join("log.key"), keys.path().join("log.vkey"));
     fs::copy(keys.path().join("operator.key"), &private).unwrap();
     assert!(matches!(open(), Err(ipse::Error::Notary(_))), "the private half is another key's");
+    fs::write(&private, "").unwrap();
+    assert!(matches!(open(), Err(ipse::Error::Notary(_))), "the private half is empty");
     fs::remove_file(&private).unwrap();
     open().unwrap();
     fs::write(&public, "damaged").unwrap();

@@ -315,7 +315,9 @@ fn key_hint(error: &KeyError) -> Option<String> {
             shown(path)
         ),
         KeyError::Malformed { .. } => {
-            "a private key is PKCS#8 PEM, as `openssl genpkey -algorithm ed25519` makes it".into()
+            "put back a copy of it; a private key is PKCS#8 PEM, as `openssl genpkey -algorithm \
+             ed25519` makes it"
+                .into()
         }
         KeyError::Weak(_) => "make another; anybody can sign under this one".into(),
         KeyError::Name(_) => format!(

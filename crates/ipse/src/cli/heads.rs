@@ -15,8 +15,8 @@ use std::io;
 use std::path::Path;
 
 impl Context {
-    /// The notary of an identity's log; `None`, and a note, if its private key cannot be used. A
-    /// public half that cannot be read, or is of another key, is an error.
+    /// The notary of an identity's log; `None`, and a note, if its private key is missing or may not
+    /// be used. A damaged key is an error, and so is a public half that is unreadable or another's.
     pub(crate) fn notary(
         &self,
         terminal: &mut Terminal<'_>,
@@ -26,7 +26,7 @@ impl Context {
         let open = |passphrase: Option<&str>| DirectoryNotary::open(&keys, identity, passphrase);
         match passphrase::open(terminal, open) {
             Ok(notary) => Ok(Some(notary)),
-            Err(error) if is_of_public_half(&error) => Err(error),
+            Err(error) if is_damage(&error) => Err(error),
             Err(error) => {
                 writeln!(terminal.err, "note: tree heads are not signed: {error:#}")?;
                 Ok(None)
@@ -61,10 +61,10 @@ impl Context {
     }
 }
 
-/// Whether the public half of the log's key is damaged. A log without a private key goes on
-/// unsigned; that is not the same.
-pub(crate) fn is_of_public_half(error: &anyhow::Error) -> bool {
-    error.downcast_ref().is_some_and(KeyError::is_of_public_half)
+/// Whether the log's key is damaged. A log without a private key goes on unsigned; that is not the
+/// same.
+pub(crate) fn is_damage(error: &anyhow::Error) -> bool {
+    error.downcast_ref().is_some_and(KeyError::is_damage)
 }
 
 /// Compares a log with the last tree head in the key directory, where the log's key is missing;

@@ -3,7 +3,7 @@
 use super::context::Context;
 use super::exporting;
 use super::gate_files::GateFiles;
-use super::heads::{check_last_head, is_of_public_half};
+use super::heads::{check_last_head, is_damage};
 use super::passphrase;
 use super::settings::Settings;
 use super::terminal::Terminal;
@@ -76,7 +76,7 @@ impl Outside for Wired {
     fn open(&self, identity: &Identity) -> Result<Memory, Error> {
         let notary = match self.notary(identity) {
             Ok(notary) => Some(Box::new(notary) as Box<dyn Notary>),
-            Err(error) if is_of_public_half(&error) => {
+            Err(error) if is_damage(&error) => {
                 let error = error.downcast::<KeyError>();
                 return Err(Error::Notary(error.map_or_else(io::Error::other, io::Error::other)));
             }

@@ -102,8 +102,14 @@ impl KeyError {
         move |source| KeyError::Io { what, path, source }
     }
 
-    /// Whether a public half is damaged, cannot be read or is another key's. A log without a
-    /// private key goes on unsigned; a log with such a public half does not.
+    /// Whether a key file is damaged, or its public half cannot be read or is another key's. A log
+    /// without a private key goes on unsigned; a log with such a key does not.
+    pub fn is_damage(&self) -> bool {
+        let damaged = matches!(self, KeyError::Malformed { .. } | KeyError::Weak(_));
+        damaged || self.is_of_public_half()
+    }
+
+    /// Whether a public half is damaged, cannot be read or is another key's.
     pub fn is_of_public_half(&self) -> bool {
         let public = |path: &Path| path.extension().is_some_and(|it| it == "vkey" || it == "pub");
         match self {

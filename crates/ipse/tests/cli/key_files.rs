@@ -114,6 +114,24 @@ fn a_public_half_that_cannot_be_read_is_not_no_key() {
 }
 
 #[test]
+fn a_private_half_that_is_empty_or_cut_off_is_not_no_key() {
+    let store = cup();
+    let path = keys(&store, "log.key");
+    let good = fs::read(&path).unwrap();
+    // The others use no private half.
+    let signers = USERS.iter().filter(|args| !["verify", "key"].contains(&args[0]));
+    for bad in [&b""[..], b"\n", &good[..good.len() / 2], &good[..good.len() - 9]] {
+        fs::write(&path, bad).unwrap();
+        for args in signers.clone() {
+            store.run(args).ended(2, &["log.key is no key that ipse reads", "put back a copy"]);
+        }
+    }
+    // Without the file the log goes on unsigned.
+    fs::remove_file(&path).unwrap();
+    store.run(&["consolidate"]).ended(0, &["note: tree heads are not signed"]);
+}
+
+#[test]
 fn an_operators_public_half_that_cannot_be_read_is_an_error() {
     let store = cup();
     let path = keys(&store, "operator.pub");

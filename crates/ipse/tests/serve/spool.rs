@@ -42,17 +42,19 @@ fn a_bundle_has_no_name_while_it_is_written() {
 }
 
 #[test]
-fn a_damaged_public_key_of_the_log_keeps_the_server_from_starting() {
-    let (store, _) = one_agent();
-    fs::write(store.path.with_extension("db.keys").join("log.vkey"), "damaged\n").unwrap();
-    let mut child = serve(&store, &["--listen", "127.0.0.1:0"]).spawn().unwrap();
-    let mut status = None;
-    wait_until("the server ends", || {
-        status = child.try_wait().unwrap();
-        status.is_some()
-    });
-    let mut words = String::new();
-    std::io::Read::read_to_string(&mut child.stderr.take().unwrap(), &mut words).unwrap();
-    assert_eq!(status.unwrap().code(), Some(2), "{words}");
-    assert!(words.contains("log.vkey") && words.contains("put back a copy"), "{words}");
+fn a_damaged_key_of_the_log_keeps_the_server_from_starting() {
+    for (name, damage) in [("log.vkey", "damaged\n"), ("log.key", "")] {
+        let (store, _) = one_agent();
+        fs::write(store.path.with_extension("db.keys").join(name), damage).unwrap();
+        let mut child = serve(&store, &["--listen", "127.0.0.1:0"]).spawn().unwrap();
+        let mut status = None;
+        wait_until("the server ends", || {
+            status = child.try_wait().unwrap();
+            status.is_some()
+        });
+        let mut words = String::new();
+        std::io::Read::read_to_string(&mut child.stderr.take().unwrap(), &mut words).unwrap();
+        assert_eq!(status.unwrap().code(), Some(2), "{words}");
+        assert!(words.contains(name) && words.contains("put back a copy"), "{words}");
+    }
 }
