@@ -9,7 +9,8 @@
 //! lock           held by whoever makes keys or signs a tree head
 //! ```
 
-use super::{KeyError, Random, check_producer_name, new_key_file, new_secret, pem, read_signer};
+use super::{KeyError, Random, check_directory, check_producer_name};
+use super::{new_key_file, new_secret, pem, read_signer};
 use crate::files;
 use ipse_core::{Identity, hex};
 use ipse_ledger::{NoteKey, NoteSigner, PublicKey, TreeHead};
@@ -103,7 +104,7 @@ impl KeyDirectory {
         random: &mut Random<'_>,
         passphrase: Option<&str>,
     ) -> Result<Vec<&'static str>, KeyError> {
-        let _lock = self.made_and_locked()?;
+        let _lock = self.locked_for_new_keys()?;
         let mut made = Vec::new();
         for role in [Role::Log, Role::Operator] {
             let public = match self.has(role) {
@@ -160,7 +161,7 @@ impl KeyDirectory {
         random: &mut Random<'_>,
         passphrase: Option<&str>,
     ) -> Result<(), KeyError> {
-        let _lock = self.made_and_locked()?;
+        let _lock = self.locked_for_new_keys()?;
         let private = self.file(role.private());
         let public = if !self.has(role) {
             new_secret(&private, random, passphrase)?.public()
@@ -182,7 +183,7 @@ impl KeyDirectory {
         passphrase: Option<&str>,
     ) -> Result<NoteKey, KeyError> {
         check_producer_name(name)?;
-        let _lock = self.made_and_locked()?;
+        let _lock = self.locked_for_new_keys()?;
         let producers = self.file("producers");
         files::make_directory(&producers).map_err(KeyError::io("make", &producers))?;
         let key = new_key_file(&self.producer_file(name), name, random, passphrase)?;
@@ -429,6 +430,13 @@ impl KeyDirectory {
             files::sweep(&directory);
         }
         Ok(lock)
+    /// Locks the directory for new private keys: none is made where it would not be used.
+    fn locked_for_new_keys(&self) -> Result<File, KeyError> {
+        let lock = self.made_and_locked()?;
+        check_directory(&self.path)?;
+        Ok(lock)
+    }
+
     }
 
     fn file(&self, name: &str) -> PathBuf {

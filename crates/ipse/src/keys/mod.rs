@@ -20,7 +20,7 @@
 //!
 //! **Invariants**
 //! - A private half that others can read is not used, and none is ever written so. Nor is one used
-//!   from a directory that others may write to.
+//!   from a directory that others may write to, and no key is made in such a key directory.
 //! - A private half is not used beside a public half of another key.
 //! - No key is overwritten. A crash leaves a whole key under its name, or none.
 //! - No error, and nothing that can be printed, holds a part of a private half.
@@ -155,13 +155,17 @@ pub fn read_signer(
 /// link, that goes for the directory of the link and for that of the file.
 fn check_directories(path: &Path) -> Result<(), KeyError> {
     let file = path.canonicalize().map_err(KeyError::io("read", path))?;
-    for directory in [files::directory_of(path), files::directory_of(&file)] {
-        let metadata = directory.metadata().map_err(KeyError::io("read", directory))?;
-        if metadata.permissions().mode() & 0o022 != 0 {
-            return Err(KeyError::UnsafeDirectory(directory.to_path_buf()));
-        }
+    check_directory(files::directory_of(path))?;
+    check_directory(files::directory_of(&file))
+}
+
+/// An error if others may write to a directory: a private key in it is neither used nor made.
+fn check_directory(directory: &Path) -> Result<(), KeyError> {
+    let metadata = directory.metadata().map_err(KeyError::io("read", directory))?;
+    match metadata.permissions().mode() & 0o022 {
+        0 => Ok(()),
+        _ => Err(KeyError::UnsafeDirectory(directory.to_path_buf())),
     }
-    Ok(())
 }
 
 /// Makes a private key in a new file, and returns the public half under a name.

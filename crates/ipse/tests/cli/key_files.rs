@@ -201,6 +201,28 @@ fn keys_are_not_used_from_a_directory_that_others_may_write_to() {
     sign(&key).fine();
 }
 
+/// Keys that would be refused later are not made.
+#[test]
+fn no_key_is_made_in_a_directory_that_others_may_write_to() {
+    let store = Store::nothing();
+    let (directory, manifest) = (keys(&store, ""), vector("manifest/golden.toml"));
+    let init = ["init", "--manifest", manifest.to_str().unwrap()];
+    let words = ["others may write to the directory", "chmod go-w"];
+    fs::create_dir(&directory).unwrap();
+    for mode in [0o720, 0o702, 0o777] {
+        set_mode(&directory, mode);
+        store.run(&init).ended(1, &words);
+        assert!(!keys(&store, "log.key").exists() && !keys(&store, "operator.key").exists());
+        store.run(&["key", "new", "log"]).ended(2, &words);
+        store.run(&["key", "new", "producer", "arm"]).ended(2, &words);
+    }
+    set_mode(&directory, 0o755);
+    store.run(&init).fine();
+    store.run(&["export", "-o", "/dev/null"]).fine();
+    set_mode(&directory, 0o775);
+    store.run(&init).ended(1, &words);
+}
+
 /// Takes a producer back out of the store, as if the command had died before it was registered.
 fn unregister(store: &Store) {
     let rows = rusqlite::Connection::open(&store.path).unwrap().execute("DELETE FROM producer", ());
