@@ -26,6 +26,8 @@ pub(crate) fn init(
     let all_there = keys.has(Role::Log) && keys.has(Role::Operator);
     let passphrase = passphrase::chosen_if(encrypt && !all_there, terminal)?;
     let registered = create(&context.store)?.register(&manifest.canonical())?;
+    // A link that led nowhere leads to the store now, and the keys belong beside that.
+    let keys = context.keys();
     let word = passphrase.as_ref().map(|passphrase| passphrase.as_str());
     let made = keys.create(&registered.identity, &mut SystemHost::random, word);
     let made = made.map_err(anyhow::Error::from);

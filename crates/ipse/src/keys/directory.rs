@@ -82,11 +82,19 @@ impl KeyDirectory {
         KeyDirectory { path: path.into() }
     }
 
-    /// The directory beside a store: `ipse.db.keys` for `ipse.db`.
+    /// The directory beside a store: `ipse.db.keys` for `ipse.db`. If the path is a link and has no
+    /// such directory beside it, the directory beside the file that it leads to.
     pub fn of_store(store: &Path) -> Self {
-        let mut name = OsString::from(store);
-        name.push(".keys");
-        Self::at(name)
+        let beside = |store: &Path| {
+            let mut name = OsString::from(store);
+            name.push(".keys");
+            PathBuf::from(name)
+        };
+        let named = beside(store);
+        match store.canonicalize() {
+            Ok(file) if store.is_symlink() && !named.exists() => Self::at(beside(&file)),
+            _ => Self::at(named),
+        }
     }
 
     /// Where it is.
@@ -422,6 +430,13 @@ impl KeyDirectory {
         Ok(file)
     }
 
+    /// Locks the directory for new private keys: none is made where it would not be used.
+    fn locked_for_new_keys(&self) -> Result<File, KeyError> {
+        let lock = self.made_and_locked()?;
+        check_directory(&self.path)?;
+        Ok(lock)
+    }
+
     fn made_and_locked(&self) -> Result<File, KeyError> {
         files::make_directory(&self.path).map_err(KeyError::io("make", &self.path))?;
         let lock = self.lock().map_err(KeyError::io("lock", &self.path))?;
@@ -430,13 +445,6 @@ impl KeyDirectory {
             files::sweep(&directory);
         }
         Ok(lock)
-    /// Locks the directory for new private keys: none is made where it would not be used.
-    fn locked_for_new_keys(&self) -> Result<File, KeyError> {
-        let lock = self.made_and_locked()?;
-        check_directory(&self.path)?;
-        Ok(lock)
-    }
-
     }
 
     fn file(&self, name: &str) -> PathBuf {

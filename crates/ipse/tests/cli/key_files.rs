@@ -1,7 +1,7 @@
 //! Key files that are damaged, do not belong together, are half made, or lie where others may
 //! write: none of them counts as no key, and none of them signs.
 
-use super::store::{Ran, Store, attempt, ran, vector};
+use super::store::{Ran, Store, attempt, binary, ran, vector};
 use ipse_ledger::NoteKey;
 use std::fs::{self, Permissions};
 use std::os::unix::fs::{PermissionsExt, symlink};
@@ -221,6 +221,34 @@ fn no_key_is_made_in_a_directory_that_others_may_write_to() {
     store.run(&["export", "-o", "/dev/null"]).fine();
     set_mode(&directory, 0o775);
     store.run(&init).ended(1, &words);
+}
+
+#[test]
+fn keys_beside_a_store_are_found_through_a_link() {
+    let store = cup();
+    let elsewhere = tempfile::tempdir().unwrap();
+    let [link, beside] = ["link.db", "link.db.keys"].map(|name| elsewhere.path().join(name));
+    symlink(&store.path, &link).unwrap();
+    let run = |args: &[&str]| ran(binary().arg("--store").arg(&link).args(args));
+    let recorded = run(&["record", "--zone", "z", "--failed"]).fine();
+    assert!(!recorded.err.contains("not signed"), "{}", recorded.err);
+    run(&["export", "-o", "/dev/null"]).fine();
+    assert!(!run(&["verify"]).fine().out.contains("were not checked"));
+    let key = keys(&store, "new.ipse");
+    run(&["export", "-o", key.to_str().unwrap()]).ended(2, &["it is among the keys"]);
+    assert!(!beside.exists());
+    // A directory beside the link comes first.
+    fs::rename(keys(&store, ""), &beside).unwrap();
+    run(&["export", "-o", "/dev/null"]).fine();
+    store.run(&["export", "-o", "/dev/null"]).ended(2, &["no key at"]);
+    fs::rename(&beside, keys(&store, "")).unwrap();
+    // New keys are made beside the file, also if the link led nowhere.
+    let (new, file) = (elsewhere.path().join("new.db"), store.directory.path().join("file.db"));
+    symlink(&file, &new).unwrap();
+    let manifest = vector("manifest/golden.toml");
+    ran(binary().arg("--store").arg(&new).arg("init").arg("--manifest").arg(&manifest)).fine();
+    assert!(file.with_extension("db.keys").join("log.key").is_file());
+    assert!(!new.with_extension("db.keys").exists());
 }
 
 /// Takes a producer back out of the store, as if the command had died before it was registered.
