@@ -141,8 +141,13 @@ mod tests {
     use super::*;
     use crate::places::Places;
     use prometheus_client::metrics::counter::Counter;
+    use std::io::Write;
     use std::pin::pin;
+    use std::time::Duration;
     use tokio::net::TcpListener;
+
+    /// How long a read may take that has something to read.
+    const PATIENCE: Duration = Duration::from_secs(10);
 
     /// A client, and the server's side of its connection.
     async fn connected() -> (TcpStream, Socket) {
@@ -173,6 +178,26 @@ mod tests {
             drop(client);
             reset.await;
         });
+    }
+
+    /// All of it is there before the first read, and nothing comes later to wake a reader.
+    #[test]
+    fn a_request_larger_than_one_read_is_read_to_its_end() {
+        for sent in [READ_BYTES - 1, READ_BYTES, READ_BYTES + 1, 3 * READ_BYTES, 10_000] {
+            runtime().block_on(async {
+                let (client, mut socket) = connected().await;
+                assert_eq!((&*SockRef::from(&client)).write(&vec![7; sent]).unwrap(), sent);
+                let mut buffer = vec![0; 4 * READ_BYTES];
+                let mut read = ReadBuf::new(&mut buffer);
+                while read.filled().len() < sent {
+                    let some =
+                        std::future::poll_fn(|cx| Pin::new(&mut socket).poll_read(cx, &mut read));
+                    let some = tokio::time::timeout(PATIENCE, some).await;
+                    some.expect("the rest of the request is not read").unwrap();
+                }
+                assert_eq!(read.filled(), vec![7; sent]);
+            });
+        }
     }
 
     #[test]
