@@ -4,7 +4,7 @@
 mod world;
 
 use ipse_consolidate::V1;
-use ipse_core::Admitted;
+use ipse_core::{Admitted, Seq};
 use ipse_door::{Origin, admit};
 use ipse_engine::{Memory, PassReport, Policy, SLICE, Then, Trigger};
 use ipse_store::sqlite::RawFact;
@@ -94,6 +94,27 @@ fn a_chunk_of_very_many_facts_is_folded_in_parts() {
     let passes = same_in_slices(&[events], &[2000]);
     // More than 16,000 facts are the events' own; a slice holds fewer than twice its weight.
     assert!(passes[0][0].slices > 16_000 / 4000, "{}", passes[0][0].slices);
+}
+
+/// A pass in slices saves all sums, however few events came: its range is not folded again when
+/// the log is opened next.
+#[test]
+fn the_sums_of_a_pass_in_slices_are_all_saved() {
+    let tallied = |weight| {
+        let world = World::new();
+        let mut log = world.log(V1);
+        log.slice_at(weight);
+        let events: Vec<_> = (0..40).map(|number| event(number, 3)).collect();
+        let pass = log.append(&events, PASS).unwrap().pass.unwrap();
+        let reader = world.reader();
+        let progress = reader.view(&world.identity).unwrap().view().progress().unwrap();
+        assert_eq!(progress.checkpoint, pass.committed.last_seq);
+        (pass.slices, progress.tallied)
+    };
+    assert_eq!(tallied(SLICE), (1, Seq(0)));
+    let (slices, sliced) = tallied(50);
+    assert!(slices > 1, "{slices} slices");
+    assert_eq!(sliced, Seq(40));
 }
 
 #[test]
