@@ -8,6 +8,10 @@ use super::server::{Agent, Server, one_agent, serve, wait_until};
 use super::store::Store;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::time::Duration;
+
+/// A moment longer than a server takes to look at its store again.
+const REFRESH: Duration = Duration::from_millis(600);
 
 fn post(server: &Server, agent: &Agent, id: &str) -> Answer {
     server.ask(&Request::events(ONE, event("arm", id, "grasp", true)).token(&agent.producer))
@@ -117,4 +121,30 @@ fn a_store_that_gets_older_takes_nothing_until_the_newer_one_is_back() {
     assert_eq!(words.matches("tree head was not signed").count(), 0, "{words}");
     assert_eq!(words.matches("continues the last signed tree head again").count(), 1, "{words}");
     store.run(&["verify"]).fine();
+}
+
+/// A server that waits for the newer store compares again also if only the head beside the keys
+/// was put back: no other process has to write to the store for that.
+#[test]
+fn a_head_that_is_put_back_is_noticed_too() {
+    let store = Store::nothing();
+    let agent = Agent::bound(&store, "ward-robot-01");
+    let server = Server::gated(&store, &["--pass-every", "1000"]);
+    post(&server, &agent, "1").is(201);
+    store.run(&["tree-head", "--sign"]).fine();
+    let heads = store.path.with_extension("db.keys").join("heads");
+    let head = std::fs::read_dir(&heads).unwrap().next().unwrap().unwrap().path();
+    let older = (copy(&store, "older.db"), std::fs::read(&head).unwrap());
+    post(&server, &agent, "2").is(201);
+    store.run(&["tree-head", "--sign"]).fine();
+    shell(&store, &format!(".restore '{}'", older.0.display()));
+    wait_until("it is not ready", || server.get("/health/ready", "").status == 503);
+    server.get("/health/ready", "").problem(503, "log_rolled_back");
+    // What was restored has been looked at before the head is put back.
+    wait_until("all is read", || server.words().contains("was rolled back"));
+    std::thread::sleep(2 * REFRESH);
+    server.get("/health/ready", "").problem(503, "log_rolled_back");
+    std::fs::write(&head, &older.1).unwrap();
+    wait_until("it is ready again", || server.get("/health/ready", "").status == 200);
+    post(&server, &agent, "2").is(201);
 }
