@@ -74,8 +74,18 @@ impl Error {
         }
     }
 
-    /// Whether the store was removed or replaced while it was open.
+    /// Whether the store was removed, replaced or emptied while it was open.
     pub fn is_gone(&self) -> bool {
-        matches!(self, Error::Store(ipse_store::Error::Gone(_)))
+        self.gone().is_some()
+    }
+
+    /// The same error once more, if the store was removed, replaced or emptied.
+    pub fn gone(&self) -> Option<Error> {
+        match self {
+            Error::Store(ipse_store::Error::Gone(path)) => {
+                Some(Error::Store(ipse_store::Error::Gone(path.clone())))
+            }
+            _ => None,
+        }
     }
 }

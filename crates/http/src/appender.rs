@@ -9,9 +9,9 @@
 
 use ipse_core::{Admitted, Identity};
 use ipse_engine::{Appended, Endorsed, Error, Memory, SignatureError};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use tokio::sync::oneshot;
 
@@ -55,6 +55,8 @@ struct Job {
 struct State {
     /// Whether something could not be made durable: the log has to be opened again.
     broken: AtomicBool,
+    /// The error of an append that found the store gone: opening the log again may not find it.
+    gone: Mutex<Option<Error>>,
     /// Whether the log does not continue the last signed tree head.
     rolled_back: AtomicBool,
 }
@@ -63,6 +65,9 @@ impl State {
     fn failed(&self, identity: &Identity, error: &Error) -> NotDurable {
         if !error.is_rolled_back() {
             tracing::error!(%identity, %error, "events could not be appended");
+            if let Some(gone) = error.gone() {
+                *self.gone.lock().unwrap_or_else(PoisonError::into_inner) = Some(gone);
+            }
             self.broken.store(true, Ordering::Relaxed);
             return NotDurable::Unsure;
         }
@@ -102,6 +107,11 @@ impl Appender {
     /// Whether the log has to be opened anew before anything can be appended.
     pub(crate) fn is_broken(&self) -> bool {
         self.state.broken.load(Ordering::Relaxed)
+    }
+
+    /// Why nothing of this store may be served any more, if an append found it gone.
+    pub(crate) fn take_gone(&self) -> Option<Error> {
+        self.state.gone.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
 
     /// Whether the log does not continue the last signed tree head.

@@ -11,9 +11,9 @@ pub enum Error {
     /// There is no file.
     #[error("there is no store at {}", .0.display())]
     NotFound(PathBuf),
-    /// The file that is written is no longer the one under its name.
+    /// The file that is written is no longer the one under its name, or was emptied.
     #[error(
-        "{} was removed or replaced while it was open; what was written last may be lost",
+        "{} was removed, replaced or emptied while it was open; what was written last may be lost",
         .0.display()
     )]
     Gone(PathBuf),

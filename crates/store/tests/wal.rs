@@ -113,6 +113,38 @@ fn a_reader_that_watches_notices_it_too() {
     assert!(matches!(reader.version(), Err(Error::Gone(_))));
 }
 
+fn empty(path: &Path) {
+    File::options().write(true).open(path).unwrap().set_len(0).unwrap();
+}
+
+/// Behind an end that is gone, nothing is acknowledged; a log that was copied into the store and
+/// emptied by another process goes on.
+#[test]
+fn a_log_or_a_store_that_was_emptied_takes_nothing() {
+    let world = World::new();
+    let mut writer = world.writer();
+    append(&mut writer, 1).unwrap();
+    let db = Connection::open(&world.path).unwrap();
+    db.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(())).unwrap();
+    assert_eq!(std::fs::metadata(wal(&world.path)).unwrap().len(), 0);
+    for id in 2..4 {
+        append(&mut writer, id).unwrap();
+    }
+    assert_eq!(world.events(), 3);
+    empty(&wal(&world.path));
+    let gone = append(&mut writer, 4);
+    assert!(matches!(&gone, Err(Error::Gone(path)) if *path == wal(&world.path)), "{gone:?}");
+
+    let world = World::new();
+    let mut writer = world.writer();
+    append(&mut writer, 1).unwrap();
+    let reader = Reader::open(&world.path).unwrap();
+    reader.version().unwrap();
+    empty(&world.path);
+    assert!(matches!(append(&mut writer, 2), Err(Error::Gone(path)) if path == world.path));
+    assert!(matches!(reader.version(), Err(Error::Gone(path)) if path == world.path));
+}
+
 /// The log is beside the file, not beside a link to it.
 #[test]
 fn a_store_behind_a_link_is_written() {

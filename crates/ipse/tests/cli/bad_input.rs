@@ -64,7 +64,7 @@ fn a_store_that_is_removed_meanwhile_is_no_success() {
     std::fs::rename(&store.path, store.directory.path().join("elsewhere.db")).unwrap();
     let rest: Vec<String> = std::io::BufRead::lines(stderr).map(Result::unwrap).collect();
     assert_eq!(child.wait().unwrap().code(), Some(2));
-    assert!(rest.join("\n").contains("removed or replaced"), "{rest:?}");
+    assert!(rest.join("\n").contains("removed, replaced or emptied"), "{rest:?}");
 }
 
 #[test]

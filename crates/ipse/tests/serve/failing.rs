@@ -69,7 +69,7 @@ fn a_store_that_is_gone_or_replaced_is_served_no_longer() {
         }
         let (status, words) = server.ended();
         assert_eq!(status.code(), Some(2), "{words}");
-        assert!(words.contains("was removed or replaced while it was open"), "{words}");
+        assert!(words.contains("was removed, replaced or emptied while it was open"), "{words}");
     }
 }
 
@@ -90,13 +90,36 @@ fn a_server_whose_write_ahead_log_is_removed_acknowledges_nothing_more() {
     }
     let (status, words) = server.ended();
     assert_eq!(status.code(), Some(2), "{words}");
-    let gone = format!("{} was removed or replaced while it was open", wal.display());
+    let gone = format!("{} was removed, replaced or emptied while it was open", wal.display());
     assert!(words.contains(&gone), "{words}");
     let log = store.run(&["log", "--json"]).fine().out;
     for number in 0..20 {
         assert!(log.contains(&format!("\"id\":\"{number:0200}\"")), "{number} is lost");
     }
     store.run(&["verify"]).fine();
+}
+
+/// The same if one of the files is emptied in place: the next append notices it, or the next look.
+#[test]
+fn a_server_whose_files_are_emptied_acknowledges_nothing_more() {
+    for suffix in ["", "-wal"] {
+        let (store, agent) = one_agent();
+        let mut server = Server::start(&store);
+        post(&server, &agent, 1).is(201);
+        let path = store.path.with_extension(format!("db{suffix}"));
+        std::fs::File::options().write(true).open(&path).unwrap().set_len(0).unwrap();
+        if suffix == "-wal" {
+            let next = event("arm", "next", "grasp", true);
+            let next = Request::events(ONE, next).token(&agent.producer);
+            if let Ok(answer) = server.connect().ask(&next) {
+                answer.is(503);
+            }
+        }
+        let (status, words) = server.ended();
+        assert_eq!(status.code(), Some(2), "{words}");
+        let gone = format!("{} was removed, replaced or emptied", path.display());
+        assert!(words.contains(&gone), "{words}");
+    }
 }
 
 /// A log line that cannot be written costs no request, and no event.

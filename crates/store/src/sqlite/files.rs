@@ -5,14 +5,19 @@
 //! - A handle that finds another file, or none, under one of their names reports it, before and
 //!   after every commit: what is committed then is in a file that no other process finds, or is
 //!   overwritten by a process that has another index.
+//! - So does a handle that finds the store emptied, and one that appends if its write-ahead log was
+//!   emptied under it: SQLite writes on behind the end that it remembers, and no process that opens
+//!   the store later reads what stands behind a hole.
 //! - The names are durable before the first commit of a handle that appends. SQLite syncs the
 //!   directory too, but takes no notice if that fails.
 //! - The store and its `-shm` are never opened here: closing any descriptor of a file drops all of
 //!   a process's locks on it, and SQLite's are on those two. It takes none on the `-wal` file.
 
+use super::wal;
 use crate::Error;
 use std::ffi::OsString;
 use std::fs::File;
+use std::io::Read;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
@@ -25,31 +30,43 @@ struct Named {
 
 impl Named {
     fn at(path: PathBuf) -> Self {
-        let device_and_number = device_and_number(&path);
+        let device_and_number = found(&path).map(|found| found.device_and_number);
         Named { path, device_and_number }
     }
 
-    /// An error, if another file or none stands under the path now.
-    fn check(&self) -> Result<(), Error> {
-        match Named::at(self.path.clone()) == *self {
-            true => Ok(()),
-            false => Err(Error::Gone(self.path.clone())),
+    /// The size of the file; an error, if another one or none stands under the path now.
+    fn check(&self) -> Result<u64, Error> {
+        match found(&self.path) {
+            Some(found) if Some(found.device_and_number) == self.device_and_number => {
+                Ok(found.size)
+            }
+            _ => Err(self.gone()),
         }
+    }
+
+    fn gone(&self) -> Error {
+        Error::Gone(self.path.clone())
     }
 }
 
-/// The device and the number of the file at a path, if there is one.
+/// What is known of a file.
+struct Found {
+    device_and_number: (u64, u64),
+    size: u64,
+}
+
+/// The file at a path, if there is one.
 ///
 /// The times of the file are not asked for. Linux gives a file a finer time at its next write once
 /// its times were read, and ext4 then starts a transaction for each write: a check of the
 /// write-ahead log by `stat` made a commit a third dearer.
 #[cfg(target_os = "linux")]
-fn device_and_number(path: &Path) -> Option<(u64, u64)> {
-    let asked = rustix::fs::StatxFlags::INO;
+fn found(path: &Path) -> Option<Found> {
+    let asked = rustix::fs::StatxFlags::INO | rustix::fs::StatxFlags::SIZE;
     match rustix::fs::statx(rustix::fs::CWD, path, rustix::fs::AtFlags::empty(), asked) {
         Ok(file) => {
             let device = rustix::fs::makedev(file.stx_dev_major, file.stx_dev_minor);
-            Some((device, file.stx_ino))
+            Some(Found { device_and_number: (device, file.stx_ino), size: file.stx_size })
         }
         Err(rustix::io::Errno::NOSYS) => by_stat(path),
         Err(_) => None,
@@ -57,12 +74,13 @@ fn device_and_number(path: &Path) -> Option<(u64, u64)> {
 }
 
 #[cfg(not(target_os = "linux"))]
-fn device_and_number(path: &Path) -> Option<(u64, u64)> {
+fn found(path: &Path) -> Option<Found> {
     by_stat(path)
 }
 
-fn by_stat(path: &Path) -> Option<(u64, u64)> {
-    std::fs::metadata(path).ok().map(|file| (file.dev(), file.ino()))
+fn by_stat(path: &Path) -> Option<Found> {
+    let file = std::fs::metadata(path).ok()?;
+    Some(Found { device_and_number: (file.dev(), file.ino()), size: file.len() })
 }
 
 /// The files that hold what was committed, and say where it is.
@@ -72,6 +90,11 @@ pub(super) struct Files {
     beside: Vec<Named>,
     /// Whether this handle has synced the directory.
     named: bool,
+    /// Whether the write-ahead log had anything in it when this handle last looked.
+    filled: bool,
+    /// Whether it was empty after that when the batch began. Another process may have copied it
+    /// into the store and begun it anew.
+    emptied: bool,
 }
 
 impl Files {
@@ -80,7 +103,9 @@ impl Files {
     pub(super) fn at(path: &Path) -> Self {
         let mut beside = Vec::from(BESIDE.map(|suffix| Named::at(beside_of(path, suffix))));
         beside.retain(|file| file.device_and_number.is_some());
-        Files { store: Named::at(path.to_owned()), beside, named: false }
+        let filled = found(&wal_of(path)).is_some_and(|wal| wal.size > 0);
+        let store = Named::at(path.to_owned());
+        Files { store, beside, named: false, filled, emptied: false }
     }
 
     /// The same for a handle that appends, which has them all.
@@ -98,10 +123,41 @@ impl Files {
         &self.store.path
     }
 
-    /// An error, if one of the files was removed or replaced.
+    /// An error, if one of the files was removed or replaced, or the store was emptied.
     pub(super) fn check(&self) -> Result<(), Error> {
-        self.store.check()?;
-        self.beside.iter().try_for_each(Named::check)
+        self.look().map(drop)
+    }
+
+    /// The same; how large the write-ahead log is.
+    fn look(&self) -> Result<u64, Error> {
+        // No store is empty: SQLite writes its first page before it has a write-ahead log.
+        if self.store.check()? == 0 {
+            return Err(self.store.gone());
+        }
+        let mut wal_bytes = 0;
+        for (file, is_wal) in self.beside.iter().zip([true, false]) {
+            let size = file.check()?;
+            wal_bytes = if is_wal { size } else { wal_bytes };
+        }
+        Ok(wal_bytes)
+    }
+
+    /// The same before a batch of a handle that appends.
+    pub(super) fn check_before(&mut self) -> Result<(), Error> {
+        let is_filled = self.look()? > 0;
+        self.emptied = self.filled && !is_filled;
+        self.filled = is_filled;
+        Ok(())
+    }
+
+    /// The same after its commit: an error also if the write-ahead log was emptied and not begun
+    /// anew. Then it has a hole where its header was.
+    pub(super) fn check_after(&mut self) -> Result<(), Error> {
+        self.filled = self.look()? > 0;
+        match self.emptied && self.filled && !begins_as_wal(&self.beside[0].path) {
+            true => Err(self.beside[0].gone()),
+            false => Ok(()),
+        }
     }
 
     /// Makes the names durable, once. *If it dies before this:* nothing was acknowledged.
@@ -112,6 +168,13 @@ impl Files {
         }
         Ok(())
     }
+}
+
+/// Whether a file begins as a write-ahead log does, in one byte order or the other.
+fn begins_as_wal(path: &Path) -> bool {
+    let mut magic = [0; 4];
+    let read = File::open(path).and_then(|mut file| file.read_exact(&mut magic));
+    read.is_ok() && u32::from_be_bytes(magic) & !1 == wal::MAGIC
 }
 
 /// Syncs the directory of a store, so that the names of its files are durable.

@@ -88,7 +88,7 @@ impl Snapshot<'_> {
 const LOG_HEADER: usize = 32;
 const FRAME_HEADER: usize = 24;
 /// What a log begins with; the last bit says how sums are computed: 1 if big end first.
-const MAGIC: u32 = 0x377f_0682;
+pub(super) const MAGIC: u32 = 0x377f_0682;
 
 /// After how many whole frames a log is damaged, if it is: a frame that bears the marks of this log
 /// and does not fit, or whose end is missing. Frames with other marks are left from before the log

@@ -57,7 +57,7 @@ impl Writer {
 
     /// Begins a batch; waits for another process that is writing.
     pub fn begin(&mut self) -> Result<Batch<'_>, Error> {
-        self.files.check()?;
+        self.files.check_before()?;
         let (log, refs, files) = (self.log, &mut self.refs, &mut self.files);
         let checkpointer = &mut self.checkpointer;
         let tx = Open::begin(&self.connection, Level::Batch)
@@ -160,7 +160,7 @@ impl Batch<'_> {
         self.tx.commit().map_err(Error::while_trying("make the batch durable"))?;
         self.refs.committed();
         self.checkpointer.after_commit();
-        self.files.check()
+        self.files.check_after()
     }
 }
 
