@@ -326,6 +326,8 @@ class Case:
     # The part of the root whose operations count.
     below: str = ""
     modes: tuple = ALL
+    # Modes in which every operation is hit, also where every N-th is asked for.
+    always: tuple = ()
     run: typing.Callable = None
 
     def attempt(self, world, fault=None) -> Ran:
@@ -400,7 +402,9 @@ CASES = (
     Case("prune", (), is_forgotten, said_forgot, prepare=with_canary, forgets=True, run=prune,
          repeated=(0, 1)),
     Case("export", ("export", "-o", "out/log.ipse"), is_bundle, prepare=with_old_output,
-         changes=("out/log.ipse",), output="out/log.ipse"),
+         changes=("out/log.ipse",), output="out/log.ipse",
+         # A key that can be read once and not again must not give a bundle without it.
+         always=("unread",)),
     Case("sign", ("sign", "week.jsonl", "--key", "arm-7.key", "--name", "arm-7", "-o",
                   "out/signed.jsonl"), is_signed_file, output="out/signed.jsonl",
          whole=is_signed_prefix),

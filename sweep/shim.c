@@ -121,7 +121,8 @@ struct record {
     uint64_t hit;             /* how many operations were changed */
     uint64_t lost_names;      /* the first was the sync of a directory with new names ... */
     uint64_t synced_later;    /* ... and a later sync of it succeeded */
-    uint64_t unsynced_name;   /* a file was renamed, and its directory was not synced after it */
+    uint64_t unsynced_name;   /* a file was renamed, and a directory was not synced after it: 1
+                                 the one that it is in now, 2 the one that it was in */
     char what[216];           /* the first operation that was changed */
 };
 
@@ -132,6 +133,7 @@ static size_t root_length;
 static struct record *record;
 static char unsynced[PATH_MAX]; /* the directory whose sync was made to fail */
 static char renamed[PATH_MAX];  /* the directory of the last rename */
+static char left[PATH_MAX];     /* the directory that it took the name from, if it is another */
 static char created[PATH_MAX];  /* the directory of a store or its log, until it is synced */
 static char synced[PATH_MAX];   /* that directory after it was synced */
 
@@ -237,7 +239,8 @@ static long changed(const struct call *call, const long *a, const char *path)
 {
     if (__atomic_fetch_add(&record->hit, 1, __ATOMIC_SEQ_CST) == 0) {
         snprintf(record->what, sizeof record->what, "%s %s", call->name, path + root_length);
-        int renames = record->unsynced_name && strcmp(path, renamed) == 0;
+        int renames = (record->unsynced_name & 1 && strcmp(path, renamed) == 0)
+                      || (record->unsynced_name & 2 && strcmp(path, left) == 0);
         if (is_sync(call) && (renames || strcmp(path, created) == 0)) {
             record->lost_names = 1;
             snprintf(unsynced, sizeof unsynced, "%s", path);
@@ -284,7 +287,9 @@ static void done(const struct call *call, const long *a, const char *path, int c
         if (strcmp(path, unsynced) == 0)
             record->synced_later = 1;
         if (strcmp(path, renamed) == 0)
-            record->unsynced_name = 0;
+            record->unsynced_name &= ~(uint64_t)1;
+        if (strcmp(path, left) == 0)
+            record->unsynced_name &= ~(uint64_t)2;
         if (strcmp(path, created) == 0) {
             strcpy(synced, created);
             created[0] = 0;
@@ -301,7 +306,8 @@ static void done(const struct call *call, const long *a, const char *path, int c
         int plain = call->number == SYS_rename;
         path_from(plain ? AT_FDCWD : a[2], (const char *)(plain ? a[1] : a[3]), target);
         keep_directory(renamed, target);
-        record->unsynced_name = 1;
+        keep_directory(left, path);
+        record->unsynced_name = strcmp(left, renamed) == 0 ? 1 : 3;
     }
 }
 
