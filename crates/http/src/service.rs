@@ -250,8 +250,8 @@ impl Service {
     /// other processes have made of the logs is read, uses of tokens are noted, and what went wrong
     /// behind everybody's back is told.
     ///
-    /// An error is the end: the store was removed, replaced or emptied, and nothing that this process
-    /// knows of it holds any more.
+    /// An error is the end: the store was removed, replaced or emptied, and nothing that this
+    /// process knows of it holds any more.
     pub fn refresh(&self) -> Result<(), Error> {
         match self.look() {
             Err(error) if error.is_gone() => return Err(error),

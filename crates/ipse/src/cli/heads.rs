@@ -15,8 +15,9 @@ use std::io;
 use std::path::Path;
 
 impl Context {
-    /// The notary of an identity's log; `None`, and a note, if its private key is missing or may not
-    /// be used. A damaged key is an error, and so is a public half that is unreadable or another's.
+    /// The notary of an identity's log; `None`, and a note, if its private key is missing or may
+    /// not be used. A damaged key is an error, and so is a public half that cannot be read or is of
+    /// another key.
     pub(crate) fn notary(
         &self,
         terminal: &mut Terminal<'_>,
