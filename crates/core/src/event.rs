@@ -9,6 +9,19 @@ use alloc::string::String;
 use alloc::vec::Vec;
 use core::ops::Range;
 
+/// The deepest nesting of an event, the event itself being 1: it bounds the recursion of every
+/// reader.
+pub const MAX_DEPTH: usize = 32;
+
+/// The type of an attempt at a skill.
+pub const EXECUTION_RESULT: &str = "execution_result";
+/// The type of an incident.
+pub const INCIDENT: &str = "incident";
+/// The type of a pass record.
+pub const PASS_RECORD: &str = "consolidation_run";
+/// The type of the events that say what was forgotten.
+pub const FORGET: &str = "forget";
+
 /// What happened, as far as rules tell types apart.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum EventKind {
@@ -26,8 +39,8 @@ impl EventKind {
     /// The kind of events of this type.
     pub fn of(event_type: &str) -> Self {
         match event_type {
-            "execution_result" => EventKind::ExecutionResult,
-            "incident" => EventKind::Incident,
+            EXECUTION_RESULT => EventKind::ExecutionResult,
+            INCIDENT => EventKind::Incident,
             _ if crate::is_housekeeping(event_type) => EventKind::Housekeeping,
             _ => EventKind::Other,
         }

@@ -71,6 +71,9 @@ impl fmt::Display for Digest {
 pub struct Seq(pub u64);
 
 impl Seq {
+    /// The last position that a log can have: a store keeps positions in 40 bits.
+    pub const MAX: Seq = Seq((1 << 40) - 1);
+
     /// The position that follows.
     #[must_use]
     pub fn next(self) -> Self {

@@ -40,6 +40,6 @@ pub const HOUSE_SOURCE: &str = "ipse";
 
 /// Event types that ipse writes about itself; they feed no fact and are refused from producers.
 pub fn is_housekeeping(event_type: &str) -> bool {
-    matches!(event_type, "consolidation_run" | "forget" | "intent")
+    matches!(event_type, event::PASS_RECORD | event::FORGET | intent::INTENT)
         || event_type.starts_with("ipse.")
 }

@@ -13,6 +13,7 @@ extern crate alloc;
 mod columns;
 mod refusal;
 
+pub use ipse_core::event::MAX_DEPTH;
 pub use ipse_core::text::printable;
 pub use refusal::{Refusal, Rule};
 
@@ -27,8 +28,6 @@ use ipse_core::{Columns, sha256};
 
 /// The largest event, as sent and in canonical form: one event must not fill a batch or a page.
 pub const MAX_EVENT_BYTES: usize = 65_536;
-/// The deepest nesting, the event itself being 1: bounds the recursion of every reader.
-pub const MAX_DEPTH: usize = 32;
 /// The longest `id`, `source` or `type`: they are names, and they outlive forgetting.
 pub const MAX_NAME_BYTES: usize = 256;
 /// The most members of `data.params`: each is a distribution of its own.
@@ -118,6 +117,23 @@ pub fn house_event(event_type: &str, id: &str, time: Time, data: &str, salt: Sal
         columns: Columns::default().encode(),
         canonical,
     }
+}
+
+/// The same for an event of ipse's own whose `data` is any JSON: it is read like any other event,
+/// and refused if it is too large.
+pub fn admit_own(
+    event_type: &str,
+    id: &str,
+    time: Time,
+    data: &str,
+    salt: Salt,
+) -> Result<Admitted, Refusal> {
+    let (id, kind) = (ipse_core::json::quoted(id), ipse_core::json::quoted(event_type));
+    let event = format!(
+        "{{\"data\":{data},\"id\":{id},\"source\":\"{HOUSE_SOURCE}\",\"time\":\"{time}\",\
+         \"type\":{kind}}}"
+    );
+    admit(event.as_bytes(), Origin::House, || salt)
 }
 
 /// The typed columns that belong to an event's stored canonical bytes: how a copy is checked.

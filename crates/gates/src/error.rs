@@ -50,15 +50,6 @@ impl Which {
         }
     }
 
-    /// The field of the manifest that holds the SHA-256 of its bytes.
-    pub fn manifest_field(self) -> &'static str {
-        match self {
-            Which::Registry => "ecm_registry_hash",
-            Which::Policy => "policy_hash",
-            Which::Temperament => "temperament_hash",
-        }
-    }
-
     /// Which of the three a text says it is, by its member `format`; `None` if it does not say.
     pub fn of(text: &str) -> Option<Self> {
         crate::toml_file::format_of(text)

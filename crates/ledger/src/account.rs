@@ -10,15 +10,14 @@ use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 use core::cmp::Reverse;
 use core::ops::RangeInclusive;
+use ipse_core::event::{FORGET, MAX_DEPTH, PASS_RECORD};
+use ipse_core::intent::INTENT;
 use ipse_core::json::{Object, Value};
 use ipse_core::{EventRef, HOUSE_SOURCE, Seq, is_housekeeping, json_parse};
 
-/// Nesting of an event at most.
-const DEPTH: usize = 32;
-
 /// Whether an event of that type can be forgotten. Intents are housekeeping too, and can be.
 pub fn can_be_forgotten(event_type: &str) -> bool {
-    event_type == "intent" || !is_housekeeping(event_type)
+    event_type == INTENT || !is_housekeeping(event_type)
 }
 
 /// Something that does not fit: where, and what.
@@ -101,10 +100,10 @@ impl Forgets {
 
     /// Takes down the next event of the log: behind `forget` events comes their pass.
     pub fn next(&mut self, seq: Seq, event_type: &str) {
-        if !matches!(event_type, "forget" | "consolidation_run") {
+        if !matches!(event_type, FORGET | PASS_RECORD) {
             self.without_pass.extend(self.behind_forget);
         }
-        self.behind_forget = (event_type == "forget").then_some(seq);
+        self.behind_forget = (event_type == FORGET).then_some(seq);
     }
 
     /// Compares what is gone with what is said to be.
@@ -130,7 +129,7 @@ pub const MAX_REFS: usize = 1600;
 
 /// The names in a `forget` event: some, and none of them twice.
 pub fn forgotten_names(payload: &[u8]) -> Option<Vec<EventRef>> {
-    let value = json_parse::parse(payload, DEPTH).ok()?;
+    let value = json_parse::parse(payload, MAX_DEPTH).ok()?;
     let data = house_data(&value, &["event_refs"])?;
     let Value::Array(names) = data.get("event_refs")? else { return None };
     let names = names.iter().map(|name| EventRef::parse(name.as_text()?));
@@ -226,7 +225,7 @@ const TRIGGERS: [&str; 4] = ["startup", "threshold", "manual", "forget"];
 impl Claimed {
     /// Reads the record at a position, before which so many events stand, housekeeping aside.
     pub fn read(seq: Seq, payload: &[u8], counted: u64) -> Option<Self> {
-        let value = json_parse::parse(payload, DEPTH).ok()?;
+        let value = json_parse::parse(payload, MAX_DEPTH).ok()?;
         let data = house_data(&value, &RECORD_MEMBERS)?;
         let trigger = data.get("trigger")?.as_text()?;
         if !TRIGGERS.contains(&trigger) || data.get("rows_touched")?.as_count().is_none() {

@@ -22,6 +22,20 @@ pub const MAX_SIGNATURES: usize = 16;
 /// Nesting of an envelope and of a statement at most.
 const MAX_DEPTH: usize = 16;
 
+/// Whether a line of a file of events is an envelope that signs the events before it, and no event:
+/// it has the three members of an envelope. An event may have any of them as an extension.
+pub fn is_envelope(line: &[u8]) -> bool {
+    let hint = b"\"payloadType\"";
+    let has_members = |line: &[u8]| {
+        let value = json_parse::parse(line, MAX_DEPTH).ok()?;
+        let object = value.as_object()?;
+        let members = ["payload", "payloadType", "signatures"];
+        Some(members.iter().all(|name| object.get(name).is_some()))
+    };
+    // Few lines have the hint: only those are parsed.
+    line.windows(hint.len()).any(|part| part == hint) && has_members(line) == Some(true)
+}
+
 /// Why an envelope is refused.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum EnvelopeError {
