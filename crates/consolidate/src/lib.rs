@@ -18,6 +18,7 @@ extern crate alloc;
 
 mod bulk;
 pub mod confidence;
+mod derived;
 mod evidence;
 mod feed;
 pub mod histogram;
@@ -28,19 +29,23 @@ mod samples;
 mod symbols;
 pub mod tally;
 pub mod v1;
+mod versions;
 
+pub use derived::Derived;
 pub use rules::{
     BulkFold, Contribution, EVERY_FACT, LimitError, MAX_OBSERVATIONS, RuleSet, Skip, Totals, Wanted,
 };
 pub use tally::Tally;
 pub use v1::V1;
+pub use versions::Rules;
 
 use alloc::collections::BTreeMap;
 use alloc::string::String;
 use alloc::vec::Vec;
 use ipse_core::{Event, Fact, FactKey, Support};
 
-/// `f`: sum what each event contributes to each fact, then publish every sum.
+/// `f`: sum what each event contributes to each fact, compute the sums of derived facts, then
+/// publish every sum.
 pub fn f<'a, R: RuleSet>(
     rules: &R,
     events: impl IntoIterator<Item = Event<'a>>,
@@ -97,15 +102,26 @@ impl<T: Tally> Groups<T> {
         self.0.len()
     }
 
-    /// The sums, sorted by kind and key.
+    /// The sums over these events, sorted by kind and key, without derived facts.
     pub fn into_groups(self) -> Vec<(FactKey, Group<T>)> {
         self.0.into_iter().collect()
     }
 
-    /// The facts of all sums, sorted by kind and key.
-    pub fn publish<R: RuleSet<Tally = T>>(&self, rules: &R) -> Result<Vec<Fact>, LimitError> {
-        let facts = self.0.iter().map(|(key, group)| group.publish(rules, key));
-        facts.filter_map(Result::transpose).collect()
+    /// The sums behind all facts of a log, derived facts included, sorted by kind and key. All
+    /// events of the log must have been folded.
+    pub fn into_whole<R: RuleSet<Tally = T>>(mut self, rules: &R) -> Vec<(FactKey, Group<T>)> {
+        if rules.derives() {
+            let mut derived = Derived::default();
+            self.0.iter().for_each(|(key, group)| derived.add(rules, key, group));
+            self.0.extend(derived.into_groups());
+        }
+        self.into_groups()
+    }
+
+    /// The facts of a log, sorted by kind and key. All events of the log must have been folded.
+    pub fn publish<R: RuleSet<Tally = T>>(self, rules: &R) -> Result<Vec<Fact>, LimitError> {
+        let whole = self.into_whole(rules).into_iter();
+        whole.filter_map(|(key, group)| group.publish(rules, &key).transpose()).collect()
     }
 }
 

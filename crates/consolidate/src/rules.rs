@@ -1,4 +1,5 @@
-//! What a rule set is: a version, what an event contributes, and how a sum becomes a value.
+//! What a rule set is: a version, what an event contributes, which facts are derived from other
+//! facts, and how a sum becomes a value.
 //!
 //! **Invariants:** a rule set sees events, keys and sums; no identity and no clock is among the
 //! arguments. A position is, where a log is summed in bulk: only to look up an event's name.
@@ -39,6 +40,31 @@ pub trait RuleSet {
     /// that are not wanted are not summed.
     fn bulk<'w>(&self, _: Wanted<'w>) -> Option<Box<dyn BulkFold<Self::Tally> + 'w>> {
         None
+    }
+
+    /// Whether there are derived facts ([`RuleSet::derived`]). Rules without them pay nothing.
+    fn derives(&self) -> bool {
+        false
+    }
+
+    /// What one fact, given its whole sum, adds to the sums of derived facts. The value need not be
+    /// additive. Three laws hold:
+    /// - The keys depend on `key` alone, so they are known before the sum is.
+    /// - A sum of zero adds zero, so a fact that does not exist adds nothing.
+    /// - No event contributes to a derived fact, and nothing is derived from one.
+    fn derived(&self, _key: &FactKey, _whole: &Self::Tally) -> Vec<(FactKey, Self::Tally)> {
+        Vec::new()
+    }
+
+    /// The derived facts that a fact adds to, whatever its sum is.
+    fn derived_keys(&self, key: &FactKey) -> Vec<FactKey> {
+        match self.derives() {
+            true => {
+                let derived = self.derived(key, &Self::Tally::default()).into_iter();
+                derived.map(|(to, _)| to).collect()
+            }
+            false => Vec::new(),
+        }
     }
 
     /// The canonical JSON value of a sum, or nothing if no event supports it.
