@@ -8,15 +8,16 @@
 use crate::name::Name;
 use crate::open::{Opened, changed};
 use crate::source::{Lines, Part};
-use ipse_consolidate::{Groups, RuleSet, V1};
+use ipse_consolidate::{Groups, RuleSet, Rules, with_rules};
 use ipse_consult::Damaged;
-use ipse_consult::trail::{Found, Listing, Record, Told, Trail, names_intent, naming_text};
+use ipse_consult::trail::{Behind, Found, Listing, Record, Told, Trail, names_intent, naming_text};
+use ipse_core::event::FORGET;
 use ipse_core::{Admitted, Columns, Event, EventRef, Fact, FactKey, Seq, is_housekeeping, sha256};
 use ipse_door::{MAX_EVENT_BYTES, Origin, admit, columns_of};
 use ipse_ledger::account::forgotten_names;
 use ipse_ledger::tree::{Edge, Hash, Nodes, inclusion};
 use ipse_ledger::{Entry, ProofFile, entry_hash};
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::io;
 
 /// Why a walk could not be told.
@@ -202,6 +203,41 @@ impl<'o> Walk<'o> {
     }
 }
 
+impl Walk<'_> {
+    fn facts_under<R: RuleSet>(&self, rules: &R, seq: Seq) -> Result<Vec<Fact>, WhyError> {
+        let mut groups = Groups::default();
+        self.each_typed(seq, |_, event| {
+            groups.fold(rules, event);
+        })?;
+        groups.publish(rules).map_err(|limit| WhyError::Limit(limit.to_string()))
+    }
+
+    fn evidence_under<R: RuleSet>(
+        &self,
+        rules: &R,
+        &Behind { keys, up_to, wanted, .. }: &Behind<'_>,
+    ) -> Result<Vec<Vec<Seq>>, WhyError> {
+        let mut found: BTreeMap<&FactKey, VecDeque<Seq>> = BTreeMap::new();
+        found.extend(keys.iter().map(|key| (key, VecDeque::new())));
+        self.each_typed(up_to, |seq, event| {
+            // An event supports a derived fact once, through however many facts.
+            let mut supported = BTreeSet::new();
+            let parts = rules.contributions(event).unwrap_or_default();
+            for part in parts.into_iter().filter(|part| part.supports) {
+                supported.extend(rules.derived_keys(&part.key));
+                supported.insert(part.key);
+            }
+            for key in &supported {
+                let Some(newest) = found.get_mut(key) else { continue };
+                newest.push_front(seq);
+                newest.truncate(wanted);
+            }
+        })?;
+        let newest = |key| found.get(key).map(|newest| newest.iter().copied().collect());
+        Ok(keys.iter().map(|key| newest(key).unwrap_or_default()).collect())
+    }
+}
+
 /// The digest of the next event, and how long its line is.
 fn digested(events: &mut Lines<'_>) -> io::Result<Option<([u8; 32], u64)>> {
     let line = events.next()?.transpose().map_err(|_| changed())?;
@@ -254,37 +290,12 @@ impl Record for Walk<'_> {
         Ok(Some(Told { seq, event_ref, event_type, time, outcome, canonical }))
     }
 
-    fn facts_at(&self, seq: Seq) -> Result<Vec<Fact>, WhyError> {
-        let mut groups = Groups::default();
-        self.each_typed(seq, |_, event| {
-            groups.fold(&V1, event);
-        })?;
-        let mut facts = Vec::new();
-        for (key, group) in groups.into_groups() {
-            let fact = group.publish(&V1, &key);
-            facts.extend(fact.map_err(|limit| WhyError::Limit(limit.to_string()))?);
-        }
-        Ok(facts)
+    fn facts_at(&self, seq: Seq, rules: Rules) -> Result<Vec<Fact>, WhyError> {
+        with_rules!(rules, |rules| self.facts_under(rules, seq))
     }
 
-    fn evidence(
-        &self,
-        keys: &[FactKey],
-        up_to: Seq,
-        wanted: usize,
-    ) -> Result<Vec<Vec<Seq>>, WhyError> {
-        let mut found: BTreeMap<&FactKey, VecDeque<Seq>> = BTreeMap::new();
-        found.extend(keys.iter().map(|key| (key, VecDeque::new())));
-        self.each_typed(up_to, |seq, event| {
-            let parts = V1.contributions(event).unwrap_or_default();
-            for part in parts.iter().filter(|part| part.supports) {
-                let Some(newest) = found.get_mut(&part.key) else { continue };
-                newest.push_front(seq);
-                newest.truncate(wanted);
-            }
-        })?;
-        let newest = |key| found.get(key).map(|newest| newest.iter().copied().collect());
-        Ok(keys.iter().map(|key| newest(key).unwrap_or_default()).collect())
+    fn evidence(&self, behind: &Behind<'_>) -> Result<Vec<Vec<Seq>>, WhyError> {
+        with_rules!(behind.rules, |rules| self.evidence_under(rules, behind))
     }
 
     fn naming(&self, intent: &EventRef, after: Seq) -> Result<Vec<Seq>, WhyError> {
@@ -304,7 +315,7 @@ impl Record for Walk<'_> {
         self.holds(seq.next(), self.size())?;
         let mut found = false;
         self.each(seq.next(), self.size(), |place, canonical| {
-            let is_forget = |entry: Entry| entry.event_type == "forget";
+            let is_forget = |entry: Entry| entry.event_type == FORGET;
             if found || !canonical.contains("\"type\":\"forget\"") {
                 return Ok(());
             }

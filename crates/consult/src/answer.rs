@@ -6,7 +6,7 @@
 use crate::Consultation;
 use crate::facts::{Consulted, Filter};
 use crate::grounding::{escaped_controls, grounding};
-use ipse_consolidate::{RuleSet, V1};
+use ipse_consolidate::Rules;
 use ipse_core::json::{Members, Value, list, write_text};
 use ipse_core::{Identity, Seq};
 use ipse_ledger::{Entry, ProofFile};
@@ -85,7 +85,7 @@ pub(crate) fn proof_members(entry: &Entry, proof: &ProofFile) -> Members {
 
 /// The rules that facts follow; those of the next pass before the first one.
 pub fn rule_version(recorded: &str) -> &str {
-    if recorded.is_empty() { V1.version() } else { recorded }
+    if recorded.is_empty() { Rules::default().version() } else { recorded }
 }
 
 /// A value as JSON.

@@ -7,7 +7,7 @@
 
 use crate::consultation::{Parts, id_of};
 use crate::facts::{Consulted, Filter};
-use ipse_consolidate::{RuleSet, V1};
+use ipse_consolidate::Rules;
 use ipse_core::json::{Object, Value, quoted};
 use ipse_core::{FactId, FactKind, Identity, Seq};
 use std::sync::Arc;
@@ -80,6 +80,16 @@ impl Claim {
         self.checkpoint
     }
 
+    /// The version of the rules that the facts are said to follow.
+    pub fn rule_version(&self) -> &str {
+        &self.rule_version
+    }
+
+    /// The rules that the facts are said to follow; `None` if they are unknown.
+    pub fn rules(&self) -> Option<Rules> {
+        Rules::of_version(&self.rule_version)
+    }
+
     /// What is said to have been asked.
     pub fn filter(&self) -> &Filter {
         &self.filter
@@ -109,14 +119,14 @@ impl Claim {
     }
 
     /// Whether it could be true at all of a planner that could read up to a position: it names a
-    /// moment that was there, and the rules that facts follow.
+    /// moment that was there, and known rules.
     pub fn is_possible(&self, latest: Seq) -> bool {
-        self.checkpoint <= latest && self.rule_version == V1.version()
+        self.checkpoint <= latest && self.rules().is_some()
     }
 
     /// Whether the log bears it out, made before what stands after `latest`: `facts` are what its
-    /// query chooses at its checkpoint, and `forgotten` says whether an event up to there was
-    /// forgotten after it.
+    /// query chooses at its checkpoint under its rules, and `forgotten` says whether an event up to
+    /// there was forgotten after it.
     pub fn status<E>(
         &self,
         identity: &Identity,

@@ -7,15 +7,13 @@
 //! - Missing content is no fault: a forgotten intent may have been decided about.
 
 use crate::claim::Status;
+use ipse_core::event::{FORGET, MAX_DEPTH, PASS_RECORD};
 use ipse_core::intent::{CONFIRMATION, INTENT, confirmation_id};
 use ipse_core::json::{Object, Value};
 use ipse_core::text::printable;
 use ipse_core::{EventRef, Ruling, Seq, Time, hex, is_housekeeping, json_parse};
 use ipse_ledger::account::{Fault, house_parts};
 use std::collections::BTreeMap;
-
-/// Nesting of an event at most.
-const DEPTH: usize = 32;
 
 /// The content of an event, as far as the verifier has it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -55,7 +53,7 @@ impl Intents {
             INTENT => self.intent(seq, name, content),
             CONFIRMATION => self.decision(seq, content),
             // The account of passes and forgetting checks these.
-            "consolidation_run" | "forget" => {}
+            PASS_RECORD | FORGET => {}
             unknown if is_housekeeping(unknown) => {
                 let message = format!("`{}` is no type that ipse writes", printable(unknown));
                 self.faults.push((format!("seq {seq}"), message));
@@ -95,7 +93,7 @@ impl Intents {
         let mut fault = |message: &str| {
             self.faults.push((format!("intent at seq {seq}"), message.to_owned()));
         };
-        let value = json_parse::parse(bytes, DEPTH).ok();
+        let value = json_parse::parse(bytes, MAX_DEPTH).ok();
         let parts = value.as_ref().and_then(house_parts);
         if parts.as_ref().is_some_and(|parts| !is_intent_id(parts.id)) {
             fault("its id is not intent:<32 hex digits>");
@@ -118,7 +116,7 @@ impl Intents {
         let mut fault = |message: String| {
             self.faults.push((format!("confirmation at seq {seq}"), message));
         };
-        let value = json_parse::parse(bytes, DEPTH).ok();
+        let value = json_parse::parse(bytes, MAX_DEPTH).ok();
         let Some(decision) = value.as_ref().and_then(Decision::read) else {
             return fault("cannot be read".to_owned());
         };

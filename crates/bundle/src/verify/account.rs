@@ -5,9 +5,9 @@ use super::events::{Record, Walked};
 use super::signed;
 use crate::archive::Archive;
 use crate::report::{Report, counted};
-use ipse_consolidate::{RuleSet, Skip, V1};
+use ipse_consolidate::{Rules, Skip};
 use ipse_consult::intents::Intents;
-use ipse_core::{Seq, hex, sha256};
+use ipse_core::{Seq, hex};
 use ipse_ledger::Bundled;
 use ipse_ledger::account::{Before, Claimed, Skipped, shortened};
 use std::collections::BTreeMap;
@@ -33,11 +33,13 @@ impl Skips {
     }
 }
 
-/// Checks forgetting and passes; hands back what the passes say.
-pub(super) fn check(
+/// Checks forgetting and passes; returns the claims of the pass records. `rules` is the rule set in
+/// the bundle, if it is known.
+pub(super) fn check<T>(
     archive: &Archive<'_>,
+    rules: Option<Rules>,
     known: &Known,
-    walked: &Walked,
+    walked: &Walked<T>,
     bundled: &Bundled,
     report: &mut Report,
 ) -> io::Result<Vec<Claimed>> {
@@ -49,7 +51,8 @@ pub(super) fn check(
         report.pass("forgetting", "what is gone was named by a later forget event, and is gone");
     }
     let before = report.fails();
-    let rules = signed::rule_set(archive, &V1.descriptor(), report)?;
+    signed::check_rules(archive, rules, report)?;
+    let newest = walked.records.last().map(|record| record.seq);
     let mut earlier = Before::Nothing;
     let mut from_before_the_range = 0_u64;
     for record in &walked.records {
@@ -68,7 +71,7 @@ pub(super) fn check(
         } else {
             ranged(record, claimed, &earlier, known, walked, report);
         }
-        signed_by_rules(record, claimed, rules, report);
+        signed_by_rules(record, claimed, rules, newest == Some(record.seq), report);
         earlier = Before::Pass(claimed.clone());
     }
     let passes: Vec<Claimed> =
@@ -112,12 +115,12 @@ pub(super) fn check_intents(intents: &Intents, report: &mut Report) {
 }
 
 /// Compares a record with the range that it claims.
-fn ranged(
+fn ranged<T>(
     record: &Record,
     claimed: &Claimed,
     earlier: &Before,
     known: &Known,
-    walked: &Walked,
+    walked: &Walked<T>,
     report: &mut Report,
 ) {
     let place = format!("pass record at seq {}", record.seq);
@@ -130,16 +133,28 @@ fn ranged(
     }
 }
 
-/// Compares a record's name and rules.
-fn signed_by_rules(record: &Record, claimed: &Claimed, rules: bool, report: &mut Report) {
+/// Compares a record's name and rules. The newest pass must name the rule set in the bundle.
+fn signed_by_rules(
+    record: &Record,
+    claimed: &Claimed,
+    rules: Option<Rules>,
+    is_newest: bool,
+    report: &mut Report,
+) {
     let place = format!("pass record at seq {}", record.seq);
-    let ours = hex::encode(&sha256(&[V1.descriptor().as_bytes()]));
-    if claimed.rule_version != V1.version() {
-        let message =
-            format!("follows rules that this verifier does not have: {}", claimed.rule_version);
-        report.fail(&place, message);
-    } else if rules && claimed.rule_set != ours {
-        report.fail(&place, "names another rule set than the one in rule-set.json");
+    match (Rules::of_version(&claimed.rule_version), rules) {
+        (None, _) => {
+            let message =
+                format!("follows rules that this verifier does not have: {}", claimed.rule_version);
+            report.fail(&place, message);
+        }
+        (Some(named), Some(rules)) => {
+            let expected = if is_newest { rules } else { named };
+            if claimed.rule_set != hex::encode(&expected.hash()) {
+                report.fail(&place, "names another rule set than the one in rule-set.json");
+            }
+        }
+        (Some(_), None) => {}
     }
     if !record.named {
         report.fail(place, "its id is not pass:<rule version>:<first>-<last>");

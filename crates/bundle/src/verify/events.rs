@@ -10,9 +10,9 @@ use crate::archive::Archive;
 use crate::name::Name;
 use crate::report::{Report, counted};
 use crate::source::Lines;
-use ipse_consolidate::v1::Observed;
-use ipse_consolidate::{Groups, RuleSet, Skip, V1};
+use ipse_consolidate::{Groups, RuleSet, Skip};
 use ipse_consult::intents::{Content, Intents};
+use ipse_core::event::{FORGET, PASS_RECORD};
 use ipse_core::{Admitted, Event, EventRef, HOUSE_SOURCE, Seq, is_housekeeping};
 use ipse_door::{MAX_EVENT_BYTES, Origin, Rule, admit};
 use ipse_ledger::account::{Claimed, Forgets, can_be_forgotten};
@@ -20,7 +20,7 @@ use ipse_ledger::{Bundled, Entry};
 use std::io;
 
 /// What the walk brings home.
-pub(super) struct Walked {
+pub(super) struct Walked<T> {
     /// What was forgotten, and what says so.
     pub(super) forgets: Forgets,
     /// Pass records of the range.
@@ -28,7 +28,7 @@ pub(super) struct Walked {
     /// Intents and decisions.
     pub(super) intents: Intents,
     /// The sums at the checkpoint.
-    pub(super) groups: Groups<Observed>,
+    pub(super) groups: Groups<T>,
 }
 
 /// A pass record, with what the walk knew when it came by.
@@ -51,18 +51,19 @@ struct There {
 }
 
 /// Walks over entries and events; nothing if an event is not what its entry says.
-pub(super) fn walk(
+pub(super) fn walk<R: RuleSet>(
+    rules: &R,
     archive: &Archive<'_>,
     known: &Known,
     bundled: &Bundled,
     meter: &mut Meter<'_>,
     report: &mut Report,
-) -> io::Result<Option<Walked>> {
+) -> io::Result<Option<Walked<R::Tally>>> {
     let (events, entries) = (archive.part(Name::Events), archive.part(Name::Entries));
     let (Some(events), Some(entries)) = (events, entries) else { return Ok(None) };
     let lines = events.lines(MAX_EVENT_BYTES);
     let mut events = Events { lines, known, last: Seq(0), count: 0 };
-    let mut walk = Walk::new(bundled);
+    let mut walk = Walk::new(rules, bundled);
     let before = report.fails();
     let mut next = events.next(meter, report)?;
     let mut lines = entries.lines(entries::MAX_LINE);
@@ -169,7 +170,8 @@ fn read(line: &[u8]) -> Result<Admitted, String> {
     }
 }
 
-struct Walk<'b> {
+struct Walk<'b, R: RuleSet> {
+    rules: &'b R,
     bundled: &'b Bundled,
     /// Events so far, housekeeping aside.
     counted: u64,
@@ -177,18 +179,18 @@ struct Walk<'b> {
     skips: [Skips; 2],
     /// Where the last pass record stands.
     last_pass: Option<Seq>,
-    walked: Walked,
+    walked: Walked<R::Tally>,
 }
 
-impl<'b> Walk<'b> {
-    fn new(bundled: &'b Bundled) -> Self {
+impl<'b, R: RuleSet> Walk<'b, R> {
+    fn new(rules: &'b R, bundled: &'b Bundled) -> Self {
         let walked = Walked {
             forgets: Forgets::default(),
             records: Vec::new(),
             intents: Intents::default(),
             groups: Groups::default(),
         };
-        Walk { bundled, counted: 0, skips: Default::default(), last_pass: None, walked }
+        Walk { rules, bundled, counted: 0, skips: Default::default(), last_pass: None, walked }
     }
 
     fn in_range(&self, seq: Seq) -> bool {
@@ -200,7 +202,7 @@ impl<'b> Walk<'b> {
         let Entry { seq, event_ref, event_type, .. } = entry;
         self.walked.forgets.next(*seq, event_type);
         let place = format!("events.jsonl, seq {seq}");
-        if event_type == "consolidation_run" {
+        if event_type == PASS_RECORD {
             self.last_pass = Some(*seq);
         }
         let inside = self.in_range(*seq);
@@ -214,7 +216,7 @@ impl<'b> Walk<'b> {
                     format!("{event_type} events are never forgotten, and this one is missing"),
                 ),
             }
-        } else if event_type == "forget" && *seq > self.bundled.to {
+        } else if event_type == FORGET && *seq > self.bundled.to {
             report.fail(
                 place,
                 "is missing: forget events after the range say what was forgotten in it",
@@ -227,7 +229,7 @@ impl<'b> Walk<'b> {
         let seq = entry.seq;
         self.walked.forgets.next(seq, &entry.event_type);
         let place = format!("events.jsonl, seq {seq}");
-        let explains = event.event_type == "forget" && seq > self.bundled.to;
+        let explains = event.event_type == FORGET && seq > self.bundled.to;
         if !self.in_range(seq) && !explains {
             let (from, to) = (self.bundled.from, self.bundled.to);
             report.fail(&place, format!("lies outside of the range, which is seq {from}..{to}"));
@@ -241,8 +243,8 @@ impl<'b> Walk<'b> {
         let content = Content::Bytes(event.canonical.as_bytes());
         self.walked.intents.event(seq, event.event_ref, &event.event_type, content);
         match event.event_type.as_str() {
-            "forget" => self.forget(seq, event, report),
-            "consolidation_run" => self.pass(seq, event),
+            FORGET => self.forget(seq, event, report),
+            PASS_RECORD => self.pass(seq, event),
             _ => self.fold(seq, event, report),
         }
     }
@@ -285,8 +287,8 @@ impl<'b> Walk<'b> {
             return;
         };
         let skip = match self.bundled.checkpoint {
-            Some(checkpoint) if seq <= checkpoint => self.walked.groups.fold(&V1, &typed),
-            _ => V1.contributions(&typed).err(),
+            Some(checkpoint) if seq <= checkpoint => self.walked.groups.fold(self.rules, &typed),
+            _ => self.rules.contributions(&typed).err(),
         };
         if let Some(skip) = skip.filter(|skip| *skip != Skip::Housekeeping) {
             self.skips.iter_mut().for_each(|skips| skips.add(event_type, skip));

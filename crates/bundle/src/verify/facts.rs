@@ -5,7 +5,7 @@ use crate::archive::Archive;
 use crate::name::Name;
 use crate::report::{Report, counted};
 use crate::source::Lines;
-use ipse_consolidate::V1;
+use ipse_consolidate::RuleSet;
 use ipse_core::{Fact, FactKey, FactKind, Seq, json_parse};
 use std::io;
 
@@ -22,9 +22,10 @@ struct Row {
     key: Option<FactKey>,
 }
 
-pub(super) fn check(
+pub(super) fn check<R: RuleSet>(
+    rules: &R,
     archive: &Archive<'_>,
-    walked: Walked,
+    walked: Walked<R::Tally>,
     checkpoint: Seq,
     report: &mut Report,
 ) -> io::Result<()> {
@@ -37,8 +38,8 @@ pub(super) fn check(
     stored.step()?;
     let before = report.fails();
     let mut count = 0;
-    for (key, group) in walked.groups.into_groups() {
-        match group.publish(&V1, &key) {
+    for (key, group) in walked.groups.into_whole(rules) {
+        match group.publish(rules, &key) {
             Ok(None) => {}
             Ok(Some(fact)) => {
                 count += 1;

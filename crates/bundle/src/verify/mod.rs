@@ -18,6 +18,8 @@ use crate::archive::Archive;
 use crate::report::{Report, counted};
 use crate::source::Source;
 use crate::trust::Trust;
+use entries::Known;
+use ipse_consolidate::with_rules;
 use ipse_core::Seq;
 use ipse_ledger::account::Claimed;
 use ipse_ledger::{Bundled, NoteKey, TreeHead};
@@ -117,18 +119,37 @@ fn look<'s>(
     else {
         return Ok(None);
     };
-    let Some(walked) = events::walk(&archive, &known, &bundled, meter, report)? else {
-        return Ok(None);
-    };
-    let passes = account::check(&archive, &known, &walked, &bundled, report)?;
-    account::check_intents(&walked.intents, report);
-    if let Some(checkpoint) = bundled.checkpoint {
-        facts::check(&archive, walked, checkpoint, report)?;
-    }
+    let parts = (&archive, &known, &bundled);
+    let Some(passes) = check_events(parts, meter, report)? else { return Ok(None) };
     statements::check(&archive, &known, &identity, trust, report)?;
     limits(&bundled, anchors, report);
     let manifest = manifest.canonical();
     Ok(Some(Found { archive, manifest, bundled, head, passes, producers }))
+}
+
+/// Checks events, passes, intents and facts under the rules in the bundle; returns the claims of
+/// the pass records. If the rules are unknown, everything but the facts is checked.
+fn check_events(
+    (archive, known, bundled): (&Archive<'_>, &Known, &Bundled),
+    meter: &mut Meter<'_>,
+    report: &mut Report,
+) -> io::Result<Option<Vec<Claimed>>> {
+    let rules = signed::rules(archive)?;
+    with_rules!(rules.unwrap_or_default(), |under| {
+        let Some(walked) = events::walk(under, archive, known, bundled, meter, report)? else {
+            return Ok(None);
+        };
+        let passes = account::check(archive, rules, known, &walked, bundled, report)?;
+        account::check_intents(&walked.intents, report);
+        match bundled.checkpoint {
+            Some(checkpoint) if rules.is_some() => {
+                facts::check(under, archive, walked, checkpoint, report)?;
+            }
+            Some(_) => report.limit("facts.jsonl", "not derived again: its rules are unknown"),
+            None => {}
+        }
+        Ok(Some(passes))
+    })
 }
 
 /// What no verification can know, said each time.

@@ -6,6 +6,7 @@ use crate::envelope;
 use crate::name::Name;
 use crate::report::Report;
 use crate::trust::{Trust, is_producer, read_keys, read_pem};
+use ipse_consolidate::Rules;
 use ipse_core::{Digest, Identity, Seq, sha256};
 use ipse_ledger::dsse::{self, EnvelopeError, Statement};
 use ipse_ledger::note::NoteError;
@@ -252,18 +253,24 @@ pub(super) fn read_head(
     Ok((head, (*key).clone()))
 }
 
-/// Whether the rule set in the bundle is one that this verifier has.
-pub(super) fn rule_set(
+/// The rule set in the bundle; `None` if it is unknown. Nothing is reported.
+pub(super) fn rules(archive: &Archive<'_>) -> io::Result<Option<Rules>> {
+    let Some(part) = archive.part(Name::RuleSet) else { return Ok(None) };
+    Ok(part.whole(MAX_SMALL)?.and_then(|bytes| Rules::of_hash(&sha256(&[&bytes]))))
+}
+
+/// Reports a rule set that is unknown or too long.
+pub(super) fn check_rules(
     archive: &Archive<'_>,
-    descriptor: &str,
+    rules: Option<Rules>,
     report: &mut Report,
-) -> io::Result<bool> {
-    let Some(bytes) = small(archive, Name::RuleSet, report)? else { return Ok(false) };
-    let ours = sha256(&[&bytes]) == sha256(&[descriptor.as_bytes()]);
-    if !ours {
-        let message =
-            "is a rule set that this verifier does not have; only v1 can be derived again";
+) -> io::Result<()> {
+    if small(archive, Name::RuleSet, report)?.is_some() && rules.is_none() {
+        let ours = Rules::ALL.map(Rules::version).join(", ");
+        let message = format!(
+            "is a rule set that this verifier does not have; only {ours} can be derived again"
+        );
         report.fail(Name::RuleSet.to_string(), message);
     }
-    Ok(ours)
+    Ok(())
 }

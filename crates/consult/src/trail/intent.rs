@@ -3,12 +3,10 @@
 use super::attempt::{Mention, mention};
 use super::{Record, Told};
 use crate::answer::written;
+use ipse_core::event::MAX_DEPTH;
 use ipse_core::intent::{CONFIRMATION, INTENT, confirmation_id};
 use ipse_core::json::{Object, Value};
 use ipse_core::{EventRef, HOUSE_SOURCE, Ruling, Seq, Time, json_parse};
-
-/// Nesting of an event at most.
-const DEPTH: usize = 32;
 
 /// What a person decided about an intent.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -161,7 +159,7 @@ impl<'d> Data<'d> {
 
 /// An event's bytes as a value.
 pub(super) fn parse(canonical: &str) -> Option<Value<'_>> {
-    json_parse::parse(canonical.as_bytes(), DEPTH).ok()
+    json_parse::parse(canonical.as_bytes(), MAX_DEPTH).ok()
 }
 
 /// The `data` of an event.

@@ -1,9 +1,10 @@
 //! What was known: the consultation that an intent echoes, and its facts as of then.
 
-use super::{FACTS, Listing, MAX_EVIDENCE, Record};
+use super::{Behind, FACTS, Listing, MAX_EVIDENCE, Record};
 use crate::answer::written;
 use crate::facts::Consulted;
 use crate::{Claim, Damaged, Status};
+use ipse_consolidate::Rules;
 use ipse_core::json::{Object, Value};
 use ipse_core::{EventRef, Fact, FactId, FactKey, Identity, Seq, Time};
 use std::collections::{BTreeMap, BTreeSet};
@@ -76,11 +77,11 @@ pub(super) fn of<R: Record>(
     let Some(claim) = claim else { return Ok((Some(claimed), Facts::default())) };
     claimed.id = Some(claim.id());
     claimed.checkpoint = Some(claim.checkpoint());
-    if !claim.is_possible(latest) {
+    let Some(rules) = claim.rules().filter(|_| claim.is_possible(latest)) else {
         claimed.missing = distinct(claim.fact_ids());
         return Ok((Some(claimed), Facts::default()));
-    }
-    let all = record.facts_at(claim.checkpoint())?;
+    };
+    let all = record.facts_at(claim.checkpoint(), rules)?;
     let mut places: BTreeMap<FactId, Option<usize>> =
         claim.fact_ids().iter().map(|id| (*id, None)).collect();
     for (place, fact) in all.iter().enumerate() {
@@ -99,7 +100,8 @@ pub(super) fn of<R: Record>(
     let chosen = claim.filter().choose(all)?;
     let since = || record.forgotten_since(claim.checkpoint());
     claimed.now = claim.status(identity, &chosen, latest, since)?;
-    supported(record, &mut facts.listed, claim.checkpoint(), listing.evidence)?;
+    let (up_to, wanted) = (claim.checkpoint(), listing.evidence.min(MAX_EVIDENCE));
+    supported(record, rules, &mut facts.listed, up_to, wanted)?;
     Ok((Some(claimed), facts))
 }
 
@@ -128,16 +130,16 @@ fn distinct(ids: &[FactId]) -> Vec<FactId> {
 /// Lists the evidence of facts, in one look over the log.
 fn supported<R: Record>(
     record: &R,
+    rules: Rules,
     known: &mut [Known],
-    checkpoint: Seq,
-    evidence: usize,
+    up_to: Seq,
+    wanted: usize,
 ) -> Result<(), R::Error> {
     if known.is_empty() {
         return Ok(());
     }
-    let wanted = evidence.min(MAX_EVIDENCE);
     let keys: Vec<FactKey> = known.iter().map(|known| known.fact.fact.key.clone()).collect();
-    let found = record.evidence(&keys, checkpoint, wanted)?;
+    let found = record.evidence(&Behind { rules, keys: &keys, up_to, wanted })?;
     for (known, seqs) in known.iter_mut().zip(found) {
         for seq in seqs {
             let told = record.event(seq)?;

@@ -21,6 +21,7 @@ pub use proposed::{IntentStanding, Proposed};
 use crate::Damaged;
 use attempt::{Attempt, Mention};
 use intent::{Intent, Verdict};
+use ipse_consolidate::Rules;
 use ipse_core::intent::{CONFIRMATION, INTENT};
 use ipse_core::{EventRef, Fact, FactKey, Identity, Outcome, Seq, Time, is_housekeeping};
 use ipse_ledger::{Entry, ProofFile};
@@ -37,6 +38,19 @@ pub const FACTS: usize = 50;
 /// Attempts that are listed at most: one intent is for one action, so more are a fault already.
 pub const MAX_ATTEMPTS: usize = 256;
 
+/// The facts whose evidence is asked for.
+#[derive(Clone, Copy, Debug)]
+pub struct Behind<'k> {
+    /// The rules that the facts follow.
+    pub rules: Rules,
+    /// Their keys.
+    pub keys: &'k [FactKey],
+    /// The last position that counts.
+    pub up_to: Seq,
+    /// How many events of each at most.
+    pub wanted: usize,
+}
+
 /// A log, as a walk needs it.
 pub trait Record {
     /// Why something could not be had.
@@ -48,17 +62,11 @@ pub trait Record {
     /// The event at a position.
     fn event(&self, seq: Seq) -> Result<Option<Told>, Self::Error>;
 
-    /// The facts that the log up to a position gives.
-    fn facts_at(&self, seq: Seq) -> Result<Vec<Fact>, Self::Error>;
+    /// The facts that the log up to a position gives under some rules.
+    fn facts_at(&self, seq: Seq, rules: Rules) -> Result<Vec<Fact>, Self::Error>;
 
-    /// The positions of the newest events behind each of these facts up to a position, newest
-    /// first, at most so many for each.
-    fn evidence(
-        &self,
-        keys: &[FactKey],
-        up_to: Seq,
-        wanted: usize,
-    ) -> Result<Vec<Vec<Seq>>, Self::Error>;
+    /// The positions of the newest events behind each fact, newest first.
+    fn evidence(&self, behind: &Behind<'_>) -> Result<Vec<Vec<Seq>>, Self::Error>;
 
     /// The positions after another one of producers' events that name an intent, in order.
     fn naming(&self, intent: &EventRef, after: Seq) -> Result<Vec<Seq>, Self::Error>;

@@ -10,6 +10,7 @@ use super::known::{Claimed, Facts, Known};
 use crate::answer::{clean, counted, written};
 use crate::grounding::{body, two_decimals};
 use ipse_core::Ruling;
+use ipse_core::event::MAX_DEPTH;
 use ipse_core::json::{Object, Value};
 use ipse_core::{Outcome, json_parse};
 use ipse_ledger::{Note, TreeHead};
@@ -18,9 +19,6 @@ use ipse_ledger::{Note, TreeHead};
 const SHOWN: usize = 160;
 /// Findings of a gate, and pieces of evidence, that are shown.
 const LISTED: usize = 16;
-/// Nesting of what a gate says.
-const DEPTH: usize = 32;
-
 impl Trail {
     /// The page.
     pub fn text(&self) -> String {
@@ -139,7 +137,7 @@ fn tell_verdict(verdict: &Verdict, page: &mut Page) {
 
 /// A gate's result, and what it found.
 fn tell_gate(gate: &str, page: &mut Page) {
-    let value = json_parse::parse(gate.as_bytes(), DEPTH).ok();
+    let value = json_parse::parse(gate.as_bytes(), MAX_DEPTH).ok();
     let Some(gate) = value.as_ref().and_then(Value::as_object) else {
         return page.line(1, "what a gate said cannot be read");
     };

@@ -10,7 +10,7 @@ use crate::answer::written;
 use ipse_core::Ruling;
 use ipse_core::intent::INTENT;
 use ipse_core::json::Value;
-use ipse_core::{EventRef, Time};
+use ipse_core::{EventRef, Seq, Time};
 
 /// Where an intent stands.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -73,8 +73,12 @@ impl IntentStanding {
 /// An intent of the log.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Proposed {
+    event_ref: EventRef,
+    seq: Seq,
+    time: Time,
     standing: IntentStanding,
     confirm_by: Option<Time>,
+    admitted_params: Option<String>,
     json: String,
 }
 
@@ -114,7 +118,35 @@ impl Proposed {
         let members = data.iter().fold(members, |all, (name, value)| all.raw(name, written(value)));
         let confirm_by = data.get("confirm_by").and_then(Value::as_text);
         let confirm_by = confirm_by.and_then(|text| Time::parse(text).ok());
-        Some(Proposed { standing, confirm_by, json: members.finish() })
+        let admitted_params = data.get("admitted_params").map(written);
+        let (event_ref, seq, time, json) = (*event_ref, *seq, *time, members.finish());
+        Some(Proposed { event_ref, seq, time, standing, confirm_by, admitted_params, json })
+    }
+
+    /// Its name.
+    pub fn event_ref(&self) -> EventRef {
+        self.event_ref
+    }
+
+    /// Its position in the log.
+    pub fn seq(&self) -> Seq {
+        self.seq
+    }
+
+    /// When it was proposed.
+    pub fn time(&self) -> Time {
+        self.time
+    }
+
+    /// The parameters that may be acted with, as JSON; `None` if it was denied.
+    pub fn admitted_params(&self) -> Option<&str> {
+        self.admitted_params.as_deref()
+    }
+
+    /// Whether the agent may act on it now.
+    pub fn may_act(&self) -> bool {
+        use IntentStanding::{Admitted, Clamped, Confirmed};
+        matches!(self.standing, Admitted | Clamped | Confirmed)
     }
 
     /// Where it stands.
@@ -128,7 +160,7 @@ impl Proposed {
     }
 
     /// For programs.
-    pub fn json(self) -> String {
-        self.json
+    pub fn json(&self) -> &str {
+        &self.json
     }
 }

@@ -1,8 +1,8 @@
 //! A log in memory, with a signed tree head over all or a part of it.
 
-use ipse_consolidate::{RuleSet, V1, f};
+use ipse_consolidate::{RuleSet, Rules, f, with_rules};
 use ipse_consult::facts::{Consulted, Filter};
-use ipse_consult::trail::{Found, Listing, Record, Told, Trail, names_intent};
+use ipse_consult::trail::{Behind, Found, Listing, Record, Told, Trail, names_intent};
 use ipse_consult::{Consultation, Damaged};
 use ipse_core::{Admitted, Columns, Event, EventRef, Fact, FactKey, Identity, Seq, Time};
 use ipse_core::{is_housekeeping, json::Members};
@@ -99,12 +99,13 @@ impl Log {
 
     /// What a planner reads at the end of the log.
     pub fn consult(&self, filter: &Filter) -> Consultation {
-        let facts = filter.choose(self.facts_at(Seq(self.len())).unwrap()).unwrap();
+        let facts =
+            filter.choose(self.facts_at(Seq(self.len()), Rules::default()).unwrap()).unwrap();
         Consultation::of(&ME, Seq(self.len()), "v1", filter, &facts)
     }
 
     pub fn facts(&self) -> Vec<Arc<Consulted>> {
-        Filter::default().choose(self.facts_at(Seq(self.len())).unwrap()).unwrap()
+        Filter::default().choose(self.facts_at(Seq(self.len()), Rules::default()).unwrap()).unwrap()
     }
 
     pub fn trail(&self, name: &EventRef) -> Box<Trail> {
@@ -184,25 +185,21 @@ impl Record for Log {
         Ok(Some(Told { seq, event_ref, event_type, time, outcome, canonical }))
     }
 
-    fn facts_at(&self, seq: Seq) -> Result<Vec<Fact>, Damaged> {
+    fn facts_at(&self, seq: Seq, rules: Rules) -> Result<Vec<Fact>, Damaged> {
         self.asked.borrow_mut().push("facts_at");
         let events = self.typed(seq);
         let typed = events.iter().map(|(_, event)| {
             Event::of_row(event.event_ref, event.time, &event.event_type, &event.columns).unwrap()
         });
-        Ok(f(&V1, typed).unwrap())
+        Ok(with_rules!(rules, |rules| f(rules, typed)).unwrap())
     }
 
-    fn evidence(
-        &self,
-        keys: &[FactKey],
-        up_to: Seq,
-        wanted: usize,
-    ) -> Result<Vec<Vec<Seq>>, Damaged> {
+    fn evidence(&self, behind: &Behind<'_>) -> Result<Vec<Vec<Seq>>, Damaged> {
+        let Behind { rules, keys, up_to, wanted } = *behind;
         let supports = |event: &Admitted, key: &FactKey| {
             let Admitted { event_ref, time, event_type, columns, .. } = event;
             let event = Event::of_row(*event_ref, *time, event_type, columns).unwrap();
-            let parts = V1.contributions(&event).unwrap_or_default();
+            let parts = with_rules!(rules, |rules| rules.contributions(&event)).unwrap_or_default();
             parts.iter().any(|part| part.supports && part.key == *key)
         };
         let newest = |key: &FactKey| {

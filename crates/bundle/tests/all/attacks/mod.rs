@@ -9,7 +9,7 @@ mod logs;
 mod passes;
 mod signatures;
 
-use crate::forge::{Draft, Files, Log, archive, told, trusted, week};
+use crate::forge::{Draft, Files, Log, archive, report, told, trusted, week};
 use ipse_bundle::{Verdict, verify};
 use std::collections::BTreeSet;
 
@@ -132,6 +132,21 @@ fn every_named_attack_is_told_by_its_own_words() {
     let wrong: Vec<String> =
         tried.filter_map(|(name, tried)| Some(format!("{name}: {}", tried.err()?))).collect();
     assert!(wrong.is_empty(), "{} attacks:\n{}", wrong.len(), wrong.join("\n"));
+}
+
+/// The facts are not compared with the facts of other rules.
+#[test]
+fn unknown_rules_are_one_failure() {
+    let mut draft = week().draft();
+    draft.rule_set = draft.rule_set.replace("v1", "v9");
+    draft.facts = draft.facts.map(|facts| facts.replace("v1", "v9"));
+    let report = report(&draft.pack(), &trusted(), &[]);
+    let lines = report.lines.iter().filter(|line| line.verdict == Verdict::Fail);
+    let places: Vec<&str> = lines.map(|line| line.place.as_str()).collect();
+    assert_eq!(places, ["rule-set.json"], "{}", told(&report));
+    let text = told(&report);
+    assert!(text.contains("only v1 can be derived again"), "{text}");
+    assert!(text.contains("facts.jsonl: not derived again: its rules are unknown"), "{text}");
 }
 
 #[test]
