@@ -549,3 +549,8 @@ fn registering_twice_changes_nothing_and_another_manifest_has_its_own_log() {
     batch.commit().unwrap();
     assert_eq!(reader.view(&store.identity).unwrap().view().head().unwrap().0, 3);
 }
+
+#[test]
+fn this_workspace_builds_sqlite_so_that_forgetting_clears_single_pages() {
+    assert!(ipse_store::sqlite::forgets_in_place(), "see .cargo/config.toml");
+}

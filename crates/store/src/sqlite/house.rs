@@ -6,6 +6,7 @@
 use super::read::{View, stored};
 use super::seq_of;
 use crate::{Error, Stored};
+use ipse_core::event::PASS_RECORD;
 use ipse_core::{EventRef, Seq};
 use rusqlite::OptionalExtension;
 use std::ops::{ControlFlow, RangeInclusive};
@@ -43,7 +44,7 @@ impl View<'_> {
         range: RangeInclusive<Seq>,
         each: impl FnMut(Stored) -> Result<ControlFlow<()>, E>,
     ) -> Result<(), E> {
-        debug_assert!(event_type != "consolidation_run", "BUG: pass records are not indexed");
+        debug_assert!(event_type != PASS_RECORD, "BUG: pass records are not indexed");
         let bounds = (self.log.at(*range.start()), self.log.at(*range.end()), event_type);
         self.each_whole(NEWEST_FIRST, bounds, each)
     }

@@ -35,9 +35,10 @@ pub use read::{Reader, Scan, Snapshot, View};
 pub use register::{Registered, Registrar};
 pub use restore::Restoring;
 pub use setting::Settings;
+pub use slack::forgets_in_place;
 pub use statement::Signed;
 pub use token::TokenWriter;
-pub use tree::{Grown, HeadWriter};
+pub use tree::{Grown, HeadWriter, STORED_LEVEL};
 pub use write::{Batch, Pass, Writer};
 
 use crate::Error;
@@ -68,7 +69,10 @@ const MIN_SQLITE: i32 = 3_051_003;
 
 const SEQ_BITS: u32 = 40;
 /// Events of one log at most, 2⁴⁰ − 1: position and log share one 64-bit integer.
-pub const MAX_SEQ: u64 = (1 << SEQ_BITS) - 1;
+pub const MAX_SEQ: u64 = Seq::MAX.0;
+
+// A position fits its bits.
+const _: () = assert!(MAX_SEQ == (1 << SEQ_BITS) - 1);
 /// Identities of one store at most: the other half of that integer, sign aside.
 pub const MAX_LOGS: i64 = (1 << 23) - 1;
 

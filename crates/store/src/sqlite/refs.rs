@@ -68,6 +68,17 @@ impl Refs {
         }
     }
 
+    /// Lets go of the typed columns of recent events; the next batch reads the index again.
+    pub(super) fn release(&mut self) {
+        self.newest = Vec::new();
+        self.known = None;
+    }
+
+    /// How many events have their typed columns in memory.
+    pub(super) fn held(&self) -> usize {
+        self.newest.len()
+    }
+
     pub(super) fn committed(&mut self) {
         self.unsure = false;
     }

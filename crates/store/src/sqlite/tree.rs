@@ -20,7 +20,7 @@ use std::ops::RangeInclusive;
 use std::path::Path;
 
 /// The level of the smallest subtrees that are stored: 256 entries.
-const STORED_LEVEL: u32 = 8;
+pub const STORED_LEVEL: u32 = 8;
 
 impl Nodes for View<'_> {
     type Error = Error;

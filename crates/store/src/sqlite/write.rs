@@ -78,6 +78,18 @@ impl Writer {
         self.files.path()
     }
 
+    /// Lets go of the typed columns of recent events. They were kept for the next chunk, and must
+    /// not stay in memory once one of the events is forgotten.
+    pub fn release(&mut self) {
+        self.refs.release();
+    }
+
+    /// How many events have their typed columns in memory, for a test.
+    #[doc(hidden)]
+    pub fn held(&self) -> usize {
+        self.refs.held()
+    }
+
     /// Whether forgotten bytes were still in the files when this was opened, and had to stay.
     pub fn erase_pending(&self) -> bool {
         self.erase_pending
