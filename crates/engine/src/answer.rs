@@ -1,32 +1,42 @@
-//! Answers for programs: the same JSON on the command line and over HTTP.
-//!
-//! **Invariant:** an answer copies what is stored and computes nothing; names are those of the
-//! paper's interface.
+//! What a pass and a forgetting did, for programs: the same members on the command line and over
+//! HTTP.
 
-use ipse_core::json::{Members, Object, list, quoted};
-use ipse_store::Stored;
-use std::collections::BTreeSet;
+use crate::forget::Forgotten;
+use crate::pass::PassReport;
+use ipse_core::Seq;
+use ipse_core::json::Members;
 
-pub use ipse_consult::answer::{clean, consulted, counted, facts, proof, rule_version, written};
-
-/// An event of the log; the content of a forgotten one is null.
-pub fn event(stored: &Stored, signers: &BTreeSet<&str>) -> Members {
-    let content = if stored.is_forgotten() { "null" } else { &stored.canonical };
-    Members::new()
-        .raw("seq", stored.seq)
-        .text("event_ref", &stored.event_ref.to_string())
-        .text("type", &stored.event_type)
-        .text("time", &stored.time.to_string())
-        .text("digest", &stored.digest.to_string())
-        .raw("signers", list(signers.iter().map(|name| quoted(name))))
-        .raw("event", content)
+impl PassReport {
+    /// For programs.
+    pub fn json(&self) -> String {
+        let committed = &self.committed;
+        Members::new()
+            .text("trigger", committed.trigger.name())
+            .text("rule_version", committed.rule_version)
+            .raw("first_seq", committed.first_seq)
+            .raw("last_seq", committed.last_seq)
+            .raw("rows_touched", committed.rows_touched)
+            .raw("events_processed", self.events_processed)
+            .raw("events_skipped", self.events_skipped)
+            .finish()
+    }
 }
 
-/// A pass, by its record and the record's `data`.
-pub fn pass(stored: &Stored, data: &Object<'_>) -> Members {
-    let record = Members::new()
-        .raw("seq", stored.seq)
-        .text("event_ref", &stored.event_ref.to_string())
-        .text("time", &stored.time.to_string());
-    data.iter().fold(record, |record, (name, value)| record.raw(name, written(value)))
+/// A pass for programs; null if there was nothing new.
+pub fn pass_json(pass: Option<&PassReport>) -> String {
+    pass.map_or_else(|| "null".to_owned(), PassReport::json)
+}
+
+/// A pass that was asked for, and the checkpoint after it.
+pub fn consolidated_json(pass: Option<&PassReport>, checkpoint: Seq) -> String {
+    Members::new().raw("checkpoint", checkpoint).raw("pass", pass_json(pass)).finish()
+}
+
+impl Forgotten {
+    /// For programs.
+    pub fn json(&self) -> Members {
+        let json = Members::new().raw("pass", pass_json(self.pass.as_ref()));
+        let json = json.raw("forgotten", self.events).raw("already", self.already);
+        json.raw("erase_pending", self.erase_pending)
+    }
 }

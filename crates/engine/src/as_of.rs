@@ -3,7 +3,8 @@
 //! Two states are saved: nothing, before the first event; and the stored sums and facts, at the
 //! checkpoint. From the first, events are added. From the second, events are taken back, or added
 //! if the position lies past it: sums form a group. Facts that none of these events feed are the
-//! stored ones, byte for byte.
+//! stored ones, byte for byte. A derived fact changes with the sums that it is derived from, so
+//! those are summed too if it is wanted.
 //!
 //! **Invariants**
 //! - The facts are those of [`crate::rebuild()`] at the same position, byte for byte.
@@ -12,18 +13,19 @@
 //! - Stored sums count only if the same rules made them.
 //! - Memory holds the sums of at most about [`BYTES_AT_ONCE`], and the facts that are handed out.
 
+use crate::differences::{Difference, Differences, Moved, Moves, Stretch, behind, lacks, moved};
 use crate::facts::{Choice, Consulted, Filter};
 use crate::hot::{rule_set_of, stored_group};
 use crate::latest::latest;
+use crate::rules::rules_of;
 use crate::scan::fold_wanted;
 use crate::{Error, Known};
-use ipse_consolidate::{EVERY_FACT, Group, RuleSet, Tally, Wanted};
-use ipse_core::{Fact, FactId, FactKey, Seq, Support, sha256};
+use ipse_consolidate::{Derived, EVERY_FACT, Group, RuleSet, Wanted, with_rules};
+use ipse_core::{Fact, FactId, FactKey, Seq, sha256};
 use ipse_store::Progress;
 use ipse_store::sqlite::View;
 use std::cell::Cell;
-use std::collections::BTreeMap;
-use std::ops::RangeInclusive;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 /// The facts up to a position, and what it took to find them.
@@ -51,7 +53,12 @@ const EVENT_NANOS: u64 = 100;
 const EVENT_NANOS_PER_1000_FACTS: u64 = 32;
 
 /// All facts up to a position, sorted by kind and key.
-pub fn as_of<R: RuleSet>(view: View<'_>, rules: &R, seq: Seq) -> Result<AsOf<Fact>, Error> {
+pub fn as_of(view: View<'_>, seq: Seq) -> Result<AsOf<Fact>, Error> {
+    with_rules!(rules_of(view)?, |rules| as_of_under(view, rules, seq))
+}
+
+/// The same under rules of the caller's choice.
+pub fn as_of_under<R: RuleSet>(view: View<'_>, rules: &R, seq: Seq) -> Result<AsOf<Fact>, Error> {
     as_of_from(view, rules, seq, Start::Nearest)
 }
 
@@ -83,7 +90,17 @@ pub fn as_of_from<R: RuleSet>(
 
 /// The facts up to a position that a filter chooses; no others are made. A table of the stored
 /// facts that is in memory saves reading them.
-pub fn chosen_as_of<R: RuleSet>(
+pub fn chosen_as_of(
+    view: View<'_>,
+    seq: Seq,
+    filter: &Filter,
+    known: Option<&Known>,
+) -> Result<AsOf<Arc<Consulted>>, Error> {
+    with_rules!(rules_of(view)?, |rules| chosen_as_of_under(view, rules, seq, filter, known))
+}
+
+/// The same under rules of the caller's choice.
+pub fn chosen_as_of_under<R: RuleSet>(
     view: View<'_>,
     rules: &R,
     seq: Seq,
@@ -204,7 +221,8 @@ fn each_fact<R: RuleSet>(
     let turns = turns(view, wanted, if from_saved { distance } else { seq.0 })?;
     let mut events = 0;
     for turn in 0..turns {
-        let wanted = |key: &FactKey| wanted(key) && (turns == 1 || turn_of(key, turns) == turn);
+        let its_turn = |key: &FactKey| turns == 1 || turn_of(rules, key, turns) == turn;
+        let wanted = |key: &FactKey| wanted(key) && its_turn(key);
         events += if from_saved {
             from_checkpoint(view, rules, &progress, seq, &wanted, taker)?
         } else {
@@ -258,8 +276,11 @@ fn turns(view: View<'_>, wanted: Wanted<'_>, events: u64) -> Result<u64, Error> 
     Ok((bytes / all.max(1) * chosen).div_ceil(BYTES_AT_ONCE).max(1))
 }
 
-/// The turn in which a fact is made. Hashes spread facts evenly.
-fn turn_of(key: &FactKey, turns: u64) -> u64 {
+/// The turn in which a fact is made. Hashes spread facts evenly. A fact is made in the turn of the
+/// first fact that is derived from it, because it is summed there anyway.
+fn turn_of<R: RuleSet>(rules: &R, key: &FactKey, turns: u64) -> u64 {
+    let derived = rules.derived_keys(key);
+    let key = derived.first().unwrap_or(key);
     let hash = sha256(&[key.kind().name().as_bytes(), key.text().as_bytes()]);
     u64::from(u32::from_be_bytes([hash[0], hash[1], hash[2], hash[3]])) % turns
 }
@@ -271,13 +292,18 @@ fn from_nothing<R: RuleSet>(
     wanted: Wanted<'_>,
     taker: &mut impl Taker,
 ) -> Result<u64, Error> {
-    let mut done = Ok(());
-    fold_wanted(view, rules, Seq(1)..=seq, wanted, |key, group| {
-        if done.is_ok() {
+    let (mut done, mut derived) = (Ok(()), Derived::default());
+    fold_wanted(view, rules, Seq(1)..=seq, &behind(rules, wanted), |key, group| {
+        derived.add(rules, &key, &group);
+        if done.is_ok() && (!rules.derives() || wanted(&key)) {
             done = publish(rules, &key, &group, taker);
         }
     })?;
-    done.map(|()| seq.0)
+    done?;
+    for (key, group) in derived.into_groups().into_iter().filter(|(key, _)| wanted(key)) {
+        publish(rules, &key, &group, taker)?;
+    }
+    Ok(seq.0)
 }
 
 fn publish<R: RuleSet>(
@@ -289,97 +315,6 @@ fn publish<R: RuleSet>(
     group.publish(rules, key)?.map_or(Ok(()), |fact| taker.take(fact))
 }
 
-/// What the events of a stretch do to the stored sums.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Step {
-    Add,
-    TakeBack,
-    /// They are in neither the stored sums nor those that are asked for.
-    Nothing,
-}
-
-/// Events between the stored state and the position that is asked about.
-struct Stretch {
-    range: RangeInclusive<Seq>,
-    step: Step,
-    /// Whether they stand between the stored facts and the position. Only facts that such events
-    /// feed differ from the stored ones.
-    differs: bool,
-}
-
-impl Stretch {
-    /// Stored sums may end before the stored facts do, so there are up to two stretches; first
-    /// those that make facts differ.
-    fn between(progress: &Progress, seq: Seq) -> Vec<Stretch> {
-        let Progress { tallied, checkpoint, .. } = *progress;
-        let stretch = |after: Seq, last: Seq, step, differs| Stretch {
-            range: after.next()..=last,
-            step,
-            differs,
-        };
-        let mut stretches = if seq == checkpoint {
-            Vec::new()
-        } else if seq <= tallied {
-            vec![
-                stretch(seq, tallied, Step::TakeBack, true),
-                stretch(tallied, checkpoint, Step::Nothing, true),
-            ]
-        } else if seq < checkpoint {
-            vec![
-                stretch(seq, checkpoint, Step::Nothing, true),
-                stretch(tallied, seq, Step::Add, false),
-            ]
-        } else {
-            vec![
-                stretch(checkpoint, seq, Step::Add, true),
-                stretch(tallied, checkpoint, Step::Add, false),
-            ]
-        };
-        stretches.retain(|stretch| stretch.len() > 0);
-        stretches
-    }
-
-    fn len(&self) -> u64 {
-        (self.range.end().0 + 1).saturating_sub(self.range.start().0)
-    }
-}
-
-/// What lies between the stored sum of a fact and the one that is asked for.
-#[derive(Default)]
-struct Difference<T> {
-    /// Added to the stored sum it gives the other.
-    sum: T,
-    /// The greatest supporting event between the stored fact and the position.
-    last: Option<Support>,
-}
-
-type Differences<T> = BTreeMap<FactKey, Difference<T>>;
-
-/// How the wanted facts differ from the stored ones, those that do.
-fn differences<R: RuleSet>(
-    view: View<'_>,
-    rules: &R,
-    stretches: &[Stretch],
-    wanted: Wanted<'_>,
-) -> Result<Differences<R::Tally>, Error> {
-    let mut found: Differences<R::Tally> = BTreeMap::new();
-    for Stretch { range, step, differs } in stretches {
-        let mut parts = Vec::new();
-        let wanted = |key: &FactKey| wanted(key) && (*differs || found.contains_key(key));
-        fold_wanted(view, rules, range.clone(), &wanted, |key, group| parts.push((key, group)))?;
-        for (key, group) in parts {
-            let difference = found.entry(key).or_default();
-            match step {
-                Step::Add => difference.sum.add(&group.tally),
-                Step::TakeBack => difference.sum.add(&group.tally.negated()),
-                Step::Nothing => {}
-            }
-            difference.last = difference.last.max(group.last.filter(|_| *differs));
-        }
-    }
-    Ok(found)
-}
-
 fn from_checkpoint<R: RuleSet>(
     view: View<'_>,
     rules: &R,
@@ -389,27 +324,43 @@ fn from_checkpoint<R: RuleSet>(
     taker: &mut impl Taker,
 ) -> Result<u64, Error> {
     let stretches = Stretch::between(progress, seq);
-    let differences = differences(view, rules, &stretches, wanted)?;
-    let same = |key: &FactKey| wanted(key) && !differences.contains_key(key);
-    taker.take_stored(view, &same)?;
+    let differences = Differences::find(view, rules, &stretches, wanted)?;
+    taker.take_stored(view, &|key| wanted(key) && !differences.contains(key))?;
 
     let identity = view.identity()?;
-    let mut orphans = BTreeMap::new();
-    for (key, difference) in differences {
-        let group = stored_group(view, &FactId::new(&identity, &key))?;
-        if lacks(&group, &difference, progress, seq) {
-            return Err(Error::Damaged(format!("sum of the {} fact `{}`", key.kind(), key.text())));
+    let stored = |key: &FactKey, difference: &Difference<R::Tally>| {
+        let group = stored_group(view, &FactId::new(&identity, key))?;
+        let lacks = lacks(&group, difference, progress, seq);
+        let damaged = || format!("sum of the {} fact `{}`", key.kind(), key.text());
+        if lacks { Err(Error::Damaged(damaged())) } else { Ok(group) }
+    };
+    let Differences { fed, derived } = differences;
+    let (mut moves, mut orphans) = (Moves::default(), BTreeMap::new());
+    for (key, difference) in fed {
+        let group = stored(&key, &difference)?;
+        if rules.derives() {
+            moves.follow(rules, &key, &group.tally, &difference);
+            if !difference.differs || !wanted(&key) {
+                continue;
+            }
         }
         match moved(group, difference, progress, seq) {
             Moved::Whole(group) => publish(rules, &key, &group, taker)?,
             Moved::Orphan(group) => drop(orphans.insert(key, group)),
         }
     }
+    for key in &derived {
+        let difference = moves.take(key);
+        match moved(stored(key, &difference)?, difference, progress, seq) {
+            Moved::Whole(group) => publish(rules, key, &group, taker)?,
+            Moved::Orphan(group) => drop(orphans.insert(key.clone(), group)),
+        }
+    }
     let [contenders, others] = taker.contenders(rules, orphans)?;
-    let mut found = adopt(view, rules, contenders, seq, taker)?;
+    let mut found = adopt(view, rules, contenders, &derived, seq, taker)?;
     if found.missed {
         // A contender turned out to be no fact, so another one may take its place.
-        found.events += adopt(view, rules, others, seq, taker)?.events;
+        found.events += adopt(view, rules, others, &derived, seq, taker)?.events;
     }
     Ok(stretches.iter().map(Stretch::len).sum::<u64>() + found.events)
 }
@@ -427,10 +378,11 @@ fn adopt<R: RuleSet>(
     view: View<'_>,
     rules: &R,
     orphans: Orphans<R::Tally>,
+    derived: &BTreeSet<FactKey>,
     seq: Seq,
     taker: &mut impl Taker,
 ) -> Result<Adopted, Error> {
-    let mut lasts = latest(view, rules, orphans.keys().cloned().collect(), seq)?;
+    let mut lasts = latest(view, rules, orphans.keys().cloned().collect(), derived, seq)?;
     let mut missed = false;
     for (key, Group { tally, .. }) in orphans {
         let last = lasts.found.remove(&key);
@@ -438,44 +390,4 @@ fn adopt<R: RuleSet>(
         publish(rules, &key, &Group { tally, last }, taker)?;
     }
     Ok(Adopted { events: lasts.events, missed })
-}
-
-/// The sum behind a fact at the position that is asked about.
-enum Moved<T> {
-    Whole(Group<T>),
-    /// Its last supporting event stands after the position; another one must be found.
-    Orphan(Group<T>),
-}
-
-/// Whether what is stored lacks the events that stand between it and the position: tables that
-/// were emptied by hand must not pass for a log that taught less.
-fn lacks<T: Tally>(
-    stored: &Group<T>,
-    difference: &Difference<T>,
-    progress: &Progress,
-    seq: Seq,
-) -> bool {
-    let sum = seq <= progress.tallied && stored.tally.is_zero() && !difference.sum.is_zero();
-    sum || seq <= progress.checkpoint && stored.last < difference.last
-}
-
-fn moved<T: Tally>(
-    mut group: Group<T>,
-    difference: Difference<T>,
-    progress: &Progress,
-    seq: Seq,
-) -> Moved<T> {
-    group.tally.add(&difference.sum);
-    if seq > progress.checkpoint {
-        group.last = group.last.max(difference.last);
-        return Moved::Whole(group);
-    }
-    match difference.last {
-        // The last supporting event stands up to the position.
-        None => Moved::Whole(group),
-        Some(_) if group.last > difference.last => Moved::Whole(group),
-        // Nothing is left of a fact that began after the position.
-        Some(_) if group.tally.is_zero() => Moved::Whole(Group::default()),
-        Some(_) => Moved::Orphan(group),
-    }
 }

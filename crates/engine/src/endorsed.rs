@@ -82,7 +82,7 @@ impl Endorsed {
     }
 
     /// Its events: names and digests.
-    pub(crate) fn events(&self) -> impl Iterator<Item = (&EventRef, &[u8; 32])> {
+    pub fn events(&self) -> impl Iterator<Item = (&EventRef, &[u8; 32])> {
         self.events.iter().map(|(digest, name)| (name, digest))
     }
 

@@ -13,6 +13,17 @@ pub enum Error {
     /// A fact grew beyond what can be counted exactly.
     #[error(transparent)]
     Limit(#[from] LimitError),
+    /// The facts of a log follow rules that this build does not have. They stay as they are.
+    #[error(
+        "the facts of this log follow rule set `{version}` ({rule_set}), which this ipse does not \
+         have: a newer ipse is needed"
+    )]
+    UnknownRules {
+        /// The version that the newest pass names.
+        version: String,
+        /// The hash of the rule set, in hex.
+        rule_set: String,
+    },
     /// Derived state cannot be read; it can be rebuilt from the log.
     #[error("the stored {0} cannot be read")]
     Damaged(String),
@@ -60,6 +71,12 @@ impl From<ipse_consult::Damaged> for Error {
 }
 
 impl Error {
+    /// The error for the rules that a pass record names. Both texts come from a file.
+    pub(crate) fn unknown_rules(version: &str, rule_set: String) -> Self {
+        let printable = ipse_door::printable;
+        Error::UnknownRules { version: printable(version), rule_set: printable(&rule_set) }
+    }
+
     /// Whether the log is not the one that was signed: it has fewer entries, or others.
     pub fn is_rolled_back(&self) -> bool {
         self.rolled_back().is_some()
@@ -71,6 +88,15 @@ impl Error {
             Error::Behind { signed, stored } => Some(Error::Behind { signed, stored }),
             Error::Forked { signed } => Some(Error::Forked { signed }),
             _ => None,
+        }
+    }
+
+    /// Whether stored bytes contradict each other: trying again never helps.
+    pub fn is_damage(&self) -> bool {
+        match self {
+            Error::Damaged(_) | Error::Altered(_) | Error::NoHead(_) => true,
+            Error::Store(error) => matches!(error, ipse_store::Error::Corrupt(_)),
+            _ => false,
         }
     }
 

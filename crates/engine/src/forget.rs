@@ -2,16 +2,18 @@
 //!
 //! **Invariants**
 //! - Sums form a group, so forgetting is subtraction: what an event added is taken away again, and
-//!   the cost follows the forgotten events, not the history.
+//!   the cost follows the forgotten events, not the history. The sums of derived facts change by
+//!   the difference between the contributions of the old and the new whole sums.
 //! - It is one transaction: the events that say so, the content that goes, the facts, the record.
 //! - What stays of an event is its entry; `forget` events and pass records are never forgotten.
 
 use crate::hot::{Hot, put_tally, stored_group};
 use crate::latest::latest;
-use crate::pass::{self, PassReport, Trigger};
-use crate::rebuild::rebuild_without;
-use crate::{Diff, Error, Host, census};
-use ipse_consolidate::{Group, RuleSet, Tally};
+use crate::pass::PassReport;
+use crate::rules::Following;
+use crate::{Error, Host, census};
+use ipse_consolidate::{Derived, Group, RuleSet, Tally};
+use ipse_core::event::FORGET;
 use ipse_core::json::{Members, list, quoted};
 use ipse_core::{Admitted, EventRef, FactId, FactKey, Identity, Seq, Time, is_housekeeping};
 use ipse_door::house_event;
@@ -47,48 +49,25 @@ pub struct Forgotten {
     pub erase_pending: bool,
 }
 
-/// What forgetting would do.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Preview {
-    /// The events that would be forgotten, in the order of the log.
-    pub events: Vec<EventRef>,
-    /// Events that had been forgotten before.
-    pub already: u64,
-    /// How the stored facts would move, events that no pass has folded yet included.
-    pub facts: Diff,
-}
-
-/// Looks what forgetting would do; writes nothing.
-pub fn preview<R: RuleSet>(view: View<'_>, rules: &R, which: &Which) -> Result<Preview, Error> {
-    let chosen = Chosen::by(which, view, &mut |name| view.find(name))?;
-    let mut facts = Diff::default();
-    if !chosen.events.is_empty() {
-        let without = chosen.events.keys().copied().collect();
-        let after = rebuild_without(view, rules, view.head()?, &without)?.facts;
-        facts = Diff::between(view.facts()?, after);
-    }
-    let (events, already) = (chosen.events.into_values().collect(), chosen.already);
-    Ok(Preview { events, already, facts })
-}
-
 /// Everything that forgetting works with.
-pub(crate) struct Forgetting<'l, R: RuleSet> {
+pub(crate) struct Forgetting<'l> {
     pub(crate) path: &'l Path,
     pub(crate) identity: &'l Identity,
-    pub(crate) rules: &'l R,
-    pub(crate) hot: &'l mut Hot<R::Tally>,
+    pub(crate) rules: &'l mut Following,
     pub(crate) host: &'l mut dyn Host,
 }
 
-impl<R: RuleSet> Forgetting<'_, R> {
+impl Forgetting<'_> {
     /// Forgets; the flag says whether the commit itself failed.
-    pub(crate) fn run(mut self, which: &Which) -> Result<Forgotten, (Error, bool)> {
-        let mut eraser = Eraser::open(self.path, self.identity).map_err(before_commit)?;
+    pub(crate) fn run(self, which: &Which) -> Result<Forgotten, (Error, bool)> {
+        let Forgetting { path, identity, rules, host } = self;
+        let mut eraser = Eraser::open(path, identity).map_err(before_commit)?;
         let mut erasing = eraser.begin().map_err(before_commit)?;
         let chosen = Chosen::inside(&mut erasing, which).map_err(before_commit)?;
         let mut pass = None;
         if !chosen.events.is_empty() {
-            pass = self.take_out(&chosen, &mut erasing).map_err(before_commit)?;
+            let done = rules.forget(&mut erasing, &chosen, identity, host);
+            pass = done.map_err(before_commit)?;
             erasing.commit().map_err(|error| (error.into(), true))?;
         } else {
             drop(erasing);
@@ -98,44 +77,27 @@ impl<R: RuleSet> Forgetting<'_, R> {
         let (events, already) = (chosen.events.len() as u64, chosen.already);
         Ok(Forgotten { events, already, pass, erase_pending })
     }
-
-    fn take_out(
-        &mut self,
-        chosen: &Chosen,
-        erasing: &mut Erasing<'_>,
-    ) -> Result<Option<PassReport>, Error> {
-        let rule_set = self.hot.rule_set();
-        let taught = Taught::read(erasing.batch().view(), self.rules, rule_set, chosen)?;
-        for event in chosen.forget_events(erasing.batch().head(), self.host) {
-            // Its name holds its position, so nothing else can have it.
-            let Appended::New(_) = erasing.batch().append(&event)? else {
-                return Err(Error::Damaged(format!("name of {}", event.event_ref)));
-            };
-        }
-        erasing.erase(&chosen.events.keys().copied().collect::<Vec<_>>())?;
-        pass::run(
-            erasing.batch(),
-            self.rules,
-            self.hot,
-            self.identity,
-            self.host,
-            Trigger::Forget,
-            Some(&taught),
-        )
-    }
 }
 
 fn before_commit(error: impl Into<Error>) -> (Error, bool) {
     (error.into(), false)
 }
 
-/// The events that are meant.
-struct Chosen {
-    events: BTreeMap<Seq, EventRef>,
-    already: u64,
+/// The events that a choice names.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Chosen {
+    /// Those that are there, by position.
+    pub events: BTreeMap<Seq, EventRef>,
+    /// How many more of them had been forgotten before.
+    pub already: u64,
 }
 
 impl Chosen {
+    /// The events that a choice names in a log; an error if it names one that cannot be forgotten.
+    pub fn of(view: View<'_>, which: &Which) -> Result<Self, Error> {
+        Self::by(which, view, &mut |name| view.find(name))
+    }
+
     fn inside(erasing: &mut Erasing<'_>, which: &Which) -> Result<Self, Error> {
         // Names are looked up in memory, where that is faster for many.
         let mut found = BTreeMap::new();
@@ -201,13 +163,29 @@ impl Chosen {
         Ok(Chosen { events, already: 0 })
     }
 
+    /// Appends the `forget` events and deletes the content of the chosen events.
+    pub(crate) fn erase(
+        &self,
+        erasing: &mut Erasing<'_>,
+        host: &mut dyn Host,
+    ) -> Result<(), Error> {
+        for event in self.forget_events(erasing.batch().head(), host) {
+            // Its name holds its position, so nothing else can have it.
+            let Appended::New(_) = erasing.batch().append(&event)? else {
+                return Err(Error::Damaged(format!("name of {}", event.event_ref)));
+            };
+        }
+        erasing.erase(&self.events.keys().copied().collect::<Vec<_>>())?;
+        Ok(())
+    }
+
     /// The events that say so, as they follow the head.
     fn forget_events(&self, head: Seq, host: &mut dyn Host) -> Vec<Admitted> {
         let names: Vec<EventRef> = self.events.values().copied().collect();
         let event = |(seq, names): (u64, &[EventRef])| {
             let names = list(names.iter().map(|name| quoted(&name.to_string())));
             let data = Members::new().raw("event_refs", names).finish();
-            house_event("forget", &format!("forget:{seq}"), host.now(), &data, host.salt())
+            house_event(FORGET, &format!("forget:{seq}"), host.now(), &data, host.salt())
         };
         (head.0 + 1..).zip(names.chunks(MAX_REFS)).map(event).collect()
     }
@@ -217,6 +195,8 @@ impl Chosen {
 pub(crate) struct Taught<T> {
     names: BTreeSet<EventRef>,
     facts: BTreeMap<FactKey, Lesson<T>>,
+    /// Derived facts that they supported, and how many of the events supported each.
+    derived: BTreeMap<FactKey, u64>,
 }
 
 /// What they taught about one fact.
@@ -227,8 +207,15 @@ struct Lesson<T> {
     back: T,
 }
 
+/// A fact whose stored sum has been corrected.
+struct Righted<'k, T> {
+    id: FactId,
+    key: &'k FactKey,
+    group: Group<T>,
+}
+
 impl<T: Tally> Taught<T> {
-    fn read<R: RuleSet<Tally = T>>(
+    pub(crate) fn read<R: RuleSet<Tally = T>>(
         view: View<'_>,
         rules: &R,
         rule_set: [u8; 32],
@@ -237,11 +224,17 @@ impl<T: Tally> Taught<T> {
         let progress = view.progress()?;
         let names = chosen.events.values().copied().collect();
         let mut facts: BTreeMap<FactKey, Lesson<T>> = BTreeMap::new();
+        let mut derived: BTreeMap<FactKey, u64> = BTreeMap::new();
         // Facts of other rules make way as a whole.
         let ours = progress.rule_set == rule_set;
         for seq in chosen.events.keys().filter(|seq| ours && **seq <= progress.checkpoint) {
             view.each_event(*seq..=*seq, |seq, event| {
+                // An event counts once for a derived fact, through however many facts.
+                let mut supported: BTreeMap<FactKey, bool> = BTreeMap::new();
                 for part in rules.contributions(event).unwrap_or_default() {
+                    for to in rules.derived_keys(&part.key) {
+                        *supported.entry(to).or_default() |= part.supports;
+                    }
                     let nothing = || Lesson { observations: 0, back: T::default() };
                     let lesson = facts.entry(part.key).or_insert_with(nothing);
                     lesson.observations += u64::from(part.supports);
@@ -249,10 +242,13 @@ impl<T: Tally> Taught<T> {
                         lesson.back.add(&part.tally.negated());
                     }
                 }
+                for (key, supports) in supported {
+                    *derived.entry(key).or_default() += u64::from(supports);
+                }
                 Ok::<_, Error>(())
             })?;
         }
-        Ok(Taught { names, facts })
+        Ok(Taught { names, facts, derived })
     }
 
     /// Takes it back, from stored sums and from `hot` ones, which must be cold.
@@ -264,22 +260,29 @@ impl<T: Tally> Taught<T> {
         identity: &Identity,
         checkpoint: Seq,
     ) -> Result<(), Error> {
-        let (mut state, mut groups, mut orphans) = (Vec::new(), Vec::new(), BTreeSet::new());
+        let (mut righted, mut moved) = (Vec::new(), Derived::default());
         for (key, lesson) in &self.facts {
             let id = FactId::new(identity, key);
             let mut group: Group<T> = stored_group(pass.view(), &id)?;
+            let had = rules.derives().then(|| group.tally.clone());
             group.tally.add(&lesson.back);
-            put_tally(pass, &id, &group.tally, &mut state)?;
-            if lesson.observations > 0 {
-                pass.count_forgotten(&id, lesson.observations)?;
-            }
-            if group.last.is_some_and(|last| self.names.contains(&last.event_ref)) {
-                orphans.insert(key.clone());
-            }
-            groups.push((id, key, group));
+            had.iter().for_each(|had| moved.replace(rules, key, had, &group.tally));
+            righted.push(right(pass, id, key, group, lesson.observations)?);
         }
-        let mut lasts = latest(pass.view(), rules, orphans.clone(), checkpoint)?.found;
-        for (id, key, mut group) in groups {
+        for (key, observations) in &self.derived {
+            let id = FactId::new(identity, key);
+            let mut group: Group<T> = stored_group(pass.view(), &id)?;
+            group.tally.add(&moved.take(key).tally);
+            righted.push(right(pass, id, key, group, *observations)?);
+        }
+        let orphan = |it: &&Righted<'_, T>| {
+            it.group.last.is_some_and(|last| self.names.contains(&last.event_ref))
+        };
+        let orphans: BTreeSet<FactKey> =
+            righted.iter().filter(orphan).map(|it| it.key.clone()).collect();
+        let derived = self.derived.keys().cloned().collect();
+        let mut lasts = latest(pass.view(), rules, orphans.clone(), &derived, checkpoint)?.found;
+        for Righted { id, key, mut group } in righted {
             if orphans.contains(key) {
                 group.last = lasts.remove(key);
             }
@@ -287,6 +290,21 @@ impl<T: Tally> Taught<T> {
         }
         Ok(())
     }
+}
+
+/// Stores a corrected sum, and the number of observations that were forgotten.
+fn right<'k, T: Tally>(
+    pass: &Pass<'_>,
+    id: FactId,
+    key: &'k FactKey,
+    group: Group<T>,
+    observations: u64,
+) -> Result<Righted<'k, T>, Error> {
+    put_tally(pass, &id, &group.tally, &mut Vec::new())?;
+    if observations > 0 {
+        pass.count_forgotten(&id, observations)?;
+    }
+    Ok(Righted { id, key, group })
 }
 
 #[cfg(test)]

@@ -3,6 +3,10 @@
 //! **Invariants**
 //! - A sum is *partial* (only what came after `saved`) or *whole* (stored sum and all since). Both
 //!   are exact, because sums form a group: whole = stored + partial.
+//! - A sum is *settled* while the sums of the facts that are derived from it contain its
+//!   contributions. Before it changes, they are subtracted; once it is whole again, the new ones
+//!   are added. A derived fact is published, and its sum saved, only after all its sources are
+//!   settled.
 //! - Nothing here is ground: lost at any moment, it is made again from the stored sums and at most
 //!   [`SAVE_EVERY`] events behind them.
 
@@ -12,7 +16,7 @@ use ipse_consolidate::{Group, RuleSet, Tally};
 use ipse_core::wire::Wire;
 use ipse_core::{FactId, FactKey, Identity, Seq, sha256};
 use ipse_store::sqlite::{Pass, View};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Events after which changed sums are saved: what a restart has to fold again at most.
 pub const SAVE_EVERY: u64 = 4096;
@@ -20,7 +24,7 @@ pub const SAVE_EVERY: u64 = 4096;
 const MAX_UNSAVED: usize = 16_384;
 /// Sums kept in memory between passes at most; beyond it those that were touched least recently
 /// leave, down to half, and come back from the store when they are touched again.
-pub(crate) const MAX_HOT: usize = 65_536;
+const MAX_HOT: usize = 65_536;
 /// Facts, parameters, classes of events and texts that a pass folds before it publishes and saves
 /// them and goes on with the next slice of its range. Each takes less than 1 kB: 128 MB in all.
 pub const SLICE: usize = 131_072;
@@ -30,10 +34,29 @@ pub(crate) fn rule_set_of<R: RuleSet>(rules: &R) -> [u8; 32] {
     sha256(&[rules.descriptor().as_bytes()])
 }
 
+/// Limits of the sums in memory; tests set lower ones.
+#[derive(Clone, Copy)]
+pub(crate) struct Limits {
+    /// [`SAVE_EVERY`].
+    pub(crate) save_every: u64,
+    /// [`SLICE`].
+    pub(crate) slice: usize,
+    /// [`MAX_HOT`].
+    pub(crate) most: usize,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Limits { save_every: SAVE_EVERY, slice: SLICE, most: MAX_HOT }
+    }
+}
+
 struct Sum<T> {
     id: FactId,
     group: Group<T>,
     whole: bool,
+    /// Whether the sums of derived facts contain its contributions.
+    settled: bool,
     unsaved: bool,
     touched: bool,
     /// The pass that touched it last.
@@ -46,25 +69,30 @@ pub(crate) struct Hot<T> {
     saved: Seq,
     /// Folded up to here.
     folded: Seq,
-    /// [`SAVE_EVERY`], or less in a test.
-    save_every: u64,
-    /// [`SLICE`], or less in a test.
-    pub(crate) slice: usize,
+    pub(crate) limits: Limits,
     /// The hash of the rule set that the sums follow.
     rule_set: [u8; 32],
     sums: BTreeMap<FactKey, Sum<T>>,
     /// The keys of sums that are to be published.
     touched: Vec<FactKey>,
+    /// The unsettled sources of each derived fact.
+    unsettled: BTreeMap<FactKey, BTreeSet<FactKey>>,
     /// How many sums changed since they were saved.
     unsaved: usize,
 }
 
 impl<T: Tally> Hot<T> {
-    pub(crate) fn cold<R: RuleSet<Tally = T>>(rules: &R, save_every: u64) -> Self {
-        let rule_set = rule_set_of(rules);
-        let (sums, touched, unsaved) = (BTreeMap::new(), Vec::new(), 0);
-        let (saved, folded, slice) = (Seq(0), Seq(0), SLICE);
-        Hot { saved, folded, save_every, slice, rule_set, sums, touched, unsaved }
+    pub(crate) fn cold<R: RuleSet<Tally = T>>(rules: &R) -> Self {
+        Hot {
+            saved: Seq(0),
+            folded: Seq(0),
+            limits: Limits::default(),
+            rule_set: rule_set_of(rules),
+            sums: BTreeMap::new(),
+            touched: Vec::new(),
+            unsettled: BTreeMap::new(),
+            unsaved: 0,
+        }
     }
 
     pub(crate) fn rule_set(&self) -> [u8; 32] {
@@ -76,6 +104,7 @@ impl<T: Tally> Hot<T> {
         (self.saved, self.folded) = (Seq(0), Seq(0));
         self.sums.clear();
         self.touched.clear();
+        self.unsettled.clear();
         self.unsaved = 0;
     }
 
@@ -95,23 +124,41 @@ impl<T: Tally> Hot<T> {
     /// Puts a sum that is whole up to where sums are saved; its fact is to be published.
     pub(crate) fn put_whole(&mut self, id: FactId, key: FactKey, group: Group<T>) {
         let used = self.folded;
-        let sum = Sum { id, group, whole: true, unsaved: false, touched: true, used };
+        let (whole, settled, unsaved, touched) = (true, true, false, true);
+        let sum = Sum { id, group, whole, settled, unsaved, touched, used };
         self.touched.push(key.clone());
         self.sums.insert(key, sum);
     }
 
-    /// Adds a sum over more events; that of new events is to be published.
-    pub(crate) fn merge(
+    /// Adds a sum over more events. If the events are new, the fact and the facts that are derived
+    /// from it are to be published.
+    pub(crate) fn merge<R: RuleSet<Tally = T>>(
         &mut self,
+        rules: &R,
         identity: &Identity,
         key: FactKey,
         part: Group<T>,
         is_new: bool,
     ) {
+        if rules.derives() {
+            self.unsettle(rules, identity, &key);
+            for to in rules.derived_keys(&key) {
+                if is_new {
+                    let last = Group { tally: T::default(), last: part.last };
+                    self.add(identity, to.clone(), last, true);
+                }
+                self.unsettled.entry(to).or_default().insert(key.clone());
+            }
+        }
+        self.add(identity, key, part, is_new);
+    }
+
+    fn add(&mut self, identity: &Identity, key: FactKey, part: Group<T>, is_new: bool) {
         let sum = self.sums.entry(key.clone()).or_insert_with(|| Sum {
             id: FactId::new(identity, &key),
             group: Group::default(),
             whole: false,
+            settled: false,
             unsaved: false,
             touched: false,
             used: Seq(0),
@@ -125,15 +172,72 @@ impl<T: Tally> Hot<T> {
         }
     }
 
+    /// Subtracts the contributions of a whole sum from derived facts, before it changes.
+    fn unsettle<R: RuleSet<Tally = T>>(&mut self, rules: &R, identity: &Identity, key: &FactKey) {
+        let sum = self.sums.get_mut(key).filter(|sum| sum.whole && sum.settled);
+        let Some(sum) = sum else { return };
+        sum.settled = false;
+        for (to, tally) in rules.derived(key, &sum.group.tally) {
+            self.add(identity, to, Group { tally: tally.negated(), last: None }, false);
+        }
+    }
+
+    /// Makes a sum whole and adds its contributions to derived facts, in place of those of the
+    /// stored sum.
+    fn settle<R: RuleSet<Tally = T>>(
+        &mut self,
+        rules: &R,
+        identity: &Identity,
+        key: &FactKey,
+        view: View<'_>,
+    ) -> Result<(), Error> {
+        let sum = self.sums.get_mut(key).filter(|sum| !sum.settled);
+        let Some(sum) = sum else { return Ok(()) };
+        let mut moved = Vec::new();
+        if !sum.whole {
+            let stored = stored_group(view, &sum.id)?;
+            let stale = rules.derived(key, &stored.tally).into_iter();
+            moved.extend(stale.map(|(to, tally)| (to, tally.negated())));
+            sum.group.merge(&stored);
+            sum.whole = true;
+        }
+        moved.extend(rules.derived(key, &sum.group.tally));
+        sum.settled = true;
+        for (to, tally) in moved {
+            self.add(identity, to, Group { tally, last: None }, false);
+        }
+        Ok(())
+    }
+
+    /// Settles the sources of all derived facts that are to be published.
+    fn settle_touched<R: RuleSet<Tally = T>>(
+        &mut self,
+        rules: &R,
+        identity: &Identity,
+        view: View<'_>,
+    ) -> Result<(), Error> {
+        if self.unsettled.is_empty() {
+            return Ok(());
+        }
+        let Hot { touched, unsettled, .. } = self;
+        let due = touched.iter().filter_map(|key| unsettled.remove(key));
+        for key in due.flatten().collect::<BTreeSet<_>>() {
+            self.settle(rules, identity, &key, view)?;
+        }
+        Ok(())
+    }
+
     /// Puts the facts of all sums that were touched, and notes those that changed and those that
     /// nothing supports any more.
     pub(crate) fn publish<R: RuleSet<Tally = T>>(
         &mut self,
         rules: &R,
+        identity: &Identity,
         checkpoint: Seq,
         pass: &Pass<'_>,
         changes: &mut Changes,
     ) -> Result<(), Error> {
+        self.settle_touched(rules, identity, pass.view())?;
         for key in std::mem::take(&mut self.touched) {
             let Some(sum) = self.sums.get_mut(&key) else { continue };
             complete(sum, pass.view())?;
@@ -148,18 +252,30 @@ impl<T: Tally> Hot<T> {
         Ok(())
     }
 
-    /// Saves changed sums if enough events came since; says how far the saved ones reach.
-    pub(crate) fn save(&mut self, checkpoint: Seq, pass: &Pass<'_>) -> Result<Seq, Error> {
-        if checkpoint.0 - self.saved.0 < self.save_every && self.unsaved <= MAX_UNSAVED {
-            self.folded = checkpoint;
-            return Ok(self.saved);
-        }
-        self.save_all(checkpoint, pass)
+    /// Whether enough events came since sums were saved, or enough sums have changed.
+    pub(crate) fn is_save_due(&self, checkpoint: Seq) -> bool {
+        checkpoint.0 - self.saved.0 >= self.limits.save_every || self.unsaved > MAX_UNSAVED
+    }
+
+    /// Keeps changed sums in memory, which reach to the checkpoint; says how far saved ones reach.
+    pub(crate) fn keep(&mut self, checkpoint: Seq) -> Seq {
+        self.folded = checkpoint;
+        self.saved
     }
 
     /// Saves changed sums, which reach to the checkpoint.
-    pub(crate) fn save_all(&mut self, checkpoint: Seq, pass: &Pass<'_>) -> Result<Seq, Error> {
+    pub(crate) fn save_all<R: RuleSet<Tally = T>>(
+        &mut self,
+        rules: &R,
+        identity: &Identity,
+        checkpoint: Seq,
+        pass: &Pass<'_>,
+    ) -> Result<Seq, Error> {
         self.folded = checkpoint;
+        let unsettled = std::mem::take(&mut self.unsettled).into_values();
+        for key in unsettled.flatten().collect::<BTreeSet<_>>() {
+            self.settle(rules, identity, &key, pass.view())?;
+        }
         let mut state = Vec::new();
         for sum in self.sums.values_mut().filter(|sum| sum.unsaved) {
             complete(sum, pass.view())?;
@@ -172,7 +288,8 @@ impl<T: Tally> Hot<T> {
     }
 
     /// Lets the least recently touched sums go, once there are too many. Only saved ones may.
-    pub(crate) fn evict(&mut self, limit: usize) {
+    pub(crate) fn evict(&mut self) {
+        let limit = self.limits.most;
         if self.sums.len() <= limit {
             return;
         }
@@ -198,7 +315,7 @@ fn complete<T: Tally>(sum: &mut Sum<T>, view: View<'_>) -> Result<(), Error> {
 }
 
 /// The stored sum behind a fact, and the fact's last support.
-pub(crate) fn stored_group<T: Tally>(view: View<'_>, id: &FactId) -> Result<Group<T>, Error> {
+pub fn stored_group<T: Tally>(view: View<'_>, id: &FactId) -> Result<Group<T>, Error> {
     let mut stored = Group::default();
     if let Some(state) = view.tally(id)? {
         let mut wire = Wire(&state);
@@ -233,16 +350,19 @@ mod tests {
 
     #[test]
     fn the_least_recently_touched_leave_and_unsaved_ones_stay() {
-        let mut hot = Hot::cold(&V1, SAVE_EVERY);
+        let mut hot = Hot::cold(&V1);
         for number in 0..100 {
             let key = FactKey::new(FactKind::ZoneRisk, &[&format!("z{number}")]);
             let (whole, unsaved) = (true, number % 10 == 0);
             let (group, used, id) = (Group::default(), Seq(number), FactId([0; 16]));
-            hot.sums.insert(key, Sum { id, group, whole, unsaved, touched: false, used });
+            let (settled, touched) = (false, false);
+            hot.sums.insert(key, Sum { id, group, whole, settled, unsaved, touched, used });
         }
-        hot.evict(100);
+        hot.limits.most = 100;
+        hot.evict();
         assert_eq!(hot.sums.len(), 100, "within the limit nothing leaves");
-        hot.evict(60);
+        hot.limits.most = 60;
+        hot.evict();
         assert!(hot.sums.len() <= 60);
         assert!(hot.sums.values().all(|sum| sum.unsaved || sum.used > Seq(70)));
         assert_eq!(hot.sums.values().filter(|sum| sum.unsaved).count(), 10);

@@ -27,11 +27,13 @@ pub(crate) struct Latest {
     pub(crate) events: u64,
 }
 
-/// The greatest supporting event of each fact, among those up to a position.
+/// The greatest supporting event of each fact, among those up to a position. A fact in `derived` is
+/// supported by the events that support a fact that it is derived from.
 pub(crate) fn latest<R: RuleSet>(
     view: View<'_>,
     rules: &R,
     mut keys: BTreeSet<FactKey>,
+    derived: &BTreeSet<FactKey>,
     up_to: Seq,
 ) -> Result<Latest, Error> {
     let mut latest = Latest::default();
@@ -40,10 +42,19 @@ pub(crate) fn latest<R: RuleSet>(
     }
     let peaks = Peaks::read(view, up_to)?;
     let (mut end, mut blocks) = (up_to, 1);
-    while keys.len() > FEW && end.0 > 0 {
+    // Chunks can be searched for the supporters of a fact, and not of a derived fact.
+    let summed = |keys: &BTreeSet<FactKey>| keys.len() > FEW || !keys.is_disjoint(derived);
+    while summed(&keys) && end.0 > 0 {
         let first = Seq((end.0 - 1).saturating_sub(blocks * BLOCK - BLOCK) / BLOCK * BLOCK + 1);
-        fold_wanted(view, rules, first..=end, &|key| keys.contains(key), |key, group| {
-            if let Some(last) = group.last {
+        let derived = |key: &FactKey| {
+            let derived = rules.derived_keys(key).into_iter();
+            derived.filter(|to| keys.contains(to)).collect::<Vec<_>>()
+        };
+        let wanted = |key: &FactKey| keys.contains(key) || !derived(key).is_empty();
+        fold_wanted(view, rules, first..=end, &wanted, |key, group| {
+            let Some(last) = group.last else { return };
+            let derived = derived(&key);
+            for key in Some(key).filter(|key| keys.contains(key)).into_iter().chain(derived) {
                 let found = latest.found.entry(key).or_insert(last);
                 *found = last.max(*found);
             }

@@ -5,15 +5,16 @@
 //! - After a commit has failed nothing more is written: an fsync that failed once may "succeed"
 //!   later with the data gone, so it is never retried.
 //! - A log that has fewer entries than were signed, or others, takes none.
+//! - A log that follows unknown rules accepts events, and runs no pass.
 
 use crate::Error;
 use crate::endorsed::{Endorsed, SignatureError};
 use crate::forget::{Forgetting, Forgotten, Which};
 use crate::head::{Heads, Notary};
-use crate::hot::{Hot, SAVE_EVERY};
-use crate::pass::{self, PassCommitted, PassReport, Trigger};
+use crate::pass::{PassCommitted, PassReport, Trigger};
+use crate::rules::Following;
 use crate::signed::{SignedEvents, append_all};
-use ipse_consolidate::{RuleSet, V1};
+use ipse_consolidate::RuleSet;
 use ipse_core::intent::INTENT;
 use ipse_core::{Admitted, Identity, Seq, Time, is_housekeeping};
 use ipse_door::Salt;
@@ -55,9 +56,14 @@ pub struct Acknowledged {
 }
 
 /// A log at one moment: while the next event is made, or before.
-pub struct Past<'v>(pub(crate) View<'v>);
+pub struct Past<'v>(View<'v>);
 
-impl Past<'_> {
+impl<'v> Past<'v> {
+    /// The log as a reader sees it.
+    pub fn of(view: View<'v>) -> Self {
+        Past(view)
+    }
+
     /// Shows intents after a position, newest first, until `look` says that it has seen enough;
     /// hands back how far the log reaches.
     pub fn intents(&self, after: Seq, mut look: impl FnMut(&Stored) -> bool) -> Result<Seq, Error> {
@@ -73,11 +79,10 @@ impl Past<'_> {
 type Subscriber = Box<dyn FnMut(&PassCommitted) + Send>;
 
 /// One identity's log, open for appending and for passes.
-pub struct Log<R: RuleSet = V1> {
+pub struct Log {
     writer: Writer,
     identity: Identity,
-    rules: R,
-    hot: Hot<R::Tally>,
+    rules: Following,
     host: Box<dyn Host>,
     subscribers: Vec<Subscriber>,
     broken: bool,
@@ -85,18 +90,36 @@ pub struct Log<R: RuleSet = V1> {
     heads: Option<Heads>,
 }
 
-impl<R: RuleSet> Log<R> {
-    /// Opens the log of an identity under a rule set.
-    pub fn open(
+impl Log {
+    /// Opens the log of an identity. A pass applies the rules that the log follows when it begins.
+    pub fn open(path: &Path, identity: Identity, host: Box<dyn Host>) -> Result<Self, Error> {
+        Self::following(path, identity, Following::log(), host)
+    }
+
+    /// Opens the log of an identity under rules of the caller's choice, which need not be among
+    /// those of this build. A pass deletes the facts of other rules and starts over.
+    #[doc(hidden)]
+    pub fn open_under<R>(
         path: &Path,
         identity: Identity,
         rules: R,
         host: Box<dyn Host>,
+    ) -> Result<Self, Error>
+    where
+        R: RuleSet<Tally: Send> + Send + 'static,
+    {
+        Self::following(path, identity, Following::chosen(rules), host)
+    }
+
+    fn following(
+        path: &Path,
+        identity: Identity,
+        rules: Following,
+        host: Box<dyn Host>,
     ) -> Result<Self, Error> {
         let writer = Writer::open(path, &identity)?;
-        let (hot, subscribers) = (Hot::cold(&rules, SAVE_EVERY), Vec::new());
-        let (broken, heads) = (false, None);
-        Ok(Log { writer, identity, rules, hot, host, subscribers, broken, heads })
+        let (subscribers, broken, heads) = (Vec::new(), false, None);
+        Ok(Log { writer, identity, rules, host, subscribers, broken, heads })
     }
 
     /// Has tree heads signed from now on: after passes, at most one a second. An error if the log
@@ -147,13 +170,25 @@ impl<R: RuleSet> Log<R> {
     /// Saves sums more often, so that a test crosses the boundary with few events.
     #[doc(hidden)]
     pub fn save_every(&mut self, events: u64) {
-        self.hot = Hot::cold(&self.rules, events);
+        self.rules.limit(|it| it.save_every = events);
     }
 
     /// Folds in smaller slices, so that a test has several with few facts.
     #[doc(hidden)]
     pub fn slice_at(&mut self, weight: usize) {
-        self.hot.slice = weight;
+        self.rules.limit(|it| it.slice = weight);
+    }
+
+    /// Keeps fewer sums in memory between passes, so that a test evicts some of them.
+    #[doc(hidden)]
+    pub fn keep_sums(&mut self, most: usize) {
+        self.rules.limit(|it| it.most = most);
+    }
+
+    /// How many events have their typed columns in memory, for a test.
+    #[doc(hidden)]
+    pub fn held(&self) -> usize {
+        self.writer.held()
     }
 
     /// Clock and randomness of this log.
@@ -195,19 +230,13 @@ impl<R: RuleSet> Log<R> {
         let (appended, signed) = append_all(&mut batch, events, endorsed)?;
         let pass = match then {
             Then::Nothing => Ok(None),
-            Then::Consolidate(trigger) => pass::run(
-                &mut batch,
-                &self.rules,
-                &mut self.hot,
-                &self.identity,
-                &mut *self.host,
-                trigger,
-                None,
-            ),
+            Then::Consolidate(trigger) => {
+                self.rules.pass(&mut batch, &self.identity, &mut *self.host, trigger)
+            }
         };
         // A failed pass has rolled back to its savepoint; its hot sums are no longer to be trusted.
         if pass.is_err() {
-            self.hot.cool();
+            self.rules.cool();
         }
         let changed = signed.kept
             || appended.iter().any(|event| matches!(event, Appended::New(_)))
@@ -219,7 +248,7 @@ impl<R: RuleSet> Log<R> {
             Ok(())
         };
         if let Err(error) = committed {
-            self.hot.cool();
+            self.rules.cool();
             self.broken = true;
             return Err(error.into());
         }
@@ -256,7 +285,7 @@ impl<R: RuleSet> Log<R> {
         };
         let appended = batch.append(&event)?;
         if let Err(error) = batch.commit() {
-            self.hot.cool();
+            self.rules.cool();
             self.broken = true;
             return Err(error.into());
         }
@@ -270,7 +299,8 @@ impl<R: RuleSet> Log<R> {
     pub fn forget(&mut self, which: &Which) -> Result<Forgotten, Error> {
         let done = self.forgetting()?.run(which);
         // Whatever came of it, nothing of them stays in memory.
-        self.hot.cool();
+        self.rules.cool();
+        self.writer.release();
         let done = done.map_err(|(error, in_commit)| {
             self.broken |= in_commit;
             error
@@ -294,14 +324,14 @@ impl<R: RuleSet> Log<R> {
         self.writer.erase_pending()
     }
 
-    fn forgetting(&mut self) -> Result<Forgetting<'_, R>, Error> {
+    fn forgetting(&mut self) -> Result<Forgetting<'_>, Error> {
         if self.broken {
             return Err(Error::Broken);
         }
         self.check_signed()?;
-        self.hot.cool();
-        let Log { writer, identity, rules, hot, host, .. } = self;
-        Ok(Forgetting { path: writer.path(), identity, rules, hot, host: &mut **host })
+        self.rules.cool();
+        let Log { writer, identity, rules, host, .. } = self;
+        Ok(Forgetting { path: writer.path(), identity, rules, host: &mut **host })
     }
 }
 

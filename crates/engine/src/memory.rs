@@ -9,7 +9,6 @@
 use crate::log::{Acknowledged, Host, Log, Past, Then};
 use crate::pass::{PassCommitted, PassReport, Trigger};
 use crate::{Endorsed, Error, Forgotten, HEAD_EVERY, Known, Notary, Watch, Which};
-use ipse_consolidate::V1;
 use ipse_core::{Admitted, Identity, Seq, is_housekeeping};
 use ipse_door::{Origin, Refusal, admit};
 use ipse_store::Appended;
@@ -58,7 +57,7 @@ struct Shared {
 }
 
 struct State {
-    log: Log<V1>,
+    log: Log,
     /// Events appended since the last pass of this handle.
     pending: u64,
     last_append: Instant,
@@ -71,6 +70,8 @@ impl Memory {
     /// Opens the log of an identity and folds what is past its checkpoint. The notary, if there is
     /// one, signs tree heads after passes, at most one a second. An error, and nothing is appended,
     /// if the log does not continue the last head that the notary keeps: an older copy of a store.
+    /// If the log follows unknown rules, the handle serves the stored facts and appends events;
+    /// [`Memory::take_pass_error`] returns the error.
     pub fn open(
         path: &Path,
         identity: Identity,
@@ -78,18 +79,17 @@ impl Memory {
         host: Box<dyn Host>,
         notary: Option<Box<dyn Notary>>,
     ) -> Result<Self, Error> {
-        let mut log = Log::open(path, identity, V1, host)?;
+        let mut log = Log::open(path, identity, host)?;
         if let Some(notary) = notary {
             log.set_notary(notary)?;
         }
-        log.consolidate(Trigger::Startup)?;
-        let state = State {
-            log,
-            pending: 0,
-            last_append: Instant::now(),
-            pass_error: None,
-            closing: false,
+        let pass_error = match log.consolidate(Trigger::Startup) {
+            // The stored facts can be served, and events can be appended.
+            Err(error @ Error::UnknownRules { .. }) => Some(error),
+            done => done.map(|_| None)?,
         };
+        let (pending, last_append, closing) = (0, Instant::now(), false);
+        let state = State { log, pending, last_append, pass_error, closing };
         let known = RwLock::new(Arc::new(read_known(path, &identity)?));
         // A process may change its directory; the store stays where it is.
         let path = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
@@ -162,6 +162,20 @@ impl Memory {
         judge: impl FnOnce(&Past<'_>) -> Result<Result<(Admitted, T), J>, Error>,
     ) -> Result<Result<(Admitted, Appended, T), J>, Error> {
         let done = self.shared.lock()?.log.append_judged(judge)?;
+        self.shared.changed.notify_all();
+        Ok(done)
+    }
+
+    /// Works on the log itself, as an import does that brings its own batches and its own pass.
+    /// Other writers of this handle wait; the facts that it has made are known afterwards.
+    pub fn work<T>(&self, work: impl FnOnce(&mut Log) -> T) -> Result<T, Error> {
+        let mut state = self.shared.lock()?;
+        let done = work(&mut state.log);
+        let known = read_known(&self.shared.path, &self.shared.identity)?;
+        if known.checkpoint() != self.known().checkpoint() {
+            state.pending = 0;
+            self.shared.swap(known, false);
+        }
         self.shared.changed.notify_all();
         Ok(done)
     }

@@ -7,10 +7,11 @@
 
 use crate::changes::Changes;
 use crate::forget::Taught;
-use crate::hot::{Hot, MAX_HOT};
+use crate::hot::Hot;
 use crate::scan::{fold_new, fold_range};
 use crate::{Error, Host};
 use ipse_consolidate::{RuleSet, Totals};
+use ipse_core::event::PASS_RECORD;
 use ipse_core::json::{Members, quoted};
 use ipse_core::{Admitted, Fact, FactKey, Identity, Seq, hex};
 use ipse_door::house_event;
@@ -81,37 +82,45 @@ pub struct PassReport {
     pub gone: Vec<FactKey>,
 }
 
+/// The inputs of a pass beside rules and sums.
+pub(crate) struct Errand<'e> {
+    pub(crate) identity: &'e Identity,
+    pub(crate) host: &'e mut dyn Host,
+    pub(crate) trigger: Trigger,
+    /// How far the facts have come.
+    pub(crate) progress: Progress,
+}
+
 /// Runs a pass inside a batch; `None` if there is nothing new, and then nothing is written. What
 /// forgotten events `taught` is taken back first, and that alone makes a pass.
 pub(crate) fn run<R: RuleSet>(
     batch: &mut Batch<'_>,
     rules: &R,
     hot: &mut Hot<R::Tally>,
-    identity: &Identity,
-    host: &mut dyn Host,
-    trigger: Trigger,
+    errand: Errand<'_>,
     taught: Option<&Taught<R::Tally>>,
 ) -> Result<Option<PassReport>, Error> {
+    let Errand { identity, host, trigger, progress } = errand;
     let pass = batch.pass()?;
     let rule_set = hot.rule_set();
-    let checkpoint = begin(&pass, hot, rule_set)?;
+    let checkpoint = begin(&pass, hot, progress)?;
     let head = pass.head();
     if let Some(taught) = taught {
         taught.retract(&pass, rules, hot, identity, checkpoint)?;
     }
     // What forgotten events taught is in memory as a whole: its facts are published at once.
-    let limit = if taught.is_some() { usize::MAX } else { hot.slice };
+    let limit = if taught.is_some() { usize::MAX } else { hot.limits.slice };
     let Folded { processed, skipped, slices, mut changes } =
         fold(&pass, rules, hot, identity, checkpoint, limit)?;
     if processed == 0 && taught.is_none() {
         return Ok(None);
     }
-    hot.publish(rules, head, &pass, &mut changes)?;
-    let tallied = match changes.are_sliced() {
-        true => hot.save_all(head, &pass)?,
-        false => hot.save(head, &pass)?,
+    hot.publish(rules, identity, head, &pass, &mut changes)?;
+    let tallied = match changes.are_sliced() || hot.is_save_due(head) {
+        true => hot.save_all(rules, identity, head, &pass)?,
+        false => hot.keep(head),
     };
-    hot.evict(MAX_HOT);
+    hot.evict();
     let rows_touched = changes.rows();
     let (changed, gone) = changes.into_facts();
     let mut report = PassReport {
@@ -142,10 +151,9 @@ pub(crate) fn run<R: RuleSet>(
 fn begin<T: ipse_consolidate::Tally>(
     pass: &Pass<'_>,
     hot: &mut Hot<T>,
-    rule_set: [u8; 32],
+    mut progress: Progress,
 ) -> Result<Seq, Error> {
-    let mut progress = pass.view().progress()?;
-    if progress.rule_set != rule_set {
+    if progress.rule_set != hot.rule_set() {
         pass.start_over()?;
         progress = Progress::default();
         hot.cool();
@@ -170,20 +178,20 @@ fn fold<R: RuleSet>(
     if hot.folded() < checkpoint {
         let behind = hot.folded().next()..=checkpoint;
         fold_range(pass.view(), rules, behind, |key, group| {
-            hot.merge(identity, key, group, false);
+            hot.merge(rules, identity, key, group, false);
         })?;
     }
     let mut folded = Folded::default();
     let (mut next, head) = (checkpoint.next(), pass.head());
     while next <= head {
-        let merge = |key, group| hot.merge(identity, key, group, true);
+        let merge = |key, group| hot.merge(rules, identity, key, group, true);
         let slice = fold_new(pass, rules, next..=head, limit, merge)?;
         folded.add(slice.totals);
         if slice.last < head {
             folded.changes.keep_ids_only();
-            hot.publish(rules, slice.last, pass, &mut folded.changes)?;
-            hot.save_all(slice.last, pass)?;
-            hot.evict(MAX_HOT);
+            hot.publish(rules, identity, slice.last, pass, &mut folded.changes)?;
+            hot.save_all(rules, identity, slice.last, pass)?;
+            hot.evict();
         }
         next = slice.last.next();
     }
@@ -234,7 +242,7 @@ fn record_event(
         committed.trigger.name(),
     );
     let id = format!("pass:{}:{first}-{last}", committed.rule_version);
-    Ok(house_event("consolidation_run", &id, host.now(), &data, host.salt()))
+    Ok(house_event(PASS_RECORD, &id, host.now(), &data, host.salt()))
 }
 
 /// Counts by type and reason, as they stand in a pass record.
@@ -250,7 +258,6 @@ fn skipped_json(skipped: &Skipped) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::SAVE_EVERY;
     use ipse_consolidate::V1;
     use ipse_door::{Origin, admit};
     use ipse_store::sqlite::Writer;
@@ -272,7 +279,7 @@ mod tests {
             let event = admit(event.as_bytes(), Origin::Producer, || [7; 16]).unwrap();
             batch.append(&event).unwrap();
         }
-        let (pass, mut hot) = (batch.pass().unwrap(), Hot::cold(&V1, SAVE_EVERY));
+        let (pass, mut hot) = (batch.pass().unwrap(), Hot::cold(&V1));
         let folded = fold(&pass, &V1, &mut hot, &identity, Seq(0), 1).unwrap();
         assert_eq!(folded.slices, 20);
         let (facts, sums) = (pass.view().raw_facts().unwrap(), pass.view().raw_tallies().unwrap());

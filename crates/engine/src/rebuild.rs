@@ -1,8 +1,9 @@
 //! Rebuilding: all facts anew from the log, compared with the stored ones. It never repairs.
 
 use crate::Error;
+use crate::rules::rules_of;
 use crate::scan::fold_without;
-use ipse_consolidate::{RuleSet, snapshot};
+use ipse_consolidate::{Derived, RuleSet, snapshot, with_rules};
 use ipse_core::{Fact, FactKey, Seq};
 use ipse_store::sqlite::View;
 use std::collections::{BTreeMap, BTreeSet};
@@ -36,12 +37,17 @@ impl Rebuilt {
 }
 
 /// `f` over the log up to a position.
-pub fn rebuild<R: RuleSet>(view: View<'_>, rules: &R, up_to: Seq) -> Result<Rebuilt, Error> {
+pub fn rebuild(view: View<'_>, up_to: Seq) -> Result<Rebuilt, Error> {
+    with_rules!(rules_of(view)?, |rules| rebuild_under(view, rules, up_to))
+}
+
+/// The same under rules of the caller's choice.
+pub fn rebuild_under<R: RuleSet>(view: View<'_>, rules: &R, up_to: Seq) -> Result<Rebuilt, Error> {
     rebuild_without(view, rules, up_to, &BTreeSet::new())
 }
 
 /// The same as if some events were not there.
-pub(crate) fn rebuild_without<R: RuleSet>(
+pub fn rebuild_without<R: RuleSet>(
     view: View<'_>,
     rules: &R,
     up_to: Seq,
@@ -49,16 +55,24 @@ pub(crate) fn rebuild_without<R: RuleSet>(
 ) -> Result<Rebuilt, Error> {
     // A position beyond the end is as good as the end.
     let up_to = up_to.min(view.head()?);
-    let mut facts = Vec::new();
+    let (mut facts, mut derived) = (Vec::new(), Derived::default());
     let mut refused = None;
     let totals = fold_without(view, rules, Seq(1)..=up_to, without, |key, group| {
+        derived.add(rules, &key, &group);
         match group.publish(rules, &key) {
             Ok(fact) => facts.extend(fact),
             Err(limit) => refused = Some(limit),
         }
     })?;
-    match refused {
-        Some(limit) => Err(limit.into()),
-        None => Ok(Rebuilt { events: totals.events, facts }),
+    if let Some(limit) = refused {
+        return Err(limit.into());
     }
+    let derived = derived.into_groups();
+    if !derived.is_empty() {
+        for (key, group) in derived {
+            facts.extend(group.publish(rules, &key)?);
+        }
+        facts.sort_unstable_by(|a, b| a.key.cmp(&b.key));
+    }
+    Ok(Rebuilt { events: totals.events, facts })
 }

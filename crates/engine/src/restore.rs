@@ -1,8 +1,9 @@
 //! Taking in a log that was verified elsewhere: same positions, same facts, same passes.
 
 use crate::head::check;
-use crate::{Endorsed, Error, rebuild};
-use ipse_consolidate::RuleSet;
+use crate::rules::rules_recorded;
+use crate::{Endorsed, Error, rebuild_under};
+use ipse_consolidate::{RuleSet, with_rules};
 use ipse_core::{Admitted, FactId, Identity, Seq, hex};
 use ipse_ledger::Entry;
 use ipse_ledger::account::Claimed;
@@ -21,8 +22,20 @@ pub struct Whole<'a> {
     pub last_head: Option<&'a str>,
 }
 
-/// Takes in a whole log in one transaction; the log of that identity must be empty.
-pub fn restore<R: RuleSet, E: From<Error>>(
+/// Takes in a whole log in one transaction; the log of that identity must be empty. Its facts are
+/// made under the rules that its last pass record names.
+pub fn restore<E: From<Error>>(
+    path: &Path,
+    identity: &Identity,
+    log: impl Iterator<Item = Result<(Entry, Option<Admitted>), E>>,
+    whole: &Whole<'_>,
+) -> Result<(), E> {
+    let rules = rules_recorded(whole.passes)?;
+    with_rules!(rules, |rules| restore_under(path, identity, rules, log, whole))
+}
+
+/// The same under rules of the caller's choice.
+pub fn restore_under<R: RuleSet, E: From<Error>>(
     path: &Path,
     identity: &Identity,
     rules: &R,
@@ -69,7 +82,7 @@ fn finish<R: RuleSet>(
         let rule_set = hex::decode(&pass.rule_set).ok_or_else(damaged)?;
         restoring.put_pass((pass.seq, pass.first, pass.last), &pass.rule_version, rule_set)?;
     }
-    let facts = rebuild(restoring.view(), rules, whole.checkpoint)?.facts;
+    let facts = rebuild_under(restoring.view(), rules, whole.checkpoint)?.facts;
     for fact in &facts {
         restoring.put_fact(&FactId::new(identity, &fact.key), fact)?;
     }

@@ -15,7 +15,7 @@ use std::ops::{Range, RangeInclusive};
 const FEW: u64 = 16;
 
 /// Hands what the events of a range sum up to to `each`, sorted by kind and key.
-pub(crate) fn fold_range<R: RuleSet>(
+pub fn fold_range<R: RuleSet>(
     view: View<'_>,
     rules: &R,
     range: RangeInclusive<Seq>,
@@ -158,7 +158,7 @@ fn one_by_one<R: RuleSet>(
 }
 
 /// Events summed one by one.
-pub(crate) struct Single<T> {
+pub struct Single<T> {
     groups: Groups<T>,
     events: u64,
     skipped: BTreeMap<(String, Skip), u64>,
@@ -171,7 +171,8 @@ impl<T> Default for Single<T> {
 }
 
 impl<T: Tally> Single<T> {
-    pub(crate) fn fold<R: RuleSet<Tally = T>>(&mut self, rules: &R, event: &Event<'_>) {
+    /// Adds one event.
+    pub fn fold<R: RuleSet<Tally = T>>(&mut self, rules: &R, event: &Event<'_>) {
         let skip = self.groups.fold(rules, event);
         self.events += u64::from(skip != Some(Skip::Housekeeping));
         if let Some(skip) = skip.filter(|skip| *skip != Skip::Housekeeping) {
@@ -179,7 +180,8 @@ impl<T: Tally> Single<T> {
         }
     }
 
-    pub(crate) fn finish(self, mut each: impl FnMut(FactKey, Group<T>)) -> Totals {
+    /// Hands every sum to `each`, sorted by kind and key.
+    pub fn finish(self, mut each: impl FnMut(FactKey, Group<T>)) -> Totals {
         self.groups.into_groups().into_iter().for_each(|(key, group)| each(key, group));
         let skipped = self.skipped.into_iter().map(|((name, skip), n)| (name, skip, n)).collect();
         Totals { events: self.events, skipped }

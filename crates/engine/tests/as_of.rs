@@ -8,10 +8,11 @@ use ipse_core::chunk::{CHUNK_EVENTS, SMALL_EVENTS};
 use ipse_core::{Admitted, FactKind, Seq};
 use ipse_engine::facts::Filter;
 use ipse_engine::{
-    Error, Known, Log, Start, Then, Trigger, Which, as_of, as_of_from, chosen_as_of, rebuild,
+    Error, Known, Log, Start, Then, Trigger, Which, as_of, as_of_from, chosen_as_of,
+    chosen_as_of_under, rebuild_under,
 };
 use proptest::prelude::*;
-use world::{World, admit_line, random_event};
+use world::{World, admit_line, heavy_event, random_event};
 
 const PASS: Then = Then::Consolidate(Trigger::Manual);
 const CHUNK: u64 = CHUNK_EVENTS as u64;
@@ -37,7 +38,7 @@ fn check<R: RuleSet>(world: &World, rules: &R, positions: impl Iterator<Item = u
     let view = shot.view();
     let (known, filters) = (Known::read(view).unwrap(), filters());
     for position in positions {
-        let want = rebuild(view, rules, Seq(position)).unwrap().facts;
+        let want = rebuild_under(view, rules, Seq(position)).unwrap().facts;
         for start in [Start::Nearest, Start::Nothing, Start::Checkpoint] {
             let past = as_of_from(view, rules, Seq(position), start).unwrap().facts;
             assert_eq!(snapshot(&past), snapshot(&want), "as of {position}, from {start:?}");
@@ -46,7 +47,7 @@ fn check<R: RuleSet>(world: &World, rules: &R, positions: impl Iterator<Item = u
         let filter = &filters[position as usize % filters.len()];
         let want = filter.choose(want).unwrap();
         for known in [None, Some(&known)] {
-            let past = chosen_as_of(view, rules, Seq(position), filter, known).unwrap().facts;
+            let past = chosen_as_of_under(view, rules, Seq(position), filter, known).unwrap().facts;
             assert_eq!(past, want, "as of {position}: {filter:?}");
         }
     }
@@ -141,12 +142,12 @@ fn the_cost_follows_the_distance_to_the_nearer_saved_state() {
         let shot = reader.view(&world.identity).unwrap();
         let checkpoint = shot.view().progress().unwrap().checkpoint.0;
         for distance in [0, 1, 30, CHUNK] {
-            let read = as_of(shot.view(), &V1, Seq(checkpoint - distance)).unwrap().events;
+            let read = as_of(shot.view(), Seq(checkpoint - distance)).unwrap().events;
             let bound = distance.next_multiple_of(CHUNK) + 3 * CHUNK.min(distance * CHUNK);
             assert!(read <= bound, "{skills} skills, {distance} positions back: {read}");
         }
         for position in [0, 1, 200, CHUNK] {
-            assert_eq!(as_of(shot.view(), &V1, Seq(position)).unwrap().events, position);
+            assert_eq!(as_of(shot.view(), Seq(position)).unwrap().events, position);
         }
     }
 }
@@ -158,26 +159,18 @@ fn large_sums_are_worked_on_in_turns() {
     let world = World::new();
     let mut log = world.log(V1);
     log.save_every(1);
-    let name = "x".repeat(190);
     let event = |id: u64| {
-        let count = if id <= 100 { 240 } else { 2 };
-        let params: Vec<String> = (0..count).map(|n| format!("\"{n}{name}\":{id}")).collect();
-        admit_line(&format!(
-            "{{\"id\":\"{id}\",\"type\":\"execution_result\",\"time\":\"2026-05-06T10:00:00Z\",\
-             \"data\":{{\"skill_id\":\"s{}\",\"zone\":\"z\",\"success\":true,\
-             \"params\":{{{}}}}}}}",
-            id % 100,
-            params.join(",")
-        ))
+        let skill = id % 100;
+        heavy_event(id, &format!("\"skill_id\":\"s{skill}\",\"zone\":\"z\",\"success\":true"))
     };
     let events: Vec<Admitted> = (1..=330).map(event).collect();
     log.append(&events, PASS).unwrap();
     check(&world, &V1, [110, 200, 331].into_iter());
     let reader = world.reader();
     let shot = reader.view(&world.identity).unwrap();
-    assert_eq!(as_of(shot.view(), &V1, Seq(110)).unwrap().events, 220, "two turns");
+    assert_eq!(as_of(shot.view(), Seq(110)).unwrap().events, 220, "two turns");
     let one = Filter { skill: Some("s7".to_owned()), ..Filter::default() };
-    let past = chosen_as_of(shot.view(), &V1, Seq(110), &one, None).unwrap();
+    let past = chosen_as_of(shot.view(), Seq(110), &one, None).unwrap();
     assert_eq!((past.facts.len(), past.events), (1, 110), "one turn");
 }
 
@@ -190,7 +183,7 @@ fn at_the_checkpoint_no_event_is_read() {
     world.spoil_typed_columns(Seq(2));
     let reader = world.reader();
     let shot = reader.view(&world.identity).unwrap();
-    let past = as_of(shot.view(), &V1, Seq(2)).unwrap();
+    let past = as_of(shot.view(), Seq(2)).unwrap();
     assert_eq!((snapshot(&past.facts), past.events), (world.snapshot(), 0));
 }
 
@@ -206,8 +199,8 @@ fn a_table_of_facts_in_memory_that_is_older_than_the_store_is_not_used() {
     let shot = reader.view(&world.identity).unwrap();
     let (view, all) = (shot.view(), Filter::default());
     let seq = view.progress().unwrap().checkpoint;
-    let read = chosen_as_of(view, &V1, seq, &all, None).unwrap();
-    assert_eq!(chosen_as_of(view, &V1, seq, &all, Some(&older)).unwrap(), read);
+    let read = chosen_as_of(view, seq, &all, None).unwrap();
+    assert_eq!(chosen_as_of(view, seq, &all, Some(&older)).unwrap(), read);
 }
 
 #[test]

@@ -6,9 +6,8 @@ mod world;
 
 use ipse_consolidate::{V1, snapshot};
 use ipse_core::{Admitted, EventRef, Seq, Time};
-use ipse_engine::{
-    Diff, Error, Log, Memory, Policy, Preview, Then, Trigger, Which, preview, rebuild,
-};
+use ipse_engine::{Error, Log, Memory, Policy, Then, Trigger, Which, rebuild};
+use ipse_inspect::{Diff, Preview, preview};
 use ipse_store::Appended;
 use proptest::prelude::*;
 use std::collections::BTreeSet;
@@ -306,7 +305,7 @@ fn pruning_is_by_time_or_by_number() {
 fn seen(world: &World, which: &Which) -> Result<Preview, Error> {
     let reader = world.reader();
     let snapshot = reader.view(&world.identity).unwrap();
-    preview(snapshot.view(), &V1, which)
+    preview(snapshot.view(), which)
 }
 
 /// Chunks, small chunks and rows are left out in part, at their ends and whole.
@@ -435,7 +434,7 @@ proptest! {
         for position in (0..=types.len()).step_by(5) {
             let house = types[..position].iter().filter(|t| ipse_core::is_housekeeping(t)).count();
             let prefix = without(&all[..position - house], &gone);
-            let rebuilt = rebuild(view.view(), &V1, Seq(position as u64)).unwrap();
+            let rebuilt = rebuild(view.view(), Seq(position as u64)).unwrap();
             prop_assert_eq!(snapshot(&rebuilt.facts), fold(&prefix), "as of {}", position);
         }
         let resent = handles[0].append(&all, Then::Nothing).unwrap();
@@ -444,4 +443,20 @@ proptest! {
             prop_assert_eq!(refused, gone.contains(&event.event_ref));
         }
     }
+}
+
+#[test]
+fn typed_columns_of_a_forgotten_event_leave_the_memory() {
+    let world = World::new();
+    let mut log = world.log(V1);
+    let events: Vec<Admitted> = (1..=5).map(|n| admitted(n, "grasp", true)).collect();
+    log.append(&events, Then::Nothing).unwrap();
+    assert_eq!(log.held(), 5, "the control: they are kept for the next chunk");
+    log.forget(&refs(&events[..1])).unwrap();
+    assert_eq!(log.held(), 0);
+    // The index is read again: what is there is a duplicate, and what was forgotten stays so.
+    let again = log.append(&events, Then::Nothing).unwrap().appended;
+    assert!(matches!(again[0], Appended::Forgotten(_)), "{again:?}");
+    assert!(again[1..].iter().all(|it| matches!(it, Appended::Duplicate(_))), "{again:?}");
+    world.assert_healthy();
 }

@@ -6,10 +6,10 @@ mod world;
 
 use ipse_consolidate::V1;
 use ipse_core::{Seq, Time};
-use ipse_engine::verify::Outside;
 use ipse_engine::{
     Error, HEAD_EVERY, Host, Log, Memory, Notary, Policy, Then, Trigger, Which, head_of, sign_head,
 };
+use ipse_inspect::verify::Outside;
 use ipse_ledger::tree::{consistency, is_consistent};
 use ipse_ledger::{Note, NoteSigner, SecretKey, TreeHead};
 use std::any::Any;
@@ -127,7 +127,7 @@ fn heads_follow_each_other_at_most_once_a_second_and_on_demand() {
     let notary = TestNotary::new(&world);
     let clock = Arc::new(AtomicI64::new(1_000_000_000));
     let host = Clock(clock.clone(), TestHost(0));
-    let mut log = Log::open(&world.path, world.identity, V1, Box::new(host)).unwrap();
+    let mut log = Log::open(&world.path, world.identity, Box::new(host)).unwrap();
     log.set_notary(Box::new(notary.clone())).unwrap();
     append(&mut log, 0, 1);
     append(&mut log, 1, 2);
@@ -203,7 +203,7 @@ fn an_older_copy_is_noticed_and_nothing_is_signed() {
     let behind = restored(&copy);
     assert!(matches!(behind, Err(Error::Behind { signed: 12, stored: 6 })), "{behind:?}");
     let open = |notary: Option<&TestNotary>| {
-        let mut log = Log::open(&copy, world.identity, V1, Box::new(TestHost(90))).unwrap();
+        let mut log = Log::open(&copy, world.identity, Box::new(TestHost(90))).unwrap();
         let set = notary.map_or(Ok(()), |notary| log.set_notary(Box::new(notary.clone())));
         set.map(|()| log)
     };
@@ -317,7 +317,7 @@ fn two_processes_sign_one_log_and_never_two_histories() {
                 (&world.path, world.identity, notary.clone(), &lock);
             scope.spawn(move || {
                 let host = Box::new(TestHost(u128::from(process) << 64));
-                let mut log = Log::open(world_path, identity, V1, host).unwrap();
+                let mut log = Log::open(world_path, identity, host).unwrap();
                 for round in 0..10 {
                     let from = process * 1000 + round * 10;
                     append(&mut log, from, from + 5);

@@ -172,7 +172,7 @@ impl Host for Jumping {
 fn clock_jumps_do_not_matter() {
     let (jumping, steady) = (World::new(), World::new());
     let host = Box::new(Jumping(0));
-    let mut odd = Log::open(&jumping.path, jumping.identity, V1, host).unwrap();
+    let mut odd = Log::open(&jumping.path, jumping.identity, host).unwrap();
     let mut even = steady.log(V1);
     for n in 0..40 {
         for log in [&mut odd, &mut even] {
@@ -379,7 +379,7 @@ proptest! {
         let view = reader.view(&world.identity).unwrap();
         let types = world.types();
         for position in 0..=types.len() {
-            let prefix = rebuild(view.view(), &V1, Seq(position as u64)).unwrap();
+            let prefix = rebuild(view.view(), Seq(position as u64)).unwrap();
             let house = types[..position].iter().filter(|t| *t == "consolidation_run").count();
             let want = world::fold(&all[..position - house]);
             prop_assert_eq!(snapshot(&prefix.facts), want, "as of {}", position);

@@ -6,8 +6,10 @@ use ipse_core::{
     Admitted, Columns, Event, EventKind, FactKey, FactKind, Identity, Seq, Support, Time, json,
 };
 use ipse_door::{Origin, Salt, admit};
-use ipse_engine::verify::{Outside, verify};
-use ipse_engine::{Host, Log, rebuild};
+use ipse_engine::{Error, Host, Log, Whole, rebuild_under, restore_under};
+use ipse_inspect::verify::{Outside, verify_under};
+use ipse_ledger::Entry;
+use ipse_ledger::account::Claimed;
 use ipse_store::sqlite::{Reader, Writer, create};
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
@@ -47,8 +49,17 @@ impl World {
         World { directory: self.directory.clone(), path: self.path.clone(), identity }
     }
 
-    pub fn log<R: RuleSet>(&self, rules: R) -> Log<R> {
-        Log::open(&self.path, self.identity, rules, Box::new(TestHost(0))).unwrap()
+    /// The log under rules of a test's choice.
+    pub fn log<R>(&self, rules: R) -> Log
+    where
+        R: RuleSet<Tally: Send> + Send + 'static,
+    {
+        Log::open_under(&self.path, self.identity, rules, Box::new(TestHost(0))).unwrap()
+    }
+
+    /// The log under the rules that it names.
+    pub fn own_log(&self) -> Log {
+        Log::open(&self.path, self.identity, Box::new(TestHost(0))).unwrap()
     }
 
     pub fn reader(&self) -> Reader {
@@ -65,28 +76,65 @@ impl World {
     }
 
     pub fn rebuilds_equal(&self) -> bool {
+        self.rebuilds_equal_under(&V1)
+    }
+
+    pub fn rebuilds_equal_under<R: RuleSet>(&self, rules: &R) -> bool {
         let reader = self.reader();
         let snapshot = reader.view(&self.identity).unwrap();
         let view = snapshot.view();
         let checkpoint = view.progress().unwrap().checkpoint;
-        rebuild(view, &V1, checkpoint).unwrap().equals(&view.facts().unwrap())
+        rebuild_under(view, rules, checkpoint).unwrap().equals(&view.facts().unwrap())
+    }
+
+    /// Another store, which took in the log of this one.
+    pub fn taken_in<R: RuleSet>(&self, rules: &R) -> World {
+        let other = World::new();
+        let (reader, mut log, mut passes) = (self.reader(), Vec::new(), Vec::new());
+        let snapshot = reader.view(&self.identity).unwrap();
+        let view = snapshot.view();
+        let each = |entry: Entry, forgotten: bool| {
+            let stored = view.stored(entry.seq)?.unwrap().canonical;
+            if entry.event_type == "consolidation_run" {
+                passes.push(Claimed::read(entry.seq, stored.as_bytes(), 0).unwrap());
+            }
+            let event =
+                (!forgotten).then(|| admit(stored.as_bytes(), Origin::House, || [0; 16]).unwrap());
+            log.push(Ok((entry, event)));
+            Ok::<_, ipse_store::Error>(())
+        };
+        view.each_entry(Seq(1)..=view.head().unwrap(), each).unwrap();
+        let checkpoint = view.progress().unwrap().checkpoint;
+        let whole = Whole { passes: &passes, statements: &[], checkpoint, last_head: None };
+        let log = log.into_iter();
+        restore_under::<_, Error>(&other.path, &other.identity, rules, log, &whole).unwrap();
+        other
     }
 
     /// Everything that is stored follows from the log.
     pub fn assert_healthy(&self) {
-        assert!(self.rebuilds_equal());
-        assert_eq!(self.findings(&Outside::default()), Vec::<String>::new());
+        self.assert_healthy_under(&V1);
+    }
+
+    pub fn assert_healthy_under<R: RuleSet>(&self, rules: &R) {
+        assert!(self.rebuilds_equal_under(rules));
+        assert_eq!(self.findings_under(rules, &Outside::default()), Vec::<String>::new());
     }
 
     /// What verifying finds, place and message.
     pub fn findings(&self, outside: &Outside) -> Vec<String> {
+        self.findings_under(&V1, outside)
+    }
+
+    pub fn findings_under<R: RuleSet>(&self, rules: &R, outside: &Outside) -> Vec<String> {
         let reader = self.reader();
         let snapshot = reader.view(&self.identity).unwrap();
         let manifests = self.manifest_bytes();
         let ours = |(hash, _): &&(String, String)| *hash == self.identity.to_string();
         let (_, manifest) = manifests.iter().find(ours).unwrap();
         let report =
-            verify(&snapshot, &V1, &self.identity, manifest, outside, &mut |_, _| {}).unwrap();
+            verify_under(&snapshot, rules, &self.identity, manifest, outside, &mut |_, _| {})
+                .unwrap();
         let findings = report.findings.into_iter();
         findings.map(|finding| format!("{}: {}", finding.place, finding.message)).collect()
     }
@@ -176,7 +224,7 @@ impl World {
         let mut batch = writer.begin().unwrap();
         let reader = self.reader();
         let view = reader.view(&self.identity).unwrap();
-        let rebuilt = rebuild(view.view(), &V1, self.head()).unwrap();
+        let rebuilt = rebuild_under(view.view(), &V1, self.head()).unwrap();
         let pass = batch.pass().unwrap();
         for fact in &rebuilt.facts {
             let id = ipse_core::FactId::new(&self.identity, &fact.key);
@@ -195,6 +243,17 @@ pub fn admitted(id: u64, skill: &str, success: bool) -> Admitted {
          \"data\":{{\"skill_id\":\"{skill}\",\"success\":{success},\"params\":{{\"f\":{}}}}}}}",
         id % 60,
         id % 7
+    ))
+}
+
+/// An attempt with many parameters of long names, and this much more data.
+pub fn heavy_event(id: u64, data: &str) -> Admitted {
+    let (count, name) = (if id <= 100 { 240 } else { 2 }, "x".repeat(190));
+    let params: Vec<String> = (0..count).map(|n| format!("\"{n}{name}\":{id}")).collect();
+    admit_line(&format!(
+        "{{\"id\":\"{id}\",\"type\":\"execution_result\",\"time\":\"2026-05-06T10:00:00Z\",\
+         \"data\":{{{data},\"params\":{{{}}}}}}}",
+        params.join(",")
     ))
 }
 

@@ -1,0 +1,23 @@
+//! Why an event that passed the door is not in the log all the same, in words.
+
+use ipse_door::{Refusal, Rule};
+use ipse_store::Appended;
+
+/// The refusal of an event that the log did not take; `None` if it is there.
+pub fn refusal_of(appended: Appended) -> Option<Refusal> {
+    match appended {
+        Appended::New(_) | Appended::Duplicate(_) => None,
+        Appended::Conflict(seq) => {
+            let message = format!("seq {seq} has this source and id with other content");
+            Some(Refusal::new("id", Rule::Conflict, &message))
+        }
+        Appended::Forgotten(seq) => {
+            let message = format!("seq {seq} had this source and id and was forgotten");
+            Some(Refusal::new("id", Rule::Forgotten, &message))
+        }
+        Appended::Unsigned => {
+            let message = "this log takes signed events only, and this one is not signed";
+            Some(Refusal::new("", Rule::Unsigned, message))
+        }
+    }
+}
