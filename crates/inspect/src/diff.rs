@@ -1,0 +1,179 @@
+//! How the facts moved between two positions of a log.
+
+use crate::answer::clean;
+use crate::{Error, Page};
+use ipse_core::json::{Members, Value, list};
+use ipse_core::{Fact, FactId, FactKey, Identity, Micro, Seq, json_parse};
+use ipse_engine::as_of;
+use ipse_engine::facts::VALUE_DEPTH;
+use ipse_store::sqlite::View;
+use std::collections::BTreeMap;
+
+/// What is different at the second position.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Diff {
+    /// Facts that are there only now.
+    pub added: Vec<Fact>,
+    /// Facts that are there no longer.
+    pub gone: Vec<Fact>,
+    /// Facts that say something else.
+    pub changed: Vec<Changed>,
+}
+
+/// A fact that says something else.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Changed {
+    /// Which.
+    pub key: FactKey,
+    /// Every figure that moved.
+    pub figures: Vec<Figure>,
+}
+
+/// A figure of a fact, before and after, as canonical JSON.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Figure {
+    /// Where it stands in the value: names joined by dots.
+    pub path: String,
+    /// What it was; nothing if it is new.
+    pub from: Option<String>,
+    /// What it is; nothing if it is gone.
+    pub to: Option<String>,
+    /// How far it moved, if both are numbers.
+    pub by: Option<Micro>,
+}
+
+/// The facts at one position against those at another.
+pub fn diff(view: View<'_>, from: Seq, to: Seq) -> Result<Diff, Error> {
+    let before = as_of(view, from)?.facts;
+    Ok(Diff::between(before, as_of(view, to)?.facts))
+}
+
+impl Diff {
+    /// Some facts against others.
+    pub fn between(before: Vec<Fact>, after: Vec<Fact>) -> Self {
+        let by_key = |facts: Vec<Fact>| -> BTreeMap<FactKey, Fact> {
+            facts.into_iter().map(|fact| (fact.key.clone(), fact)).collect()
+        };
+        let (mut before, after) = (by_key(before), by_key(after));
+        let mut found = Diff::default();
+        for (key, now) in after {
+            match before.remove(&key) {
+                None => found.added.push(now),
+                Some(then) if then.value != now.value => {
+                    found.changed.push(Changed { key, figures: figures(&then.value, &now.value) });
+                }
+                Some(_) => {}
+            }
+        }
+        found.gone = before.into_values().collect();
+        found
+    }
+}
+
+impl Diff {
+    /// For programs, behind the members that are in `json` already.
+    pub fn json(&self, json: Members, identity: &Identity) -> Members {
+        let named = |key: &FactKey| {
+            Members::new()
+                .text("fact_id", &FactId::new(identity, key).to_string())
+                .text("fact_kind", key.kind().name())
+                .text("fact_key", key.text())
+        };
+        let fact = |fact: &Fact| named(&fact.key).raw("value", &fact.value).finish();
+        let changed = |changed: &Changed| {
+            let figures = list(changed.figures.iter().map(Figure::json));
+            named(&changed.key).raw("figures", figures).finish()
+        };
+        json.raw("added", list(self.added.iter().map(fact)))
+            .raw("gone", list(self.gone.iter().map(fact)))
+            .raw("changed", list(self.changed.iter().map(changed)))
+    }
+
+    /// For people: facts that came, went and changed, with every figure that moved.
+    pub fn page(&self) -> Page {
+        let mut page = Page::new();
+        let key = |key: &FactKey| format!("{} {}", key.kind(), clean(key.text()));
+        for (mark, facts) in [("+", &self.added), ("-", &self.gone)] {
+            facts.iter().for_each(|fact| page.line(format!("{mark} {}", key(&fact.key))));
+        }
+        for changed in &self.changed {
+            page.line(format!("~ {}", key(&changed.key)));
+            // The last event is for programs: it moves with every observation.
+            let told = changed.figures.iter().filter(|f| f.path != "last_supporting_event_id");
+            told.for_each(|figure| page.line(format!("    {}", figure.words())));
+        }
+        page
+    }
+}
+
+impl Figure {
+    fn json(&self) -> String {
+        let or_null = |json: &Option<String>| json.clone().unwrap_or_else(|| "null".to_string());
+        Members::new()
+            .text("path", &self.path)
+            .raw("from", or_null(&self.from))
+            .raw("to", or_null(&self.to))
+            .optional("by", self.by)
+            .finish()
+    }
+
+    fn words(&self) -> String {
+        let text = |json: &Option<String>| json.as_deref().map_or("-".to_string(), clean);
+        let moved = format!("{}  {} → {}", clean(&self.path), text(&self.from), text(&self.to));
+        match self.by {
+            Some(by) if by.get() > 0 => format!("{moved}  (+{by})"),
+            Some(by) => format!("{moved}  ({by})"),
+            None => moved,
+        }
+    }
+}
+
+fn figures(then: &str, now: &str) -> Vec<Figure> {
+    let (mut before, after) = (flat(then), flat(now));
+    let mut moved = Vec::new();
+    for (path, to) in after {
+        let from = before.remove(&path);
+        if from.as_ref() != Some(&to) {
+            let micro = |leaf: &Leaf| leaf.number;
+            let by = from.as_ref().and_then(micro).zip(to.number);
+            let by = by.and_then(|(from, to)| Micro::new(to.get() - from.get()));
+            moved.push(Figure { path, from: from.map(|leaf| leaf.text), to: Some(to.text), by });
+        }
+    }
+    let gone =
+        |(path, leaf): (String, Leaf)| Figure { path, from: Some(leaf.text), to: None, by: None };
+    moved.extend(before.into_iter().map(gone));
+    moved.sort_by(|a, b| a.path.cmp(&b.path));
+    moved
+}
+
+#[derive(PartialEq)]
+struct Leaf {
+    text: String,
+    number: Option<Micro>,
+}
+
+/// Every leaf of a value by its path.
+fn flat(value: &str) -> BTreeMap<String, Leaf> {
+    let mut leaves = BTreeMap::new();
+    if let Ok(value) = json_parse::parse(value.as_bytes(), VALUE_DEPTH) {
+        gather("", &value, &mut leaves);
+    }
+    leaves
+}
+
+fn gather(path: &str, value: &Value<'_>, leaves: &mut BTreeMap<String, Leaf>) {
+    match value.as_object() {
+        Some(object) => {
+            for (name, value) in object.iter() {
+                let dot = if path.is_empty() { "" } else { "." };
+                gather(&format!("{path}{dot}{name}"), value, leaves);
+            }
+        }
+        None => {
+            let mut text = String::new();
+            value.write(&mut text);
+            leaves.insert(path.to_string(), Leaf { text, number: value.as_micro() });
+        }
+    }
+}

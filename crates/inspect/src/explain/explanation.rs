@@ -1,0 +1,280 @@
+//! An explanation: a fact with its evidence, the passes that folded it, and its arithmetic.
+
+use super::words::Arithmetic;
+use super::{Planned, evidence_under, group_under};
+use crate::answer::{clean, counted};
+use crate::signers::{SignedBy, Signers};
+use crate::walk::Walked;
+use crate::{Error, Page};
+use ipse_consolidate::{RuleSet, with_rules};
+use ipse_consult::grounding::body;
+use ipse_consult::trail::{AttemptStanding, Standings};
+use ipse_core::event::MAX_DEPTH;
+use ipse_core::json::{Members, list, quoted};
+use ipse_core::{Columns, EventRef, Fact, FactId, Identity, Outcome, Seq, json_parse};
+use ipse_engine::facts::Consulted;
+use ipse_engine::rules_of;
+use ipse_store::Stored;
+use ipse_store::sqlite::{RawPass, View};
+
+/// Events of a page.
+pub const PAGE: usize = 100;
+/// Parameters that are drawn at most.
+const CHARTS: usize = 8;
+
+/// A fact and everything that is told of it.
+#[derive(Debug)]
+pub struct Explanation {
+    identity: Identity,
+    /// The page of the evidence; `None` for all of it.
+    page: Option<usize>,
+    /// The fact.
+    pub fact: Consulted,
+    /// Events that it rests on, latest in the log first: a page of them, or all.
+    pub evidence: Vec<Stored>,
+    /// The intent that each of them names, and how it stands to the gates.
+    pub standings: Vec<(Option<EventRef>, AttemptStanding)>,
+    /// How many of all observations were planned.
+    pub planned: Planned,
+    /// The passes that folded these.
+    pub passes: Vec<RawPass>,
+    /// Its arithmetic, sentence by sentence.
+    pub words: Vec<String>,
+    /// Its parameters, drawn.
+    pub charts: Vec<String>,
+    /// Past observations that were forgotten since.
+    pub forgotten: u64,
+    /// Observations that producers signed.
+    pub signed: SignedBy,
+    /// Whether the stored value is what the sum gives.
+    pub true_to_sum: bool,
+}
+
+impl Explanation {
+    /// How many pages its evidence has.
+    pub fn pages(&self) -> u64 {
+        self.fact.n_observations.div_ceil(PAGE as u64)
+    }
+
+    /// Explains a fact, with a page of its evidence (from 1) or all of it.
+    pub fn of(
+        view: View<'_>,
+        identity: &Identity,
+        fact: &Fact,
+        page: Option<usize>,
+    ) -> Result<Self, Error> {
+        with_rules!(rules_of(view)?, |rules| Self::under(view, rules, identity, fact, page))
+    }
+
+    fn under<R>(
+        view: View<'_>,
+        rules: &R,
+        identity: &Identity,
+        fact: &Fact,
+        page: Option<usize>,
+    ) -> Result<Self, Error>
+    where
+        R: RuleSet,
+        R::Tally: Arithmetic,
+    {
+        let checkpoint = view.progress()?.checkpoint;
+        let (skipped, wanted) = match page {
+            Some(page) => (page.saturating_sub(1).saturating_mul(PAGE), PAGE),
+            None => (0, usize::MAX),
+        };
+        let seqs = evidence_under(view, rules, &fact.key, checkpoint, skipped, wanted)?;
+        let mut shown = Vec::with_capacity(seqs.len());
+        let record = Walked(view);
+        let (mut plans, mut standings) = (Standings::new(&record), Vec::new());
+        // Positions descend, so a pass that no longer holds one holds none of those that follow.
+        let mut passes: Vec<RawPass> = Vec::new();
+        for seq in seqs {
+            if let Some(stored) = view.stored(seq)? {
+                let canonical = (!stored.is_forgotten()).then_some(&*stored.canonical);
+                standings.push(plans.of(seq, canonical)?);
+                shown.push(stored);
+            }
+            if passes.last().is_none_or(|pass| !(pass.first..=pass.last).contains(&seq)) {
+                passes.extend(view.pass_over(seq)?);
+            }
+        }
+        let group = group_under(view, rules, identity, &fact.key)?;
+        let published = group.publish(rules, &fact.key).ok().flatten();
+        let true_to_sum = published.is_some_and(|published| published.value == fact.value);
+        let all = || evidence_under(view, rules, &fact.key, checkpoint, 0, usize::MAX);
+        Ok(Explanation {
+            identity: *identity,
+            page,
+            fact: Consulted::new(fact.clone())?,
+            evidence: shown,
+            standings,
+            planned: Planned::among(view, all)?,
+            passes,
+            words: group.tally.words(fact.key.kind()),
+            charts: group.tally.charts(CHARTS),
+            forgotten: view.forgotten_of(&FactId::new(identity, &fact.key))?,
+            signed: signed_observations(view, all)?,
+            true_to_sum,
+        })
+    }
+
+    /// For programs.
+    pub fn json(&self) -> String {
+        let fact = Members::new()
+            .text("fact_id", &FactId::new(&self.identity, &self.fact.fact.key).to_string())
+            .text("fact_kind", self.fact.fact.key.kind().name())
+            .text("fact_key", self.fact.fact.key.text())
+            .text("last_updated", &self.fact.fact.last.time.to_string())
+            .raw("value", &self.fact.fact.value)
+            .finish();
+        let event = |(stored, (intent, standing)): (&Stored, &(Option<EventRef>, _))| {
+            let (source, id) = source_and_id(stored);
+            let intent = intent.map_or("null".to_owned(), |name| quoted(&name.to_string()));
+            Members::new()
+                .text("event_ref", &stored.event_ref.to_string())
+                .raw("seq", stored.seq)
+                .text("time", &stored.time.to_string())
+                .text("type", &stored.event_type)
+                .text("source", &source)
+                .text("id", &id)
+                .raw("intent", intent)
+                .text("standing", AttemptStanding::name(*standing))
+                .finish()
+        };
+        let pass = |pass: &RawPass| {
+            Members::new()
+                .raw("seq", pass.seq)
+                .raw("first_seq", pass.first)
+                .raw("last_seq", pass.last)
+                .text("rule_version", &pass.rule_version)
+                .finish()
+        };
+        Members::new()
+            .raw("fact", fact)
+            .raw("evidence", list(self.evidence.iter().zip(&self.standings).map(event)))
+            .raw("evidence_total", self.fact.n_observations)
+            .raw("forgotten", self.forgotten)
+            .raw("planned", self.planned.planned)
+            .raw("signed", self.signed.events)
+            .raw("signers", list(self.signed.producers.iter().map(|name| quoted(name))))
+            .raw("passes", list(self.passes.iter().map(pass)))
+            .raw("words", list(self.words.iter().map(|line| quoted(line))))
+            .finish()
+    }
+}
+
+impl Explanation {
+    /// For people.
+    pub fn page(&self) -> Page {
+        let (mut page, key) = (Page::new(), &self.fact.fact.key);
+        if !self.true_to_sum {
+            page.note("WARNING: the stored fact is not what its sum gives: ipse verify");
+        }
+        page.line(format!("{} {}", key.kind(), FactId::new(&self.identity, key)));
+        page.prose(2, clean(key.text()));
+        page.prose(2, clean(&body(&self.fact)));
+        page.line(format!("  last updated {}", self.fact.fact.last.time));
+        page.line("\nWhy");
+        self.words.iter().for_each(|line| page.prose(2, line));
+        for chart in &self.charts {
+            page.line("");
+            chart.lines().for_each(|line| page.line(line));
+        }
+        self.tell_evidence(&mut page);
+        if !self.passes.is_empty() {
+            page.line("\nPasses that folded them");
+            let row = |pass: &RawPass| {
+                let range = format!("{}..{}", pass.first, pass.last);
+                vec![pass.seq.to_string(), range, pass.rule_version.clone()]
+            };
+            page.table(&["SEQ", "RANGE", "RULES"], self.passes.iter().map(row).collect());
+        }
+        page
+    }
+
+    fn tell_evidence(&self, page: &mut Page) {
+        let total = self.fact.n_observations;
+        page.line(format!("\nEvidence: {}, latest in the log first", counted(total, "event")));
+        if self.forgotten > 0 {
+            let past = counted(self.forgotten, "past observation");
+            page.line(format!("Forgotten since: {past}, counted in nothing above"));
+        }
+        if self.signed.events > 0 {
+            let SignedBy { events, producers } = &self.signed;
+            let by = counted(producers.len() as u64, "producer");
+            let names: Vec<String> = producers.iter().map(|name| clean(name)).collect();
+            page.line(format!("Signed: {events} of {total}, by {by} ({})", names.join(", ")));
+        }
+        let Planned { any_intent, planned, against } = self.planned;
+        if any_intent {
+            let against = if against > 0 { format!("; {against} against them") } else { "".into() };
+            page.line(format!("Planned: {planned} of {total}, through the gates{against}"));
+        }
+        let mut header = vec!["SEQ", "TIME", "EVENT", "ENDED"];
+        header.extend(any_intent.then_some("INTENT"));
+        header.push("SOURCE, ID");
+        let rows = self.evidence.iter().zip(&self.standings);
+        page.table(&header, rows.map(|row| evidence_row(row, any_intent)).collect());
+        let pages = self.pages();
+        if let Some(number) = self.page.filter(|_| pages > 1) {
+            page.note(format!("page {number} of {pages}: --page N for another, --all for all"));
+        }
+    }
+}
+
+fn evidence_row(
+    (stored, standing): (&Stored, &(Option<EventRef>, AttemptStanding)),
+    any_intent: bool,
+) -> Vec<String> {
+    let (source, id) = source_and_id(stored);
+    let time = stored.time.to_string();
+    // Minutes leave room for the rest of the line.
+    let minutes = format!("{}Z", time.get(..16).unwrap_or(&time));
+    let mut row =
+        vec![stored.seq.to_string(), minutes, stored.event_ref.to_string(), ended(stored)];
+    row.extend(any_intent.then(|| intended(standing)));
+    row.push(clean(&format!("{source} {id}")));
+    row
+}
+
+/// The intent that an attempt names, shortened, and what is wrong with that.
+fn intended((intent, standing): &(Option<EventRef>, AttemptStanding)) -> String {
+    let name = intent.map(|name| name.to_string());
+    let name = name.as_deref().and_then(|name| name.get(..11)).unwrap_or("-");
+    match standing {
+        AttemptStanding::Planned | AttemptStanding::Unplanned => name.to_owned(),
+        AttemptStanding::UnknownIntent => format!("{name} unknown"),
+        AttemptStanding::AgainstGates => format!("{name} against the gates"),
+        AttemptStanding::Forgotten => format!("{name} forgotten"),
+    }
+}
+
+/// How an attempt ended, in a word.
+fn ended(stored: &Stored) -> String {
+    let columns = ipse_door::columns_of(&stored.canonical).unwrap_or_default();
+    let outcome = Columns::decode(&columns).and_then(|columns| columns.outcome);
+    outcome.map_or("-", Outcome::name).to_string()
+}
+
+/// How many of a fact's observations are signed: all of its evidence is looked at, if anything is
+/// signed at all.
+fn signed_observations(
+    view: View<'_>,
+    evidence: impl FnOnce() -> Result<Vec<Seq>, Error>,
+) -> Result<SignedBy, Error> {
+    let signers = Signers::of(view)?;
+    if signers.is_empty() {
+        return Ok(SignedBy::default());
+    }
+    Ok(signers.count(&evidence()?))
+}
+
+/// The names under which a producer knows an event.
+fn source_and_id(stored: &Stored) -> (String, String) {
+    let value = json_parse::parse(stored.canonical.as_bytes(), MAX_DEPTH).ok();
+    let text = |name: &str| {
+        let text = value.as_ref().and_then(|value| value.as_object()?.get(name)?.as_text());
+        text.unwrap_or_default().to_string()
+    };
+    (text("source"), text("id"))
+}

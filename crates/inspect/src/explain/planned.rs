@@ -1,0 +1,90 @@
+//! How much of a fact's evidence was planned.
+//!
+//! **Invariant:** a log without intents is not looked through: its chunks tell that it has none.
+
+use crate::Error;
+use crate::walk::Walked;
+use ipse_consult::trail::{AttemptStanding, Standings};
+use ipse_core::chunk::{Chunk, Dictionary};
+use ipse_core::intent::{CONFIRMATION, INTENT};
+use ipse_core::{Event, Seq};
+use ipse_store::sqlite::{Scan, View};
+use std::collections::BTreeSet;
+use std::ops::Range;
+
+/// How the attempts behind a fact stand to the gates.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Planned {
+    /// Whether the log holds an intent at all.
+    pub any_intent: bool,
+    /// Attempts that the gates let through.
+    pub planned: u64,
+    /// Attempts that they did not.
+    pub against: u64,
+}
+
+impl Planned {
+    /// Of the attempts at these positions; nothing is looked at in a log without intents.
+    pub(crate) fn among(
+        view: View<'_>,
+        seqs: impl FnOnce() -> Result<Vec<Seq>, Error>,
+    ) -> Result<Self, Error> {
+        let Some(first) = first_intent(view)? else { return Ok(Planned::default()) };
+        let mut count = Planned { any_intent: true, ..Planned::default() };
+        let seqs: BTreeSet<Seq> = seqs()?.into_iter().collect();
+        let Some(last) = seqs.last() else { return Ok(count) };
+        let record = Walked(view);
+        let mut standings = Standings::new(&record);
+        view.each_holding("\"intent\":\"ev_", first..=*last, |seq, canonical| {
+            if !seqs.contains(&seq) {
+                return Ok(());
+            }
+            match standings.of(seq, Some(canonical))?.1 {
+                AttemptStanding::Planned => count.planned += 1,
+                AttemptStanding::AgainstGates => count.against += 1,
+                _ => {}
+            }
+            Ok::<_, Error>(())
+        })?;
+        Ok(count)
+    }
+}
+
+/// About where the first intent or confirmation stands that is not forgotten; read from chunks
+/// where they are sealed, so that a log without any costs next to nothing.
+fn first_intent(view: View<'_>) -> Result<Option<Seq>, Error> {
+    let mut search = FirstIntent(None);
+    view.scan(Seq(1)..=view.head()?, &mut search)?;
+    Ok(search.0)
+}
+
+struct FirstIntent(Option<Seq>);
+
+impl FirstIntent {
+    fn add(&mut self, seq: Seq, event_type: &str) {
+        // A confirmation stays when its intent is forgotten.
+        if self.0.is_none() && matches!(event_type, INTENT | CONFIRMATION) {
+            self.0 = Some(seq);
+        }
+    }
+}
+
+impl Scan<Error> for FirstIntent {
+    fn chunk(&mut self, first: Seq, chunk: &Chunk<'_>, _: Range<usize>) -> Result<(), Error> {
+        if self.0.is_some() {
+            return Ok(());
+        }
+        let damaged = || Error::Damaged(format!("chunk from seq {first} on"));
+        let dictionary = Dictionary::decode(chunk.dictionary).ok_or_else(damaged)?;
+        for id in &dictionary.fields[0] {
+            let text = id.checked_sub(1).and_then(|place| dictionary.texts.get(place));
+            self.add(first, text.ok_or_else(damaged)?);
+        }
+        Ok(())
+    }
+
+    fn event(&mut self, seq: Seq, event: &Event<'_>) -> Result<(), Error> {
+        self.add(seq, event.event_type);
+        Ok(())
+    }
+}

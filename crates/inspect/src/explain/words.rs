@@ -1,0 +1,224 @@
+//! A fact's arithmetic in words, and a parameter's attempts as a strip.
+//!
+//! **Invariant:** every figure comes from the sum behind the fact and from the functions that
+//! publish it; nothing is estimated.
+
+use crate::answer::{clean, counted};
+use ipse_consolidate::confidence::{BASE, lg, wilson};
+use ipse_consolidate::histogram::{Cell, Histogram};
+use ipse_consolidate::recommend::Recommended;
+use ipse_consolidate::v1::Observed;
+use ipse_core::decimal::{quotient, write_micro};
+use ipse_core::{FactKind, Outcome};
+
+/// Parameters that are named in one sentence.
+const NAMED: usize = 8;
+/// Columns of a strip.
+const STRIP: usize = 48;
+const HEIGHTS: [char; 9] = [' ', '▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
+
+/// A sum that can be explained in words.
+pub(super) trait Arithmetic {
+    /// The arithmetic behind a fact of that kind, sentence by sentence.
+    fn words(&self, kind: FactKind) -> Vec<String>;
+
+    /// The first parameters as charts, at most `most` of them.
+    fn charts(&self, most: usize) -> Vec<String>;
+}
+
+impl Arithmetic for Observed {
+    fn words(&self, kind: FactKind) -> Vec<String> {
+        match kind {
+            FactKind::SkillSuccessRate => skill(self),
+            FactKind::InteractionPattern => {
+                let n = self.failures;
+                vec![format!("{n} attempts failed for this reason."), agreement(n, n, BASE, "")]
+            }
+            FactKind::ZoneRisk => zone(self),
+            FactKind::ObjectProperty => property(self),
+        }
+    }
+
+    fn charts(&self, most: usize) -> Vec<String> {
+        let numbers = self.numbers.iter().filter(|(name, _)| !name.is_empty());
+        numbers.map(|(name, histogram)| strip(name, histogram)).take(most).collect()
+    }
+}
+
+fn skill(tally: &Observed) -> Vec<String> {
+    let (s, f) = (tally.successes, tally.failures);
+    let n = s + f;
+    let mut words = vec![format!("{s} of {n} attempts worked: success_rate {}.", rate(s, n))];
+    if !tally.uncounted.is_empty() {
+        let each = |(outcome, n): (&Outcome, &i64)| format!("{n} {}", outcome.name());
+        let listed: Vec<String> = tally.uncounted.iter().map(each).collect();
+        words.push(format!(
+            "Not counted, since they neither worked nor failed: {}.",
+            listed.join(", ")
+        ));
+    }
+    let competitors = tally.numbers.values().filter(|h| h.n() >= 3).count();
+    let base = (wilson(s.max(f), n, BASE), s.max(f), BASE, "");
+    let mut best = base;
+    let mut unclear = Vec::new();
+    for (name, histogram) in &tally.numbers {
+        let Some(found) = Recommended::search(histogram, competitors) else {
+            unclear.push(clean(name));
+            continue;
+        };
+        words.push(window(name, histogram, &found, competitors));
+        if histogram.n() == n {
+            let agreeing = found.inside().successes + f - found.inside().failures();
+            let k = BASE + 2 * lg(competitors);
+            let confidence = found.agreement(f, n, competitors);
+            if confidence > best.0 {
+                best = (confidence, agreeing, k, " (inside the window works, outside fails)");
+            }
+        }
+    }
+    if !unclear.is_empty() {
+        let more = unclear.len().saturating_sub(NAMED);
+        unclear.truncate(NAMED);
+        let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+        words.push(format!("No value is clearly better of {}{more}.", unclear.join(", ")));
+    }
+    words.push(agreement(best.1, n, best.2, best.3));
+    words
+}
+
+/// `12 of 12 at 25 worked, 3 of 3 below failed; window 25..25; recommended 25, confidence …`
+fn window(name: &str, histogram: &Histogram, found: &Recommended, competitors: usize) -> String {
+    let (low, high) = found.window();
+    let inside = found.inside();
+    let held = || histogram.fine().iter().map(|(value, _)| *value).filter(|v| found.holds(*v));
+    let (from, to) = (held().min().unwrap_or(low), held().max().unwrap_or(high));
+    let place = match from == to {
+        true => format!("at {}", micro(from)),
+        false => format!("within {}..{}", micro(from), micro(to)),
+    };
+    let mut parts = vec![format!("{} of {} {place} worked", inside.successes, inside.n)];
+    for (word, keep) in [("below", i64::MIN..from), ("above", to.saturating_add(1)..i64::MAX)] {
+        let cells = histogram.fine().iter().filter(|(value, _)| keep.contains(value));
+        let cell = cells.fold(Cell::default(), |sum, (_, cell)| sum.plus(*cell));
+        if cell.n > 0 {
+            parts.push(format!("{} of {} {word} failed", cell.failures(), cell.n));
+        }
+    }
+    // Values at its edges that mostly failed are counted, and not recommended.
+    let what = if (from, to) == (low, high) { "window" } else { "what mostly worked there" };
+    let cells = histogram.coarse().len();
+    let k = BASE + 2 * (lg(competitors) + lg(cells));
+    format!(
+        "{}: {}; {what} {}..{}; recommended {}, confidence {}, the price of choosing among {} and \
+         {} included.",
+        clean(name),
+        parts.join(", "),
+        micro(low),
+        micro(high),
+        micro(found.value()),
+        fraction(inside.successes, inside.n, k),
+        counted(competitors as u64, "parameter"),
+        counted(cells as u64, "cell"),
+    )
+}
+
+fn zone(tally: &Observed) -> Vec<String> {
+    let adverse = tally.failures + tally.incidents;
+    let n = tally.successes + adverse;
+    let (failures, incidents) = (tally.failures, tally.incidents);
+    vec![
+        format!(
+            "{adverse} of {n} observations were adverse ({failures} failed attempts, {incidents} \
+             incidents): risk {}.",
+            rate(adverse, n)
+        ),
+        agreement(adverse.max(n - adverse), n, BASE, ""),
+    ]
+}
+
+fn property(tally: &Observed) -> Vec<String> {
+    let mut words = Vec::new();
+    let texts: i64 = tally.texts.values().sum();
+    let numbers = tally.numbers.values().next();
+    let n = texts + numbers.map_or(0, Histogram::n);
+    let mut agreeing = 0;
+    if let Some(histogram) = numbers {
+        let near = histogram.near_median();
+        let median = micro(histogram.quartiles()[1]);
+        words.push(format!(
+            "{near} of {} numbers lie within 10 % of the median {median}.",
+            histogram.n()
+        ));
+        agreeing = near;
+    }
+    let most = tally
+        .texts
+        .iter()
+        .fold(("", 0), |best, (text, n)| if *n > best.1 { (text.as_str(), *n) } else { best });
+    if most.1 > 0 {
+        words.push(format!("{} of {texts} texts say `{}`.", most.1, clean(most.0)));
+    }
+    words.push(agreement(agreeing.max(most.1), n, BASE, ""));
+    words
+}
+
+fn agreement(agreeing: i64, n: i64, k: i128, how: &str) -> String {
+    format!("{agreeing} of {n} agree{how}: confidence {}.", fraction(agreeing, n, k))
+}
+
+/// A confidence with where it comes from: `15/(15+3) = 0.8333` where nothing contradicts.
+fn fraction(agreeing: i64, n: i64, k: i128) -> String {
+    let mut steps = String::new();
+    ipse_consolidate::confidence::write(wilson(agreeing, n, k), &mut steps);
+    if agreeing == n {
+        format!("{n}/({n}+{k}) = {steps}")
+    } else {
+        format!("{steps} (Wilson lower bound of {agreeing}/{n}, z² = {k})")
+    }
+}
+
+fn rate(part: i64, n: i64) -> String {
+    quotient(part.into(), i128::from(n.max(1)), 6)
+}
+
+fn micro(value: i64) -> String {
+    let mut text = String::new();
+    write_micro(value, &mut text);
+    text
+}
+
+/// Attempts by value: how many worked and how many failed, from the least to the greatest.
+fn strip(name: &str, histogram: &Histogram) -> String {
+    let fine = histogram.fine();
+    let (Some((least, _)), Some((greatest, _))) = (fine.first(), fine.last()) else {
+        return String::new();
+    };
+    let width = i128::from(greatest - least).max(1);
+    let columns = if least == greatest { 1 } else { STRIP };
+    let mut sums = vec![Cell::default(); columns];
+    for (value, cell) in fine {
+        let place = i128::from(value - least) * (columns as i128 - 1) / width;
+        let place = usize::try_from(place).unwrap_or(0);
+        sums[place] = sums[place].plus(*cell);
+    }
+    let most = sums.iter().map(|cell| cell.successes.max(cell.failures())).max().unwrap_or(1);
+    let row = |count: &dyn Fn(&Cell) -> i64| -> String {
+        let height = |cell: &Cell| {
+            let n = count(cell);
+            // What is there is seen, however little it is.
+            let height = (n * 8 + most - 1) / most.max(1);
+            HEIGHTS[usize::try_from(height).unwrap_or(0).min(8)]
+        };
+        sums.iter().map(height).collect()
+    };
+    let (from, to) = (micro(*least), micro(*greatest));
+    let gap = " ".repeat(columns.saturating_sub(from.chars().count() + to.chars().count()));
+    let axis = if least == greatest { from } else { format!("{from}{gap}{to}") };
+    format!(
+        "{}, {}, {most} in the tallest column\n  worked {}\n  failed {}\n         {axis}\n",
+        clean(name),
+        counted(histogram.n().unsigned_abs(), "attempt"),
+        row(&|cell| cell.successes).trim_end(),
+        row(&|cell| cell.failures()).trim_end(),
+    )
+}
