@@ -1,0 +1,184 @@
+//! The desk of one agent: it audits, judges and records intents.
+//!
+//! **Invariants**
+//! - An intent of a skill with a rate limit is counted, judged and recorded in one transaction: of
+//!   two that come at once, to whichever process, one counts the other.
+//! - An intent of any other skill can be recorded together with other events, since its verdict
+//!   does not depend on them.
+
+use crate::audit::Audit;
+use crate::request::{Rejected, Request};
+use crate::windows::Windows;
+use ipse_core::intent::INTENT;
+use ipse_core::json::{Members, list, quoted};
+use ipse_core::{Admitted, Time, hex};
+use ipse_door::{Rule, admit_own};
+use ipse_engine::{Appended, Claim, Error, Host, Memory, Proposed, Told};
+use ipse_gates::{Gates, Ruling, Verdict};
+use ipse_inspect::Look;
+use std::sync::Arc;
+
+/// The gates of one agent, with what they need: its memory, its log and its rate windows.
+pub struct Desk {
+    memory: Memory,
+    look: Look,
+    gates: Arc<Gates>,
+    windows: Windows,
+}
+
+impl Desk {
+    /// The desk of an agent that is bound to these gates.
+    pub fn new(memory: Memory, look: Look, gates: Arc<Gates>) -> Self {
+        Desk { memory, look, gates, windows: Windows::default() }
+    }
+
+    /// The audit of a request, if it needs no look into the log.
+    pub fn audit_in_memory(&self, request: &Request<'_>) -> Option<Audit> {
+        Audit::in_memory(&self.memory, &self.look, request.claim())
+    }
+
+    /// The audit of a claim. It may read much of the log.
+    pub fn audit(&self, claim: &Claim) -> Result<Audit, Error> {
+        Audit::of(&self.memory, &self.look, claim)
+    }
+
+    /// Whether the policy limits the rate of the skill that is asked for.
+    pub fn is_limited(&self, request: &Request<'_>) -> bool {
+        self.gates.rate_limit(&request.intent.skill_id).is_some()
+    }
+
+    /// Judges an intent whose skill has no rate limit. The caller appends the event before it
+    /// shows the verdict to anyone.
+    pub fn judge(
+        &self,
+        request: &Request<'_>,
+        audit: &Audit,
+        by: &str,
+        host: &mut dyn Host,
+    ) -> Result<Judged, Rejected> {
+        let now = host.now();
+        Judged::new(&self.gates, request, audit, (by, now, 0), host)
+    }
+
+    /// Judges an intent and records it, durably. `by` names the proposer in the record.
+    pub fn record(
+        &self,
+        request: &Request<'_>,
+        audit: &Audit,
+        by: &str,
+        host: &mut dyn Host,
+    ) -> Result<Result<Proposed, Rejected>, Error> {
+        let skill = &*request.intent.skill_id;
+        let limit = self.gates.rate_limit(skill);
+        // The log is read before the transaction, so that other writers do not wait for it.
+        let prepared = limit.map(|_| self.windows.prepare(&self.look, host.now())).transpose()?;
+        let done = self.memory.append_judged(|past| {
+            let now = host.now();
+            let recent = match limit.zip(prepared) {
+                Some((limit, prepared)) => {
+                    self.windows.count(prepared, past, skill, now, limit.seconds)?
+                }
+                None => 0,
+            };
+            let judged = Judged::new(&self.gates, request, audit, (by, now, recent), host);
+            Ok(judged.map(|judged| (judged.event, judged.ruling)))
+        })?;
+        Ok(done.map(|(event, appended, ruling)| {
+            let proposed = Judged { event, ruling }.recorded(appended);
+            proposed.expect("BUG: an intent of a random name was in the log before")
+        }))
+    }
+
+    /// The whole way of an intent: it is read, audited, judged and recorded.
+    pub fn propose(
+        &self,
+        body: &[u8],
+        by: &str,
+        host: &mut dyn Host,
+    ) -> Result<Result<Proposed, Rejected>, Error> {
+        let request = match Request::read(body) {
+            Ok(request) => request,
+            Err(rejected) => return Ok(Err(rejected)),
+        };
+        let audit = match (self.audit_in_memory(&request), request.claim()) {
+            (None, Some(claim)) => self.audit(claim)?,
+            (audit, _) => audit.expect("BUG: an intent without a claim needs no look into the log"),
+        };
+        self.record(&request, &audit, by, host)
+    }
+}
+
+/// An intent with its verdict, not yet on record.
+#[must_use = "a verdict that is not recorded must not be acted on"]
+pub struct Judged {
+    /// The event that puts it on record.
+    pub event: Admitted,
+    /// What the gates say.
+    pub ruling: Ruling,
+}
+
+impl Judged {
+    fn new(
+        gates: &Gates,
+        request: &Request<'_>,
+        audit: &Audit,
+        (by, now, recent): (&str, Time, u64),
+        host: &mut dyn Host,
+    ) -> Result<Self, Rejected> {
+        let verdict = gates.judge(&request.intent, recent);
+        let data = record(gates, request, &verdict, audit, (by, now));
+        let id = format!("intent:{}", hex::encode(&host.salt()));
+        let event = admit_own(INTENT, &id, now, &data, host.salt()).map_err(|refusal| {
+            let (rule, field) = (refusal.rule, refusal.field);
+            match rule {
+                Rule::TooLarge => Rejected::TooLarge,
+                _ => Rejected::Bad { rule: rule.code(), field, message: refusal.message },
+            }
+        })?;
+        Ok(Judged { event, ruling: verdict.ruling })
+    }
+
+    /// The intent as it stands in the log, once it is there. Its name is random, so `None` means
+    /// that another event has it.
+    pub fn recorded(self, appended: Appended) -> Option<Proposed> {
+        let Appended::New(seq) = appended else { return None };
+        let Admitted { event_ref, time, event_type, canonical, .. } = self.event;
+        let (outcome, canonical) = (None, Some(canonical));
+        Proposed::fresh(Told { seq, event_ref, event_type, time, outcome, canonical })
+    }
+}
+
+/// The `data` of the event that puts an intent and its verdict on record.
+fn record(
+    gates: &Gates,
+    request: &Request<'_>,
+    verdict: &Verdict,
+    audit: &Audit,
+    (by, now): (&str, Time),
+) -> String {
+    let Request { intent, claim } = request;
+    let text = |part: &Option<std::borrow::Cow<'_, str>>| part.as_deref().map(quoted);
+    let mut params = String::new();
+    intent.params.write(&mut params);
+    let waits = verdict.ruling == Ruling::NeedsConfirmation;
+    let within = gates.confirm_within().filter(|_| waits);
+    let confirm_by = within.and_then(|seconds| later(now, seconds));
+    Members::new()
+        .text("skill_id", &intent.skill_id)
+        .optional("target_class", text(&intent.target_class))
+        .optional("environment", text(&intent.environment))
+        .raw("params", params)
+        .optional("consultation", claim.as_ref().map(Claim::json))
+        .optional("consultation_id", claim.as_ref().map(|claim| quoted(&claim.id())))
+        .text("token_id", by)
+        .text("verdict", verdict.ruling.name())
+        .optional("admitted_params", verdict.admitted_params())
+        .optional("confirm_by", confirm_by.map(|time| quoted(&time.to_string())))
+        .raw("gates", list(verdict.gates().chain([audit.0.clone()])))
+        .finish()
+}
+
+fn later(now: Time, seconds: u64) -> Option<Time> {
+    let micros = i64::try_from(seconds).ok()?.checked_mul(1_000_000)?;
+    Time::from_micros(now.micros().checked_add(micros)?)
+}
