@@ -1,0 +1,89 @@
+//! Errors of import and export: `Display` says what was attempted, `source` says why.
+
+use ipse_core::{Identity, Seq};
+
+/// Why events or a bundle could not be exchanged.
+#[derive(thiserror::Error, Debug)]
+#[non_exhaustive]
+pub enum Error {
+    /// The input could not be read.
+    #[error("could not read the events")]
+    Input(#[source] std::io::Error),
+    /// The engine could not.
+    #[error(transparent)]
+    Engine(#[from] ipse_engine::Error),
+    /// The store could not.
+    #[error(transparent)]
+    Store(#[from] ipse_store::Error),
+    /// Storing stopped in the middle of the input.
+    #[error("events are durable up to line {line} only")]
+    Stopped {
+        /// The last line that is durable.
+        line: u64,
+        /// Why.
+        source: ipse_engine::Error,
+    },
+    /// The events are there, but no pass could follow.
+    #[error("the events are stored, but the pass failed")]
+    Pass(#[source] ipse_engine::Error),
+    /// There is no signed tree head to export under.
+    #[error("no tree head is signed: `ipse tree-head --sign` needs the log's key")]
+    NoHead,
+    /// The stored tree head or pass record cannot be read.
+    #[error("the {0} cannot be read: ipse verify")]
+    Damaged(String),
+    /// A position of the range lies beyond the signed tree head.
+    #[error("--{end} {seq} is beyond the signed tree head, which covers {size} entries")]
+    Beyond {
+        /// Which end of the range: `from` or `to`.
+        end: &'static str,
+        /// The position.
+        seq: Seq,
+        /// What the head covers.
+        size: u64,
+    },
+    /// The range ends before it begins.
+    #[error("--from {0} is after --to {1}")]
+    EmptyRange(Seq, Seq),
+    /// Events under the head were forgotten, and no newer head can be signed.
+    #[error("events under the tree head were forgotten since: `ipse tree-head --sign` first")]
+    Forgotten,
+    /// The head would count for no auditor.
+    #[error("the newest tree head is not signed with the key in log.vkey; sign one again")]
+    ForeignHead,
+    /// The head does not cover everything, and no newer one can be signed.
+    #[error(
+        "the newest tree head covers {size} of {head} events, and there is no key to sign another; \
+         --to {size} exports what it covers"
+    )]
+    Uncovered {
+        /// What the head covers.
+        size: u64,
+        /// The last position of the log.
+        head: u64,
+    },
+    /// The manifest in the store is not that of the identity.
+    #[error("the stored manifest is not that of the identity: ipse verify")]
+    ForeignManifest,
+    /// The bundle could not be written.
+    #[error("could not write the bundle")]
+    Output(#[from] std::io::Error),
+    /// The temporary file of a spooled bundle could not be written.
+    #[error("could not write a temporary file (TMPDIR says where)")]
+    Spool(#[source] std::io::Error),
+    /// The content does not fit a bundle, or could not be written to it.
+    #[error(transparent)]
+    Bundle(#[from] ipse_bundle::Error),
+    /// Only whole logs are taken in.
+    #[error("the bundle holds a range of the log; only a whole one can be taken in")]
+    NotWhole,
+    /// The identity of a bundle must be registered first.
+    #[error("identity {0} is not registered in this store")]
+    Unregistered(Identity),
+    /// A bundle is taken into an empty log.
+    #[error("the log of {0} is not empty here; a bundle is taken into an empty one")]
+    NotEmpty(Identity),
+    /// An event of a verified bundle does not pass the door.
+    #[error("an event of the bundle is refused")]
+    Refused(#[from] ipse_door::Refusal),
+}

@@ -1,0 +1,336 @@
+//! Export: one file that proves identity, events, facts and passes to an auditor without the store.
+//!
+//! **Invariants:** the bundle is of one moment and is streamed; the same content gives the same
+//! bytes. A spooled bundle never has a name: if the process dies, its bytes go with it.
+
+use crate::error::Error;
+use ipse_bundle::{Writer, pem};
+use ipse_consolidate::snapshot;
+use ipse_core::event::{FORGET, PASS_RECORD};
+use ipse_core::json::Members;
+use ipse_core::{Identity, Seq};
+use ipse_engine::{Notary, as_of, head_of, rules_of, sign_head};
+use ipse_ledger::account::Claimed;
+use ipse_ledger::{Bundled, Certificate, Note, NoteKey, NoteSigner, TreeHead, dsse};
+use ipse_store::sqlite::{Reader, View};
+use std::fs::File;
+use std::io::{self, BufWriter, IntoInnerError, Seek, Write};
+use std::path::Path;
+
+/// How often a head is signed again while another process forgets events.
+const TRIES: u32 = 20;
+
+/// The keys of an export. Each is read once, so that the keys that were compared are those that are
+/// used.
+pub struct Keys {
+    /// The operator's key, which signs the certificate and the sums.
+    pub operator: NoteSigner,
+    /// The public halves under which the log's tree heads count.
+    pub log: Vec<NoteKey>,
+    /// Signs a tree head over everything first; without it the newest one must do.
+    pub notary: Option<Box<dyn Notary>>,
+}
+
+/// The events that are asked for: first and last, both included.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Range {
+    /// The first event; the first of the log if absent.
+    pub from: Option<u64>,
+    /// The last event; the last under the tree head if absent.
+    pub to: Option<u64>,
+}
+
+/// Writes a bundle of a whole log to a file that has no name, and rewinds it.
+pub fn spool(store: &Path, identity: &Identity, keys: &Keys) -> Result<File, Error> {
+    with_export(store, identity, keys, Range::default(), |export| {
+        let mut file = BufWriter::new(tempfile::tempfile().map_err(Error::Spool)?);
+        export.write(&mut file, &mut |_, _| {})?;
+        let file = file.into_inner().map_err(IntoInnerError::into_error);
+        let mut file = file.map_err(Error::Spool)?;
+        file.rewind().map_err(Error::Spool)?;
+        Ok(file)
+    })
+}
+
+/// Signs a head, and hands on the content of a bundle of that moment.
+pub fn with_export<T, E: From<Error>>(
+    store: &Path,
+    identity: &Identity,
+    keys: &Keys,
+    range: Range,
+    then: impl FnOnce(&Export<'_>) -> Result<T, E>,
+) -> Result<T, E> {
+    let reader = Reader::open(store).map_err(Error::from)?;
+    let manifest = manifest_of(&reader, identity)?;
+    let mut left = TRIES;
+    loop {
+        left -= 1;
+        if let Some(notary) = &keys.notary {
+            sign_head(store, identity, &**notary).map_err(Error::from)?;
+        }
+        let snapshot = reader.view(identity).map_err(Error::from)?;
+        let export = Export::of(snapshot.view(), *identity, &manifest, range, keys)?;
+        // An event was forgotten between the head and this moment: a newer head covers that.
+        if !export.lost_content()? {
+            export.check_head(keys.notary.is_some() || range.to.is_some())?;
+            return then(&export);
+        }
+        if left == 0 || keys.notary.is_none() {
+            return Err(Error::Forgotten.into());
+        }
+    }
+}
+
+fn manifest_of(reader: &Reader, identity: &Identity) -> Result<String, Error> {
+    let name = identity.to_string();
+    let found = reader.manifests()?.into_iter().find(|(hash, _)| *hash == name);
+    Ok(found.map(|(_, canonical)| canonical).unwrap_or_default())
+}
+
+/// The content of a bundle.
+pub struct Export<'v> {
+    view: View<'v>,
+    identity: Identity,
+    manifest: &'v str,
+    keys: &'v Keys,
+    note: String,
+    bundled: Bundled,
+    /// The snapshot, if the bundle has facts.
+    facts: Option<String>,
+}
+
+/// What went into a bundle.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Exported {
+    /// Whose log it is, the range, the tree head and the checkpoint.
+    pub bundled: Bundled,
+    /// How many events.
+    pub events: u64,
+    /// How many statements of producers.
+    pub signatures: u64,
+    /// How many facts; `None` if the range does not start at 1.
+    pub facts: Option<u64>,
+}
+
+impl Exported {
+    /// For programs.
+    pub fn json(&self) -> String {
+        let or_null = |number: Option<u64>| number.map_or("null".to_string(), |n| n.to_string());
+        let Bundled { identity, from, to, size, checkpoint, .. } = &self.bundled;
+        Members::new()
+            .text("identity_hash", &identity.to_string())
+            .raw("from", from)
+            .raw("to", to)
+            .raw("tree_size", size)
+            .raw("events", self.events)
+            .raw("signatures", self.signatures)
+            .raw("facts", or_null(self.facts))
+            .raw("checkpoint", or_null(checkpoint.map(|at| at.0)))
+            .finish()
+    }
+}
+
+/// Is told how many bytes of how many are written.
+type Told<'t> = &'t mut dyn FnMut(u64, u64);
+
+impl<'v> Export<'v> {
+    fn of(
+        view: View<'v>,
+        identity: Identity,
+        manifest: &'v str,
+        range: Range,
+        keys: &'v Keys,
+    ) -> Result<Self, Error> {
+        let note = view.tree_head()?.ok_or(Error::NoHead)?;
+        let head: TreeHead =
+            head_of(&note).ok_or_else(|| Error::Damaged("newest tree head".to_owned()))?;
+        let (from, to) = checked(range, head.size)?;
+        let checkpoint = match from == Seq(1) {
+            true => Some(checkpoint(view, to)?),
+            false => None,
+        };
+        let facts = checkpoint.map(|checkpoint| facts_at(view, checkpoint)).transpose()?;
+        let sums = ipse_core::Digest([0; 32]);
+        let bundled = Bundled { identity, sums, from, to, size: head.size, checkpoint };
+        Ok(Export { view, identity, manifest, keys, note, bundled, facts })
+    }
+
+    /// Whether events under the head were forgotten by events that it does not cover.
+    fn lost_content(&self) -> Result<bool, Error> {
+        let after = Seq(self.bundled.size).next()..=self.view.head()?;
+        Ok(self.view.last_of_type(FORGET, after)?.is_some())
+    }
+
+    /// The head must count for auditors who have `log.vkey`, and cover what is asked for.
+    fn check_head(&self, may_cover_less: bool) -> Result<(), Error> {
+        if Note::parse(&self.note).is_ok_and(|note| note.verify(&self.keys.log).is_err()) {
+            return Err(Error::ForeignHead);
+        }
+        let (size, head) = (self.bundled.size, self.view.head()?.0);
+        match head > size && !may_cover_less {
+            true => Err(Error::Uncovered { size, head }),
+            false => Ok(()),
+        }
+    }
+
+    /// Writes the bundle.
+    pub fn write(&self, out: &mut dyn Write, told: Told<'_>) -> Result<Exported, Error> {
+        let Keys { operator, log, .. } = self.keys;
+        let certificate = Certificate { manifest: self.manifest.to_string() };
+        if certificate.identity() != self.identity {
+            return Err(Error::ForeignManifest);
+        }
+        let mut streams = Streams { told, done: 0, total: 0 };
+        let mut writer = Writer::new(out);
+        writer.bytes("manifest.json", self.manifest.as_bytes())?;
+        let envelope = dsse::sign(&certificate.statement(), operator);
+        writer.bytes("certificate.dsse.json", envelope.as_bytes())?;
+        let events = streams.member(&mut writer, "events.jsonl", |each| self.events(each))?;
+        streams.member(&mut writer, "entries.jsonl", |each| self.entries(each))?;
+        if let Some(facts) = &self.facts {
+            writer.bytes("facts.jsonl", facts.as_bytes())?;
+        }
+        writer.bytes("rule-set.json", rules_of(self.view)?.descriptor().as_bytes())?;
+        writer.bytes("tree-head.note", self.note.as_bytes())?;
+        let (signatures, signers) = self.signatures(&mut writer)?;
+        let lines: String = log.iter().map(|key| format!("{key}\n")).collect();
+        writer.bytes("keys/log.vkey", lines.as_bytes())?;
+        writer.bytes("keys/operator.pub", pem(operator.public().key()).as_bytes())?;
+        if !signers.is_empty() {
+            let lines: String = signers.iter().flat_map(|key| [key.as_str(), "\n"]).collect();
+            writer.bytes("keys/producers.vkey", lines.as_bytes())?;
+        }
+        writer.finish(|sums| {
+            let bundled = Bundled { sums, ..self.bundled.clone() };
+            dsse::sign(&bundled.statement(), operator)
+        })?;
+        Ok(self.done(events, signatures))
+    }
+
+    fn done(&self, events: u64, signatures: u64) -> Exported {
+        let facts = self.facts.as_ref().map(|facts| facts.lines().count() as u64);
+        Exported { bundled: self.bundled.clone(), events, signatures, facts }
+    }
+
+    /// The events of the range, and all that say what was forgotten since.
+    fn events(&self, each: Each<'_>) -> Result<(), Error> {
+        let Bundled { from, to, size, .. } = self.bundled;
+        self.view.each_content(from..=to, |event| Ok::<_, Error>(each(event)?))?;
+        self.view
+            .house_content(FORGET, to.next()..=Seq(size), |event| Ok::<_, Error>(each(event)?))?;
+        Ok(())
+    }
+
+    fn entries(&self, each: Each<'_>) -> Result<(), Error> {
+        let mut line = String::with_capacity(256);
+        self.view.each_entry(Seq(1)..=Seq(self.bundled.size), |entry, _| {
+            line.clear();
+            entry.write(&mut line);
+            Ok::<_, Error>(each(&line)?)
+        })
+    }
+
+    /// The statements that producers signed, and who they are.
+    fn signatures(&self, writer: &mut Writer<impl Write>) -> Result<(u64, Vec<String>), Error> {
+        let (mut number, mut signers) = (0, Vec::new());
+        let mut index = dsse::StatementIndex::default();
+        for signed in self.view.statements()? {
+            // A statement that came after the tree head is not in the bundle; one about other
+            // events than those of the range proves nothing in it.
+            let Bundled { from, to, size, .. } = self.bundled;
+            let inside = signed.events.iter().any(|run| *run.start() <= to && *run.end() >= from);
+            if !inside || signed.events.last().is_none_or(|run| run.end().0 > size) {
+                continue;
+            }
+            let envelope = self.view.envelope(signed.number)?;
+            // Earlier versions kept a statement again if its envelope was encoded otherwise.
+            if index.add(envelope.as_bytes(), ()).is_some() {
+                continue;
+            }
+            number += 1;
+            writer.bytes(&format!("signatures/{number:06}.dsse.json"), envelope.as_bytes())?;
+            if !signers.contains(&signed.signer) {
+                signers.push(signed.signer);
+            }
+        }
+        Ok((number, signers))
+    }
+}
+
+/// Takes a line.
+type Each<'e> = &'e mut dyn FnMut(&str) -> io::Result<()>;
+
+/// Members of lines under way.
+struct Streams<'t> {
+    told: Told<'t>,
+    done: u64,
+    total: u64,
+}
+
+impl Streams<'_> {
+    /// Writes a member of lines, which are counted first: its size stands before it.
+    fn member(
+        &mut self,
+        writer: &mut Writer<impl Write>,
+        name: &str,
+        lines: impl Fn(Each<'_>) -> Result<(), Error>,
+    ) -> Result<u64, Error> {
+        let (mut size, mut count) = (0, 0);
+        lines(&mut |line| {
+            size += line.len() as u64 + 1;
+            count += 1;
+            Ok(())
+        })?;
+        self.total += size;
+        let mut failed = None;
+        let written = writer.member(name, size, |out| {
+            let ended = lines(&mut |line| {
+                self.done += line.len() as u64 + 1;
+                (self.told)(self.done, self.total);
+                out.write_all(line.as_bytes())?;
+                out.write_all(b"\n")
+            });
+            // An error of the store is kept as it is; one of the output goes through.
+            match ended {
+                Err(Error::Output(error)) => Err(error),
+                Err(error) => {
+                    failed = Some(error);
+                    Err(io::ErrorKind::Other.into())
+                }
+                Ok(()) => Ok(()),
+            }
+        });
+        match failed {
+            Some(error) => Err(error),
+            None => Ok(written.map(|()| count)?),
+        }
+    }
+}
+
+/// The positions of a range, which must lie under the head.
+fn checked(range: Range, size: u64) -> Result<(Seq, Seq), Error> {
+    let (from, to) = (Seq(range.from.unwrap_or(1)), Seq(range.to.unwrap_or(size)));
+    if range.to.is_none() && from.0 > size.max(1) {
+        return Err(Error::Beyond { end: "from", seq: from, size });
+    }
+    if to.0 > size {
+        return Err(Error::Beyond { end: "to", seq: to, size });
+    }
+    if from > to && (from, to) != (Seq(1), Seq(0)) {
+        return Err(Error::EmptyRange(from, to));
+    }
+    Ok((from, to))
+}
+
+/// The checkpoint of the last pass whose record lies in the range.
+fn checkpoint(view: View<'_>, to: Seq) -> Result<Seq, Error> {
+    let Some(record) = view.last_of_type(PASS_RECORD, Seq(1)..=to)? else { return Ok(Seq(0)) };
+    let claimed = Claimed::read(record.seq, record.canonical.as_bytes(), 0);
+    let damaged = || Error::Damaged(format!("pass record at seq {}", record.seq));
+    Ok(claimed.ok_or_else(damaged)?.last)
+}
+
+/// The facts that planners read, or those of an earlier pass.
+fn facts_at(view: View<'_>, checkpoint: Seq) -> Result<String, Error> {
+    Ok(snapshot(&as_of(view, checkpoint)?.facts))
+}

@@ -1,0 +1,157 @@
+//! Lines of a file, plain or gzip, each at most as long as an event may be, or as is allowed.
+//!
+//! **Invariant:** memory is bounded: of a line that is too long only its length is kept. A broken
+//! end of the input does not spoil the lines before it.
+
+#[cfg(feature = "gzip")]
+use flate2::bufread::MultiGzDecoder;
+use ipse_door::MAX_EVENT_BYTES;
+use std::io::{self, BufRead, BufReader, Read};
+
+const GZIP_MAGIC: [u8; 2] = [0x1f, 0x8b];
+const BUFFER: usize = 1 << 16;
+
+/// Whether a file begins as gzip does.
+pub fn is_gzip(beginning: &[u8]) -> bool {
+    beginning.starts_with(&GZIP_MAGIC)
+}
+
+#[cfg(feature = "gzip")]
+fn unzipped<'r>(input: impl BufRead + 'r) -> io::Result<Box<dyn Read + 'r>> {
+    Ok(Box::new(MultiGzDecoder::new(input)))
+}
+
+#[cfg(not(feature = "gzip"))]
+fn unzipped<'r>(_: impl BufRead + 'r) -> io::Result<Box<dyn Read + 'r>> {
+    Err(io::Error::other("this build reads no gzip: unpack the file, or use the feature `gzip`"))
+}
+
+/// One line, without its end.
+pub enum Line {
+    /// All of it.
+    Whole(Vec<u8>),
+    /// More bytes than a line may have.
+    TooLong(usize),
+    /// The input broke inside this line, or before it.
+    Broken(io::Error),
+}
+
+/// Reads lines, telling gzip from plain text by its first bytes.
+pub struct Lines<'r> {
+    input: BufReader<Box<dyn Read + 'r>>,
+    limit: usize,
+    ended: bool,
+}
+
+impl<'r> Lines<'r> {
+    /// Lines that are as long as an event at most.
+    pub fn new(input: impl Read + 'r) -> io::Result<Self> {
+        Self::of_at_most(MAX_EVENT_BYTES, input)
+    }
+
+    /// Lines of so many bytes at most.
+    pub fn of_at_most(limit: usize, input: impl Read + 'r) -> io::Result<Self> {
+        let mut input = BufReader::with_capacity(BUFFER, input);
+        let gzip = is_gzip(input.fill_buf()?);
+        let input: Box<dyn Read + 'r> = if gzip { unzipped(input)? } else { Box::new(input) };
+        Ok(Lines { input: BufReader::with_capacity(BUFFER, input), limit, ended: false })
+    }
+
+    /// Whether another whole line is in memory, so that reading it does not wait for the input.
+    pub fn ready(&self) -> bool {
+        self.input.buffer().contains(&b'\n')
+    }
+
+    fn read_line(&mut self) -> io::Result<Option<Line>> {
+        let mut line = Vec::new();
+        let mut length = 0;
+        loop {
+            let buffer = match self.input.fill_buf() {
+                Ok(buffer) => buffer,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+                Err(error) => return Err(error),
+            };
+            let (part, used, ended) = match buffer.iter().position(|byte| *byte == b'\n') {
+                Some(end) => (&buffer[..end], end + 1, true),
+                None => (buffer, buffer.len(), buffer.is_empty()),
+            };
+            length += part.len();
+            // One byte more than allowed is kept: it may be the `\r` of the line end.
+            let room = (self.limit + 1).saturating_sub(line.len());
+            line.extend_from_slice(&part[..part.len().min(room)]);
+            self.input.consume(used);
+            if ended {
+                let at_end = used == 0;
+                return Ok((!at_end || length > 0).then(|| finish(line, length, self.limit)));
+            }
+        }
+    }
+}
+
+fn finish(mut line: Vec<u8>, length: usize, limit: usize) -> Line {
+    let carriage_return = length == line.len() && line.last() == Some(&b'\r');
+    if carriage_return {
+        line.pop();
+    }
+    let length = length - usize::from(carriage_return);
+    if length > limit { Line::TooLong(length) } else { Line::Whole(line) }
+}
+
+impl Iterator for Lines<'_> {
+    type Item = Line;
+
+    fn next(&mut self) -> Option<Line> {
+        if self.ended {
+            return None;
+        }
+        let line = self.read_line().unwrap_or_else(|error| Some(Line::Broken(error)));
+        self.ended = !matches!(line, Some(Line::Whole(_) | Line::TooLong(_)));
+        line
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn lengths(input: &[u8]) -> Vec<isize> {
+        let length = |line| match line {
+            Line::Whole(line) => line.len().cast_signed(),
+            Line::TooLong(_) => -1,
+            Line::Broken(_) => -2,
+        };
+        Lines::new(input).unwrap().map(length).collect()
+    }
+
+    #[test]
+    fn line_ends_and_limits() {
+        assert!(lengths(b"").is_empty());
+        assert_eq!(lengths(b"\n"), [0]);
+        assert_eq!(lengths(b"a\r\n\nbc"), [1, 0, 2]);
+        let full = MAX_EVENT_BYTES;
+        for (length, end, want) in [
+            (full, "\n", full.cast_signed()),
+            (full, "\r\n", full.cast_signed()),
+            (full + 1, "\n", -1),
+            (full + 1, "\r\n", -1),
+            (3 * full, "\n", -1),
+        ] {
+            let input = ["x".repeat(length).as_bytes(), end.as_bytes(), b"y"].concat();
+            assert_eq!(lengths(&input), [want, 1], "{length} {end:?}");
+        }
+    }
+
+    #[cfg(feature = "gzip")]
+    #[test]
+    fn a_broken_gzip_tail_keeps_what_came_before() {
+        use flate2::{Compression, write::GzEncoder};
+        use std::io::Write;
+        let mut encoder = GzEncoder::new(Vec::new(), Compression::none());
+        encoder.write_all(b"one\ntwo\nthree\n").unwrap();
+        let whole = encoder.finish().unwrap();
+        assert_eq!(lengths(&whole), [3, 3, 5]);
+        let twice = [whole.clone(), whole.clone()].concat();
+        assert_eq!(lengths(&twice).len(), 6, "members may follow each other");
+        assert_eq!(lengths(&whole[..whole.len() - 12]).last(), Some(&-2));
+    }
+}

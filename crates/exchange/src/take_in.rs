@@ -1,0 +1,111 @@
+//! Taking a bundle in: a log that proves itself becomes the log of an empty store.
+//!
+//! **Invariant:** only a bundle that verified can be handed to this module ([`Opened`]); all of it
+//! is taken in, or nothing.
+
+use crate::error::Error;
+use ipse_bundle::Opened;
+use ipse_core::json::Members;
+use ipse_core::{Admitted, Identity, Seq};
+use ipse_door::{Origin, admit};
+use ipse_engine::{Endorsed, Whole, restore};
+use ipse_ledger::{Entry, NoteKey};
+use ipse_store::sqlite::{Reader, Settings};
+use std::io;
+use std::path::Path;
+
+/// What was taken in.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct TakenIn {
+    /// Whose log it is.
+    pub identity: Identity,
+    /// How many entries.
+    pub entries: u64,
+    /// How many statements of trusted producers.
+    pub statements: u64,
+    /// How many statements of producers that are not trusted were left out.
+    pub left_out: u64,
+    /// The position that the facts follow from.
+    pub checkpoint: Seq,
+}
+
+impl TakenIn {
+    /// For programs.
+    pub fn json(&self) -> String {
+        Members::new()
+            .text("identity_hash", &self.identity.to_string())
+            .raw("entries", self.entries)
+            .raw("statements", self.statements)
+            .raw("checkpoint", self.checkpoint)
+            .finish()
+    }
+}
+
+/// Takes a whole bundle into a store in which its identity is registered and its log is empty.
+/// `trusted` are the keys of producers whose statements are kept. `last_head` is the last tree head
+/// that was signed for this log, which the bundle must continue. `told` gets how many entries are
+/// in, and how many there are.
+pub fn take_in(
+    store: &Path,
+    opened: &Opened<'_>,
+    trusted: &[NoteKey],
+    last_head: Option<&str>,
+    told: &mut dyn FnMut(u64, u64),
+) -> Result<TakenIn, Error> {
+    let identity = opened.identity;
+    check(store, opened)?;
+    let (statements, left_out) = statements(opened, trusted)?;
+    let mut settings = Settings::open(store)?;
+    for endorsed in &statements {
+        settings.put_producer(&identity, endorsed.signer())?;
+    }
+    drop(settings);
+    let checkpoint = opened.bundled.checkpoint.unwrap_or_default();
+    let (passes, entries) = (&opened.passes, opened.bundled.size);
+    let whole = Whole { passes, statements: &statements, checkpoint, last_head };
+    let mut done = 0;
+    let log = opened.log().map(admitted).inspect(|_| {
+        done += 1;
+        told(done, entries);
+    });
+    restore(store, &identity, log, &whole)?;
+    let statements = statements.len() as u64;
+    Ok(TakenIn { identity, entries, statements, left_out, checkpoint })
+}
+
+fn check(store: &Path, opened: &Opened<'_>) -> Result<(), Error> {
+    let identity = opened.identity;
+    if !opened.is_whole() {
+        return Err(Error::NotWhole);
+    }
+    let reader = Reader::open(store)?;
+    if !reader.manifests()?.iter().any(|(hash, _)| *hash == identity.to_string()) {
+        return Err(Error::Unregistered(identity));
+    }
+    match reader.view(&identity)?.view().head()? {
+        Seq(0) => Ok(()),
+        _ => Err(Error::NotEmpty(identity)),
+    }
+}
+
+/// An entry with its event, as the door makes it.
+fn admitted(line: io::Result<(Entry, Option<String>)>) -> Result<(Entry, Option<Admitted>), Error> {
+    let (entry, event) = line.map_err(Error::Input)?;
+    let event =
+        event.map(|event| admit(event.as_bytes(), Origin::House, || [0; 16])).transpose()?;
+    Ok((entry, event))
+}
+
+/// The statements of trusted producers; and how many others there are.
+fn statements(opened: &Opened<'_>, trusted: &[NoteKey]) -> Result<(Vec<Endorsed>, u64), Error> {
+    let (mut all, mut left_out) = (Vec::new(), 0);
+    let known = opened.producers.iter().filter(|key| trusted.contains(key));
+    let producers: Vec<NoteKey> = known.cloned().collect();
+    for envelope in opened.statements() {
+        match Endorsed::open(&envelope.map_err(Error::Input)?, &opened.identity, &producers) {
+            Ok(endorsed) => all.push(endorsed),
+            Err(_) => left_out += 1,
+        }
+    }
+    Ok((all, left_out))
+}
