@@ -2,7 +2,7 @@
 #![allow(missing_docs, clippy::unwrap_used)]
 
 use ipse::keys::{
-    KeyDirectory, KeyError, MAX_KEY_BYTES, MAX_NAME_BYTES, Role, new_key_file, read_signer,
+    Held, KeyDirectory, KeyError, MAX_KEY_BYTES, MAX_NAME_BYTES, Role, new_key_file, read_signer,
 };
 use ipse_core::Identity;
 use std::fs;
@@ -44,6 +44,13 @@ fn openssl_makes(args: &[&str], path: &Path) {
     fs::set_permissions(path, fs::Permissions::from_mode(0o600)).unwrap();
 }
 
+/// Encrypts a key file under the passphrase `x`.
+fn openssl_encrypts(path: &Path, how: &[&str], locked: &Path) {
+    let from = path.to_str().unwrap();
+    let args = [&["pkcs8", "-topk8", "-in", from, "-passout", "pass:x"], how].concat();
+    openssl_makes(&args, locked);
+}
+
 #[test]
 fn keys_are_made_once_private_and_whole() {
     let (_place, keys) = directory();
@@ -66,18 +73,6 @@ fn keys_are_made_once_private_and_whole() {
 }
 
 #[test]
-fn a_second_identity_adds_a_line_and_needs_no_passphrase() {
-    let (_place, keys) = directory();
-    keys.create(&ONE, &mut counting(), Some("word")).unwrap();
-    assert!(keys.create(&TWO, &mut counting(), None).unwrap().is_empty());
-    let public = keys.log_keys().unwrap();
-    let signer = |identity| keys.log_signer(identity, Some("word")).unwrap().public();
-    assert_eq!(public, [signer(&ONE), signer(&TWO)]);
-    assert_eq!(public[0].key(), public[1].key());
-    assert_eq!(public[1].name(), format!("ipse/{TWO}"));
-}
-
-#[test]
 fn openssl_reads_what_is_written() {
     let (_place, keys) = directory();
     keys.create(&ONE, &mut counting(), None).unwrap();
@@ -86,14 +81,6 @@ fn openssl_reads_what_is_written() {
     assert_eq!(public, fs::read_to_string(keys.path().join("operator.pub")).unwrap());
     let signer = keys.operator_signer(None).unwrap();
     assert_eq!(keys.operator_key().unwrap(), signer.public());
-    let (_place, locked) = directory();
-    locked.create(&ONE, &mut counting(), Some("pass word")).unwrap();
-    let args = ["pkey", "-passin", "pass:pass word"];
-    assert_eq!(
-        openssl(&args, &locked.path().join("log.key")),
-        fs::read_to_string(keys.path().join("log.key")).unwrap(),
-        "the same key once it is decrypted"
-    );
 }
 
 #[test]
@@ -101,45 +88,33 @@ fn what_openssl_writes_is_read() {
     let place = tempfile::tempdir().unwrap();
     let path = place.path().join("a.key");
     openssl_makes(&["genpkey", "-algorithm", "ed25519"], &path);
-    let plain = read_signer(&path, "arm", None).unwrap().public();
-    let locked = place.path().join("b.key");
-    let from = path.to_str().unwrap();
-    for how in [&["-scrypt"][..], &["-v2", "aes-256-cbc"], &["-v2", "aes128", "-iter", "9"]] {
-        let args = [&["pkcs8", "-topk8", "-in", from, "-passout", "pass:x"], how].concat();
-        openssl_makes(&args, &locked);
-        assert_eq!(read_signer(&locked, "arm", Some("x")).unwrap().public(), plain, "{how:?}");
-        let error = read_signer(&locked, "arm", Some("y")).unwrap_err();
-        assert!(matches!(error, KeyError::WrongPassphrase(_)), "{how:?}: {error}");
-    }
+    let public = read_signer(&path, "arm", None).unwrap().public();
+    let read = openssl(&["pkey", "-pubout"], &path);
+    assert_eq!(read, ipse_bundle::pem(public.key()));
 }
 
-fn error_of(bytes: &[u8], mode: u32, passphrase: Option<&str>) -> KeyError {
+fn error_of(bytes: &[u8], mode: u32) -> KeyError {
     let place = tempfile::tempdir().unwrap();
     let path = place.path().join("a.key");
     fs::write(&path, bytes).unwrap();
     fs::set_permissions(&path, fs::Permissions::from_mode(mode)).unwrap();
-    read_signer(&path, "arm", passphrase).unwrap_err()
+    read_signer(&path, "arm", None).unwrap_err()
 }
 
 #[test]
 fn bad_key_files_are_told_apart() {
     let place = tempfile::tempdir().unwrap();
-    let made = |passphrase: Option<&str>| {
-        let path = place.path().join(format!("{}.key", passphrase.unwrap_or("plain")));
-        new_key_file(&path, "arm", &mut counting(), passphrase).unwrap();
-        fs::read_to_string(path).unwrap()
-    };
-    let (plain, locked) = (made(None), made(Some("word")));
+    let path = place.path().join("plain.key");
+    new_key_file(&path, "arm", &mut counting(), None).unwrap();
+    let plain = fs::read_to_string(path).unwrap();
     for mode in [0o644, 0o640, 0o604, 0o620] {
-        assert!(matches!(error_of(plain.as_bytes(), mode, None), KeyError::Unsafe(_)));
+        assert!(matches!(error_of(plain.as_bytes(), mode), KeyError::Unsafe(_)));
     }
-    assert!(matches!(error_of(locked.as_bytes(), 0o600, None), KeyError::NoPassphrase(_)));
-    assert!(matches!(error_of(locked.as_bytes(), 0o600, Some("")), KeyError::WrongPassphrase(_)));
     let large = vec![b'x'; usize::try_from(MAX_KEY_BYTES).unwrap() + 1];
     let public = plain.replace("PRIVATE", "PUBLIC");
     let cut = &plain[..plain.len() - 40];
     for bytes in [b"", &large[..], public.as_bytes(), cut.as_bytes(), b"\xff\xfe"] {
-        let error = error_of(bytes, 0o600, None);
+        let error = error_of(bytes, 0o600);
         assert!(matches!(error, KeyError::Malformed { .. }), "{error}");
     }
     let error = read_signer(place.path(), "arm", None).unwrap_err();
@@ -194,11 +169,6 @@ fn a_key_whose_making_was_interrupted_is_finished() {
     assert_eq!(keys.new_operator(&mut random, None).unwrap(), operator);
     assert_eq!(keys.new_log(&[ONE], &mut random, None).unwrap(), log);
     assert!(matches!(keys.new_operator(&mut random, None), Err(KeyError::Exists(_))));
-    keys.revoke_operator(None).unwrap();
-    let operator = keys.new_operator(&mut random, Some("word")).unwrap();
-    fs::remove_file(keys.path().join("operator.pub")).unwrap();
-    assert!(matches!(keys.new_operator(&mut random, None), Err(KeyError::NoPassphrase(_))));
-    assert_eq!(keys.new_operator(&mut random, Some("word")).unwrap(), operator);
 }
 
 #[test]
@@ -269,18 +239,121 @@ fn a_damaged_public_half_opens_no_memory() {
             name => format!("my {name}"),
         })
     });
-    let identity = ipse::register(&store, &manifest.unwrap()).unwrap();
-    let open = || ipse::open(&store, identity, ipse::Policy::default()).map(drop);
+    let identity = ipse::Agent::register(&store, &manifest.unwrap()).unwrap().identity();
+    let open = || ipse::Agent::open(&store, identity).map(drop);
     open().unwrap();
     keys.create(&identity, &mut counting(), None).unwrap();
     open().unwrap();
     let (private, public) = (keys.path().join("log.key"), keys.path().join("log.vkey"));
     fs::copy(keys.path().join("operator.key"), &private).unwrap();
-    assert!(matches!(open(), Err(ipse::Error::Notary(_))), "the private half is another key's");
+    assert!(matches!(open(), Err(ipse::Error::Key(_))), "the private half is another key's");
     fs::write(&private, "").unwrap();
-    assert!(matches!(open(), Err(ipse::Error::Notary(_))), "the private half is empty");
+    assert!(matches!(open(), Err(ipse::Error::Key(_))), "the private half is empty");
     fs::remove_file(&private).unwrap();
     open().unwrap();
     fs::write(&public, "damaged").unwrap();
-    assert!(matches!(open(), Err(ipse::Error::Notary(_))));
+    assert!(matches!(open(), Err(ipse::Error::Key(_))));
+}
+
+/// Keys under a passphrase, which the feature adds.
+#[cfg(feature = "passphrase")]
+mod encrypted {
+    use super::*;
+
+    #[test]
+    fn a_second_identity_adds_a_line_and_needs_no_passphrase() {
+        let (_place, keys) = directory();
+        keys.create(&ONE, &mut counting(), Some("word")).unwrap();
+        assert!(keys.create(&TWO, &mut counting(), None).unwrap().is_empty());
+        let public = keys.log_keys().unwrap();
+        let signer = |identity| keys.log_signer(identity, Some("word")).unwrap().public();
+        assert_eq!(public, [signer(&ONE), signer(&TWO)]);
+        assert_eq!(public[0].key(), public[1].key());
+        assert_eq!(public[1].name(), format!("ipse/{TWO}"));
+    }
+
+    #[test]
+    fn openssl_decrypts_what_is_encrypted() {
+        let (_place, keys) = directory();
+        keys.create(&ONE, &mut counting(), None).unwrap();
+        let (_place, locked) = directory();
+        locked.create(&ONE, &mut counting(), Some("pass word")).unwrap();
+        assert_eq!(locked.held(Role::Log).unwrap(), Held::Encrypted);
+        let args = ["pkey", "-passin", "pass:pass word"];
+        assert_eq!(
+            openssl(&args, &locked.path().join("log.key")),
+            fs::read_to_string(keys.path().join("log.key")).unwrap(),
+            "the same key once it is decrypted"
+        );
+    }
+
+    #[test]
+    fn what_openssl_encrypts_is_decrypted() {
+        let place = tempfile::tempdir().unwrap();
+        let (path, locked) = (place.path().join("a.key"), place.path().join("b.key"));
+        openssl_makes(&["genpkey", "-algorithm", "ed25519"], &path);
+        let plain = read_signer(&path, "arm", None).unwrap().public();
+        for how in [&["-scrypt"][..], &["-v2", "aes-256-cbc"], &["-v2", "aes128", "-iter", "9"]] {
+            openssl_encrypts(&path, how, &locked);
+            assert_eq!(read_signer(&locked, "arm", Some("x")).unwrap().public(), plain, "{how:?}");
+            for wrong in ["y", ""] {
+                let error = read_signer(&locked, "arm", Some(wrong)).unwrap_err();
+                assert!(matches!(error, KeyError::WrongPassphrase(_)), "{how:?}: {error}");
+            }
+            let error = read_signer(&locked, "arm", None).unwrap_err();
+            assert!(matches!(error, KeyError::NoPassphrase(_)), "{how:?}: {error}");
+        }
+    }
+
+    #[test]
+    fn an_encrypted_key_is_finished_with_its_passphrase() {
+        let (_place, keys) = directory();
+        let mut random = counting();
+        let operator = keys.new_operator(&mut random, Some("word")).unwrap();
+        fs::remove_file(keys.path().join("operator.pub")).unwrap();
+        assert!(matches!(keys.new_operator(&mut random, None), Err(KeyError::NoPassphrase(_))));
+        assert_eq!(keys.new_operator(&mut random, Some("word")).unwrap(), operator);
+    }
+}
+
+/// The library without the feature: `cargo test -p ipse`.
+#[cfg(not(feature = "passphrase"))]
+mod not_encrypted {
+    use super::*;
+
+    #[track_caller]
+    fn names_the_feature<T>(result: Result<T, KeyError>) {
+        let error = result.err().unwrap();
+        assert!(matches!(error, KeyError::PassphraseUnsupported(_)), "{error}");
+        assert!(error.to_string().contains("feature `passphrase`"), "{error}");
+    }
+
+    #[test]
+    fn an_encrypted_key_is_an_error_that_names_the_feature() {
+        let place = tempfile::tempdir().unwrap();
+        let (path, locked) = (place.path().join("a.key"), place.path().join("b.key"));
+        openssl_makes(&["genpkey", "-algorithm", "ed25519"], &path);
+        openssl_encrypts(&path, &["-scrypt"], &locked);
+        names_the_feature(read_signer(&locked, "arm", None));
+        names_the_feature(read_signer(&locked, "arm", Some("x")));
+    }
+
+    #[test]
+    fn no_key_is_encrypted_and_none_is_left_behind() {
+        let (_place, keys) = directory();
+        names_the_feature(keys.create(&ONE, &mut counting(), Some("word")));
+        assert!(!keys.has(Role::Log) && !keys.has(Role::Operator));
+        assert_eq!(keys.create(&ONE, &mut counting(), None).unwrap().len(), 2);
+    }
+
+    #[test]
+    fn the_encrypted_key_of_a_store_is_listed_and_signs_nothing() {
+        let (_place, keys) = directory();
+        keys.create(&ONE, &mut counting(), None).unwrap();
+        let (log, locked) = (keys.path().join("log.key"), keys.path().join("locked"));
+        openssl_encrypts(&log, &["-scrypt"], &locked);
+        fs::rename(locked, log).unwrap();
+        assert_eq!(keys.held(Role::Log).unwrap(), Held::Encrypted);
+        names_the_feature(keys.log_signer(&ONE, Some("x")));
+    }
 }

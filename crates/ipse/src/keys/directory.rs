@@ -312,12 +312,6 @@ impl KeyDirectory {
         held(&self.file(role.private()))
     }
 
-    /// How the private half of a producer's key is kept.
-    pub fn producer_held(&self, name: &str) -> Result<Held, KeyError> {
-        check_producer_name(name)?;
-        held(&self.producer_file(name))
-    }
-
     /// Puts the log's key away, with its public half and the heads that it signed. Returns where.
     pub fn revoke_log(&self, passphrase: Option<&str>) -> Result<PathBuf, KeyError> {
         self.revoke(Role::Log, passphrase)

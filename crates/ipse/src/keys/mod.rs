@@ -1,7 +1,11 @@
 //! Keys in files: who signs, and what others check with.
 //!
-//! A private half is a PKCS#8 PEM file, as `openssl genpkey -algorithm ed25519` makes it, with a
-//! passphrase or without. A public half is a line of text, or PEM as `openssl pkey -pubin` reads.
+//! A private half is a PKCS#8 PEM file, as `openssl genpkey -algorithm ed25519` makes it. A public
+//! half is a line of text, or PEM as `openssl pkey -pubin` reads.
+//!
+//! The Cargo feature `passphrase` adds private halves that are encrypted under a passphrase. It is
+//! off by default; without it, a passphrase or an encrypted key is
+//! [`KeyError::PassphraseUnsupported`].
 //!
 //! ```
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -26,6 +30,11 @@
 //! - No error, and nothing that can be printed, holds a part of a private half.
 
 mod directory;
+#[cfg(feature = "passphrase")]
+mod encryption;
+#[cfg(not(feature = "passphrase"))]
+#[path = "no_encryption.rs"]
+mod encryption;
 mod pem;
 
 pub use directory::{Held, KeyDirectory, OPERATOR, Role};
@@ -56,6 +65,13 @@ pub enum KeyError {
     /// It cannot be read with this passphrase.
     #[error("the passphrase does not open {}", .0.display())]
     WrongPassphrase(PathBuf),
+    /// It is encrypted, or is to be, and this build has no support for passphrases.
+    #[error(
+        "{} needs a passphrase, and this build does not support passphrases: build ipse with the \
+         feature `passphrase`",
+        .0.display()
+    )]
+    PassphraseUnsupported(PathBuf),
     /// It is no secret.
     #[error("others may read or write {}, so it is no secret", .0.display())]
     Unsafe(PathBuf),
@@ -198,7 +214,8 @@ fn new_secret(
     passphrase: Option<&str>,
 ) -> Result<SecretKey, KeyError> {
     let seed = zeroize::Zeroizing::new(random());
-    let text = pem::write_secret(&seed, passphrase.map(|passphrase| (passphrase, random())));
+    let locked = passphrase.map(|passphrase| (passphrase, random()));
+    let text = pem::write_secret(path, &seed, locked)?;
     files::write_new(path, text.as_bytes(), files::PRIVATE).map_err(|error| {
         match error.kind() {
             io::ErrorKind::AlreadyExists => KeyError::Exists(path.to_path_buf()),

@@ -1,17 +1,16 @@
 //! Keys as PEM: PKCS#8 for private halves, SubjectPublicKeyInfo for public ones.
 //!
-//! **Invariants:** only Ed25519 is read; what is encrypted here, OpenSSL decrypts; buffers that
-//! held a secret are wiped.
+//! **Invariants:** only Ed25519 is read; buffers that held a secret are wiped. Encryption is in
+//! [`encryption`], which the feature `passphrase` switches on.
 
-use super::KeyError;
+use super::{KeyError, encryption};
 use crate::files;
 use ipse_ledger::{PublicKey, SecretKey};
 use pkcs8::der::asn1::OctetStringRef;
 use pkcs8::der::pem::LineEnding;
 use pkcs8::der::{Decode, Document, SecretDocument};
-use pkcs8::pkcs5::pbes2::{EncryptionScheme, Kdf, Parameters, Salt, ScryptParams};
 use pkcs8::spki::{AlgorithmIdentifierRef, SubjectPublicKeyInfoRef};
-use pkcs8::{EncryptedPrivateKeyInfoRef, ObjectIdentifier, PrivateKeyInfoRef};
+use pkcs8::{ObjectIdentifier, PrivateKeyInfoRef};
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use zeroize::Zeroizing;
@@ -25,20 +24,15 @@ const PLAIN: &str = "PRIVATE KEY";
 const ENCRYPTED: &str = "ENCRYPTED PRIVATE KEY";
 const PUBLIC: &str = "PUBLIC KEY";
 
-/// What a guess at a passphrase costs: 16 MiB, five times over. OpenSSL opens no key that needs
-/// more than 32 MiB at once.
-const SCRYPT_COST: u64 = 1 << 14;
-const SCRYPT_BLOCK: u16 = 8;
-const SCRYPT_TIMES: u16 = 5;
-/// The most memory that a key file of others may ask for.
-const MAX_SCRYPT_BYTES: u64 = 1 << 30;
-/// The most rounds of PBKDF2 that a key file of others may ask for: some seconds.
-const MAX_ROUNDS: u32 = 10_000_000;
 /// A DER octet string of 32 bytes begins so: the form of an Ed25519 seed.
 const SEED_HEADER: [u8; 2] = [4, 32];
 
 /// The text of a private key; with a passphrase and random bytes, encrypted.
-pub(super) fn write_secret(seed: &[u8; 32], locked: Option<(&str, [u8; 32])>) -> Zeroizing<String> {
+pub(super) fn write_secret(
+    path: &Path,
+    seed: &[u8; 32],
+    locked: Option<(&str, [u8; 32])>,
+) -> Result<Zeroizing<String>, KeyError> {
     let seed = Zeroizing::new([&SEED_HEADER, &seed[..]].concat());
     let info = PrivateKeyInfoRef::new(
         ED25519,
@@ -47,37 +41,20 @@ pub(super) fn write_secret(seed: &[u8; 32], locked: Option<(&str, [u8; 32])>) ->
     let (label, document) = match locked {
         None => (PLAIN, SecretDocument::encode_msg(&info).expect("BUG: a key fits its format")),
         Some((passphrase, random)) => {
-            let document = info
-                .encrypt_with_params(encryption(random), passphrase)
-                .expect("BUG: a key fits its format");
-            (ENCRYPTED, document)
+            (ENCRYPTED, encryption::encrypt(path, &info, passphrase, random)?)
         }
     };
-    document.to_pem(label, LineEnding::LF).expect("BUG: a key fits its format")
-}
-
-fn encryption(random: [u8; 32]) -> Parameters {
-    let (salt, iv) = random.split_at(16);
-    let scrypt = ScryptParams {
-        salt: Salt::new(salt).expect("BUG: 16 bytes are a salt"),
-        cost_parameter: SCRYPT_COST,
-        block_size: SCRYPT_BLOCK,
-        parallelization: SCRYPT_TIMES,
-        key_length: None,
-    };
-    let iv = iv.try_into().expect("BUG: 16 bytes are left");
-    Parameters { kdf: Kdf::Scrypt(scrypt), encryption: EncryptionScheme::Aes256Cbc { iv } }
+    Ok(document.to_pem(label, LineEnding::LF).expect("BUG: a key fits its format"))
 }
 
 /// Reads a private key file.
 pub(super) fn read_secret(path: &Path, passphrase: Option<&str>) -> Result<SecretKey, KeyError> {
     let text = read_private(path)?;
     let (label, document) = parse(path, &text)?;
-    match (label, passphrase) {
-        (PLAIN, _) => secret(path, document.as_bytes()),
-        (ENCRYPTED, None) => Err(KeyError::NoPassphrase(path.to_path_buf())),
-        (ENCRYPTED, Some(passphrase)) => {
-            let opened = decrypted(path, document.as_bytes(), passphrase)?;
+    match label {
+        PLAIN => secret(path, document.as_bytes()),
+        ENCRYPTED => {
+            let opened = encryption::decrypt(path, document.as_bytes(), passphrase)?;
             secret(path, opened.as_bytes())
         }
         _ => Err(KeyError::malformed(path, "the PEM in it is no PKCS#8 private key")),
@@ -116,31 +93,6 @@ fn read(path: &Path) -> Result<(std::fs::File, Vec<u8>), KeyError> {
             "it is not an ordinary file of at most 16384 bytes (MAX_KEY_BYTES)",
         ),
         _ => KeyError::io("read", path)(error),
-    })
-}
-
-fn decrypted(path: &Path, der: &[u8], passphrase: &str) -> Result<SecretDocument, KeyError> {
-    let form = "its encryption is not PBES2 with scrypt or PBKDF2, or asks for too much";
-    let form = || KeyError::malformed(path, form);
-    let locked = EncryptedPrivateKeyInfoRef::try_from(der).map_err(|_| form())?;
-    let parameters = locked.encryption_algorithm.pbes2().ok_or_else(form)?;
-    let bounded = match &parameters.kdf {
-        Kdf::Scrypt(scrypt) => {
-            let once = scrypt.cost_parameter.checked_mul(128 * u64::from(scrypt.block_size));
-            let all = once.and_then(|once| once.checked_mul(u64::from(scrypt.parallelization)));
-            all.is_some_and(|bytes| bytes <= MAX_SCRYPT_BYTES)
-        }
-        Kdf::Pbkdf2(rounds) => rounds.iteration_count <= MAX_ROUNDS,
-        _ => false,
-    };
-    if !bounded {
-        return Err(form());
-    }
-    locked.decrypt(passphrase).map_err(|error| match error {
-        pkcs8::Error::EncryptedPrivateKey(pkcs8::pkcs5::Error::DecryptFailed)
-        // One wrong passphrase of 256 gives bytes that look like an end, and no key before it.
-        | pkcs8::Error::Asn1(_) => KeyError::WrongPassphrase(path.to_path_buf()),
-        _ => form(),
     })
 }
 

@@ -1,0 +1,289 @@
+//! An agent with its memory: the handle that a program holds.
+//!
+//! **Invariants**
+//! - An event whose receipt was returned is durable.
+//! - Reading facts never waits for a writer, and no operation here changes a manifest.
+//! - Whatever the agent learns, its identity stays the same.
+
+use crate::answer::Answer;
+use crate::event::Event;
+use crate::fact::{Fact, Query};
+use crate::gates::GateFiles;
+use crate::intent::Intent;
+use crate::keys::KeyDirectory;
+use crate::{DirectoryNotary, Error, Result, SystemHost};
+use ipse_core::{EventRef, FactId, FactKey, FactKind, Identity, Seq};
+use ipse_door::{Origin, admit};
+use ipse_engine::trail::{Listing, Proposed};
+use ipse_engine::{Appended, Forgotten, Memory, Notary, PassReport, Policy, Which, refusal_of};
+use ipse_exchange::{Export, Exported, Imported, Keys, Options, Range, import, with_export};
+use ipse_inspect::explain::{ExplainedEvent, Explanation};
+use ipse_inspect::verify::{Outside, Report, verify};
+use ipse_inspect::{Diff, Look, Standing};
+use ipse_intents::{Decision, Desk, decide};
+use ipse_ledger::TreeHead;
+use ipse_manifest::Manifest;
+use ipse_store::sqlite::{Reader, create};
+use std::io::{Read, Write};
+use std::path::{Path, PathBuf};
+
+/// The name of a program in records of intents and decisions, where a server has a token id.
+const BY: &str = "library";
+
+/// How an agent is opened.
+#[derive(Clone, Default)]
+pub struct Opening {
+    /// When passes run by themselves.
+    pub policy: Policy,
+    /// The directory of the keys; the store's path with `.keys` behind it if absent.
+    pub keys: Option<PathBuf>,
+    /// The passphrase of the private keys.
+    pub passphrase: Option<String>,
+    /// The files that judge intents; without them [`Agent::propose`] is an error.
+    pub gates: Option<GateFiles>,
+}
+
+/// An agent of a store. Clones share it.
+#[derive(Clone)]
+pub struct Agent {
+    memory: Memory,
+    look: Look,
+    store: PathBuf,
+    keys: KeyDirectory,
+    passphrase: Option<String>,
+    desk: Option<std::sync::Arc<Desk>>,
+}
+
+/// What became of an event that is in the log.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Receipt {
+    /// Its name.
+    pub event_ref: EventRef,
+    /// Its position.
+    pub seq: Seq,
+    /// Whether it was in the log before, with the same content.
+    pub duplicate: bool,
+}
+
+impl Agent {
+    /// Registers a manifest in the store at a path and opens the agent. The store and its keys are
+    /// made if they are not there; a manifest that is registered already stays as it is.
+    pub fn register(store: impl AsRef<Path>, manifest: &Manifest) -> Result<Self> {
+        Self::register_with(store, manifest, Opening::default())
+    }
+
+    /// The same with settings.
+    pub fn register_with(
+        store: impl AsRef<Path>,
+        manifest: &Manifest,
+        opening: Opening,
+    ) -> Result<Self> {
+        let store = store.as_ref();
+        let identity = create(store)?.register(&manifest.canonical())?.identity;
+        let passphrase = opening.passphrase.as_deref();
+        key_directory(store, &opening).create(&identity, &mut SystemHost::random, passphrase)?;
+        Self::open_with(store, identity, opening)
+    }
+
+    /// Opens an agent that is registered, and folds the events that no pass has covered.
+    pub fn open(store: impl AsRef<Path>, identity: Identity) -> Result<Self> {
+        Self::open_with(store, identity, Opening::default())
+    }
+
+    /// The same with settings. Tree heads are signed if the log's key can be used; a key that is
+    /// damaged is an error.
+    pub fn open_with(
+        store: impl AsRef<Path>,
+        identity: Identity,
+        opening: Opening,
+    ) -> Result<Self> {
+        let store = store.as_ref().to_owned();
+        let keys = key_directory(&store, &opening);
+        let Opening { policy, passphrase, gates, .. } = opening;
+        let notary = notary(&keys, &identity, passphrase.as_deref())?;
+        let host = Box::new(SystemHost::new());
+        let memory = Memory::open(&store, identity, policy, host, notary)?;
+        let look = Look::at(&store, identity);
+        let desk = match gates {
+            Some(files) => {
+                let gates = files.bound_to(&look.standing()?.manifest)?;
+                Some(std::sync::Arc::new(Desk::new(memory.clone(), look.clone(), gates)))
+            }
+            None => None,
+        };
+        Ok(Agent { memory, look, store, keys, passphrase, desk })
+    }
+
+    /// Who it is.
+    pub fn identity(&self) -> Identity {
+        *self.look.identity()
+    }
+
+    /// Its manifest, compared with the identity, and how far its log has come.
+    pub fn standing(&self) -> Result<Standing> {
+        Ok(self.look.standing()?)
+    }
+
+    /// The handle below: subscriptions, tables of facts, appending in batches.
+    pub fn memory(&self) -> &Memory {
+        &self.memory
+    }
+
+    /// Questions about its log that have no method here.
+    pub fn look(&self) -> &Look {
+        &self.look
+    }
+
+    /// Records an event, durably. A duplicate is no error.
+    pub fn record(&self, event: impl Into<Event>) -> Result<Receipt> {
+        let json = event.into().json(&mut SystemHost::new())?;
+        self.record_json(json.as_bytes())
+    }
+
+    /// Records an event that is JSON already, in the form of CloudEvents 1.0.
+    pub fn record_json(&self, event: &[u8]) -> Result<Receipt> {
+        let admitted =
+            admit(event, Origin::Producer, || ipse_engine::Host::salt(&mut SystemHost::new()))?;
+        let event_ref = admitted.event_ref;
+        let done = self.memory.append_all(&[admitted])?;
+        match done.appended[0] {
+            Appended::New(seq) => Ok(Receipt { event_ref, seq, duplicate: false }),
+            Appended::Duplicate(seq) => Ok(Receipt { event_ref, seq, duplicate: true }),
+            other => {
+                Err(refusal_of(other).expect("BUG: an event is neither in the log nor not").into())
+            }
+        }
+    }
+
+    /// Imports lines of JSON, with a pass at the end. Refused lines are listed and stop nothing.
+    pub fn import(&self, input: impl Read + Send) -> Result<Imported> {
+        let (options, host) = (Options::default(), &mut SystemHost::new());
+        Ok(self.memory.work(|log| import(log, input, &options, host, &mut |_| {}))??)
+    }
+
+    /// Runs a pass now; `None` if there is nothing new.
+    pub fn consolidate(&self) -> Result<Option<PassReport>> {
+        Ok(self.memory.consolidate()?)
+    }
+
+    /// The facts that match, the most confident first, as of the last pass.
+    pub fn facts(&self, query: &Query) -> Vec<Fact> {
+        let chosen = self.memory.known().choose(&query.0);
+        chosen.into_iter().map(|fact| Fact::new(self.look.identity(), fact)).collect()
+    }
+
+    /// The fact about a skill with one target and one environment; `*` stands for events that name
+    /// none.
+    pub fn fact(&self, skill: &str, target: &str, environment: &str) -> Option<Fact> {
+        let key = FactKey::new(FactKind::SkillSuccessRate, &[skill, target, environment]);
+        let known = self.memory.known();
+        known.get(&key).map(|fact| Fact::new(self.look.identity(), fact.clone()))
+    }
+
+    /// The facts that match with their consultation, for an intent and for a prompt.
+    pub fn consult(&self, query: &Query) -> Answer {
+        let known = self.memory.known();
+        Answer::new(
+            self.look.identity(),
+            known.checkpoint(),
+            known.rule_version(),
+            query,
+            known.choose(&query.0),
+        )
+    }
+
+    /// The facts as the log up to a position gives them.
+    pub fn facts_as_of(&self, seq: Seq, query: &Query) -> Result<Vec<Fact>> {
+        let facts = self.look.as_of(seq, &query.0, Some(&self.memory.known()))?;
+        let facts = facts.ok_or_else(|| self.beyond(seq))?;
+        Ok(facts.into_iter().map(|fact| Fact::new(self.look.identity(), fact)).collect())
+    }
+
+    /// How the facts moved between two positions.
+    pub fn diff(&self, from: Seq, to: Seq) -> Result<Diff> {
+        self.look.diff(from, to)?.ok_or_else(|| self.beyond(from.max(to)))
+    }
+
+    fn beyond(&self, asked: Seq) -> Error {
+        Error::Beyond { asked, head: self.look.head().unwrap_or_default() }
+    }
+
+    /// Why a fact says what it says, with a page of its evidence, from 1.
+    pub fn explain(&self, fact: &FactId, page: usize) -> Result<Explanation> {
+        self.look.explanation(fact, page)?.ok_or(Error::NoFact(*fact))
+    }
+
+    /// What an event taught, and the walk back from it if it is an action.
+    pub fn explain_event(&self, event: &EventRef) -> Result<ExplainedEvent> {
+        self.look.event(event, Listing::default())?.ok_or(Error::NoEvent(*event))
+    }
+
+    /// Proposes an intent: it is audited, judged by the gates and recorded, durably.
+    pub fn propose(&self, intent: &Intent) -> Result<Proposed> {
+        let desk = self.desk.as_ref().ok_or(Error::NoGates)?;
+        let body = intent.json()?;
+        Ok(desk.propose(body.as_bytes(), BY, &mut SystemHost::new())??)
+    }
+
+    /// Decides about an intent that waits, for a person.
+    pub fn decide(&self, intent: &EventRef, decision: Decision) -> Result<Proposed> {
+        let host = &mut SystemHost::new();
+        Ok(decide(&self.memory, &self.look, intent, decision, BY, host)??)
+    }
+
+    /// Forgets events for good: facts become what they would be without them.
+    pub fn forget(&self, events: impl IntoIterator<Item = EventRef>) -> Result<Forgotten> {
+        Ok(self.memory.forget(&Which::Refs(events.into_iter().collect()))?)
+    }
+
+    /// Writes a bundle of the whole log, which verifies without the store.
+    pub fn export(&self, out: &mut dyn Write) -> Result<Exported> {
+        let operator = self.keys.operator_signer(self.passphrase.as_deref())?;
+        let notary = notary(&self.keys, self.look.identity(), self.passphrase.as_deref())?;
+        let keys = Keys { operator, log: self.outside()?.log_keys, notary };
+        let (range, write) =
+            (Range::default(), |export: &Export<'_>| export.write(out, &mut |_, _| {}));
+        Ok(with_export(&self.store, self.look.identity(), &keys, range, write)?)
+    }
+
+    /// Computes everything again that is stored or signed, and compares.
+    pub fn verify(&self) -> Result<Report> {
+        self.keys.check_public()?;
+        let (outside, manifest) = (self.outside()?, self.look.standing()?.manifest);
+        let reader = Reader::open(&self.store)?;
+        let snapshot = reader.view(self.look.identity())?;
+        Ok(verify(&snapshot, self.look.identity(), &manifest, &outside, &mut |_, _| {})?)
+    }
+
+    /// What is known about the log outside its store.
+    fn outside(&self) -> Result<Outside> {
+        let name = TreeHead::origin_of(self.look.identity());
+        let log_keys = self.keys.log_keys()?.into_iter().filter(|key| key.name() == name).collect();
+        let last = self.keys.last_head(self.look.identity()).map_err(|source| Error::File {
+            path: self.keys.path().display().to_string(),
+            source,
+        })?;
+        Ok(Outside { log_keys, last_head: last.map(|(note, _)| note) })
+    }
+}
+
+fn key_directory(store: &Path, opening: &Opening) -> KeyDirectory {
+    match &opening.keys {
+        Some(path) => KeyDirectory::at(path),
+        None => KeyDirectory::of_store(store),
+    }
+}
+
+/// The notary of a log; `None` if its private key cannot be used, as where it is encrypted or
+/// missing. A damaged key is an error.
+fn notary(
+    keys: &KeyDirectory,
+    identity: &Identity,
+    passphrase: Option<&str>,
+) -> Result<Option<Box<dyn Notary>>> {
+    match DirectoryNotary::open(keys, identity, passphrase) {
+        Ok(notary) => Ok(Some(Box::new(notary))),
+        Err(error) if error.is_damage() => Err(error.into()),
+        Err(_) => Ok(None),
+    }
+}

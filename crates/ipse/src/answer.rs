@@ -1,0 +1,57 @@
+//! What a planner consulted: facts, and how it can prove later that it read them.
+
+use crate::fact::{Fact, Query};
+use ipse_core::{Identity, Seq};
+use ipse_engine::Consultation;
+use ipse_engine::facts::Consulted;
+use ipse_engine::grounding::grounding;
+use ipse_inspect::answer::rule_version;
+use std::sync::Arc;
+
+/// The answer to a query.
+#[derive(Clone)]
+pub struct Answer {
+    /// The facts, the most confident first.
+    pub facts: Vec<Fact>,
+    /// The position that they follow from.
+    pub checkpoint: Seq,
+    consultation: String,
+    id: String,
+    grounding: String,
+}
+
+impl Answer {
+    pub(crate) fn new(
+        identity: &Identity,
+        checkpoint: Seq,
+        version: &str,
+        query: &Query,
+        facts: Vec<Arc<Consulted>>,
+    ) -> Self {
+        let version = rule_version(version);
+        let consultation = Consultation::of(identity, checkpoint, version, &query.0, &facts);
+        Answer {
+            checkpoint,
+            id: consultation.id(),
+            grounding: grounding(identity, version, &facts),
+            consultation: consultation.json,
+            facts: facts.into_iter().map(|fact| Fact::new(identity, fact)).collect(),
+        }
+    }
+
+    /// The text for the prompt of a planner: one line for each fact. Its bytes change only when a
+    /// fact in it changes.
+    pub fn grounding(&self) -> &str {
+        &self.grounding
+    }
+
+    /// The id of the consultation.
+    pub fn consultation_id(&self) -> &str {
+        &self.id
+    }
+
+    /// The consultation as JSON, which an intent echoes.
+    pub(crate) fn consultation(&self) -> &str {
+        &self.consultation
+    }
+}

@@ -1,0 +1,185 @@
+//! Facts as a program reads them: figures, not JSON.
+//!
+//! **Invariant:** a figure is copied from the published value; nothing is computed from it.
+
+use ipse_core::decimal::SCALE;
+use ipse_core::json::{Object, Value};
+use ipse_core::{EventRef, FactId, FactKey, FactKind, Identity, Micro, Time};
+use ipse_engine::facts::{Consulted, Filter};
+use std::fmt;
+use std::sync::Arc;
+
+/// A question to the facts of an agent. Every part that is given must match.
+///
+/// ```
+/// use ipse::{FactKind, Query};
+/// let all = Query::new();
+/// let grasps = Query::skill("grasp").target("cup").limit(5);
+/// let risks = Query::new().kind(FactKind::ZoneRisk);
+/// ```
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Query(pub(crate) Filter);
+
+impl Query {
+    /// All facts.
+    pub fn new() -> Self {
+        Query::default()
+    }
+
+    /// Facts about a skill.
+    pub fn skill(skill: impl Into<String>) -> Self {
+        Query(Filter { skill: Some(skill.into()), ..Filter::default() })
+    }
+
+    /// Of them, those about a class of objects.
+    pub fn target(mut self, class: impl Into<String>) -> Self {
+        self.0.target = Some(class.into());
+        self
+    }
+
+    /// Of them, those about an environment.
+    pub fn environment(mut self, environment: impl Into<String>) -> Self {
+        self.0.environment = Some(environment.into());
+        self
+    }
+
+    /// Of them, those about a zone.
+    pub fn zone(mut self, zone: impl Into<String>) -> Self {
+        self.0.zone = Some(zone.into());
+        self
+    }
+
+    /// Of them, those of a kind.
+    pub fn kind(mut self, kind: FactKind) -> Self {
+        self.0.kind = Some(kind);
+        self
+    }
+
+    /// At most so many, the most confident ones.
+    pub fn limit(mut self, limit: usize) -> Self {
+        self.0.limit = Some(limit);
+        self
+    }
+}
+
+/// A fact: what the log says about one key.
+#[derive(Clone)]
+pub struct Fact {
+    id: FactId,
+    inner: Arc<Consulted>,
+}
+
+/// A value of a parameter that worked, with the window around it.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Recommended {
+    /// The value to take.
+    pub value: f64,
+    /// The lower end of the window.
+    pub low: f64,
+    /// The upper end of the window.
+    pub high: f64,
+    /// How sure the log is of the window, from 0 to 1.
+    pub confidence: f64,
+}
+
+impl Fact {
+    pub(crate) fn new(identity: &Identity, inner: Arc<Consulted>) -> Self {
+        Fact { id: FactId::new(identity, &inner.fact.key), inner }
+    }
+
+    /// Its id.
+    pub fn id(&self) -> FactId {
+        self.id
+    }
+
+    /// Its kind.
+    pub fn kind(&self) -> FactKind {
+        self.inner.fact.key.kind()
+    }
+
+    /// What it is about.
+    pub fn key(&self) -> &FactKey {
+        &self.inner.fact.key
+    }
+
+    /// How far its observations agree, from 0 to 1.
+    pub fn confidence(&self) -> f64 {
+        float(self.inner.confidence)
+    }
+
+    /// How many observations it rests on.
+    pub fn observations(&self) -> u64 {
+        self.inner.n_observations
+    }
+
+    /// The rate of attempts that worked; of a skill's fact only.
+    pub fn success_rate(&self) -> Option<f64> {
+        self.figure("success_rate")
+    }
+
+    /// The risk of a zone; of a zone's fact only.
+    pub fn risk(&self) -> Option<f64> {
+        self.figure("risk")
+    }
+
+    /// The commonest reason of failure, if there is one.
+    pub fn top_failure_reason(&self) -> Option<String> {
+        let value = self.inner.value();
+        let top = value.get("top_failure_reason").or_else(|| value.get("top_reason"))?;
+        let text = match top {
+            Value::Object(object) => object.get("reason").or_else(|| object.get("value"))?,
+            top => top,
+        };
+        text.as_text().map(str::to_owned)
+    }
+
+    /// The recommended value of a parameter, if the log has one.
+    pub fn recommended(&self, param: &str) -> Option<Recommended> {
+        let value = self.inner.value();
+        let param = value.get("params")?.as_object()?.get(param)?.as_object()?;
+        let found = param.get("recommended")?.as_object()?;
+        let figure = |name: &str| read(found, name);
+        let (value, low, high) = (figure("value")?, figure("low")?, figure("high")?);
+        Some(Recommended { value, low, high, confidence: figure("confidence")? })
+    }
+
+    /// When its last supporting event happened.
+    pub fn last_updated(&self) -> Time {
+        self.inner.fact.last.time
+    }
+
+    /// Its last supporting event.
+    pub fn last_event(&self) -> EventRef {
+        self.inner.fact.last.event_ref
+    }
+
+    /// A number of its value by name, such as `failures`.
+    pub fn figure(&self, name: &str) -> Option<f64> {
+        read(&self.inner.value(), name)
+    }
+
+    /// Its value as canonical JSON, for everything that has no method here.
+    pub fn json(&self) -> &str {
+        &self.inner.fact.value
+    }
+}
+
+impl PartialEq for Fact {
+    fn eq(&self, other: &Self) -> bool {
+        self.id == other.id && self.inner == other.inner
+    }
+}
+
+impl fmt::Debug for Fact {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} {} {}", self.kind(), self.key().text(), self.json())
+    }
+}
+
+fn read(object: &Object<'_>, name: &str) -> Option<f64> {
+    object.get(name)?.as_micro().map(float)
+}
+
+fn float(micro: Micro) -> f64 {
+    micro.get() as f64 / SCALE as f64
+}
