@@ -13,7 +13,7 @@ use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, Uri};
 use axum::middleware::{Next, from_fn_with_state};
 use axum::response::{IntoResponse, Response};
 use hyper::body::Body as _;
-use ipse_engine::token::TokenId;
+use ipse_access::TokenId;
 use std::collections::BTreeMap;
 use std::convert::Infallible;
 use std::sync::Arc;

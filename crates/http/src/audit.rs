@@ -57,7 +57,7 @@ pub(crate) async fn proof(
     match blocking(move || look.proof(&name)).await? {
         None => Err(Problem::not_found(format!("no event {name} in this log"))),
         Some(None) => Err(Problem::not_found("the event is under no signed tree head yet")),
-        Some(Some(proof)) => Ok(json(StatusCode::OK, proof)),
+        Some(Some(proof)) => Ok(json(StatusCode::OK, proof.json())),
     }
 }
 

@@ -1,12 +1,15 @@
 //! Bodies of requests: bounded in bytes, in time, and in what they unfold to.
 
 use crate::problem::Problem;
+use crate::query::Query;
 use crate::service::{Agent, Service};
 use axum::body::{Body, Bytes};
+use axum::extract::{FromRequest, Request};
 use axum::http::header::{CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE};
 use axum::http::{HeaderMap, StatusCode};
 use flate2::read::MultiGzDecoder;
 use std::borrow::Cow;
+use std::convert::Infallible;
 use std::io::Read;
 use std::sync::Arc;
 use std::time::Duration;
@@ -26,6 +29,34 @@ pub(crate) const ROOM_KIB: usize = 128 << 10;
 pub(crate) const AGENT_ROOM_KIB: usize = 48 << 10;
 /// How long a body may take to arrive.
 const BODY_SECONDS: u64 = 30;
+
+/// A request with a body of which nothing is read yet.
+pub(crate) struct Posted {
+    query: Option<String>,
+    pub(crate) headers: HeaderMap,
+    body: Body,
+}
+
+impl<S: Sync> FromRequest<S> for Posted {
+    type Rejection = Infallible;
+
+    async fn from_request(request: Request, _: &S) -> Result<Self, Infallible> {
+        let (head, body) = request.into_parts();
+        Ok(Posted { query: head.uri.query().map(str::to_owned), headers: head.headers, body })
+    }
+}
+
+impl Posted {
+    /// An error if there are parameters: a request that writes takes none.
+    pub(crate) fn check_query(&self) -> Result<(), Problem> {
+        Query::read(self.query.as_deref(), &[]).map(drop)
+    }
+
+    /// Reads the body; its headers stay.
+    pub(crate) async fn read(self, service: &Service, agent: &Agent) -> Result<Sent, Problem> {
+        read(service, agent, &self.headers, self.body).await
+    }
+}
 
 /// A body as it was sent, and the room that it takes until it is let go.
 pub(crate) struct Sent {
@@ -88,7 +119,7 @@ pub(crate) fn unsupported(detail: &str) -> Problem {
 }
 
 /// Reads a body.
-pub(crate) async fn read(
+async fn read(
     service: &Service,
     agent: &Agent,
     headers: &HeaderMap,

@@ -4,25 +4,23 @@
 //! why; a signature over a batch is kept with all of its events or not at all.
 
 use crate::appender::{Done, NotDurable, Turned};
-use crate::body::{self, Sent};
+use crate::body::{self, Posted, Sent};
 use crate::problem::Problem;
-use crate::query::Query;
 use crate::service::{Caller, Service};
 use crate::{away, blocking, json};
 use axum::Extension;
-use axum::body::Body;
-use axum::extract::{RawQuery, State};
+use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::Response;
-use ipse_core::json::{Members, list};
+use ipse_access::Token;
+use ipse_core::json::{Members, list, quoted};
 use ipse_core::{Admitted, EventRef, json_parse};
 use ipse_door::{Origin, Refusal, Rule, admit};
-use ipse_engine::token::Token;
-use ipse_engine::{Appended, Endorsed, SignatureError};
+use ipse_engine::{Appended, Endorsed, SignatureError, refusal_of};
+use ipse_ledger::dsse;
+use std::borrow::Cow;
 use std::sync::Arc;
 
-/// What every envelope says somewhere.
-const ENVELOPE: &[u8] = b"\"payloadType\"";
 /// Events of one request.
 const MAX_EVENTS: usize = 10_000;
 
@@ -65,13 +63,11 @@ struct Part<'b> {
 pub(crate) async fn append(
     State(service): State<Arc<Service>>,
     Extension(caller): Extension<Caller>,
-    RawQuery(raw): RawQuery,
-    headers: HeaderMap,
-    body: Body,
+    posted: Posted,
 ) -> Result<Response, Problem> {
-    Query::read(raw.as_deref(), &[])?;
-    let shape = Shape::of(&headers)?;
-    let sent = body::read(&service, &caller.agent, &headers, body).await?;
+    posted.check_query()?;
+    let shape = Shape::of(&posted.headers)?;
+    let sent = posted.read(&service, &caller.agent).await?;
     let (door, token) = (service.clone(), caller.token.clone());
     let small = sent.is_small();
     let look = move || taken_in(&door, &token, shape, sent);
@@ -180,7 +176,7 @@ fn split(shape: Shape, bytes: &[u8]) -> Result<Vec<Part<'_>>, Problem> {
 fn parts<'b>(lines: impl Iterator<Item = &'b [u8]>) -> Result<Vec<Part<'b>>, Problem> {
     let (mut parts, mut events) = (Vec::new(), Vec::new());
     for line in lines {
-        match is_envelope(line) {
+        match dsse::is_envelope(line) {
             false => events.push(line),
             true if events.is_empty() => {
                 let detail = "an envelope signs the lines before it, and here are none; nothing \
@@ -226,15 +222,6 @@ fn elements(bytes: &[u8]) -> Option<Vec<&[u8]>> {
     all.push(inner[from..].trim_ascii());
     let whole = depth == 0 && !text && !all.iter().any(|element| element.is_empty());
     whole.then_some(all)
-}
-
-/// Whether a line is an envelope and no event. Few lines are: those are looked into.
-fn is_envelope(line: &[u8]) -> bool {
-    let named = line.windows(ENVELOPE.len()).any(|some| some == ENVELOPE);
-    let value = named.then(|| json_parse::parse(line, ipse_door::MAX_DEPTH).ok()).flatten();
-    value.is_some_and(|value| {
-        value.as_object().is_some_and(|object| object.get("payloadType").is_some())
-    })
 }
 
 /// What an envelope makes of the events before it, or why it counts for nothing.
@@ -317,29 +304,19 @@ impl Outcome {
     }
 
     /// The code of a refusal, the field, and why.
-    fn refusal(&self) -> Option<(&str, &str, String)> {
+    fn refusal(&self) -> Option<(&'static str, Cow<'_, str>, String)> {
         match self {
             Outcome::Refused(refusal) => {
-                Some((refusal.rule.code(), &refusal.field, refusal.message.clone()))
+                Some((refusal.rule.code(), (&*refusal.field).into(), refusal.message.clone()))
             }
             Outcome::NotYours(source) => {
                 let source = ipse_door::printable(source);
                 let why = format!("this token may not send events of the source `{source}`");
-                Some(("source_not_allowed", "source", why))
+                Some(("source_not_allowed", "source".into(), why))
             }
-            Outcome::Done(_, Appended::Forgotten(_)) => {
-                let why = "an event of this source and id was forgotten, and does not come back";
-                Some(("forgotten", "id", why.to_owned()))
+            Outcome::Done(_, appended) => {
+                refusal_of(*appended).map(|it| (it.rule.code(), it.field.into(), it.message))
             }
-            Outcome::Done(_, Appended::Unsigned) => {
-                let why = "this log takes signed events only, and this one is not signed";
-                Some(("unsigned", "", why.to_owned()))
-            }
-            Outcome::Done(_, Appended::Conflict(_)) => {
-                let why = "another event of this source and id is in the log";
-                Some(("conflict", "id", why.to_owned()))
-            }
-            Outcome::Done(..) => None,
         }
     }
 
@@ -354,7 +331,7 @@ impl Outcome {
         };
         match self.refusal() {
             Some((code, field, why)) => {
-                members.text("code", code).text("field", field).text("detail", &why)
+                members.text("code", code).text("field", &field).text("detail", &why)
             }
             None => members,
         }
@@ -367,15 +344,13 @@ fn alone(outcome: &Outcome) -> Result<Response, Problem> {
         Outcome::Done(_, Appended::New(_)) => StatusCode::CREATED,
         Outcome::Done(_, Appended::Duplicate(_)) => StatusCode::OK,
         Outcome::Done(_, Appended::Conflict(_)) => {
-            let detail = "another event of this source and id is in the log";
-            return Err(Problem::new(StatusCode::CONFLICT, "conflict", detail));
+            let (code, _, why) = outcome.refusal().unwrap_or_default();
+            return Err(Problem::new(StatusCode::CONFLICT, code, why));
         }
         _ => {
-            let (_, field, why) = outcome.refusal().unwrap_or_default();
+            let (rule, field, why) = outcome.refusal().unwrap_or_default();
             let problem = Problem::new(StatusCode::UNPROCESSABLE_ENTITY, "refused", why);
-            let rule = outcome.refusal().map(|(code, ..)| ipse_core::json::quoted(code));
-            let problem = problem.with("rule", rule.unwrap_or_default());
-            return Err(problem.with("field", ipse_core::json::quoted(field)));
+            return Err(problem.with("rule", quoted(rule)).with("field", quoted(&field)));
         }
     };
     Ok(json(status, outcome.members().finish()))

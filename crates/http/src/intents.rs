@@ -1,35 +1,27 @@
-//! Intents: what a planner proposes, what the gates say to it, and what a person decides.
+//! Intents over HTTP: propose, look, decide.
 //!
-//! **Invariants**
-//! - Every intent that can be read is judged, and stands in the log with its verdict before anybody
-//!   is answered: what is not on record may not be acted on.
-//! - The verdict is made of the intent, the three files and how many intents went before. What is
-//!   known is looked at by the audit gate alone, which comes last and changes no verdict.
-//! - A decision about an intent is made once; it is an event of its own, and the intent stays as it
-//!   is.
+//! **Invariants:** an intent is answered only after it is durable in the log. The crate
+//! [`ipse_intents`] judges and records; this module reads bodies and writes answers.
 
-use crate::body;
+use crate::body::{self, Posted};
 use crate::events::{durable, not_durable};
 use crate::looking::NameInPath;
 use crate::problem::Problem;
 use crate::query::Query;
-use crate::service::{Agent, Caller, Service};
+use crate::service::{Ambient, Caller, Service};
 use crate::{away, blocking, json};
 use axum::Extension;
-use axum::body::Body;
 use axum::extract::{Path, RawQuery, State};
 use axum::http::header::CONTENT_TYPE;
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::Response;
-use ipse_core::intent::{CONFIRMATION, INTENT, confirmation_id};
-use ipse_core::json::{Members, Value, list, quoted};
-use ipse_core::{Admitted, EventRef, HOUSE_SOURCE, Seq, Time, hex, json_parse};
-use ipse_door::{Origin, Rule, admit};
-use ipse_engine::{Appended, Claim, IntentStanding as Standing, Proposed, Status, Told};
-use ipse_gates::{Gates, Intent, RateLimit, Ruling, Verdict};
+use ipse_core::json::{Value, quoted};
+use ipse_core::{EventRef, Seq, json_parse};
+use ipse_engine::{IntentStanding as Standing, Proposed};
+use ipse_intents::{Audit, Decision, Desk, Rejected, Request, Undecided, decide};
 use std::sync::Arc;
 
-/// Rows of a page if nobody says how many, and at most.
+/// Rows of a page if the client does not say how many, and at most.
 const PAGE: u64 = 100;
 const MAX_PAGE: u64 = 1000;
 /// Nesting of a decision at most.
@@ -43,98 +35,105 @@ const LOOK_AGAIN: &str = "the decision may not be on record: look at the intent,
 pub(crate) async fn propose(
     State(service): State<Arc<Service>>,
     Extension(caller): Extension<Caller>,
-    RawQuery(raw): RawQuery,
-    headers: HeaderMap,
-    body: Body,
+    posted: Posted,
 ) -> Result<Response, Problem> {
-    Query::read(raw.as_deref(), &[])?;
-    let gates = caller.agent.gates.clone().ok_or_else(not_configured)?;
-    if body::media_type(&headers) != "application/json" {
+    posted.check_query()?;
+    let desk = caller.agent.desk.clone().ok_or_else(not_configured)?;
+    if body::media_type(&posted.headers) != "application/json" {
         return Err(body::unsupported("send application/json"));
     }
-    let mut sent = body::read(&service, &caller.agent, &headers, body).await?;
-    // After the body, so that a connection on which somebody is too fast can be kept.
+    let mut sent = posted.read(&service, &caller.agent).await?;
+    // After the body, so that the connection of a client that is too fast can be kept.
     service.paces.admit(&caller.token.id, service.outside().elapsed()).map_err(too_fast)?;
     let small = sent.is_small();
     let mut unfold = move || sent.unfolded().map(|bytes| bytes.into_owned());
     let bytes = if small { unfold()? } else { away(unfold).await?? };
-    let intent = read(&bytes)?;
-    let claim = claimed(&intent)?;
-    let audit = audited(&caller, claim.as_ref()).await?;
-    let on_record = match gates.rate_limit(&intent.skill_id) {
-        None => {
-            let verdict = gates.judge(&intent, 0);
-            let record = Record::new(&service, &caller, &intent, claim.as_ref());
-            let event = record.event(&gates, &verdict, audit)?;
-            let kept = event.clone();
-            let done = durable(&service, &caller, vec![event], None, DO_NOT_ACT).await?;
-            (kept, done.appended.first().copied(), verdict.ruling)
-        }
-        Some(limit) => {
-            drop((intent, claim));
+    let request = Request::read(&bytes)?;
+    let audit = audited(&caller, &desk, &request).await?;
+    let proposed = match desk.is_limited(&request) {
+        false => recorded_with_others(&service, &caller, &desk, &request, &audit).await?,
+        true => {
+            drop(request);
             let (service, proposer) = (service.clone(), caller.clone());
-            let judge = move || limited(&service, &proposer, &gates, &bytes, limit, audit);
-            caller.write(judge).await??
+            let record = move || limited(&service, &proposer, &desk, &bytes, &audit);
+            caller.write(record).await??
         }
     };
     caller.agent.grown.send_modify(|times| *times += 1);
-    caller.agent.metrics.judged(on_record.2.name());
-    Ok(json(StatusCode::CREATED, shown(on_record).ok_or_else(Problem::internal)?))
+    caller.agent.metrics.judged(proposed.standing().verdict());
+    Ok(json(StatusCode::CREATED, proposed.json().to_owned()))
 }
 
-fn read(body: &[u8]) -> Result<Intent<'_>, Problem> {
-    Intent::read(body).map_err(|bad| {
-        let problem = Problem::new(StatusCode::UNPROCESSABLE_ENTITY, "bad_intent", bad.message);
-        problem.with("rule", quoted(bad.rule)).with("field", quoted(&bad.field))
-    })
+/// The audit gate; a look into the log takes its turn.
+async fn audited(
+    caller: &Caller,
+    desk: &Arc<Desk>,
+    request: &Request<'_>,
+) -> Result<Audit, Problem> {
+    match (desk.audit_in_memory(request), request.claim()) {
+        (None, Some(claim)) => {
+            let (desk, claim) = (desk.clone(), claim.clone());
+            Ok(caller.look(move || desk.audit(&claim)).await?.0)
+        }
+        (audit, _) => audit.ok_or_else(Problem::internal),
+    }
 }
 
-/// What the planner says that it read.
-fn claimed(intent: &Intent<'_>) -> Result<Option<Claim>, Problem> {
-    intent.consultation.as_ref().map(Claim::read).transpose().map_err(|why| {
-        let problem = Problem::new(StatusCode::UNPROCESSABLE_ENTITY, "bad_intent", why);
-        problem.with("rule", quoted("bad_consultation")).with("field", quoted("consultation"))
-    })
+/// Records an intent in one commit with whatever else waits for the log.
+async fn recorded_with_others(
+    service: &Service,
+    caller: &Caller,
+    desk: &Desk,
+    request: &Request<'_>,
+    audit: &Audit,
+) -> Result<Proposed, Problem> {
+    let by = caller.token.id.to_string();
+    let judged = desk.judge(request, audit, &by, &mut Ambient(service.outside()))?;
+    let event = judged.event.clone();
+    let done = durable(service, caller, vec![event], None, DO_NOT_ACT).await?;
+    let appended = done.appended.first().copied();
+    appended.and_then(|appended| judged.recorded(appended)).ok_or_else(Problem::internal)
 }
 
-/// An intent on record: its event, what became of that, and how the gates ruled.
-type OnRecord = (Admitted, Option<Appended>, Ruling);
-
-/// The same for a skill with a rate limit: counted, judged and recorded in one transaction, so that
-/// of two that come at once, to whichever server, one is counted by the other.
+/// Records an intent of a skill with a rate limit, in a transaction of its own.
 fn limited(
     service: &Service,
     caller: &Caller,
-    gates: &Gates,
+    desk: &Desk,
     body: &[u8],
-    limit: RateLimit,
-    audit: String,
-) -> Result<OnRecord, Problem> {
-    let intent = read(body)?;
-    let claim = claimed(&intent)?;
-    let agent = &caller.agent;
-    let prepared = agent.windows.prepare(&agent.look, service.outside().now())?;
-    let done = agent.memory.append_judged(|past| {
-        let record = Record::new(service, caller, &intent, claim.as_ref());
-        let (skill, now) = (&intent.skill_id, record.now);
-        let recent = agent.windows.count(prepared, past, skill, now, limit.seconds)?;
-        let verdict = gates.judge(&intent, recent);
-        Ok(record.event(gates, &verdict, audit).map(|event| (event, verdict.ruling)))
-    });
-    let (event, appended, ruling) = done.map_err(|error| {
+    audit: &Audit,
+) -> Result<Proposed, Problem> {
+    let request = Request::read(body)?;
+    let by = caller.token.id.to_string();
+    let done = desk.record(&request, audit, &by, &mut Ambient(service.outside()));
+    let done = done.map_err(|error| {
+        let agent = &caller.agent;
         not_durable(agent.appender.failed(&agent.identity, &error), DO_NOT_ACT)
-    })??;
-    Ok((event, Some(appended), ruling))
+    })?;
+    Ok(done?)
 }
 
-/// An intent that nobody can have decided about yet, for programs. Its name is random, so that
-/// nothing else can have been there.
-fn shown((event, appended, _): OnRecord) -> Option<String> {
-    let Some(Appended::New(seq)) = appended else { return None };
-    let Admitted { event_ref, time, event_type, canonical, .. } = event;
-    let (outcome, canonical) = (None, Some(canonical));
-    let told = Told { seq, event_ref, event_type, time, outcome, canonical };
-    Proposed::fresh(told).map(Proposed::json)
+impl From<Rejected> for Problem {
+    fn from(rejected: Rejected) -> Self {
+        let (code, detail) = (rejected.code(), rejected.to_string());
+        match rejected {
+            Rejected::Bad { rule, field, .. } => {
+                Problem::new(StatusCode::UNPROCESSABLE_ENTITY, code, detail)
+                    .with("rule", quoted(rule))
+                    .with("field", quoted(&field))
+            }
+            _ => Problem::new(StatusCode::PAYLOAD_TOO_LARGE, code, detail),
+        }
+    }
+}
+
+impl From<Undecided> for Problem {
+    fn from(undecided: Undecided) -> Self {
+        match undecided {
+            Undecided::NoIntent => Problem::not_found(undecided.to_string()),
+            _ => Problem::new(StatusCode::CONFLICT, undecided.code(), undecided.to_string()),
+        }
+    }
 }
 
 fn not_configured() -> Problem {
@@ -147,111 +146,6 @@ fn too_fast(seconds: u32) -> Problem {
     Problem::too_fast(seconds, "this token proposes too fast; wait, and try again")
 }
 
-/// The audit gate: whether the log bears out what the planner says that it read, and whether that
-/// is what it would read now.
-async fn audited(caller: &Caller, claim: Option<&Claim>) -> Result<String, Problem> {
-    let gate = Members::new().text("gate", "audit");
-    let Some(claim) = claim else { return Ok(gate.text("result", "none").finish()) };
-    let agent = &caller.agent;
-    let now = agent.memory.known();
-    let then = agent.memory.known_at(claim.checkpoint()).map(|known| known.choose(claim.filter()));
-    let then = then.filter(|facts| {
-        claim.is_possible(claim.checkpoint()) && claim.is_answered_by(&agent.identity, facts)
-    });
-    let (status, facts) = match then {
-        Some(facts) => (Status::Verified, facts),
-        None => {
-            let (look, claim, known) = (agent.look.clone(), claim.clone(), now.clone());
-            caller.look(move || look.claim(&claim, Some(&known))).await?.0
-        }
-    };
-    let gate = gate
-        .text("result", status.name())
-        .raw("checkpoint", claim.checkpoint())
-        .raw("known", now.checkpoint());
-    Ok(match status {
-        Status::Verified => gate.raw("stale", now.choose(claim.filter()) != facts).finish(),
-        _ => gate.finish(),
-    })
-}
-
-/// An intent, and who proposes it when.
-struct Record<'r> {
-    service: &'r Service,
-    caller: &'r Caller,
-    intent: &'r Intent<'r>,
-    claim: Option<&'r Claim>,
-    now: Time,
-}
-
-impl<'r> Record<'r> {
-    /// Of an intent that is proposed now.
-    fn new(
-        service: &'r Service,
-        caller: &'r Caller,
-        intent: &'r Intent<'r>,
-        claim: Option<&'r Claim>,
-    ) -> Self {
-        Record { service, caller, intent, claim, now: service.outside().now() }
-    }
-
-    /// The event that puts the intent and its verdict on record.
-    fn event(&self, gates: &Gates, verdict: &Verdict, audit: String) -> Result<Admitted, Problem> {
-        let Record { service, caller, intent, claim, now } = self;
-        let text = |part: &Option<std::borrow::Cow<'_, str>>| part.as_deref().map(quoted);
-        let mut params = String::new();
-        intent.params.write(&mut params);
-        let waits = verdict.ruling == Ruling::NeedsConfirmation;
-        let within = gates.confirm_within().filter(|_| waits);
-        let confirm_by = within.and_then(|seconds| later(*now, seconds));
-        let data = Members::new()
-            .text("skill_id", &intent.skill_id)
-            .optional("target_class", text(&intent.target_class))
-            .optional("environment", text(&intent.environment))
-            .raw("params", params)
-            .optional("consultation", claim.map(Claim::json))
-            .optional("consultation_id", claim.map(|claim| quoted(&claim.id())))
-            .text("token_id", &caller.token.id.to_string())
-            .text("verdict", verdict.ruling.name())
-            .optional("admitted_params", verdict.admitted_params())
-            .optional("confirm_by", confirm_by.map(|time| quoted(&time.to_string())))
-            .raw("gates", list(verdict.gates().chain([audit])));
-        let id = format!("intent:{}", hex::encode(&service.outside().random()));
-        house_event(service, INTENT, &id, *now, data)
-    }
-}
-
-fn later(now: Time, seconds: u64) -> Option<Time> {
-    let micros = i64::try_from(seconds).ok()?.checked_mul(1_000_000)?;
-    Time::from_micros(now.micros().checked_add(micros)?)
-}
-
-/// An event that ipse writes about what others want.
-fn house_event(
-    service: &Service,
-    event_type: &str,
-    id: &str,
-    now: Time,
-    data: Members,
-) -> Result<Admitted, Problem> {
-    let event = Members::new()
-        .text("id", id)
-        .text("source", HOUSE_SOURCE)
-        .text("type", event_type)
-        .text("time", &now.to_string())
-        .raw("data", data.finish())
-        .finish();
-    admit(event.as_bytes(), Origin::House, || service.outside().random()).map_err(|refusal| {
-        if refusal.rule == Rule::TooLarge {
-            let detail = "the intent with its verdict is larger than an event may be: \
-                          consult fewer facts, or name fewer parameters";
-            return Problem::new(StatusCode::PAYLOAD_TOO_LARGE, "intent_too_large", detail);
-        }
-        tracing::error!(%refusal, "BUG: an event of ipse's own is none");
-        Problem::internal()
-    })
-}
-
 /// `GET /api/agent/intents/{event_ref}`
 pub(crate) async fn intent(
     Extension(caller): Extension<Caller>,
@@ -259,8 +153,10 @@ pub(crate) async fn intent(
     RawQuery(raw): RawQuery,
 ) -> Result<Response, Problem> {
     Query::read(raw.as_deref(), &[])?;
-    let shown = proposed(&caller.agent, event_ref(name)?).await?;
-    Ok(json(StatusCode::OK, shown.json()))
+    let (look, name) = (caller.agent.look.clone(), event_ref(name)?);
+    let found = blocking(move || look.intent(&name)).await?;
+    let shown = found.ok_or(Undecided::NoIntent)?;
+    Ok(json(StatusCode::OK, shown.json().to_owned()))
 }
 
 /// `GET /api/agent/intents`
@@ -276,11 +172,9 @@ pub(crate) async fn intents(
         query.text("standing").map(|name| Standing::parse(name).ok_or_else(bad_standing));
     let standing = standing.transpose()?;
     let (look, now) = (caller.agent.look.clone(), service.outside().now());
-    // What nobody can confirm any more is not what an operator looks for.
-    let in_time = move |it: &Proposed| it.confirm_by().is_none_or(|by| now <= by);
-    let wanted = move |it: &Proposed| standing != Some(Standing::Waiting) || in_time(it);
-    let (page, _turn) = caller.look(move || look.proposed(before, limit, standing, wanted)).await?;
-    Ok(json(StatusCode::OK, page))
+    let list = move || look.intents(before, limit, standing, now);
+    let (page, _turn) = caller.look(list).await?;
+    Ok(json(StatusCode::OK, page.json()))
 }
 
 fn bad_standing() -> Problem {
@@ -293,68 +187,29 @@ pub(crate) async fn confirm(
     State(service): State<Arc<Service>>,
     Extension(caller): Extension<Caller>,
     name: NameInPath,
-    RawQuery(raw): RawQuery,
-    headers: HeaderMap,
-    body: Body,
+    posted: Posted,
 ) -> Result<Response, Problem> {
-    Query::read(raw.as_deref(), &[])?;
-    let mut sent = body::read(&service, &caller.agent, &headers, body).await?;
+    posted.check_query()?;
+    let headers = posted.headers.clone();
+    let mut sent = posted.read(&service, &caller.agent).await?;
     let decision = away(move || decision(&headers, &sent.unfolded()?)).await??;
-    let name = event_ref(name)?;
-    let before = proposed(&caller.agent, name).await?;
-    let now = service.outside().now();
-    if before.standing() == Standing::Waiting {
-        if decision == Decision::Confirmed && before.confirm_by().is_some_and(|by| now > by) {
-            let detail = "nobody confirmed this intent in time; the planner may propose it again";
-            return Err(Problem::new(StatusCode::CONFLICT, "too_late", detail));
-        }
-        let data = Members::new()
-            .text("intent", &name.to_string())
-            .text("decision", decision.name())
-            .text("token_id", &caller.token.id.to_string());
-        let id = confirmation_id(&name);
-        let event = house_event(&service, CONFIRMATION, &id, now, data)?;
-        durable(&service, &caller, vec![event], None, LOOK_AGAIN).await?;
-    }
-    // Somebody else may have been faster: what is on record counts.
-    let after = proposed(&caller.agent, name).await?;
-    match after.standing() == decision.standing() {
-        true => Ok(json(StatusCode::OK, after.json())),
-        false => {
-            let detail = format!("this intent is {}, and stays so", after.standing().name());
-            Err(Problem::new(StatusCode::CONFLICT, "not_waiting", detail))
-        }
-    }
-}
-
-async fn proposed(agent: &Agent, name: EventRef) -> Result<Proposed, Problem> {
-    let look = agent.look.clone();
-    blocking(move || look.intent(&name)).await?.ok_or_else(no_intent)
-}
-
-/// What a person says to an intent.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Decision {
-    Confirmed,
-    Declined,
-}
-
-impl Decision {
-    fn name(self) -> &'static str {
-        self.standing().name()
-    }
-
-    fn standing(self) -> Standing {
-        match self {
-            Decision::Confirmed => Standing::Confirmed,
-            Decision::Declined => Standing::Declined,
-        }
-    }
+    let (name, person) = (event_ref(name)?, caller.clone());
+    let decided = move || {
+        let agent = &person.agent;
+        let (by, host) = (person.token.id.to_string(), &mut Ambient(service.outside()));
+        let done = decide(&agent.memory, &agent.look, &name, decision, &by, host);
+        done.map_err(|error| {
+            not_durable(agent.appender.failed(&agent.identity, &error), LOOK_AGAIN)
+        })
+    };
+    let after = caller.write(decided).await???;
+    caller.agent.grown.send_modify(|times| *times += 1);
+    Ok(json(StatusCode::OK, after.json().to_owned()))
 }
 
 /// Nothing at all, or `{"decision": "confirmed"}`, or `{"decision": "declined"}`.
 fn decision(headers: &HeaderMap, body: &[u8]) -> Result<Decision, Problem> {
-    // A body that was promised and got lost confirms nothing.
+    // A body that was announced and got lost confirms nothing.
     if body.is_empty() && !headers.contains_key(CONTENT_TYPE) {
         return Ok(Decision::Confirmed);
     }
@@ -365,17 +220,12 @@ fn decision(headers: &HeaderMap, body: &[u8]) -> Result<Decision, Problem> {
     let value = json_parse::parse(body, DECISION_DEPTH);
     let value = value.map_err(|_| bad("the body cannot be read as JSON"))?;
     let object = value.as_object().filter(|object| object.len() == 1);
-    match object.and_then(|object| object.get("decision")).and_then(Value::as_text) {
-        Some("confirmed") => Ok(Decision::Confirmed),
-        Some("declined") => Ok(Decision::Declined),
-        _ => Err(bad("send {\"decision\": \"confirmed\"} or {\"decision\": \"declined\"}")),
-    }
+    let word = object.and_then(|object| object.get("decision")).and_then(Value::as_text);
+    word.and_then(Decision::parse)
+        .ok_or_else(|| bad("send {\"decision\": \"confirmed\"} or {\"decision\": \"declined\"}"))
 }
 
 fn event_ref(name: NameInPath) -> Result<EventRef, Problem> {
-    name.ok().and_then(|Path(text)| EventRef::parse(&text)).ok_or_else(no_intent)
-}
-
-fn no_intent() -> Problem {
-    Problem::not_found("this agent has no intent of that name, or it was forgotten")
+    let name = name.ok().and_then(|Path(text)| EventRef::parse(&text));
+    Ok(name.ok_or(Undecided::NoIntent)?)
 }

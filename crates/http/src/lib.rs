@@ -31,7 +31,6 @@ mod service;
 mod socket;
 mod stream;
 mod turns;
-mod windows;
 
 #[cfg(test)]
 #[path = "../tests/world/attacks.rs"]

@@ -1,17 +1,15 @@
-//! Looking: who the agent is, one fact, why it says what it says, passes, the log.
+//! Questions about an agent: its identity, a fact, why it says what it says, passes, the log.
 
 use crate::problem::Problem;
 use crate::query::Query;
-use crate::service::{Caller, Service};
+use crate::service::Caller;
 use crate::{blocking, json};
 use axum::Extension;
 use axum::extract::rejection::PathRejection;
-use axum::extract::{Path, RawQuery, State};
+use axum::extract::{Path, RawQuery};
 use axum::http::StatusCode;
 use axum::response::Response;
-use ipse_core::json::Members;
 use ipse_core::{FactId, Seq};
-use std::sync::Arc;
 
 /// Rows of a page if nobody says how many, and at most.
 const PAGE: u64 = 100;
@@ -20,22 +18,13 @@ const MAX_PAGE: u64 = 1000;
 const MAX_EVIDENCE_PAGE: u64 = 1 << 32;
 
 pub(crate) async fn identity(
-    State(service): State<Arc<Service>>,
     Extension(caller): Extension<Caller>,
     RawQuery(raw): RawQuery,
 ) -> Result<Response, Problem> {
     Query::read(raw.as_deref(), &[])?;
-    let (look, identity) = (caller.agent.look.clone(), caller.agent.identity);
-    let (manifest, standing) = blocking(move || look.standing()).await?;
-    let unchanged = service.outside().is_of(&manifest, &identity);
-    let body = Members::new()
-        .text("identity_hash", &identity.to_string())
-        .raw("manifest", if unchanged { manifest.as_str() } else { "null" })
-        .raw("events", standing.events)
-        .raw("forgotten", standing.forgotten)
-        .raw("passes", standing.passes)
-        .raw("unchanged", unchanged);
-    Ok(json(StatusCode::OK, body.finish()))
+    let look = caller.agent.look.clone();
+    let standing = blocking(move || look.standing()).await?;
+    Ok(json(StatusCode::OK, standing.json().finish()))
 }
 
 pub(crate) async fn fact(
@@ -45,8 +34,8 @@ pub(crate) async fn fact(
 ) -> Result<Response, Problem> {
     Query::read(raw.as_deref(), &[])?;
     let (look, id) = (caller.agent.look.clone(), fact_id(id)?);
-    let found = blocking(move || look.fact(&id)).await?;
-    found.map(|body| json(StatusCode::OK, body)).ok_or_else(no_fact)
+    let found = blocking(move || look.fact(&id)).await?.ok_or_else(no_fact)?;
+    Ok(json(StatusCode::OK, found.said(&caller.agent.identity).json.clone()))
 }
 
 pub(crate) async fn explanation(
@@ -60,7 +49,7 @@ pub(crate) async fn explanation(
     let (look, id) = (caller.agent.look.clone(), fact_id(id)?);
     let (found, _turn) = caller.look(move || look.explanation(&id, page)).await?;
     let none = || Problem::not_found("this agent has no fact of that id, or it has no such page");
-    found.map(|body| json(StatusCode::OK, body)).ok_or_else(none)
+    found.map(|found| json(StatusCode::OK, found.json())).ok_or_else(none)
 }
 
 pub(crate) async fn passes(
@@ -72,7 +61,7 @@ pub(crate) async fn passes(
     let limit = query.number("limit", 1..=MAX_PAGE)?.unwrap_or(PAGE);
     let look = caller.agent.look.clone();
     let (page, _turn) = caller.look(move || look.passes(before, limit)).await?;
-    Ok(json(StatusCode::OK, page))
+    Ok(json(StatusCode::OK, page.json()))
 }
 
 pub(crate) async fn log(
@@ -84,7 +73,7 @@ pub(crate) async fn log(
     let limit = query.number("limit", 1..=MAX_PAGE)?.unwrap_or(PAGE);
     let look = caller.agent.look.clone();
     let (page, _turn) = caller.look(move || look.log(after, limit)).await?;
-    Ok(json(StatusCode::OK, page))
+    Ok(json(StatusCode::OK, page.json()))
 }
 
 /// What stands in the path, if it is text at all.

@@ -1,18 +1,17 @@
 //! What operators do: a pass by hand, and forgetting.
 
-use crate::body;
+use crate::body::{self, Posted};
 use crate::problem::Problem;
 use crate::query::Query;
 use crate::service::{Caller, Service};
 use crate::{away, json};
 use axum::Extension;
-use axum::body::Body;
 use axum::extract::{RawQuery, State};
-use axum::http::{HeaderMap, StatusCode};
+use axum::http::StatusCode;
 use axum::response::Response;
-use ipse_core::json::{Members, Value};
+use ipse_core::json::Value;
 use ipse_core::{EventRef, json_parse};
-use ipse_engine::{Error, PassReport, Which};
+use ipse_engine::{Error, Which, consolidated_json};
 use std::sync::Arc;
 
 /// Events that one request may have forgotten.
@@ -28,21 +27,20 @@ pub(crate) async fn consolidate(
     let memory = caller.agent.memory.clone();
     let pass = caller.write(move || memory.consolidate()).await?;
     let pass = pass.inspect_err(|error| caller.agent.failed(error))?;
-    Ok(json(StatusCode::OK, Members::new().raw("pass", pass_json(pass.as_ref())).finish()))
+    let checkpoint = caller.agent.memory.known().checkpoint();
+    Ok(json(StatusCode::OK, consolidated_json(pass.as_ref(), checkpoint)))
 }
 
 pub(crate) async fn forget(
     State(service): State<Arc<Service>>,
     Extension(caller): Extension<Caller>,
-    RawQuery(raw): RawQuery,
-    headers: HeaderMap,
-    body: Body,
+    posted: Posted,
 ) -> Result<Response, Problem> {
-    Query::read(raw.as_deref(), &[])?;
-    if body::media_type(&headers) != "application/json" {
+    posted.check_query()?;
+    if body::media_type(&posted.headers) != "application/json" {
         return Err(body::unsupported("send application/json"));
     }
-    let mut sent = body::read(&service, &caller.agent, &headers, body).await?;
+    let mut sent = posted.read(&service, &caller.agent).await?;
     let refs = away(move || refs(&sent.unfolded()?)).await??;
     let memory = caller.agent.memory.clone();
     let done = caller.write(move || memory.forget(&Which::Refs(refs))).await?;
@@ -57,12 +55,7 @@ pub(crate) async fn forget(
             Problem::from(error)
         }
     })?;
-    let answer = Members::new()
-        .raw("forgotten", done.events)
-        .raw("already", done.already)
-        .raw("erase_pending", done.erase_pending)
-        .raw("pass", pass_json(done.pass.as_ref()));
-    Ok(json(StatusCode::OK, answer.finish()))
+    Ok(json(StatusCode::OK, done.json().finish()))
 }
 
 /// `{"event_refs": […]}`.
@@ -77,18 +70,4 @@ fn refs(body: &[u8]) -> Result<Vec<EventRef>, Problem> {
     }
     let name = |item: &Value<'_>| item.as_text().and_then(EventRef::parse);
     items.iter().map(name).collect::<Option<_>>().ok_or_else(|| bad(shape))
-}
-
-fn pass_json(pass: Option<&PassReport>) -> String {
-    let Some(pass) = pass else { return "null".to_owned() };
-    let committed = &pass.committed;
-    Members::new()
-        .text("trigger", committed.trigger.name())
-        .text("rule_version", committed.rule_version)
-        .raw("first_seq", committed.first_seq)
-        .raw("last_seq", committed.last_seq)
-        .raw("rows_touched", committed.rows_touched)
-        .raw("events_processed", pass.events_processed)
-        .raw("events_skipped", pass.events_skipped)
-        .finish()
 }

@@ -4,7 +4,7 @@
 //! moves nothing, so that whoever knocks on is let in when whoever waits is; tokens that have not
 //! asked for a while take no room.
 
-use ipse_engine::token::TokenId;
+use ipse_access::TokenId;
 use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;

@@ -78,6 +78,14 @@ impl Problem {
         Self::new(StatusCode::SERVICE_UNAVAILABLE, "log_rolled_back", detail)
     }
 
+    /// 500: stored bytes contradict each other. A retry does not help, so there is no
+    /// `Retry-After`.
+    pub fn damaged() -> Self {
+        let detail = "the stored data behind this answer is damaged: the operator has to run `ipse \
+                      verify`; the same request will fail again";
+        Self::new(StatusCode::INTERNAL_SERVER_ERROR, "store_damaged", detail)
+    }
+
     /// The same with another member.
     pub fn with(mut self, name: &'static str, json: impl ToString) -> Self {
         self.more.push((name, json.to_string()));
@@ -149,6 +157,10 @@ impl From<ipse_engine::Error> for Problem {
     fn from(error: ipse_engine::Error) -> Self {
         if error.is_rolled_back() {
             return Problem::rolled_back();
+        }
+        if error.is_damage() {
+            tracing::error!(%error, "the store is damaged");
+            return Problem::damaged();
         }
         tracing::warn!(%error, "the store could not answer");
         Problem::unavailable("store_unavailable", "the store could not answer; the log says why")

@@ -4,9 +4,6 @@ use crate::problem::Problem;
 use ipse_core::Seq;
 use std::borrow::Cow;
 
-/// The last position that a log can have.
-const MAX_SEQ: u64 = (1 << 40) - 1;
-
 /// What was given after the question mark.
 pub(crate) struct Query<'q>(Vec<(Cow<'q, str>, Cow<'q, str>)>);
 
@@ -42,7 +39,7 @@ impl<'q> Query<'q> {
 
     /// A position of a log, if one was given.
     pub(crate) fn seq(&self, name: &str) -> Result<Option<Seq>, Problem> {
-        Ok(self.number(name, 0..=MAX_SEQ)?.map(Seq))
+        Ok(self.number(name, 0..=Seq::MAX.0)?.map(Seq))
     }
 
     /// A whole number within bounds, if one was given.

@@ -9,7 +9,7 @@ use crate::{
 };
 use axum::http::Method;
 use axum::routing::{MethodRouter, get, post};
-use ipse_engine::token::Role::{self, Auditor, Operator, Planner, Producer};
+use ipse_access::Role::{self, Auditor, Operator, Planner, Producer};
 use std::sync::Arc;
 
 /// Who may use a path.

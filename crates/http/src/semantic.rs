@@ -13,9 +13,10 @@ use axum::http::header::{CACHE_CONTROL, CONTENT_TYPE, ETAG, IF_NONE_MATCH, VARY}
 use axum::http::{HeaderMap, HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
 use ipse_core::{FactKind, Seq};
+use ipse_engine::Known;
 use ipse_engine::facts::{Consulted, Filter};
 use ipse_engine::grounding::grounding;
-use ipse_engine::{Known, answer};
+use ipse_inspect::answer;
 use std::sync::Arc;
 
 const KNOWN: [&str; 8] =

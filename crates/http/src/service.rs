@@ -12,11 +12,13 @@ use crate::metrics::{Metrics, ServerMetrics};
 use crate::pace::Paces;
 use crate::problem::Problem;
 use crate::turns::{Line, Turn, Turns};
-use crate::windows::Windows;
+use ipse_access::{Role, Token, Tokens, parse};
 use ipse_core::{Identity, Time, hex, sha256};
-use ipse_engine::token::{Role, Token, Tokens, parse};
-use ipse_engine::{Error, Look, Memory, Watch};
+use ipse_door::Salt;
+use ipse_engine::{Error, Host, Memory, Watch};
 use ipse_gates::Gates;
+use ipse_inspect::Look;
+use ipse_intents::Desk;
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -66,8 +68,6 @@ pub trait Outside: Send + Sync {
     fn random(&self) -> [u8; 16];
     /// Opens the memory of an identity of the store.
     fn open(&self, identity: &Identity) -> Result<Memory, Error>;
-    /// Whether a manifest gives this identity.
-    fn is_of(&self, manifest: &str, identity: &Identity) -> bool;
     /// A bundle of an identity's whole log, in a file that goes when it is closed; or why there is
     /// none, in words for whoever runs the server.
     fn bundle(&self, identity: &Identity) -> Result<File, String>;
@@ -75,6 +75,19 @@ pub trait Outside: Send + Sync {
     fn gates(&self, identity: &Identity) -> Result<Option<Arc<Gates>>, Error>;
     /// How many intents one token may propose in a minute.
     fn intents_per_minute(&self) -> u64;
+}
+
+/// The clock and the randomness that the server was handed, for operations of the library.
+pub(crate) struct Ambient<'o>(pub(crate) &'o dyn Outside);
+
+impl Host for Ambient<'_> {
+    fn now(&self) -> Time {
+        self.0.now()
+    }
+
+    fn salt(&mut self) -> Salt {
+        self.0.random()
+    }
 }
 
 /// One agent that is served.
@@ -87,10 +100,8 @@ pub(crate) struct Agent {
     pub(crate) appender: Appender,
     pub(crate) look: Look,
     pub(crate) metrics: Arc<Metrics>,
-    /// What judges intents; nothing if the files are not at hand.
-    pub(crate) gates: Option<Arc<Gates>>,
-    /// How often skills were let through lately.
-    pub(crate) windows: Windows,
+    /// Judges intents; `None` if the server has no gate files for this agent.
+    pub(crate) desk: Option<Arc<Desk>>,
     /// Long looks into this log, and writes that hold a thread.
     pub(crate) looks: Line,
     writes: Line,
@@ -243,7 +254,7 @@ impl Service {
     /// Whether anybody could come in.
     pub fn has_tokens(&self) -> Result<bool, Error> {
         let tokens = self.tokens.lock().map_err(|_| Error::Poisoned)?;
-        tokens.any_live(self.outside.now())
+        Ok(tokens.any_live(self.outside.now())?)
     }
 
     /// What has to be done now and then, away from requests: agents that are new are opened, what
@@ -377,7 +388,8 @@ impl Service {
         let (name, answers) = (identity.to_string(), Answers::default());
         let room = Arc::new(Semaphore::new(AGENT_ROOM_KIB));
         let streams = Arc::new(Semaphore::new(AGENT_STREAMS));
-        let (gates, windows) = (self.outside.gates(&identity)?, Windows::default());
+        let gates = self.outside.gates(&identity)?;
+        let desk = gates.map(|gates| Arc::new(Desk::new(memory.clone(), look.clone(), gates)));
         let bundles = Arc::new(Semaphore::new(AGENT_BUNDLES));
         let looks = Line::new(AGENT_LOOKS, AGENT_LOOKS_KEPT, AGENT_LOOKS_WAITING, &self.looks);
         let writes = Line::new(AGENT_WRITES, AGENT_WRITES_KEPT, AGENT_WRITES_WAITING, &self.writes);
@@ -389,8 +401,7 @@ impl Service {
             appender,
             look,
             metrics,
-            gates,
-            windows,
+            desk,
             looks,
             writes,
             room,
@@ -423,7 +434,7 @@ impl Service {
         drop(believed);
         let (identity, _) = parse(text).ok_or_else(Problem::unauthorized)?;
         let tokens = self.tokens.lock().unwrap_or_else(PoisonError::into_inner);
-        let found = tokens.admit(text, now).map_err(Problem::from)?;
+        let found = tokens.admit(text, now).map_err(Error::from)?;
         drop(tokens);
         // Unknown, expired and revoked look the same from outside.
         let (_, token) = found.map_err(|_| Problem::unauthorized())?;
@@ -446,7 +457,7 @@ impl Service {
         }
         drop(agents);
         let tokens = self.tokens.lock().unwrap_or_else(PoisonError::into_inner);
-        tokens.is_live(&caller.agent.identity, &caller.token.id, self.outside.now())
+        Ok(tokens.is_live(&caller.agent.identity, &caller.token.id, self.outside.now())?)
     }
 
     fn believe(&self, hash: [u8; 32], caller: Caller, now: Time) {

@@ -14,9 +14,10 @@ use axum::extract::{RawQuery, State};
 use axum::http::HeaderMap;
 use axum::response::sse::{Event, KeepAlive, Sse};
 use ipse_core::Seq;
+use ipse_core::event::{FORGET, PASS_RECORD};
 use ipse_core::intent::{CONFIRMATION, INTENT};
 use ipse_core::json::Members;
-use ipse_engine::{LogEntry, SignedHead};
+use ipse_inspect::{LogEntry, SignedHead};
 use std::convert::Infallible;
 use std::sync::Arc;
 use std::time::Duration;
@@ -118,8 +119,8 @@ fn signed(head: &SignedHead) -> Event {
 
 fn told(entry: &LogEntry) -> Event {
     let name = match entry.event_type.as_str() {
-        "consolidation_run" => "consolidation",
-        "forget" => "forget",
+        PASS_RECORD => "consolidation",
+        FORGET => "forget",
         INTENT => "intent",
         CONFIRMATION => "confirmation",
         _ => "appended",

@@ -10,7 +10,7 @@
 
 use crate::away;
 use crate::problem::Problem;
-use ipse_engine::token::Role;
+use ipse_access::Role;
 use std::sync::Arc;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 

@@ -8,7 +8,7 @@ use crate::service::Agent;
 use crate::turns::{Rank, Turn};
 use crate::world::World;
 use axum::http::StatusCode;
-use ipse_engine::token::Role;
+use ipse_access::Role;
 use socket2::SockRef;
 use std::io::{Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpStream};

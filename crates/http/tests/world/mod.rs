@@ -3,8 +3,8 @@
 
 use axum::body::{Body, to_bytes};
 use axum::http::{HeaderMap, Request, StatusCode};
+use ipse_access::{NewToken, Role, Tokens, make};
 use ipse_core::{Identity, Time};
-use ipse_engine::token::{NewToken, Role, Tokens, make};
 use ipse_engine::{Error, Host, Memory, Policy};
 use ipse_gates::Gates;
 use ipse_http::{Outside, Route, Service, router};
@@ -59,10 +59,6 @@ impl Outside for Still {
     fn open(&self, identity: &Identity) -> Result<Memory, Error> {
         let policy = Policy { every: 1, quiet: Duration::from_secs(1) };
         Memory::open(&self.0, *identity, policy, Box::new(Still(self.0.clone())), None)
-    }
-
-    fn is_of(&self, _: &str, _: &Identity) -> bool {
-        true
     }
 
     fn bundle(&self, _: &Identity) -> Result<File, String> {
