@@ -1,0 +1,190 @@
+//! A planner that learns without becoming someone else: the twin of `examples/planner.py`, where
+//! the rounds are told. The same dice give the same rounds.
+//!
+//! ```sh
+//! IPSE_PLANNER=… IPSE_PRODUCER=… cargo run --example planner -- http://127.0.0.1:7477
+//! ```
+#![allow(clippy::print_stdout)]
+
+use serde_json::{Value, json};
+use std::thread::sleep;
+use std::time::Duration;
+use ureq::http::{Response, StatusCode};
+use ureq::{Agent, Body};
+
+const SKILL: &str = "manipulation.grasp";
+const TARGET: &str = "glass_cup";
+const WARD: &str = "sim_relaxed";
+/// A recommendation is followed once it is more likely right than not.
+const TRUST: f64 = 0.5;
+
+type Error = Box<dyn std::error::Error>;
+
+/// What a run is to be.
+#[derive(Clone, Debug)]
+pub struct Plan {
+    /// Where `ipse serve` listens.
+    pub url: String,
+    /// The token that may consult and propose.
+    pub planner: String,
+    /// The token that may report.
+    pub producer: String,
+    /// How many rounds.
+    pub rounds: u64,
+    /// What the dice begin with.
+    pub seed: u64,
+    /// Never ask what is known.
+    pub ignore_facts: bool,
+}
+
+/// Chance that both twins throw alike: a linear congruential generator.
+struct Dice(u64);
+
+impl Dice {
+    /// A whole number from low to high.
+    fn throw(&mut self, low: u64, high: u64) -> u64 {
+        self.0 = (self.0 * 1_103_515_245 + 12_345) % (1 << 31);
+        low + (self.0 >> 8) % (high - low + 1)
+    }
+}
+
+/// The toy world: what becomes of a glass cup that is grasped with so many newtons.
+fn simulate(force: f64) -> (bool, &'static str) {
+    match force {
+        ..20.0 => (false, "slip"),
+        20.0..=28.0 => (true, ""),
+        _ => (false, "crack"),
+    }
+}
+
+/// The server's side of the planner: three requests.
+struct Server<'p> {
+    plan: &'p Plan,
+    agent: Agent,
+}
+
+impl<'p> Server<'p> {
+    fn new(plan: &'p Plan) -> Self {
+        let config = Agent::config_builder().http_status_as_error(false).build();
+        Server { plan, agent: config.into() }
+    }
+
+    fn ask(&self, token: &str, path: &str, body: Option<&Value>) -> Result<Value, Error> {
+        let (url, bearer) = (format!("{}{path}", self.plan.url), format!("Bearer {token}"));
+        loop {
+            let mut answer: Response<Body> = match body {
+                None => self.agent.get(&url).header("Authorization", &bearer).call()?,
+                Some(body) => {
+                    self.agent.post(&url).header("Authorization", &bearer).send_json(body)?
+                }
+            };
+            if answer.status() == StatusCode::TOO_MANY_REQUESTS {
+                // Too fast: the server says how long to wait.
+                let wait = answer.headers().get("Retry-After").ok_or("no Retry-After")?;
+                sleep(Duration::from_secs(wait.to_str()?.parse()?));
+                continue;
+            }
+            if !answer.status().is_success() {
+                let words = answer.body_mut().read_to_string()?;
+                return Err(format!("{path}: {} {words}", answer.status()).into());
+            }
+            return Ok(answer.body_mut().read_json()?);
+        }
+    }
+
+    fn identity(&self) -> Result<Value, Error> {
+        let answer = self.ask(&self.plan.planner, "/api/agent/identity", None)?;
+        Ok(answer["identity_hash"].clone())
+    }
+
+    fn consult(&self) -> Result<Value, Error> {
+        let query = format!("skill_id={SKILL}&target_class={TARGET}&env={WARD}");
+        self.ask(&self.plan.planner, &format!("/api/agent/semantic?{query}"), None)
+    }
+
+    fn propose(&self, force: &Value, consultation: Option<&Value>) -> Result<Value, Error> {
+        let mut intent = json!({ "skill_id": SKILL, "target_class": TARGET, "environment": WARD,
+                                 "params": { "force_n": force } });
+        if let Some(consultation) = consultation {
+            intent["consultation"] = consultation.clone();
+        }
+        self.ask(&self.plan.planner, "/api/agent/intents", Some(&intent))
+    }
+
+    /// Reports at the time of the intent: this world has no clock of its own.
+    fn report(&self, intent: &Value, (success, reason): (bool, &str)) -> Result<(), Error> {
+        let mut data = json!({ "skill_id": SKILL, "target_class": TARGET, "environment": WARD,
+            "params": intent["admitted_params"], "intent": intent["event_ref"],
+            "success": success });
+        if !success {
+            data["failure_reason"] = reason.into();
+        }
+        let event = json!({ "id": intent["event_ref"], "source": "planner-example",
+            "type": "execution_result", "time": intent["time"], "data": data });
+        self.ask(&self.plan.producer, "/api/agent/events", Some(&event))?;
+        Ok(())
+    }
+}
+
+/// The force that is known to work, if that is known well enough.
+fn recommended(facts: &Value) -> Option<&Value> {
+    let rates = facts.as_array()?.iter().filter(|it| it["fact_kind"] == "skill_success_rate");
+    let forces = rates.map(|fact| &fact["value"]["params"]["force_n"]["recommended"]);
+    let mut trusted = forces.filter(|it| it["confidence"].as_f64().is_some_and(|it| it >= TRUST));
+    Some(&trusted.next()?["value"])
+}
+
+/// Consults, decides, proposes, acts and reports, round by round; says how it went.
+pub fn run(plan: &Plan) -> Result<Value, Error> {
+    let (server, mut dice) = (Server::new(plan), Dice(plan.seed));
+    let names = ["informed", "admitted", "clamped", "needs_confirmation", "denied"];
+    let mut told = json!({ "rounds": plan.rounds, "worked": 0, "failed": 0 });
+    names.iter().for_each(|name| told[*name] = 0.into());
+    let count = |told: &mut Value, name: &str| {
+        told[name] = (told[name].as_u64().unwrap_or_default() + 1).into();
+    };
+    let before = server.identity()?;
+    for _ in 0..plan.rounds {
+        // The dice are thrown in every round, so that both ways of planning meet the same chance.
+        let mut force = Value::from(dice.throw(1, 60));
+        let mut consultation = None;
+        if !plan.ignore_facts {
+            let known = server.consult()?;
+            consultation = Some(known["consultation"].clone());
+            if let Some(best) = recommended(&known["facts"]) {
+                count(&mut told, "informed");
+                force = best.clone();
+            }
+        }
+        let intent = server.propose(&force, consultation.as_ref())?;
+        let verdict = intent["verdict"].as_str().unwrap_or_default();
+        count(&mut told, verdict);
+        // What waits for a person is left alone: there are other cups.
+        if matches!(verdict, "admitted" | "clamped") {
+            let force = intent["admitted_params"]["force_n"].as_f64().ok_or("no force")?;
+            let outcome = simulate(force);
+            count(&mut told, if outcome.0 { "worked" } else { "failed" });
+            server.report(&intent, outcome)?;
+        }
+    }
+    told["unchanged"] = (server.identity()? == before).into();
+    told["identity"] = before;
+    Ok(told)
+}
+
+#[allow(dead_code, reason = "a test calls `run` by itself")]
+fn main() -> Result<(), Error> {
+    let mut args: Vec<String> = std::env::args().skip(1).collect();
+    let ignore_facts = args.iter().any(|arg| arg == "--ignore-facts");
+    args.retain(|arg| arg != "--ignore-facts");
+    let value = |name: &str, default: u64| -> Result<u64, Error> {
+        let given = args.iter().position(|arg| arg == name).and_then(|at| args.get(at + 1));
+        Ok(given.map(|text| text.parse()).transpose()?.unwrap_or(default))
+    };
+    let (rounds, seed) = (value("--rounds", 200)?, value("--seed", 7)?);
+    let url = args.first().ok_or("say where `ipse serve` listens, as http://127.0.0.1:7477")?;
+    let (planner, producer) = (std::env::var("IPSE_PLANNER")?, std::env::var("IPSE_PRODUCER")?);
+    let url = url.trim_end_matches('/').to_owned();
+    println!("{}", run(&Plan { url, planner, producer, rounds, seed, ignore_facts })?);
+    Ok(())
+}

@@ -1,0 +1,102 @@
+//! `export`: the log of an identity as one bundle that verifies offline.
+//!
+//! **Invariant:** a bundle stands under its name only when it is whole.
+
+use crate::context::Context;
+use crate::output::{Output, is_standard_output};
+use crate::terminal::{Terminal, counted, shown};
+use crate::{Exit, Ran};
+use ipse_exchange::{Export, Exported, Range, with_export};
+use std::path::{Path, PathBuf};
+
+/// Export the log, its facts and their evidence as one file that verifies offline
+///
+/// The file holds manifest, events, the whole ledger, facts, signatures and public keys;
+/// `ipse-verify` checks it without this store, and so do tools that we did not write
+/// (docs/guide/audit.md). A tree head over everything is signed first; without the log's key
+/// the newest one must cover what is exported. A range that does not start at 1 carries no
+/// facts. A file that is there is replaced once the new one is whole. Until then the new one is
+/// .new-ipse-* in the same directory, and stays there if the command is killed: delete it.
+///
+/// Example: ipse export -o ward-robot.ipse
+#[derive(clap::Args, Debug)]
+pub(crate) struct Args {
+    /// The file to write; - for standard output
+    #[arg(short, long, value_name = "FILE")]
+    pub(crate) output: PathBuf,
+    /// The first event that goes into it
+    #[arg(long, value_name = "SEQ", value_parser = clap::value_parser!(u64).range(1..))]
+    pub(crate) from: Option<u64>,
+    /// The last one
+    #[arg(long, value_name = "SEQ", value_parser = clap::value_parser!(u64).range(1..))]
+    pub(crate) to: Option<u64>,
+}
+
+pub(crate) fn run(context: &Context, terminal: &mut Terminal<'_>, args: &Args) -> Ran {
+    let (_, identity) = context.read_or_migrate()?;
+    let keys = context.export_keys(terminal, &identity)?;
+    let (range, output) = (Range { from: args.from, to: args.to }, args.output.as_path());
+    // Asked before the bundle takes the place of a file that standard output was sent to.
+    let to_stdout = output == Path::new("-") || is_standard_output(output);
+    let done = with_export(&context.store, &identity, &keys, range, |export| {
+        write(export, context, terminal, output)
+    })?;
+    tell(context, terminal, (!to_stdout).then_some(output), &done)
+}
+
+/// Writes a bundle to standard output, or to a file that has its name once it is whole.
+fn write(
+    export: &Export<'_>,
+    context: &Context,
+    terminal: &mut Terminal<'_>,
+    output: &Path,
+) -> anyhow::Result<Exported> {
+    let bar = terminal.bar("bytes");
+    let mut progress = |done, total| {
+        bar.set_length(total);
+        bar.set_position(done);
+    };
+    if output == Path::new("-") {
+        return Ok(export.write(&mut *terminal.out, &mut progress)?);
+    }
+    let mut file = Output::create(context, output, &[])?;
+    let done = export.write(&mut file, &mut progress);
+    bar.finish_and_clear();
+    let done = done?;
+    file.finish()?;
+    Ok(done)
+}
+
+/// Says what was written to a file, or to standard output if there is none.
+fn tell(
+    context: &Context,
+    terminal: &mut Terminal<'_>,
+    file: Option<&Path>,
+    done: &Exported,
+) -> Ran {
+    let to_stdout = file.is_none();
+    if context.json && !to_stdout {
+        terminal.json(&done.json())?;
+        return Ok(Exit::Fine);
+    }
+    let events = counted(done.events, "event");
+    let facts = match done.facts {
+        Some(facts) => counted(facts, "fact"),
+        None => "no facts (the range does not start at 1)".to_string(),
+    };
+    let name = file.map_or("standard output".to_string(), shown);
+    let size = done.bundled.size;
+    let words = format!("exported to {name}: {events}, {facts}, tree head over {size}");
+    writeln!(if to_stdout { &mut terminal.err } else { &mut terminal.out }, "{words}")?;
+    if to_stdout {
+        return Ok(Exit::Fine);
+    }
+    let keys = context.keys();
+    let keys = shown(keys.path());
+    writeln!(
+        terminal.err,
+        "hint: an auditor who has {keys}/log.vkey and {keys}/operator.pub can check it: \
+         ipse-verify {name} --trust log.vkey operator.pub"
+    )?;
+    Ok(Exit::Fine)
+}

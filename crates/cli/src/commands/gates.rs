@@ -1,0 +1,230 @@
+//! `gates`: the files that judge intents, checked before they are hashed, and examples to begin
+//! from.
+//!
+//! **Invariants:** nothing is changed and no store is touched; every finding names file, line and
+//! field.
+
+use crate::context::Context;
+use crate::gate_files::text;
+use crate::terminal::{Terminal, counted, shown};
+use crate::vocabulary::{Nested, words};
+use crate::{Exit, Ran};
+use anyhow::bail;
+use ipse_core::json::{Members, list, quoted};
+use ipse_core::{hex, sha256};
+use ipse_gates::{FileError, Policy, Registry, Temperament, Which};
+use std::path::{Path, PathBuf};
+
+pub(crate) type Args = Nested<Action>;
+
+#[derive(clap::Subcommand, Debug)]
+pub(crate) enum Action {
+    /// Check the files: each for itself, and those that are given against each other
+    ///
+    /// Give one, two or all three, in any order: each says in `format` which it is. A slip in a
+    /// rule is an error, not a gap: unknown members, names that the registry lacks, bounds that
+    /// contradict each other, and a scope that an intent could leave by not naming it.
+    ///
+    /// Prints the SHA-256 of each file, which is what the manifest holds. Exit 1 if something is
+    /// wrong, with file, line and field on standard error.
+    ///
+    /// Example: ipse gates check ecm-registry.toml policy.toml temperament.toml
+    Check {
+        /// The files
+        #[arg(value_name = "FILE", required = true, num_args = 1..=3)]
+        files: Vec<PathBuf>,
+    },
+
+    /// Print a commented file to start from
+    ///
+    /// The three belong together, are about a robot that grasps glass cups, and pass the check as
+    /// they stand. Make them yours before `ipse init`: their hashes are part of who the agent is.
+    ///
+    /// Example: ipse gates new registry > ecm-registry.toml
+    New {
+        /// Which of the three
+        #[arg(value_parser = words(Which::ALL.map(Which::name), Which::parse))]
+        kind: Which,
+    },
+}
+
+/// A file of each kind that can be used as it stands.
+fn example(which: Which) -> &'static str {
+    match which {
+        Which::Registry => include_str!("../../../../examples/gates/ecm-registry.toml"),
+        Which::Policy => include_str!("../../../../examples/gates/policy.toml"),
+        Which::Temperament => include_str!("../../../../examples/gates/temperament.toml"),
+    }
+}
+
+/// A file, which of the three it says it is, what it holds and what is wrong with it.
+struct File<'p> {
+    path: &'p Path,
+    sha256: String,
+    which: Option<Which>,
+    read: Option<Read>,
+    errors: Vec<FileError>,
+}
+
+enum Read {
+    Registry(Registry),
+    Policy(Policy),
+    Temperament(Temperament),
+}
+
+pub(crate) fn run(context: &Context, terminal: &mut Terminal<'_>, args: &Args) -> Ran {
+    match &args.action {
+        Action::Check { files } => check(terminal, context.json, files),
+        Action::New { kind } => {
+            terminal.out.write_all(example(*kind).as_bytes())?;
+            Ok(Exit::Fine)
+        }
+    }
+}
+
+fn check(terminal: &mut Terminal<'_>, json: bool, paths: &[PathBuf]) -> Ran {
+    let files = paths.iter().map(|path| File::read(path)).collect::<anyhow::Result<Vec<_>>>()?;
+    refuse_twins(&files)?;
+    let files = fitted(files);
+    match json {
+        true => {
+            let files = list(files.iter().map(File::json));
+            terminal.json(&Members::new().raw("files", files).finish())?;
+        }
+        false => {
+            let rows: Vec<Vec<String>> = files.iter().map(File::row).collect();
+            terminal.table(&["KIND", "FILE", "SHA256", "HOLDS"], &rows)?;
+        }
+    }
+    for file in &files {
+        let name = shown(file.path);
+        for error in &file.errors {
+            writeln!(terminal.err, "{name}: {error}")?;
+        }
+    }
+    let fine = files.iter().all(|file| file.errors.is_empty());
+    if fine {
+        say_what_is_next(terminal, &files)?;
+    }
+    Ok(Exit::fine_if(fine))
+}
+
+impl<'p> File<'p> {
+    fn read(path: &'p Path) -> anyhow::Result<Self> {
+        let text = text(path)?;
+        let which = Which::of(&text);
+        let read = match which {
+            Some(Which::Registry) => Registry::parse(&text).map(Read::Registry),
+            Some(Which::Policy) => Policy::parse(&text).map(Read::Policy),
+            Some(Which::Temperament) => Temperament::parse(&text).map(Read::Temperament),
+            None => Err(why_unknown(&text)),
+        };
+        let sha256 = hex::encode(&sha256(&[text.as_bytes()]));
+        let (read, errors) = read.map_or_else(|errors| (None, errors), |it| (Some(it), Vec::new()));
+        Ok(File { path, sha256, which, read, errors })
+    }
+
+    fn kind(&self) -> &'static str {
+        self.which.map_or("unknown", Which::name)
+    }
+
+    fn holds(&self) -> Option<String> {
+        self.read.as_ref().map(|read| match read {
+            Read::Registry(registry) => registry.holds(),
+            Read::Policy(policy) => policy.holds(),
+            Read::Temperament(temperament) => temperament.holds(),
+        })
+    }
+
+    fn row(&self) -> Vec<String> {
+        let found = self.errors.len() as u64;
+        let wrong = (found > 0).then(|| counted(found, "error"));
+        let holds = wrong.or_else(|| self.holds()).unwrap_or_default();
+        vec![self.kind().into(), shown(self.path), self.sha256.clone(), holds]
+    }
+
+    fn json(&self) -> String {
+        Members::new()
+            .optional("kind", self.which.map(|which| quoted(which.name())))
+            .text("file", &self.path.to_string_lossy())
+            .text("sha256", &self.sha256)
+            .optional("holds", self.holds().map(|holds| quoted(&holds)))
+            .raw("errors", list(self.errors.iter().map(error_json)))
+            .finish()
+    }
+}
+
+fn error_json(error: &FileError) -> String {
+    let FileError { file: _, line, field, message } = error;
+    Members::new().raw("line", line).text("field", field).text("message", message).finish()
+}
+
+/// What is wrong with a file that is none of the three: it is no TOML, or says nothing that helps.
+fn why_unknown(text: &str) -> Vec<FileError> {
+    // To be no TOML is the same for all kinds; about anything else only `format` is told.
+    let mut errors = Registry::parse(text).err().unwrap_or_default();
+    let formats = Which::ALL.map(|which| format!("\"{}\"", which.format()));
+    for error in errors.iter_mut().filter(|error| error.field == "format") {
+        error.message = format!("must be one of {}", formats.join(", "));
+    }
+    errors
+}
+
+fn refuse_twins(files: &[File<'_>]) -> anyhow::Result<()> {
+    for which in Which::ALL {
+        let of_kind: Vec<_> = files.iter().filter(|file| file.which == Some(which)).collect();
+        if let [one, other, ..] = &*of_kind {
+            let (one, other) = (shown(one.path), shown(other.path));
+            bail!("{one} and {other} are both a {}: give one of each kind", which.name());
+        }
+    }
+    Ok(())
+}
+
+/// The files, with what keeps policy and temperament from working with the registry.
+fn fitted(mut files: Vec<File<'_>>) -> Vec<File<'_>> {
+    let registry = files.iter().find_map(|file| match &file.read {
+        Some(Read::Registry(registry)) => Some(registry.clone()),
+        _ => None,
+    });
+    let Some(registry) = registry else { return files };
+    for file in &mut files {
+        file.errors.extend(match &file.read {
+            Some(Read::Policy(policy)) => policy.unfit_for(&registry),
+            Some(Read::Temperament(temperament)) => temperament.unfit_for(&registry),
+            _ => Vec::new(),
+        });
+    }
+    files
+}
+
+/// How the files get into a manifest, and what was not looked at.
+fn say_what_is_next(terminal: &mut Terminal<'_>, files: &[File<'_>]) -> anyhow::Result<()> {
+    let has = |which| files.iter().any(|file| file.which == Some(which));
+    if !has(Which::Registry) {
+        let note = "note: checked without the registry, so names and bounds were not compared";
+        writeln!(terminal.err, "{note}")?;
+    }
+    let names: Vec<String> = files
+        .iter()
+        .filter_map(|file| {
+            let path = quoted(&file.path.to_string_lossy());
+            Some(format!("{} = {path}", file.which?.manifest_name()))
+        })
+        .collect();
+    let names = names.join(", ");
+    writeln!(terminal.err, "hint: in the manifest, relative to it, instead of hashes: {names}")?;
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use ipse_gates::Gates;
+
+    #[test]
+    fn the_examples_pass_together() {
+        let [registry, policy, temperament] = Which::ALL.map(example);
+        assert!(Gates::new(registry, policy, temperament).is_ok());
+    }
+}

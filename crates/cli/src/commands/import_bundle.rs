@@ -1,0 +1,126 @@
+//! `import-bundle`: a log that proves itself, taken into an empty store.
+//!
+//! **Invariant:** nothing is taken in that did not verify under keys that the caller trusts; all of
+//! it is, or nothing.
+
+use crate::context::Context;
+use crate::terminal::{Terminal, counted, shown};
+use crate::{Exit, Ran};
+use anyhow::{Context as _, bail};
+use ipse_bundle::{Opened, Trust, Verdict, open};
+use ipse_engine::sign_head;
+use ipse_exchange::take_in;
+use ipse_ledger::NoteKey;
+use std::fs::File;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+
+/// The longest file of public keys.
+const MAX_KEYS_BYTES: u64 = 1 << 20;
+
+/// Take a bundle into an empty store, after it has verified
+///
+/// The identity must be registered here, and its log empty. Positions, facts and passes become
+/// what they were; all of it is taken in, or nothing.
+///
+/// Example: ipse import-bundle ward-robot.ipse --trust log.vkey --trust operator.pub
+#[derive(clap::Args, Debug)]
+pub(crate) struct Args {
+    /// The bundle
+    file: PathBuf,
+    /// A key that you trust, or a file of them; may be given several times
+    #[arg(long, value_name = "KEY", num_args = 1..)]
+    trust: Vec<String>,
+}
+
+pub(crate) fn run(context: &Context, terminal: &mut Terminal<'_>, args: &Args) -> Ran {
+    let name = shown(&args.file);
+    let attempt = || format!("could not open {name}");
+    // Checked before it is opened: opening a pipe waits for its writer.
+    if !args.file.metadata().with_context(attempt)?.is_file() {
+        bail!("{name} is not an ordinary file");
+    }
+    let file = File::open(&args.file).with_context(attempt)?;
+    if args.trust.is_empty() {
+        bail!(
+            "whom do you trust? give --trust with the keys of the log and its operator, which you \
+             have from them and not from the bundle"
+        );
+    }
+    let trust = trusted(&args.trust)?;
+    let bar = terminal.bar("bytes verified");
+    let opened = open(&file, &trust, &[], &mut |done, total| {
+        bar.set_length(total);
+        bar.set_position(done);
+    });
+    bar.finish_and_clear();
+    let opened = match opened.with_context(|| format!("could not read {name}"))? {
+        Ok(opened) => opened,
+        Err(report) => {
+            for line in report.lines.iter().filter(|line| line.verdict == Verdict::Fail) {
+                writeln!(terminal.err, "FAIL {}: {}", line.place, line.message)?;
+            }
+            writeln!(terminal.err, "the bundle did not verify; nothing was taken in")?;
+            return Ok(Exit::Found);
+        }
+    };
+    taken_in(context, terminal, &opened, trust.keys())
+}
+
+fn taken_in(
+    context: &Context,
+    terminal: &mut Terminal<'_>,
+    opened: &Opened<'_>,
+    trusted: &[NoteKey],
+) -> Ran {
+    let identity = opened.identity;
+    let last_head = context.outside(&identity)?.last_head;
+    let bar = terminal.bar("events");
+    let done = take_in(&context.store, opened, trusted, last_head.as_deref(), &mut |done, all| {
+        bar.set_length(all);
+        bar.set_position(done);
+    });
+    bar.finish_and_clear();
+    let done = done?;
+    if let Some(notary) = context.notary(terminal, &identity)? {
+        sign_head(&context.store, &identity, &notary)?;
+    }
+    if done.left_out > 0 {
+        let statements = counted(done.left_out, "statement");
+        let words = "of producers that are not among --trust, left out";
+        writeln!(terminal.err, "note: {statements} {words}")?;
+    }
+    if context.json {
+        terminal.json(&done.json())?;
+    } else {
+        writeln!(terminal.out, "{identity}\ntook in {}", counted(done.entries, "event"))?;
+    }
+    Ok(Exit::Fine)
+}
+
+/// What is given to `--trust`: a key itself, or a file of keys.
+fn trusted(words: &[String]) -> anyhow::Result<Trust> {
+    let mut trust = Trust::default();
+    for word in words {
+        match NoteKey::parse(word) {
+            Some(_) => trust.add(word)?,
+            None => {
+                let text = read_keys(Path::new(word))?;
+                trust.add(&text).with_context(|| format!("in {}", ipse_door::printable(word)))?;
+            }
+        }
+    }
+    Ok(trust)
+}
+
+fn read_keys(path: &Path) -> anyhow::Result<String> {
+    let attempt = || format!("could not read the key {}", shown(path));
+    // Checked before it is opened: opening a pipe waits for its writer.
+    if !path.metadata().with_context(attempt)?.is_file() {
+        bail!("{} is not an ordinary file", shown(path));
+    }
+    let mut text = String::new();
+    let file = File::open(path).with_context(attempt)?;
+    file.take(MAX_KEYS_BYTES).read_to_string(&mut text).with_context(attempt)?;
+    Ok(text)
+}

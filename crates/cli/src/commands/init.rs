@@ -1,0 +1,106 @@
+//! `init`: a manifest is registered, in a store that is made if there is none.
+
+use crate::context::Context;
+use crate::erasure::note_pending_erase;
+use crate::hints;
+use crate::manifest_file;
+use crate::passphrase;
+use crate::terminal::Terminal;
+use crate::{Exit, Ran};
+use ipse::SystemHost;
+use ipse::keys::Role;
+use ipse_core::json::Members;
+use ipse_store::sqlite::{Reader, create};
+use std::path::PathBuf;
+
+/// Create or open the store, register a manifest, print the identity
+///
+/// A manifest that is there already stays as it is. A changed manifest is another identity with
+/// a log of its own, never a silent move.
+///
+/// Keys are made beside the store, unless they are there: one that signs the log, one that
+/// signs for the operator. Keep them; give their public halves to whoever will check.
+///
+/// Example: ipse init --manifest agent.toml
+#[derive(clap::Args, Debug)]
+pub(crate) struct Args {
+    /// The manifest, TOML or JSON; `ipse manifest new` prints a template
+    #[arg(long, value_name = "FILE")]
+    manifest: PathBuf,
+    /// Encrypt the keys that are made: with IPSE_PASSPHRASE, the first line of the file that
+    /// IPSE_PASSPHRASE_FILE names, or what is typed on the terminal
+    #[arg(long)]
+    passphrase: bool,
+}
+
+pub(crate) fn run(context: &Context, terminal: &mut Terminal<'_>, args: &Args) -> Ran {
+    // The manifest is read first: a bad one must not leave an empty store behind.
+    let manifest = manifest_file::read(&args.manifest)?;
+    let keys = context.keys();
+    let all_there = keys.has(Role::Log) && keys.has(Role::Operator);
+    let passphrase = passphrase::chosen_if(args.passphrase && !all_there, terminal)?;
+    let registered = create(&context.store)?.register(&manifest.canonical())?;
+    // A link that led nowhere leads to the store now, and the keys belong beside that.
+    let keys = context.keys();
+    let word = passphrase.as_ref().map(|passphrase| passphrase.as_str());
+    let made = keys.create(&registered.identity, &mut SystemHost::random, word);
+    let made = made.map_err(anyhow::Error::from);
+    if context.json {
+        let json = Members::new()
+            .text("identity_hash", &registered.identity.to_string())
+            .raw("created", registered.created);
+        let json = match &made {
+            Ok(_) => json,
+            Err(error) => json.text("keys_error", &format!("{error:#}")),
+        };
+        terminal.json(&json.finish())?;
+    } else {
+        writeln!(terminal.out, "{}", registered.identity)?;
+    }
+    let store = context.store.display();
+    let words = if registered.created { "registered" } else { "already registered" };
+    writeln!(terminal.err, "{words} in {store}")?;
+    tell_keys(context, terminal, &made)?;
+    let reader = Reader::open(&context.store)?;
+    note_pending_erase(terminal, reader.erase_pending()?)?;
+    let others = reader.manifests()?.len() - 1;
+    if registered.created && others > 0 {
+        writeln!(
+            terminal.err,
+            "note: {store} holds {others} more; this manifest is another identity with its own log"
+        )?;
+    }
+    Ok(Exit::fine_if(made.is_ok()))
+}
+
+/// Says once where the keys are, or why they are not complete. A store without keys works; it only
+/// signs nothing.
+fn tell_keys(
+    context: &Context,
+    terminal: &mut Terminal<'_>,
+    made: &anyhow::Result<Vec<&'static str>>,
+) -> anyhow::Result<()> {
+    let keys = context.keys();
+    let path = keys.path().display();
+    match made {
+        Ok(made) if made.is_empty() => {}
+        Ok(made) => writeln!(
+            terminal.err,
+            "keys in {path}: {} (keep them; give log.vkey and operator.pub to whoever will check)",
+            made.join(", ")
+        )?,
+        Err(error) => {
+            writeln!(
+                terminal.err,
+                "error: the keys in {path} are not complete, so nothing is signed: {error:#}"
+            )?;
+            let hint = hints::of(error, &context.store);
+            let hint = hint.map(|hint| format!("{hint}, then ")).unwrap_or_default();
+            writeln!(
+                terminal.err,
+                "hint: {hint}run `ipse init` again, which makes what is missing"
+            )?;
+        }
+    }
+    Ok(())
+}

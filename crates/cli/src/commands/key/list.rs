@@ -1,0 +1,99 @@
+//! `key list`: the keys of the store, and of producers that may sign.
+
+use super::{PRODUCER, REGISTERED, REVOKED, producers};
+use crate::context::Context;
+use crate::terminal::Terminal;
+use crate::{Exit, Ran};
+use ipse::keys::{Held, KeyDirectory, KeyError, Role};
+use ipse_core::json::{self, Members};
+use ipse_core::{Identity, hex};
+use ipse_ledger::{NoteKey, TreeHead};
+
+/// A key, as it is listed.
+pub(super) struct Row {
+    name: String,
+    role: &'static str,
+    key_id: String,
+    pub(super) public_key: String,
+    state: String,
+}
+
+impl Row {
+    pub(super) fn new(role: &'static str, key: &NoteKey, state: String) -> Self {
+        Row {
+            name: key.name().to_string(),
+            role,
+            key_id: hex::encode(&key.id()),
+            public_key: key.to_string(),
+            state,
+        }
+    }
+
+    pub(super) fn json(&self) -> String {
+        Members::new()
+            .text("name", &self.name)
+            .text("role", self.role)
+            .text("key_id", &self.key_id)
+            .text("public_key", &self.public_key)
+            .text("state", &self.state)
+            .finish()
+    }
+}
+
+/// Where a private half is, in a word or two.
+pub(super) fn state_of(held: Result<Held, KeyError>) -> String {
+    match held {
+        Ok(Held::Plain) => "here",
+        Ok(Held::Encrypted) => "here, encrypted",
+        Err(KeyError::Missing(_)) => "public half only",
+        Err(KeyError::Unsafe(_)) => "here, and others may read it",
+        Err(_) => "here, and cannot be read",
+    }
+    .into()
+}
+
+/// Lists the keys.
+pub(super) fn run(context: &Context, terminal: &mut Terminal<'_>) -> Ran {
+    let (reader, identity) = context.read()?;
+    let directory = context.keys();
+    let mut rows = of_store(&directory, &identity)?;
+    for (key, revoked) in producers(&reader, &identity)? {
+        let state = if revoked { REVOKED } else { REGISTERED };
+        rows.push(Row::new(PRODUCER, &key, state.into()));
+    }
+    if context.json {
+        terminal.json(&json::list(rows.iter().map(Row::json)))?;
+    } else if !rows.is_empty() {
+        let cells = |row: &Row| {
+            vec![row.name.clone(), row.role.into(), row.key_id.clone(), row.state.clone()]
+        };
+        let cells: Vec<_> = rows.iter().map(cells).collect();
+        terminal.table(&["NAME", "ROLE", "KEY ID", "STATE"], &cells)?;
+    }
+    if rows.is_empty() {
+        writeln!(terminal.err, "no keys in {}", directory.path().display())?;
+    }
+    Ok(Exit::fine_if(!rows.is_empty()))
+}
+
+/// The keys of the store that concern an identity.
+fn of_store(directory: &KeyDirectory, identity: &Identity) -> anyhow::Result<Vec<Row>> {
+    let origin = TreeHead::origin_of(identity);
+    let mut rows = Vec::new();
+    for key in directory.log_keys()?.iter().filter(|key| key.name() == origin) {
+        rows.push(Row::new(Role::Log.name(), key, state_of(directory.held(Role::Log))));
+    }
+    match directory.operator_key() {
+        Err(KeyError::Missing(_)) => {}
+        key => {
+            let state = state_of(directory.held(Role::Operator));
+            rows.push(Row::new(Role::Operator.name(), &key?, state));
+        }
+    }
+    for (role, key) in directory.revoked()? {
+        if role == Role::Operator || key.name() == origin {
+            rows.push(Row::new(role.name(), &key, REVOKED.into()));
+        }
+    }
+    Ok(rows)
+}

@@ -1,0 +1,250 @@
+//! `key new`: a key of the store or of a producer is made, or a public half is registered.
+//!
+//! **Invariant:** no key is overwritten. An interrupted command goes on with the private half that
+//! it left.
+
+use super::list::{Row, state_of};
+use super::{PRODUCER, REGISTERED, producers};
+use crate::context::Context;
+use crate::hints::shell_word;
+use crate::output;
+use crate::passphrase;
+use crate::terminal::Terminal;
+use crate::{Exit, Ran};
+use anyhow::{Context as _, bail};
+use ipse::keys::{self, KeyError, Role};
+use ipse::{DirectoryNotary, SystemHost};
+use ipse_core::Identity;
+use ipse_engine::{Watch, sign_head};
+use ipse_ledger::{NoteKey, dsse};
+use ipse_store::sqlite::{Reader, Settings};
+use std::path::{Path, PathBuf};
+
+/// Makes a key of the store.
+pub(super) fn of_store(
+    context: &Context,
+    terminal: &mut Terminal<'_>,
+    role: Role,
+    encrypt: bool,
+) -> Ran {
+    let identities = Watch::open(&context.store)?.identities()?;
+    let directory = context.keys();
+    // Checked before a passphrase is typed for nothing.
+    if directory.has(role) && !directory.is_unfinished(role) {
+        return Err(KeyError::Exists(directory.path().join(format!("{}.key", role.name()))).into());
+    }
+    let passphrase = passphrase::chosen_if(encrypt, terminal)?;
+    let passphrase = passphrase.as_ref().map(|passphrase| passphrase.as_str());
+    let random = &mut SystemHost::random;
+    let made = match role {
+        Role::Log => directory.new_log(&identities, random, passphrase)?,
+        Role::Operator => vec![directory.new_operator(random, passphrase)?],
+    };
+    let name = role.name();
+    for key in &made {
+        show_new(context, terminal, &Row::new(name, key, state_of(directory.held(role))))?;
+    }
+    writeln!(terminal.err, "made {name}.key in {}; keep it", directory.path().display())?;
+    if role == Role::Log {
+        // What the key before it signed counts no more.
+        for identity in identities {
+            let notary = DirectoryNotary::open(&directory, &identity, passphrase)?;
+            sign_head(&context.store, &identity, &notary)?;
+        }
+    }
+    Ok(Exit::Fine)
+}
+
+fn show_new(context: &Context, terminal: &mut Terminal<'_>, row: &Row) -> anyhow::Result<()> {
+    match context.json {
+        true => terminal.json(&row.json())?,
+        false => writeln!(terminal.out, "{}", row.public_key)?,
+    }
+    Ok(())
+}
+
+/// Makes a producer's key, and registers its public half.
+pub(super) fn producer(
+    context: &Context,
+    terminal: &mut Terminal<'_>,
+    name: &str,
+    out: Option<&Path>,
+    encrypt: bool,
+) -> Ran {
+    keys::check_producer_name(name)?;
+    let (reader, identity) = context.read_or_migrate()?;
+    check_free(&reader, &identity, name, None)?;
+    if let Some(file) = out {
+        output::check_free(context, file, &[])?;
+    }
+    let mut settings = Settings::open(&context.store)?;
+    let new = NewProducer { context, name, out, encrypt };
+    let (key, place) = (new.key(terminal, &reader, &identity)?, new.place());
+    settings.put_producer(&identity, &key.to_string()).with_context(|| {
+        format!(
+            "the key is in {}, but its public half is not registered; run the same command again",
+            place.display()
+        )
+    })?;
+    show_new(context, terminal, &Row::new(PRODUCER, &key, REGISTERED.into()))?;
+    let file = shell_word(&place.to_string_lossy());
+    let key_file = place.file_name().unwrap_or_default().to_string_lossy();
+    let key_file = shell_word(&key_file);
+    writeln!(
+        terminal.err,
+        "registered; the private half is {file}: take it to the producer, and sign there with\n  \
+         ipse sign EVENTS --key {key_file} --name {name} --identity {identity}"
+    )?;
+    Ok(Exit::Fine)
+}
+
+/// A producer's key that is asked for.
+///
+/// The private half is written first, then the public half, then it is registered. *If the process
+/// dies in between:* the private half is there and the store does not know its public half. The
+/// same command then goes on with that private half.
+struct NewProducer<'n> {
+    context: &'n Context,
+    name: &'n str,
+    /// Where the private half goes, if not into the key directory.
+    out: Option<&'n Path>,
+    encrypt: bool,
+}
+
+impl NewProducer<'_> {
+    fn place(&self) -> PathBuf {
+        let in_directory = || self.context.keys().producer_file(self.name);
+        self.out.map_or_else(in_directory, Path::to_path_buf)
+    }
+
+    /// Makes the key, or goes on with the one that an interrupted command left.
+    fn key(
+        &self,
+        terminal: &mut Terminal<'_>,
+        reader: &Reader,
+        identity: &Identity,
+    ) -> anyhow::Result<NoteKey> {
+        let directory = self.context.keys();
+        if self.place().symlink_metadata().is_ok() {
+            let left = self.left(terminal)?;
+            match self.standing(reader, identity, &left)? {
+                Standing::Unknown => return Ok(left),
+                Standing::Used => return Err(KeyError::Exists(self.place()).into()),
+                // Its revocation was interrupted.
+                Standing::Revoked => directory.revoke_producer(self.name)?,
+            };
+        }
+        let passphrase = passphrase::chosen_if(self.encrypt, terminal)?;
+        let passphrase = passphrase.as_ref().map(|passphrase| passphrase.as_str());
+        let random = &mut SystemHost::random;
+        Ok(match self.out {
+            Some(file) => keys::new_key_file(file, self.name, random, passphrase)?,
+            None => directory.new_producer(self.name, random, passphrase)?,
+        })
+    }
+
+    /// The public half of the private half that is there.
+    fn left(&self, terminal: &mut Terminal<'_>) -> anyhow::Result<NoteKey> {
+        let (directory, place, mut is_plain) = (self.context.keys(), self.place(), true);
+        let read = passphrase::open(terminal, |word| {
+            is_plain = word.is_none();
+            let read = match self.out {
+                Some(file) => keys::read_signer(file, self.name, word).map(|key| key.public()),
+                None => directory.complete_producer(self.name, word),
+            };
+            read.map_err(|error| match error {
+                // No command that was interrupted leaves such a file.
+                KeyError::Malformed { path, .. } | KeyError::Unsafe(path) if path == place => {
+                    KeyError::Exists(path)
+                }
+                error => error,
+            })
+        })?;
+        if self.encrypt && is_plain {
+            bail!(
+                "{} was made without a passphrase: run the same command without --passphrase, or \
+                 delete the file",
+                place.display()
+            );
+        }
+        Ok(read)
+    }
+
+    /// What the store knows of a public half.
+    fn standing(
+        &self,
+        reader: &Reader,
+        identity: &Identity,
+        left: &NoteKey,
+    ) -> anyhow::Result<Standing> {
+        let mut standing = Standing::Unknown;
+        for of in Watch::open(&self.context.store)?.identities()? {
+            for (key, revoked) in producers(reader, &of)? {
+                let here = of == *identity && key == *left && self.out.is_none();
+                match key.key() == left.key() {
+                    true if here && revoked => standing = Standing::Revoked,
+                    true => return Ok(Standing::Used),
+                    false => {}
+                }
+            }
+        }
+        Ok(standing)
+    }
+}
+
+/// What a store knows of a producer's key.
+enum Standing {
+    /// No identity has it.
+    Unknown,
+    /// It was revoked for this identity, and no other has it.
+    Revoked,
+    Used,
+}
+
+/// Registers the public half of a producer's key that was made elsewhere.
+pub(super) fn register(
+    context: &Context,
+    terminal: &mut Terminal<'_>,
+    name: &str,
+    public: &str,
+) -> Ran {
+    keys::check_producer_name(name)?;
+    let Some(key) = NoteKey::parse(public.trim()) else {
+        // It is not shown: it may be a private key, given by mistake.
+        bail!(
+            "what --public was given is no verifier key, or a weak one; \
+             NAME+ID+KEY, as `ipse key new producer` prints it"
+        );
+    };
+    if key.name() != name {
+        bail!("the key is called `{}`, not `{name}`", ipse_door::printable(key.name()));
+    }
+    let (reader, identity) = context.read_or_migrate()?;
+    check_free(&reader, &identity, name, Some(&key))?;
+    if !Settings::open(&context.store)?.put_producer(&identity, &key.to_string())? {
+        bail!("that key was revoked, and does not come back: {name} needs a new one");
+    }
+    show_new(context, terminal, &Row::new(PRODUCER, &key, REGISTERED.into()))?;
+    writeln!(terminal.err, "registered; {name} may sign for {identity}")?;
+    Ok(Exit::Fine)
+}
+
+/// A name means one key at a time.
+fn check_free(
+    reader: &Reader,
+    identity: &Identity,
+    name: &str,
+    wanted: Option<&NoteKey>,
+) -> anyhow::Result<()> {
+    for (key, revoked) in producers(reader, identity)? {
+        if key.name() == name && !revoked && Some(&key) != wanted {
+            bail!("`{name}` has a key already, {key}; revoke it first: ipse key revoke {name}");
+        }
+        let same_id =
+            |wanted: &NoteKey| key != *wanted && dsse::key_id(&key) == dsse::key_id(wanted);
+        if wanted.is_some_and(same_id) {
+            bail!("another key of `{name}` has the same id; make one that can be told from it");
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,77 @@
+//! `prune`: events leave for good, by their age or their number.
+
+use crate::Ran;
+use crate::context::Context;
+use crate::forgetting;
+use crate::retention::{RETENTION, retention};
+use crate::terminal::Terminal;
+use anyhow::{Context as _, bail};
+use ipse_core::Time;
+use ipse_engine::Which;
+use ipse_store::sqlite::Reader;
+
+/// Forget old events: all before a time, or all but the newest
+///
+/// Works as `ipse forget` on every event and intent in the range; pass records, forget events
+/// and confirmations stay. --before goes by when an event happened, --keep by its place in the
+/// log.
+///
+/// Example: ipse prune --before 2026-05-01 --dry-run
+#[derive(clap::Args, Debug)]
+pub(crate) struct Args {
+    #[command(flatten)]
+    range: Range,
+    /// Show which facts would change or go, and change nothing
+    #[arg(long)]
+    dry_run: bool,
+    /// Do not ask
+    #[arg(long)]
+    yes: bool,
+}
+
+#[derive(clap::Args, Debug)]
+#[group(required = true, multiple = false)]
+struct Range {
+    /// All that happened before: RFC 3339, or a date, which begins at midnight UTC
+    #[arg(long, value_name = "TIME", value_parser = time_or_date)]
+    before: Option<Time>,
+    /// All but the newest so many in the log, housekeeping not counted; intents go with them
+    #[arg(long, value_name = "N")]
+    keep: Option<u64>,
+    /// All that is older than the store's retention (`ipse config retention`), for all of its
+    /// identities unless --identity names one
+    #[arg(long)]
+    retention: bool,
+}
+
+fn time_or_date(text: &str) -> Result<Time, &'static str> {
+    Time::parse(text).or_else(|_| Time::parse(&format!("{text}T00:00:00Z"))).map_err(
+        |_| "expected RFC 3339, such as 2026-05-06T10:00:00Z, or a date, in the years 1970 to 9999",
+    )
+}
+
+pub(crate) fn run(context: &Context, terminal: &mut Terminal<'_>, args: &Args) -> Ran {
+    let which = match (&args.range.before, args.range.keep) {
+        (Some(time), _) => Which::Before(*time),
+        (_, Some(kept)) => Which::AllBut(kept),
+        _ => Which::Before(end_of_retention(context)?),
+    };
+    if let Which::Before(time) = which {
+        writeln!(terminal.err, "note: what happened before {time}")?;
+    }
+    // The retention is the store's, so it goes for all of its identities.
+    let identities = match args.range.retention {
+        true => context.identities()?,
+        false => vec![forgetting::whose(context, args.dry_run)?],
+    };
+    forgetting::forget(context, terminal, &identities, &which, args.dry_run, args.yes)
+}
+
+/// The time before which events are too old to keep.
+fn end_of_retention(context: &Context) -> anyhow::Result<Time> {
+    let Some(kept) = retention(&Reader::open(&context.store)?)? else {
+        bail!("no {RETENTION} is set; set one, such as: ipse config {RETENTION} 180d");
+    };
+    let end = Time::from_micros(context.now().micros().saturating_sub(kept.micros()).max(0));
+    end.context("the retention reaches beyond 1970")
+}

@@ -1,0 +1,222 @@
+//! `reproduce`: the paper's experiments, each figure beside the paper's.
+//!
+//! **Invariants:** experiments live in scratch stores, and the store of the command line is not
+//! touched; a directory that cannot be written to is refused before anything runs.
+
+mod directory;
+mod logs;
+mod plan;
+
+use crate::context::Context;
+use crate::experiments::Machine;
+use crate::scratch::Scratch;
+use crate::terminal::{Terminal, shown};
+use crate::{Exit, Ran};
+use anyhow::Context as _;
+use indicatif::ProgressBar;
+use ipse::SystemHost;
+use ipse_engine::Host;
+use ipse_reproduce::errata::Erratum;
+use ipse_reproduce::lab::Lab;
+use ipse_reproduce::real::PROTOCOL;
+use ipse_reproduce::report;
+use ipse_reproduce::results::{Results, Verdicts};
+use std::path::{Path, PathBuf};
+
+/// Run the paper's experiments, each figure beside the paper's
+///
+/// Through real stores in a temporary directory; the store of the command line is not touched.
+/// Exit 1 if a figure differs that should be equal. Errata of the paper are listed with their
+/// reasons and never asserted.
+///
+/// Examples: ipse reproduce v3; ipse reproduce --out report; ipse reproduce real week.jsonl
+#[derive(clap::Args, Debug)]
+pub(crate) struct Args {
+    /// Which experiment
+    #[arg(value_enum, default_value = "all", hide_default_value = true)]
+    experiment: What,
+
+    /// Logs to put V3's question to, with `real` or `all`: JSON Lines, .gz too
+    #[arg(value_name = "FILE")]
+    files: Vec<PathBuf>,
+
+    /// Seeds of V3 and of the sweeps, as in Python's random.Random; the paper's ten if absent
+    #[arg(long, value_name = "N", num_args = 1.., value_delimiter = ',',
+          allow_negative_numbers = true, value_parser = plan::a_seed)]
+    seed: Vec<i128>,
+
+    /// How the planner of V3 weighs facts; each in turn if absent
+    #[arg(long, value_enum, value_name = "HOW")]
+    confidence_weighting: Option<Weighting>,
+
+    /// A smoke run: 100 decisions of the raw control in V3, and neither sweeps nor runtime unless
+    /// they are asked for; runtime up to 10⁴ events
+    #[arg(long)]
+    quick: bool,
+
+    /// Write a report there: report.html, results.json, tables as CSV, figures as SVG and PNG, and
+    /// SHA256SUMS over what every run makes byte-equal
+    #[arg(long, value_name = "DIR")]
+    out: Option<PathBuf>,
+}
+
+#[derive(clap::ValueEnum, Clone, Copy, PartialEq, Eq, Debug)]
+enum What {
+    /// Everything that the paper has
+    All,
+    /// Fields, idempotence and order of one pass
+    V1,
+    /// The identity across passes, and its seven inputs
+    V2,
+    /// Grounded planners against one without memory
+    V3,
+    /// V3 over thresholds, priors and numbers of decisions
+    Sweeps,
+    /// What a pass and a query cost, to 10⁶ events; takes a minute
+    Runtime,
+    /// V3's question to real logs
+    Real,
+}
+
+#[derive(clap::ValueEnum, Clone, Copy, PartialEq, Eq, Debug)]
+enum Weighting {
+    /// The success rate of the fact
+    Raw,
+    /// 1 for whatever is known
+    Uniform,
+    /// The rate of held-out attempts, shrunk towards one half
+    Calibrated,
+}
+
+pub(crate) fn run(context: &Context, terminal: &mut Terminal<'_>, args: &Args) -> Ran {
+    let plan = args.plan()?;
+    let mut sources = Vec::new();
+    for file in &args.files {
+        sources.push(logs::read(terminal, file)?);
+    }
+    logs::tell_apart(&mut sources);
+    let inputs: Vec<&Path> = args.files.iter().map(PathBuf::as_path).collect();
+    if let Some(out) = &args.out {
+        directory::prepare(context, out, &inputs)?;
+    }
+    let scratch = Scratch::new()?;
+    let at = || format!("an experiment failed in {} (TMPDIR moves it)", shown(scratch.path()));
+    let host = || Box::new(SystemHost::new()) as Box<dyn Host>;
+    let lab = Lab { directory: scratch.path(), host: &host };
+    let mut bar = Bar { terminal, what: String::new(), bar: ProgressBar::hidden() };
+    let mut progress = |what: &str, done, of| bar.show(what, done, of);
+    let results =
+        Results::of(&lab, &plan, &sources, &Machine::new(), &mut progress).with_context(at)?;
+    bar.bar.finish_and_clear();
+    if context.json {
+        terminal.json(&results.json_with_timings())?;
+    } else {
+        show(terminal, &results)?;
+    }
+    if let Some(out) = &args.out {
+        directory::write(context, &results, out, &inputs)?;
+        writeln!(terminal.err, "report: {}", shown(&out.join(report::PAGE)))?;
+    } else if !context.json {
+        writeln!(terminal.err, "--out DIR writes this as a report")?;
+    }
+    Ok(exit(&results))
+}
+
+/// A figure that differs is a finding; a log on which nothing could be decided is nothing found.
+fn exit(results: &Results) -> Exit {
+    let answered = results.real.iter().all(|real| real.later.decisions > 0);
+    Exit::fine_if(results.verdicts().different == 0 && answered)
+}
+
+/// One bar at a time.
+struct Bar<'b, 't> {
+    terminal: &'b Terminal<'t>,
+    what: String,
+    bar: ProgressBar,
+}
+
+impl Bar<'_, '_> {
+    fn show(&mut self, what: &str, done: u64, of: u64) {
+        if self.what != what {
+            self.bar.finish_and_clear();
+            self.what = what.to_owned();
+            self.bar = self.terminal.bar(&format!("steps of {what}"));
+        }
+        self.bar.set_length(of);
+        self.bar.set_position(done);
+    }
+}
+
+fn show(terminal: &mut Terminal<'_>, results: &Results) -> anyhow::Result<()> {
+    for sheet in results.sheets() {
+        writeln!(terminal.out, "{}\n", sheet.title)?;
+        terminal.table(&sheet.head, &sheet.rows)?;
+        if !sheet.note.is_empty() {
+            writeln!(terminal.out)?;
+            terminal.prose(0, &sheet.note)?;
+        }
+        writeln!(terminal.out)?;
+    }
+    if !results.real.is_empty() {
+        terminal.prose(0, PROTOCOL)?;
+        writeln!(terminal.out)?;
+    }
+    show_errata(terminal, results)?;
+    if !results.tables().is_empty() {
+        writeln!(terminal.out, "{}", summary(results.verdicts()))?;
+    }
+    Ok(())
+}
+
+/// Why the paper is not followed where it is not.
+fn show_errata(terminal: &mut Terminal<'_>, results: &Results) -> anyhow::Result<()> {
+    let row = |erratum: &Erratum| {
+        vec![erratum.number.to_string(), format!("{}: {}", erratum.title, erratum.reason)]
+    };
+    let rows: Vec<_> = results.errata().into_iter().map(row).collect();
+    if !rows.is_empty() {
+        terminal.table(&["", "errata of the paper"], &rows)?;
+        writeln!(terminal.out)?;
+    }
+    Ok(())
+}
+
+fn summary(verdicts: Verdicts) -> String {
+    let Verdicts { equal, different, errata, measured } = verdicts;
+    let mut parts =
+        vec![format!("{equal} figures equal as printed"), format!("{different} differ")];
+    if errata > 0 {
+        parts.push(format!("{errata} cells are errata"));
+    }
+    if measured > 0 {
+        parts.push(format!("{measured} measured"));
+    }
+    parts.join(", ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use ipse_reproduce::v1::V1;
+
+    #[test]
+    fn one_figure_that_differs_is_a_finding() {
+        let v1 = |n: u64| V1 {
+            facts: 1,
+            kind: "skill_success_rate".to_owned(),
+            n,
+            successes: 800,
+            rate: "0.8".to_owned(),
+            evidence: 1000,
+            idempotent: true,
+            order_free: true,
+        };
+        let results = |n: u64| Results { v1: Some(v1(n)), ..Results::default() };
+        assert_eq!(exit(&results(1000)), Exit::Fine);
+        assert_eq!(exit(&results(999)), Exit::Found);
+        assert_eq!(summary(results(999).verdicts()), "7 figures equal as printed, 1 differ");
+        let all = Verdicts { equal: 1, different: 0, errata: 2, measured: 3 };
+        let words = "1 figures equal as printed, 0 differ, 2 cells are errata, 3 measured";
+        assert_eq!(summary(all), words);
+    }
+}

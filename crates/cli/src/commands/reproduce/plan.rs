@@ -1,0 +1,119 @@
+//! What the arguments of `reproduce` ask for, as a plan of experiments.
+//!
+//! **Invariant:** an argument that would have no effect is an error.
+
+use super::{Args, Weighting, What};
+use anyhow::bail;
+use ipse_reproduce::results::{Experiment, Plan};
+use ipse_reproduce::v3::{Control, SEEDS};
+
+/// Seeds of one run: an interval over more would take minutes, and say no more.
+const MAX_SEEDS: usize = 1000;
+
+impl Weighting {
+    fn control(self) -> Control {
+        match self {
+            Weighting::Raw => Control::Raw,
+            Weighting::Uniform => Control::Uniform,
+            Weighting::Calibrated => Control::CALIBRATED,
+        }
+    }
+}
+
+impl Args {
+    /// The experiments to run; an error if an argument would have no effect.
+    pub(super) fn plan(&self) -> anyhow::Result<Plan> {
+        use What::{All, Real, Sweeps, V3};
+        match self.experiment {
+            Real if self.files.is_empty() => {
+                bail!("`reproduce real` needs logs: name files of JSON Lines");
+            }
+            All | Real => {}
+            _ if !self.files.is_empty() => bail!("logs go with `real` or `all` only"),
+            _ => {}
+        }
+        if !self.seed.is_empty() && !matches!(self.experiment, All | V3 | Sweeps) {
+            bail!("--seed goes with v3 and sweeps: nothing else draws");
+        }
+        if self.confidence_weighting.is_some() && !matches!(self.experiment, All | V3) {
+            bail!("--confidence-weighting goes with v3");
+        }
+        if self.quick && self.experiment == Real {
+            bail!("real logs are asked whole: leave --quick out");
+        }
+        let controls = match self.confidence_weighting {
+            Some(weighting) => vec![weighting.control()],
+            None if self.quick => vec![Control::Raw],
+            None => Control::ALL.to_vec(),
+        };
+        let (experiments, seeds) = (self.experiments(), self.seeds()?);
+        Ok(Plan { experiments, seeds, controls, quick: self.quick })
+    }
+
+    fn experiments(&self) -> Vec<Experiment> {
+        use Experiment::{Example, Runtime, Sweeps, V1, V2, V3};
+        match self.experiment {
+            What::All if self.quick => vec![Example, V1, V2, V3],
+            What::All => vec![Example, V1, V2, V3, Sweeps, Runtime],
+            What::V1 => vec![V1],
+            What::V2 => vec![V2],
+            What::V3 => vec![V3],
+            What::Sweeps => vec![Sweeps],
+            What::Runtime => vec![Runtime],
+            What::Real => vec![],
+        }
+    }
+
+    fn seeds(&self) -> anyhow::Result<Vec<i128>> {
+        if self.seed.is_empty() {
+            return Ok(SEEDS.to_vec());
+        }
+        if self.seed.len() > MAX_SEEDS {
+            bail!("{} seeds; one run takes at most {MAX_SEEDS}", self.seed.len());
+        }
+        // As in Python the sign makes no difference.
+        let twice = |(at, seed): (usize, &i128)| {
+            let same = |other: &&i128| other.unsigned_abs() == seed.unsigned_abs();
+            self.seed[..at].iter().find(same).map(|other| (*other, *seed))
+        };
+        match self.seed.iter().enumerate().find_map(twice) {
+            Some((one, same)) if one == same => bail!("seed {one} is given twice"),
+            Some((one, same)) => bail!("seeds {one} and {same} draw the same numbers"),
+            None => Ok(self.seed.clone()),
+        }
+    }
+}
+
+/// A seed, or words on what one is.
+pub(super) fn a_seed(text: &str) -> Result<i128, String> {
+    let number = text.parse::<i128>();
+    let wanted = "a seed is a whole number of at most 127 bits, and the experiment goes before it";
+    number.map_err(|_| format!("{wanted}: ipse reproduce v3 --seed 1 2 3"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn args(experiment: What, quick: bool, seeds: usize) -> Args {
+        let seed = (1..).take(seeds).collect();
+        let (files, confidence_weighting, out) = (Vec::new(), None, None);
+        Args { experiment, files, seed, confidence_weighting, quick, out }
+    }
+
+    #[test]
+    fn all_is_all_and_quick_leaves_out_what_takes_long() {
+        use Experiment::{Example, Runtime, Sweeps, V1, V2, V3};
+        let planned = |quick| args(What::All, quick, 0).plan().map(|plan| plan.experiments);
+        assert_eq!(planned(false).ok(), Some(vec![Example, V1, V2, V3, Sweeps, Runtime]));
+        assert_eq!(planned(true).ok(), Some(vec![Example, V1, V2, V3]));
+    }
+
+    #[test]
+    fn as_many_seeds_as_the_limit_says() {
+        let seeds = |count| args(What::V3, false, count).plan().map(|plan| plan.seeds.len());
+        assert_eq!(seeds(0).ok(), Some(10), "the paper's");
+        assert_eq!(seeds(MAX_SEEDS).ok(), Some(MAX_SEEDS));
+        assert!(seeds(MAX_SEEDS + 1).is_err());
+    }
+}

@@ -1,0 +1,281 @@
+//! The settings of `serve`: a flag wins over the environment, the environment over the file, the
+//! file over the default.
+//!
+//! **Invariants:** every setting is one row of [`ALL`]; an unknown setting in the file is an
+//! error; what `--print-config` prints can be read as such a file, and gives the same settings.
+
+use super::Args;
+use crate::context::Context;
+use crate::terminal::Terminal;
+use crate::{Exit, Ran};
+use anyhow::{Context as _, anyhow, bail};
+use clap::parser::ValueSource;
+use ipse_core::json::{Members, quoted};
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+use toml::{Table, Value};
+use tracing::Level;
+
+/// Bytes of a file of settings.
+const MAX_FILE_BYTES: u64 = 64 << 10;
+/// The longest quiet before a pass: a day.
+const MAX_QUIET_MS: u64 = 24 * 60 * 60 * 1000;
+
+/// The most intents a minute: beyond ten thousand a second a pace is no limit.
+const MAX_INTENT_RATE: u64 = 600_000;
+
+/// What a setting may be.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    Text,
+    Number,
+    Path,
+}
+
+/// Each setting, what kind it is, and what it is if nobody says.
+const ALL: [(&str, Kind, Option<&str>); 13] = [
+    ("listen", Kind::Text, Some("127.0.0.1:7477")),
+    ("store", Kind::Path, Some("ipse.db")),
+    ("key_dir", Kind::Path, None),
+    ("pass_every", Kind::Number, Some("64")),
+    ("pass_quiet", Kind::Number, Some("1000")),
+    ("log_level", Kind::Text, Some("info")),
+    ("log_format", Kind::Text, Some("text")),
+    ("tls_cert", Kind::Path, None),
+    ("tls_key", Kind::Path, None),
+    ("ecm_registry", Kind::Path, None),
+    ("policy", Kind::Path, None),
+    ("temperament", Kind::Path, None),
+    ("intent_rate", Kind::Number, Some("600")),
+];
+
+/// What was settled on.
+pub(super) struct Settings {
+    pub(super) listen: SocketAddr,
+    pub(super) store: PathBuf,
+    pub(super) key_dir: Option<PathBuf>,
+    pub(super) pass_every: u64,
+    pub(super) pass_quiet: Duration,
+    pub(super) log_level: Level,
+    pub(super) log_json: bool,
+    /// Certificate and key.
+    pub(super) tls: Option<(PathBuf, PathBuf)>,
+    /// Registry, policy and temperament.
+    pub(super) gates: Option<[PathBuf; 3]>,
+    /// Intents a minute of one token.
+    pub(super) intent_rate: u64,
+    rows: Vec<Row>,
+}
+
+/// A setting as it was given.
+struct Row {
+    name: &'static str,
+    kind: Kind,
+    value: Option<String>,
+    origin: String,
+}
+
+impl Settings {
+    /// Gathers the settings of a run.
+    pub(super) fn gather(context: &Context, args: &Args) -> anyhow::Result<Self> {
+        let file = args.config.as_deref().map(read).transpose()?;
+        let rows = ALL.map(|setting| row(context, args, file.as_ref(), setting));
+        let rows = rows.into_iter().collect::<anyhow::Result<Vec<_>>>()?;
+        let row = |name: &str| rows.iter().find(|row| row.name == name).expect("BUG: a row of ALL");
+        let path = |name: &str| row(name).value.as_ref().map(PathBuf::from);
+        let tls = match (path("tls_cert"), path("tls_key")) {
+            (Some(cert), Some(key)) => Some((cert, key)),
+            (None, None) => None,
+            _ => bail!("tls_cert and tls_key go together: give both, or neither"),
+        };
+        let gates = match (path("ecm_registry"), path("policy"), path("temperament")) {
+            (Some(registry), Some(policy), Some(temperament)) => {
+                Some([registry, policy, temperament])
+            }
+            (None, None, None) => None,
+            _ => bail!("ecm_registry, policy and temperament go together: give all, or none"),
+        };
+        Ok(Settings {
+            listen: row("listen")
+                .parsed("an address and a port, such as 127.0.0.1:7477", address)?,
+            store: path("store").expect("BUG: a store has a default"),
+            key_dir: path("key_dir"),
+            pass_every: row("pass_every").parsed("a whole number from 1 on", |text| {
+                text.parse().ok().filter(|every| *every > 0)
+            })?,
+            pass_quiet: row("pass_quiet").parsed(
+                "milliseconds, at most those of a day",
+                |text| {
+                    text.parse().ok().filter(|ms| *ms <= MAX_QUIET_MS).map(Duration::from_millis)
+                },
+            )?,
+            log_level: row("log_level").parsed("error, warn, info or debug", level)?,
+            log_json: row("log_format").parsed("text or json", |text| match text {
+                "text" => Some(false),
+                "json" => Some(true),
+                _ => None,
+            })?,
+            tls,
+            gates,
+            intent_rate: row("intent_rate").parsed("a whole number from 1 to 600000", |text| {
+                text.parse().ok().filter(|rate| (1..=MAX_INTENT_RATE).contains(rate))
+            })?,
+            rows,
+        })
+    }
+
+    /// Prints the settings, as a file that gives them, or as JSON.
+    pub(super) fn print(&self, context: &Context, terminal: &mut Terminal<'_>) -> Ran {
+        if context.json {
+            let rows = self.rows.iter().map(|row| (row.name, row.json()));
+            let all = rows.fold(Members::new(), |all, (name, json)| all.raw(name, json));
+            terminal.json(&all.finish())?;
+            return Ok(Exit::Fine);
+        }
+        let lines: Vec<(String, &str)> =
+            self.rows.iter().map(|row| (row.line(), &*row.origin)).collect();
+        let width = lines.iter().map(|(line, _)| line.chars().count()).max().unwrap_or_default();
+        writeln!(terminal.out, "# ipse serve: a flag wins over the environment, the environment")?;
+        writeln!(terminal.out, "# over the file, the file over the default\n")?;
+        for (line, origin) in lines {
+            writeln!(terminal.out, "{line:width$}  # {origin}")?;
+        }
+        Ok(Exit::Fine)
+    }
+}
+
+impl Row {
+    fn parsed<T>(&self, wanted: &str, parse: impl Fn(&str) -> Option<T>) -> anyhow::Result<T> {
+        let text = self.value.as_deref().unwrap_or_default();
+        let shown = ipse_door::printable(text);
+        let (name, origin) = (self.name, &self.origin);
+        parse(text).ok_or_else(|| anyhow!("{name} must be {wanted}, not `{shown}` ({origin})"))
+    }
+
+    /// The setting as TOML; one that is not set as a comment.
+    fn line(&self) -> String {
+        match (&self.value, self.kind) {
+            (None, _) => format!("# {} =", self.name),
+            (Some(number), Kind::Number) => format!("{} = {number}", self.name),
+            // What JSON escapes, TOML reads.
+            (Some(text), _) => format!("{} = {}", self.name, quoted(text)),
+        }
+    }
+
+    fn json(&self) -> String {
+        let value = match (&self.value, self.kind) {
+            (None, _) => "null".to_owned(),
+            (Some(number), Kind::Number) => number.clone(),
+            (Some(text), _) => quoted(text),
+        };
+        Members::new().raw("value", value).text("origin", &self.origin).finish()
+    }
+}
+
+fn address(text: &str) -> Option<SocketAddr> {
+    text.strip_prefix("localhost:")
+        .map_or_else(|| text.parse().ok(), |port| format!("127.0.0.1:{port}").parse().ok())
+}
+
+fn level(text: &str) -> Option<Level> {
+    match text {
+        "error" => Some(Level::ERROR),
+        "warn" => Some(Level::WARN),
+        "info" => Some(Level::INFO),
+        "debug" => Some(Level::DEBUG),
+        _ => None,
+    }
+}
+
+/// What was given for a setting, and where.
+fn row(
+    context: &Context,
+    args: &Args,
+    file: Option<&(PathBuf, Table)>,
+    (name, kind, default): (&'static str, Kind, Option<&str>),
+) -> anyhow::Result<Row> {
+    let row = |value, origin| Ok(Row { name, kind, value, origin });
+    let typed = typed(context, args, name);
+    match context.given(name) {
+        Some(ValueSource::CommandLine) => {
+            return row(typed, format!("flag --{}", name.replace('_', "-")));
+        }
+        Some(ValueSource::EnvVariable) => {
+            return row(typed, format!("environment {}", variable(name)));
+        }
+        _ => {}
+    }
+    if let Some((path, table)) = file
+        && let Some(value) = table.get(name)
+    {
+        let value = written(path, name, kind, value)?;
+        return row(Some(value), format!("file {}", path.display()));
+    }
+    match default {
+        Some(default) => row(Some(default.to_owned()), "default".to_owned()),
+        None => row(None, "not set".to_owned()),
+    }
+}
+
+/// What the command line has under a name, from a flag or the environment.
+fn typed(context: &Context, args: &Args, name: &str) -> Option<String> {
+    let path = |path: &Path| path.to_string_lossy().into_owned();
+    match name {
+        "listen" => args.listen.clone(),
+        "store" => Some(path(&context.store)),
+        "key_dir" => Some(path(context.keys().path())),
+        "pass_every" => args.pass_every.clone(),
+        "pass_quiet" => args.pass_quiet.clone(),
+        "log_level" => args.log_level.clone(),
+        "log_format" => args.log_format.clone(),
+        "tls_cert" => args.tls_cert.clone(),
+        "tls_key" => args.tls_key.clone(),
+        "ecm_registry" => args.ecm_registry.clone(),
+        "policy" => args.policy.clone(),
+        "temperament" => args.temperament.clone(),
+        "intent_rate" => args.intent_rate.clone(),
+        _ => None,
+    }
+}
+
+/// The variable of a setting.
+fn variable(name: &str) -> String {
+    match name {
+        "key_dir" => "IPSE_KEYS".to_owned(),
+        name => format!("IPSE_{}", name.to_ascii_uppercase()),
+    }
+}
+
+fn read(path: &Path) -> anyhow::Result<(PathBuf, Table)> {
+    use std::io::Read;
+    let attempt = || format!("could not read the settings in {}", path.display());
+    let mut text = String::new();
+    let file = std::fs::File::open(path).with_context(attempt)?;
+    let size = file.take(MAX_FILE_BYTES + 1).read_to_string(&mut text).with_context(attempt)?;
+    if size as u64 > MAX_FILE_BYTES {
+        bail!("{} has more than {MAX_FILE_BYTES} bytes: these are no settings", path.display());
+    }
+    let table: Table = text.parse().with_context(attempt)?;
+    let known = ALL.map(|(name, ..)| name);
+    if let Some(name) = table.keys().find(|name| !known.contains(&name.as_str())) {
+        let (name, known) = (ipse_door::printable(name), known.join(", "));
+        bail!("{}: there is no setting `{name}`; there are {known}", path.display());
+    }
+    Ok((path.to_owned(), table))
+}
+
+/// A value of the file as it would be typed; a path is relative to the file.
+fn written(file: &Path, name: &str, kind: Kind, value: &Value) -> anyhow::Result<String> {
+    let wrong = |what: &str| anyhow!("{}: {name} must be {what}", file.display());
+    match (kind, value) {
+        (Kind::Number, Value::Integer(number)) => Ok(number.to_string()),
+        (Kind::Number, _) => Err(wrong("a whole number")),
+        (Kind::Text, Value::String(text)) => Ok(text.clone()),
+        (Kind::Path, Value::String(text)) => {
+            let beside = file.parent().unwrap_or(Path::new(""));
+            Ok(beside.join(text).to_string_lossy().into_owned())
+        }
+        _ => Err(wrong("a text in quotes")),
+    }
+}

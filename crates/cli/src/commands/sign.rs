@@ -1,0 +1,187 @@
+//! `sign`: events are signed by their producer, away from any store.
+//!
+//! **Invariants:** an event is signed as it is written, and written only if the door lets it in; an
+//! envelope covers the events since the one before it and no others.
+
+use super::import::MAX_TOLD;
+use crate::context::Context;
+use crate::input::open_events;
+use crate::output::{Output, is_same, is_standard_output};
+use crate::passphrase;
+use crate::terminal::{Terminal, counted, shown};
+use crate::{Exit, Ran};
+use anyhow::{Context as _, bail};
+use ipse::SystemHost;
+use ipse::keys::{check_producer_name, read_signer};
+use ipse_core::json::Members;
+use ipse_core::{Admitted, Digest, EventRef, Identity};
+use ipse_door::{Origin, Refusal, Rule, admit};
+use ipse_engine::Host;
+use ipse_exchange::{Line, Lines, MAX_LISTED, refusals_json};
+use ipse_ledger::{NoteSigner, Sent, dsse};
+use std::io::{self, Write};
+use std::path::PathBuf;
+
+/// Sign events as their producer, away from any store
+///
+/// Reads JSON Lines as `ipse import` does and writes every event in canonical form, with a salt
+/// if it brings none. After so many events, and at the end, follows an envelope that signs the
+/// digests of the events since the one before. Events that have a salt give the same bytes
+/// every time. Exit 1 if a line was refused; it is not signed and not written.
+///
+/// A whole identity of 64 digits needs no store; a prefix is looked up in one.
+///
+/// Example: ipse sign week.jsonl --key arm-7.key --name arm-7 --identity HASH -o signed.jsonl
+#[derive(clap::Args, Debug)]
+pub(crate) struct Args {
+    /// The events, plain or gzip; - for standard input
+    file: PathBuf,
+    /// The private key, PKCS#8 PEM
+    #[arg(long, value_name = "FILE")]
+    key: PathBuf,
+    /// The name that the key was registered under
+    #[arg(long)]
+    name: String,
+    /// Events under one signature at most
+    #[arg(long, value_name = "N", default_value_t = 1024,
+          value_parser = clap::value_parser!(u64).range(1..=Sent::MAX_EVENTS as u64))]
+    batch: u64,
+    /// Where they go; standard output if absent
+    #[arg(short, long, value_name = "FILE")]
+    out: Option<PathBuf>,
+}
+
+pub(crate) fn run(context: &Context, terminal: &mut Terminal<'_>, args: &Args) -> Ran {
+    check_producer_name(&args.name)?;
+    let identity = context.identity()?;
+    let (input, _) = open_events(&args.file)?;
+    let signer = passphrase::open(terminal, |word| read_signer(&args.key, &args.name, word))?;
+    let batch = usize::try_from(args.batch).unwrap_or(Sent::MAX_EVENTS);
+    let file = args.out.as_deref();
+    // The report goes to standard output as JSON, unless the events do.
+    let json = context.json && file.is_some_and(|out| !is_standard_output(out));
+    // The input may be replaced: that happens after its last byte was read.
+    let mut file = file.map(|out| Output::create(context, out, &[&args.key])).transpose()?;
+    let out: &mut dyn Write = match &mut file {
+        Some(file) => file,
+        None => &mut *terminal.out,
+    };
+    let mut signing = Signing { signer, identity, batch, out, events: Vec::new(), envelopes: 0 };
+    let mut report = Report::default();
+    let lines = Lines::new(input).context("could not read the events")?;
+    sign_lines(lines, &mut signing, &mut report, &mut *terminal.err)?;
+    report.envelopes = signing.envelopes;
+    if let (Some(file), Some(out)) = (file, &args.out) {
+        if report.refused > 0 && is_same(&args.file, out) {
+            let (refused, out) = (counted(report.refused, "line"), shown(out));
+            bail!("{out} was not replaced: {refused} refused would be lost; name another file");
+        }
+        file.finish()?;
+    }
+    report.tell(json, terminal)
+}
+
+/// Lets every line through the door, and signs what passes.
+fn sign_lines(
+    lines: Lines<'_>,
+    signing: &mut Signing<'_>,
+    report: &mut Report,
+    err: &mut dyn Write,
+) -> anyhow::Result<()> {
+    let mut host = SystemHost::new();
+    for (number, line) in (1..).zip(lines) {
+        let admitted = match line {
+            Line::Whole(line) if line.trim_ascii().is_empty() => continue,
+            Line::Whole(line) => admit(&line, Origin::Producer, || host.salt()),
+            Line::TooLong(length) => Err(ipse_door::too_large("as sent", length)),
+            Line::Broken(error) => Err(broken(&error)),
+        };
+        match admitted {
+            Ok(event) => {
+                signing.add(&event).context("could not write the events")?;
+                report.signed += 1;
+            }
+            Err(refusal) => report.refuse(number, refusal, err)?,
+        }
+    }
+    signing.seal().context("could not write the events")
+}
+
+fn broken(error: &io::Error) -> Refusal {
+    let message = format!(
+        "the input is broken here: {error}; lines before it are signed, later ones are lost"
+    );
+    Refusal::new("", Rule::Truncated, &message)
+}
+
+/// Events on their way out.
+struct Signing<'o> {
+    signer: NoteSigner,
+    identity: Identity,
+    batch: usize,
+    out: &'o mut dyn Write,
+    /// What the next envelope covers.
+    events: Vec<(EventRef, Digest)>,
+    envelopes: u64,
+}
+
+impl Signing<'_> {
+    fn add(&mut self, event: &Admitted) -> io::Result<()> {
+        writeln!(self.out, "{}", event.canonical)?;
+        self.events.push((event.event_ref, event.digest));
+        if self.events.len() == self.batch { self.seal() } else { Ok(()) }
+    }
+
+    /// Signs the events since the last envelope, if there are any.
+    fn seal(&mut self) -> io::Result<()> {
+        if self.events.is_empty() {
+            return Ok(());
+        }
+        let sent = Sent { identity: self.identity, events: std::mem::take(&mut self.events) };
+        self.envelopes += 1;
+        writeln!(self.out, "{}", dsse::sign(&sent.statement(), &self.signer))
+    }
+}
+
+#[derive(Default)]
+struct Report {
+    signed: u64,
+    envelopes: u64,
+    refused: u64,
+    listed: Vec<(u64, Refusal)>,
+}
+
+impl Report {
+    fn refuse(&mut self, line: u64, refusal: Refusal, err: &mut dyn Write) -> io::Result<()> {
+        self.refused += 1;
+        if self.refused <= MAX_TOLD {
+            writeln!(err, "line {line}: {refusal}")?;
+        }
+        if self.listed.len() < MAX_LISTED {
+            self.listed.push((line, refusal));
+        }
+        Ok(())
+    }
+
+    fn tell(&self, json: bool, terminal: &mut Terminal<'_>) -> Ran {
+        if self.refused > MAX_TOLD {
+            writeln!(terminal.err, "… and {} more such lines", self.refused - MAX_TOLD)?;
+        }
+        if self.signed + self.refused == 0 {
+            writeln!(terminal.err, "note: there was no event in the input")?;
+        }
+        let (events, envelopes) =
+            (counted(self.signed, "event"), counted(self.envelopes, "envelope"));
+        writeln!(terminal.err, "signed {events} in {envelopes}, {} refused", self.refused)?;
+        if json {
+            let json = Members::new()
+                .raw("signed", self.signed)
+                .raw("envelopes", self.envelopes)
+                .raw("refused", self.refused)
+                .raw("refusals", refusals_json(&self.listed))
+                .raw("refusals_omitted", self.refused - self.listed.len() as u64);
+            terminal.json(&json.finish())?;
+        }
+        Ok(Exit::fine_if(self.refused == 0))
+    }
+}

@@ -1,0 +1,34 @@
+//! `snapshot`: the canonical bytes of all facts.
+//!
+//! **Invariant:** the same events give the same bytes, in any order and on any machine.
+
+use crate::context::Context;
+use crate::position::progress_at;
+use crate::terminal::Terminal;
+use crate::{Exit, Ran};
+use ipse_consolidate::snapshot as snapshot_bytes;
+use ipse_engine::as_of;
+
+/// Print the canonical bytes of all facts
+///
+/// The same events give the same bytes, in any order, on any machine. Example: ipse snapshot |
+/// sha256sum
+#[derive(clap::Args, Debug)]
+pub(crate) struct Args {
+    /// What the log up to that position gives: what a pass there would have known
+    #[arg(long, value_name = "SEQ", allow_negative_numbers = true)]
+    as_of: Option<u64>,
+}
+
+pub(crate) fn run(context: &Context, terminal: &mut Terminal<'_>, args: &Args) -> Ran {
+    let (reader, identity) = context.read()?;
+    let snapshot = reader.view(&identity)?;
+    let view = snapshot.view();
+    let progress = progress_at(terminal, view, args.as_of)?;
+    let facts = match args.as_of {
+        None => view.facts()?,
+        Some(_) => as_of(view, progress.checkpoint)?.facts,
+    };
+    terminal.out.write_all(snapshot_bytes(&facts).as_bytes())?;
+    Ok(Exit::Fine)
+}

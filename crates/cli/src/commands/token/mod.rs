@@ -1,0 +1,236 @@
+//! `token`: access tokens are created, listed and revoked.
+//!
+//! **Invariants:** a token is printed once, after it is durable, on standard output and nowhere
+//! else; what is refused has changed nothing.
+
+mod expiry;
+
+use crate::context::Context;
+use crate::terminal::{Terminal, counted, to_seconds};
+use crate::vocabulary::{Nested, words};
+use crate::{Exit, Ran};
+use anyhow::bail;
+use expiry::{Expiry, expires, expiry};
+use ipse::SystemHost;
+use ipse_access::{self, NewToken, Role, State, Token, TokenId, Tokens};
+use ipse_core::json::list as json_list;
+use ipse_core::json::{Members, quoted};
+use ipse_core::{Identity, Time};
+use ipse_inspect::answer::clean;
+
+pub(crate) type Args = Nested<Action>;
+
+#[derive(clap::Subcommand, Debug)]
+pub(crate) enum Action {
+    /// Create a token for an identity and print it, once
+    ///
+    /// The token alone goes to standard output. The store keeps its SHA-256, from which it cannot
+    /// be had again: if it is lost, revoke it and create another.
+    ///
+    /// Example: TOKEN=$(ipse token create --role producer --name arm-7 --source arm-7)
+    Create(CreateArgs),
+
+    /// List the tokens of an identity: whose they are, never what they are
+    ///
+    /// Exit 1 if there is none.
+    List {
+        /// Also those that are revoked or expired
+        #[arg(long)]
+        all: bool,
+    },
+
+    /// Revoke a token by its id or its name: for good, and at once
+    ///
+    /// A token itself names itself, too. Where several live tokens have one name, the id says
+    /// which. One that is revoked already stays so (exit 0); exit 1 if there is none.
+    ///
+    /// Example: ipse token revoke arm-7
+    Revoke {
+        /// Which one
+        #[arg(value_name = "TOKEN_ID|NAME", allow_hyphen_values = true)]
+        which: String,
+    },
+}
+
+#[derive(clap::Args, Debug)]
+pub(crate) struct CreateArgs {
+    /// What its bearer may do
+    #[arg(long, value_parser = words(Role::ALL.map(Role::name), Role::parse))]
+    role: Role,
+    /// How long it is good, in seconds, minutes, hours, days or weeks (90s, 15m, 12h, 30d, 2w);
+    /// until when, RFC 3339; or never. A minute at least, ten years at most
+    #[arg(long, value_name = "WHEN", default_value = "90d", value_parser = expiry,
+          allow_hyphen_values = true)]
+    expires: Expiry,
+    /// What to call it, for people: up to 64 bytes
+    #[arg(long, allow_hyphen_values = true)]
+    name: Option<String>,
+    /// A source that the producer may send events under; may be given up to 16 times, any source
+    /// if absent
+    #[arg(long, value_name = "SOURCE", allow_hyphen_values = true)]
+    source: Vec<String>,
+}
+
+pub(crate) fn run(context: &Context, terminal: &mut Terminal<'_>, args: &Args) -> Ran {
+    match &args.action {
+        Action::Create(args) => create(context, terminal, args),
+        Action::List { all } => list(context, terminal, *all),
+        Action::Revoke { which } => revoke(context, terminal, which),
+    }
+}
+
+fn create(context: &Context, terminal: &mut Terminal<'_>, args: &CreateArgs) -> Ran {
+    let now = context.now();
+    let expires = expires(args.expires, now)?;
+    let (role, name, sources) = (args.role, args.name.clone(), args.source.clone());
+    let new = NewToken { role, name, sources, expires };
+    // Checked before an older store is brought up to date for nothing.
+    new.check(now)?;
+    let (_, identity) = context.read_or_migrate()?;
+    let (text, token) = ipse_access::make(&identity, new, SystemHost::random(), now)?;
+    Tokens::open(&context.store)?.put(&identity, &token)?;
+    match context.json {
+        true => terminal.json(&created_json(&identity, &text, &token))?,
+        false => writeln!(terminal.out, "{text}")?,
+    }
+    let until = match token.expires {
+        Some(expires) => format!("until {}", to_seconds(expires)),
+        None => "until it is revoked".into(),
+    };
+    writeln!(
+        terminal.err,
+        "{} token {} for {identity}, good {until}\nshown once, kept hashed: put it where only its \
+         bearer reads it",
+        role.name(),
+        token.id
+    )?;
+    Ok(Exit::Fine)
+}
+
+fn created_json(identity: &Identity, text: &str, token: &Token) -> String {
+    Members::new()
+        .text("token", text)
+        .text("token_id", &token.id.to_string())
+        .text("role", token.role.name())
+        .text("identity_hash", &identity.to_string())
+        .optional("expires", token.expires.map(quoted_time))
+        .optional("name", token.name.as_deref().map(quoted))
+        .optional("sources", token.sources.as_deref().map(sources_json))
+        .finish()
+}
+
+fn quoted_time(time: Time) -> String {
+    quoted(&time.to_string())
+}
+
+fn sources_json(sources: &[String]) -> String {
+    json_list(sources.iter().map(|source| quoted(source)))
+}
+
+fn list(context: &Context, terminal: &mut Terminal<'_>, all: bool) -> Ran {
+    let now = context.now();
+    let (reader, identity) = context.read()?;
+    let tokens = ipse_access::tokens(reader.view(&identity)?.view())?;
+    let shown = |token: &&Token| all || token.state(now) == State::Live;
+    let rows: Vec<&Token> = tokens.iter().filter(shown).collect();
+    if context.json {
+        terminal.json(&json_list(rows.iter().map(|token| listed_json(token, now))))?;
+    } else if !rows.is_empty() {
+        let cells: Vec<_> = rows.iter().map(|token| cells(token, now)).collect();
+        let header =
+            ["TOKEN ID", "ROLE", "NAME", "SOURCES", "CREATED", "EXPIRES", "LAST USED", "STATE"];
+        terminal.table(&header, &cells)?;
+    }
+    if rows.is_empty() {
+        let more = match tokens.len() as u64 {
+            0 => "`ipse token create` makes one".to_string(),
+            n => format!("--all lists {} that no longer let in", counted(n, "token")),
+        };
+        writeln!(terminal.err, "no live tokens; {more}")?;
+    }
+    Ok(Exit::fine_if(!rows.is_empty()))
+}
+
+fn cells(token: &Token, now: Time) -> Vec<String> {
+    let none = || String::from("-");
+    let any = || if token.role == Role::Producer { "any".into() } else { none() };
+    let sources = |sources: &Vec<String>| clean(&sources.join(", "));
+    vec![
+        token.id.to_string(),
+        token.role.name().to_string(),
+        token.name.as_deref().map_or_else(none, clean),
+        token.sources.as_ref().map_or_else(any, sources),
+        to_seconds(token.created),
+        token.expires.map_or_else(|| "never".into(), to_seconds),
+        token.last_used.map_or_else(|| "never".into(), to_seconds),
+        token.state(now).name().to_string(),
+    ]
+}
+
+fn listed_json(token: &Token, now: Time) -> String {
+    Members::new()
+        .text("token_id", &token.id.to_string())
+        .text("role", token.role.name())
+        .text("created", &token.created.to_string())
+        .text("state", token.state(now).name())
+        .optional("name", token.name.as_deref().map(quoted))
+        .optional("sources", token.sources.as_deref().map(sources_json))
+        .optional("expires", token.expires.map(quoted_time))
+        .optional("revoked", token.revoked.map(quoted_time))
+        .optional("last_used", token.last_used.map(quoted_time))
+        .finish()
+}
+
+fn revoke(context: &Context, terminal: &mut Terminal<'_>, which: &str) -> Ran {
+    let now = context.now();
+    let (reader, identity) = context.read_or_migrate()?;
+    let tokens = ipse_access::tokens(reader.view(&identity)?.view())?;
+    let Some(token) = choose(&tokens, which, now)? else {
+        // It is not shown if it may be a token, of somebody else or with a digit missing.
+        let which = match which.starts_with(ipse_access::TEXT_PREFIX) {
+            true => "no such token".to_string(),
+            false => format!("no token `{}`", ipse_door::printable(which)),
+        };
+        let hint = "`ipse token list --all` lists what there is";
+        writeln!(terminal.err, "{which} of {identity}; nothing was changed. {hint}")?;
+        return Ok(Exit::Found);
+    };
+    let changed = Tokens::open(&context.store)?.revoke(&identity, &token.id, now)?;
+    // If neither, somebody else revoked it since it was read.
+    let revoked = token.revoked.filter(|_| !changed).unwrap_or(now);
+    if context.json {
+        let json = Members::new().text("token_id", &token.id.to_string());
+        terminal
+            .json(&json.text("revoked", &revoked.to_string()).raw("changed", changed).finish())?;
+    } else {
+        writeln!(terminal.out, "revoked {}", token.id)?;
+    }
+    if !changed {
+        writeln!(terminal.err, "it was revoked at {}", to_seconds(revoked))?;
+    }
+    Ok(Exit::Fine)
+}
+
+/// The token that is meant: by its id, by itself, or by its name, where one that is live is meant
+/// rather than one that is not, and the newest of those that are revoked already.
+fn choose<'t>(tokens: &'t [Token], which: &str, now: Time) -> anyhow::Result<Option<&'t Token>> {
+    let itself = || ipse_access::parse(which).map(|(_, hash)| TokenId::of(&hash));
+    if let Some(id) = TokenId::parse(which).or_else(itself) {
+        return Ok(tokens.iter().find(|token| token.id == id));
+    }
+    let named = || tokens.iter().filter(|token| token.name.as_deref() == Some(which));
+    let of = |state| named().filter(|token| token.state(now) == state).collect::<Vec<_>>();
+    match of(State::Live).as_slice() {
+        [one] => Ok(Some(one)),
+        [] => Ok(of(State::Expired).pop().or_else(|| of(State::Revoked).pop())),
+        many => {
+            let ids: Vec<String> = many.iter().map(|token| format!("  {}", token.id)).collect();
+            bail!(
+                "{} live tokens are called `{}`; nothing was changed. Say which by its id:\n{}",
+                many.len(),
+                ipse_door::printable(which),
+                ids.join("\n")
+            )
+        }
+    }
+}

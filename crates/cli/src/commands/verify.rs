@@ -1,0 +1,40 @@
+//! `verify`: everything that is stored is computed again and compared.
+//!
+//! **Invariant:** nothing is repaired.
+
+use crate::context::Context;
+use crate::terminal::Terminal;
+use crate::{Exit, Ran};
+use anyhow::Context as _;
+use ipse_inspect::verify::verify as verify_store;
+
+/// Check everything that is stored: compute it anew and compare; never repairs
+///
+/// The identity from the manifest's bytes, every event's digest, entry and typed columns, gaps,
+/// chunks, index, passes, facts and sums, and the file itself. Findings are breaches
+/// (exit 1); notes are good to know. docs/guide/operate.md says what to do about each.
+#[derive(clap::Args, Debug)]
+pub(crate) struct Args;
+
+pub(crate) fn run(context: &Context, terminal: &mut Terminal<'_>, _: &Args) -> Ran {
+    let (reader, identity) = context.read()?;
+    let manifests = reader.manifests()?;
+    let manifest = manifests.iter().find(|(hash, _)| *hash == identity.to_string());
+    let (_, manifest) = manifest.context("the identity is no longer registered")?;
+    let snapshot = reader.view(&identity)?;
+    let bar = terminal.bar("events");
+    context.keys().check_public()?;
+    let outside = context.outside(&identity)?;
+    let report = verify_store(&snapshot, &identity, manifest, &outside, &mut |done, total| {
+        bar.set_length(total);
+        bar.set_position(done);
+    });
+    bar.finish_and_clear();
+    let report = report?;
+    if context.json {
+        terminal.json(&report.json(&identity))?;
+    } else {
+        terminal.page(&report.page(&identity))?;
+    }
+    Ok(Exit::fine_if(report.findings.is_empty()))
+}

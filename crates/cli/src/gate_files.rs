@@ -1,0 +1,78 @@
+//! The three files that bind an agent, as a server has them: read once, and held against manifests.
+//!
+//! **Invariants**
+//! - Gates judge for an agent only if all three files hash to the fields of its manifest: whoever
+//!   changes a threshold has another file, and an agent that is bound to it is another agent.
+//! - The bytes that are hashed are the bytes that are read.
+
+use crate::input::read_file;
+use crate::terminal::shown;
+use anyhow::{Context as _, bail};
+use ipse::{GATE_FIELDS, gate_fields_of};
+use ipse_gates::{Gates, MAX_FILE_BYTES};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// The files that a server judges by, and where they are.
+pub(crate) struct GateFiles {
+    paths: [PathBuf; 3],
+    files: ipse::GateFiles,
+}
+
+impl GateFiles {
+    /// Reads registry, policy and temperament.
+    pub(crate) fn read(paths: &[PathBuf; 3]) -> anyhow::Result<Self> {
+        let [registry, policy, temperament] = paths.each_ref().map(|path| text(path));
+        let files = ipse::GateFiles::new(&registry?, &policy?, &temperament?);
+        let files = files.map_err(|errors| {
+            let line = |error: &ipse_gates::FileError| {
+                let path = &paths[error.file as usize];
+                format!("\n  {}: {error}", path.display())
+            };
+            let lines: String = errors.iter().map(line).collect();
+            anyhow::anyhow!("the gates cannot be set:{lines}")
+        })?;
+        Ok(GateFiles { paths: paths.clone(), files })
+    }
+
+    /// The gates, if a manifest binds its agent to these very files.
+    pub(crate) fn gates_of(&self, manifest: &str) -> Option<Arc<Gates>> {
+        self.files.gates_of(manifest)
+    }
+
+    /// How many of these manifests bind their agents to the files; an error if none does.
+    pub(crate) fn bound(&self, manifests: &[(String, String)]) -> anyhow::Result<usize> {
+        let bound = manifests.iter().filter(|(_, manifest)| self.gates_of(manifest).is_some());
+        let bound = bound.count();
+        if bound > 0 {
+            return Ok(bound);
+        }
+        let named: Vec<[String; 3]> =
+            manifests.iter().filter_map(|(_, manifest)| gate_fields_of(manifest)).collect();
+        for (place, field) in GATE_FIELDS.iter().enumerate() {
+            let (path, hash) = (self.paths[place].display(), &self.files.hashes()[place]);
+            let others: Vec<&str> = named.iter().map(|fields| &*fields[place]).collect();
+            match others[..] {
+                _ if others.contains(&&**hash) => {}
+                [other] => bail!(
+                    "{path} is not the file that the agent is bound to: its SHA-256 is {hash}, \
+                     and the manifest's {field} is {other}"
+                ),
+                _ => bail!(
+                    "no agent of this store is bound to {path}: its SHA-256 is {hash}, and no \
+                     manifest has that as its {field}"
+                ),
+            }
+        }
+        bail!("no agent of this store is bound to all three files together")
+    }
+}
+
+/// What stands in such a file.
+pub(crate) fn text(path: &Path) -> anyhow::Result<String> {
+    let name = shown(path);
+    let bytes = read_file(path, MAX_FILE_BYTES as u64).with_context(|| {
+        format!("could not read {name} (`ipse gates new KIND` prints an example)")
+    })?;
+    String::from_utf8(bytes).ok().with_context(|| format!("{name} is not UTF-8 text"))
+}

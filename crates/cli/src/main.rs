@@ -1,0 +1,85 @@
+//! The binary `ipse`: the command line and the server.
+//!
+//! [`args`] lists the commands. A command and its arguments are in `commands/COMMAND.rs`, or in the
+//! directory of that name. Modules beside `commands` are shared by several of them.
+//!
+//! **Invariants**
+//! - Results go to standard output, words for people to standard error.
+//! - Exit 0: fine. 1: findings, or nothing found. 2: could not run.
+//! - Only `init` creates a store. A command that only reads never writes.
+#![forbid(unsafe_code)]
+
+mod args;
+mod commands;
+mod confirm;
+mod context;
+mod cpu_time;
+mod erasure;
+#[cfg(feature = "experiments")]
+mod experiments;
+mod forgetting;
+mod gate_files;
+mod hints;
+mod input;
+mod manifest_file;
+mod output;
+mod pass_report;
+mod passphrase;
+mod position;
+mod retention;
+mod scratch;
+mod terminal;
+mod tree_heads;
+mod vocabulary;
+mod wiring;
+
+use args::Args;
+use clap::{CommandFactory, FromArgMatches};
+use context::Context;
+use std::io::{self, BufWriter, IsTerminal, Write};
+use std::process::ExitCode;
+use terminal::{Terminal, Unread};
+
+/// How a command ended, or why it could not run.
+pub(crate) type Ran = anyhow::Result<Exit>;
+
+/// How a command that could run ended.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Exit {
+    Fine,
+    /// Findings, or nothing found.
+    Found,
+}
+
+impl Exit {
+    pub(crate) fn fine_if(fine: bool) -> Self {
+        if fine { Exit::Fine } else { Exit::Found }
+    }
+}
+
+fn main() -> ExitCode {
+    let matches = Args::command().get_matches();
+    let args = Args::from_arg_matches(&matches).unwrap_or_else(|error| error.exit());
+    // On a terminal lines appear as they are made, in step with the words between them.
+    let stdout = io::stdout().lock();
+    let stdout: Box<dyn Write> =
+        if stdout.is_terminal() { Box::new(stdout) } else { Box::new(BufWriter::new(stdout)) };
+    let mut out = Unread::results(stdout);
+    let mut err = Unread::words(io::stderr());
+    let unread = out.closed();
+    let mut terminal = Terminal::new(&mut out, &mut err, unread);
+    let context = Context::new(&args, matches);
+    let ran = commands::run(&args.command, &context, &mut terminal)
+        .and_then(|exit| terminal.out.flush().map(|()| exit).map_err(Into::into));
+    match ran {
+        Ok(Exit::Fine) => ExitCode::SUCCESS,
+        Ok(Exit::Found) => ExitCode::from(1),
+        Err(error) => {
+            let _ = writeln!(terminal.err, "error: {error:#}");
+            if let Some(hint) = hints::of(&error, &context.store) {
+                let _ = writeln!(terminal.err, "hint: {hint}");
+            }
+            ExitCode::from(2)
+        }
+    }
+}

@@ -1,0 +1,87 @@
+//! Manifest files: TOML or JSON, hashes given or taken from named files.
+//!
+//! **Invariants:** every error names file and field; a hash and a file for it together are an
+//! error, so that there is never a doubt which of them is hashed.
+
+use crate::input::read_file;
+use anyhow::{Context as _, anyhow, bail};
+use ipse::{Manifest, Refusal};
+use ipse_core::json::Value;
+use ipse_core::{hex, json_parse, sha256};
+use std::collections::BTreeMap;
+use std::path::Path;
+
+/// Files that may be named instead of a hash: the name, and the field that it fills.
+const FILES: [(&str, &str); 3] = [
+    ("policy", "policy_hash"),
+    ("ecm_registry", "ecm_registry_hash"),
+    ("temperament", "temperament_hash"),
+];
+
+/// The largest file that is named for its hash: far above any policy or registry.
+const MAX_NAMED_BYTES: u64 = 64 << 20;
+/// The largest manifest file: seven short fields and comments.
+const MAX_MANIFEST_BYTES: u64 = 1 << 20;
+
+/// Reads a manifest from a file.
+pub(crate) fn read(path: &Path) -> anyhow::Result<Manifest> {
+    let name = path.display();
+    let bytes = read_file(path, MAX_MANIFEST_BYTES).with_context(|| {
+        format!("could not read {name} (`ipse manifest new` prints a template)")
+    })?;
+    let base = path.parent().unwrap_or(Path::new(""));
+    parse(&bytes, base).with_context(|| format!("{name} is not a manifest"))
+}
+
+/// A name out of a file, safe and short enough to print.
+fn shown(name: &str) -> String {
+    ipse_door::printable(name)
+}
+
+fn parse(bytes: &[u8], base: &Path) -> anyhow::Result<Manifest> {
+    let text = std::str::from_utf8(bytes).context("it is not UTF-8 text")?;
+    let mut fields =
+        if text.trim_start().starts_with('{') { json_fields(text)? } else { toml_fields(text)? };
+    hash_named_files(&mut fields, base)?;
+    if let Some(field) = fields.keys().find(|field| !ipse_manifest::FIELDS.contains(&&***field)) {
+        return Err(ipse::ManifestError::Unknown(shown(field)).into());
+    }
+    Ok(Manifest::new(|field| fields.get(field).cloned())?)
+}
+
+fn json_fields(text: &str) -> anyhow::Result<BTreeMap<String, String>> {
+    let value = json_parse::parse(text.as_bytes(), 2)
+        .map_err(|error| anyhow!("it cannot be read as JSON: {}", Refusal::json(&error)))?;
+    let Value::Object(object) = &value else { bail!("it must be a JSON object") };
+    object
+        .iter()
+        .map(|(name, value)| Ok((name.to_string(), quoted(name, value.as_text())?)))
+        .collect()
+}
+
+fn toml_fields(text: &str) -> anyhow::Result<BTreeMap<String, String>> {
+    let table: toml::Table = text.parse().context("it is not valid TOML")?;
+    table.iter().map(|(name, value)| Ok((name.clone(), quoted(name, value.as_str())?))).collect()
+}
+
+fn quoted(name: &str, text: Option<&str>) -> anyhow::Result<String> {
+    text.map(str::to_string)
+        .with_context(|| format!("field `{}` must be a quoted string (dates too)", shown(name)))
+}
+
+/// Takes the hash of each named file's bytes.
+fn hash_named_files(fields: &mut BTreeMap<String, String>, base: &Path) -> anyhow::Result<()> {
+    for (name, field) in FILES {
+        let Some(file) = fields.remove(name) else { continue };
+        if fields.contains_key(field) {
+            bail!("fields `{name}` and `{field}` say the same thing twice: give one of them");
+        }
+        if file.is_empty() {
+            bail!("field `{name}` is empty");
+        }
+        let bytes = read_file(&base.join(&file), MAX_NAMED_BYTES)
+            .with_context(|| format!("field `{name}`: could not read {}", shown(&file)))?;
+        fields.insert(field.to_string(), hex::encode(&sha256(&[&bytes])));
+    }
+    Ok(())
+}

@@ -1,0 +1,246 @@
+//! Files that commands write: whole under their name or not at all, and never over a store, a key
+//! or an input.
+//!
+//! **Invariants**
+//! - A file is written by [`ipse::files`]: under a random name beside its final one, and renamed
+//!   when it is complete and on the disk.
+//! - No SQLite file is replaced, of whichever store.
+//! - A destination is compared with the files of the store, the key directory and the inputs after
+//!   its links are followed, also if the last one leads nowhere yet.
+//! - A pipe or a device is written to, not replaced.
+
+use crate::context::Context;
+use crate::passphrase;
+use crate::terminal::shown;
+use anyhow::{Context as _, bail};
+use ipse::files::{self, Unfinished};
+use std::ffi::OsString;
+use std::fs::{File, Metadata};
+use std::io::{self, BufWriter, Read, Write};
+use std::os::fd::AsFd;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+/// Bytes that are collected before they are written.
+const BUFFER_BYTES: usize = 1 << 16;
+/// Links that are followed to a file that does not exist; the kernel follows as many.
+const MAX_LINKS: usize = 40;
+/// What SQLite adds to the name of a store.
+const STORE_SUFFIXES: [&str; 4] = ["", "-wal", "-shm", "-journal"];
+/// Levels of directories in a key directory: revoked/NAME/heads.
+const KEY_LEVELS: usize = 3;
+/// How every SQLite file begins.
+const DATABASE: &[u8; 16] = b"SQLite format 3\0";
+/// The permission bits of a mode.
+const PERMISSIONS: u32 = 0o777;
+
+/// A file that a command is writing.
+pub(crate) enum Output {
+    /// An ordinary one, and its name for people.
+    File(BufWriter<Unfinished>, String),
+    /// A pipe or a device.
+    Stream(File),
+}
+
+impl Output {
+    /// Begins to write to a path, which must be neither of the store, nor among the keys, nor one
+    /// of the files that are `read`.
+    pub(crate) fn create(context: &Context, path: &Path, read: &[&Path]) -> anyhow::Result<Self> {
+        let name = shown(path);
+        let attempt = || format!("could not write {name}");
+        let there = match path.metadata() {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => None,
+            there => Some(there.with_context(attempt)?),
+        };
+        match there {
+            Some(there) if there.is_dir() => bail!("could not write {name}: it is a directory"),
+            Some(there) if !there.is_file() => stream(path).with_context(attempt),
+            there => {
+                // The file at the end of a link is replaced, not the link.
+                let path = resolve(path).with_context(attempt)?;
+                check(context, &path, read, &name)?;
+                let mode = there.map(|there| there.mode() & PERMISSIONS);
+                let file = begin(&path, mode).with_context(attempt)?;
+                Ok(Output::File(BufWriter::with_capacity(BUFFER_BYTES, file), name))
+            }
+        }
+    }
+
+    /// Makes it durable under its name.
+    pub(crate) fn finish(self) -> anyhow::Result<()> {
+        match self {
+            Output::File(file, name) => {
+                let file = file.into_inner().map_err(io::IntoInnerError::into_error);
+                let replaced = file.and_then(Unfinished::replace);
+                replaced.with_context(|| format!("could not write {name}"))
+            }
+            Output::Stream(mut file) => {
+                file.flush().context("could not write to the pipe or device")
+            }
+        }
+    }
+}
+
+/// A file that replaces another keeps its mode: a private file stays private.
+fn begin(path: &Path, mode: Option<u32>) -> io::Result<Unfinished> {
+    let file = Unfinished::begin(path, mode.unwrap_or(files::ORDINARY))?;
+    if let Some(mode) = mode {
+        file.set_mode(mode)?;
+    }
+    Ok(file)
+}
+
+fn stream(path: &Path) -> io::Result<Output> {
+    let file = File::options().write(true).open(path)?;
+    match file.metadata()?.is_file() {
+        // The name was given to another file since it was looked at.
+        true => Err(io::Error::other("it was replaced meanwhile")),
+        false => Ok(Output::Stream(file)),
+    }
+}
+
+/// Checks that a file may be replaced or removed.
+pub(crate) fn check_free(context: &Context, path: &Path, read: &[&Path]) -> anyhow::Result<()> {
+    let name = shown(path);
+    let path = resolve(path).with_context(|| format!("could not write {name}"))?;
+    check(context, &path, read, &name)
+}
+
+fn check(context: &Context, path: &Path, read: &[&Path], name: &str) -> anyhow::Result<()> {
+    let place = Place::of(path);
+    let passphrase = passphrase::file();
+    let inputs = read.iter().copied().chain(passphrase.as_deref());
+    let why = if place.is_under(context.keys().path()) {
+        "it is among the keys"
+    } else if is_store(context, &place) {
+        "it is the store"
+    } else if inputs.into_iter().any(|input| place.is(input)) {
+        "it is a file that this command reads"
+    } else if is_database(path) {
+        "it is a database"
+    } else {
+        return Ok(());
+    };
+    bail!("{name} is not written to; name another file: {why}")
+}
+
+/// Whether a file is one of SQLite's, such as another store.
+fn is_database(path: &Path) -> bool {
+    let mut beginning = [0; DATABASE.len()];
+    let read = File::open(path).and_then(|mut file| file.read_exact(&mut beginning));
+    read.is_ok() && beginning == *DATABASE
+}
+
+/// Whether two paths lead to one file.
+pub(crate) fn is_same(one: &Path, other: &Path) -> bool {
+    resolve(one).is_ok_and(|path| Place::of(&path).is(other))
+}
+
+/// Whether a path leads to standard output, as `/dev/stdout` does. Results are not printed behind a
+/// file that is written there.
+pub(crate) fn is_standard_output(path: &Path) -> bool {
+    let standard = io::stdout().as_fd().try_clone_to_owned().map(File::from);
+    let standard = standard.and_then(|file| file.metadata());
+    standard.is_ok_and(|there| inode_of(path) == Some(inode(&there)))
+}
+
+fn is_store(context: &Context, place: &Place) -> bool {
+    let store = &context.store;
+    // SQLite puts its files beside the file at the end of a link.
+    let bases = [Some(store.clone()), resolve(store).ok()];
+    bases.into_iter().flatten().any(|base| {
+        STORE_SUFFIXES.iter().any(|suffix| {
+            let mut file = OsString::from(&base);
+            file.push(suffix);
+            place.is(Path::new(&file))
+        })
+    })
+}
+
+/// Where a path leads once its links are followed, also if nothing is there yet.
+fn resolve(path: &Path) -> io::Result<PathBuf> {
+    match path.canonicalize() {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+        resolved => return resolved,
+    }
+    let mut path = path.to_owned();
+    for _ in 0..MAX_LINKS {
+        let directory = files::directory_of(&path).canonicalize()?;
+        let name = path.file_name().ok_or(io::ErrorKind::NotFound)?;
+        let place = directory.join(name);
+        match place.read_link() {
+            Ok(target) => path = directory.join(target),
+            Err(_) => return Ok(place),
+        }
+    }
+    Err(io::Error::other("too many links"))
+}
+
+/// A device and an inode: what a file is, whatever its names.
+type Inode = (u64, u64);
+
+fn inode(metadata: &Metadata) -> Inode {
+    (metadata.dev(), metadata.ino())
+}
+
+fn inode_of(path: &Path) -> Option<Inode> {
+    path.metadata().ok().map(|metadata| inode(&metadata))
+}
+
+/// A name in a directory, and the file that has it. A directory may have several paths, so it is
+/// compared by its inode.
+struct Place {
+    path: PathBuf,
+    directory: Option<Inode>,
+    file: Option<Inode>,
+}
+
+impl Place {
+    /// The place at a path whose links were followed.
+    fn of(path: &Path) -> Self {
+        let (directory, file) = (inode_of(files::directory_of(path)), inode_of(path));
+        Place { path: path.to_owned(), directory, file }
+    }
+
+    /// Whether another path leads here, or to another name of the same file.
+    fn is(&self, other: &Path) -> bool {
+        let Ok(other) = resolve(other) else { return false };
+        let other = Place::of(&other);
+        let same = |one: Option<Inode>, two: Option<Inode>| one.is_some() && one == two;
+        let named_so = self.path.file_name() == other.path.file_name();
+        same(self.file, other.file) || named_so && same(self.directory, other.directory)
+    }
+
+    /// Whether it is a directory, is in it or below it, or is another name of a file there.
+    fn is_under(&self, directory: &Path) -> bool {
+        let known = inode_of(directory);
+        let above = self.path.ancestors().any(|path| known.is_some() && inode_of(path) == known);
+        above || self.is(directory) || self.file.is_some_and(|file| holds(directory, file, 0))
+    }
+}
+
+/// Whether a directory holds a file, under whichever name.
+fn holds(directory: &Path, file: Inode, level: usize) -> bool {
+    let Ok(entries) = directory.read_dir() else { return false };
+    entries.flatten().map(|entry| entry.path()).any(|path| match path.metadata() {
+        Ok(there) if there.is_dir() => level < KEY_LEVELS && holds(&path, file, level + 1),
+        Ok(there) => inode(&there) == file,
+        Err(_) => false,
+    })
+}
+
+impl Write for Output {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        match self {
+            Output::File(file, _) => file.write(bytes),
+            Output::Stream(file) => file.write(bytes),
+        }
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        match self {
+            Output::File(file, _) => file.flush(),
+            Output::Stream(file) => file.flush(),
+        }
+    }
+}

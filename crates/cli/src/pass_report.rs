@@ -1,0 +1,34 @@
+//! A pass in a sentence.
+
+use crate::terminal::counted;
+use ipse_engine::PassReport;
+
+/// Reasons for skipping that are told, the most frequent ones.
+const MOST_REASONS: usize = 5;
+
+/// A pass in a sentence.
+pub(crate) fn pass_words(report: Option<&PassReport>) -> String {
+    let Some(report) = report else { return "nothing new".to_string() };
+    let committed = &report.committed;
+    let (first, last) = (committed.first_seq, committed.last_seq);
+    let events = counted(report.events_processed, "event");
+    let facts = counted(committed.rows_touched, "fact");
+    let mut words = format!("one pass over {events} (seq {first}..{last}) touched {facts}");
+    if report.events_skipped > 0 {
+        let mut reasons: Vec<(u64, String)> = report
+            .skipped
+            .iter()
+            .flat_map(|(kind, reasons)| {
+                let kind = ipse_door::printable(kind);
+                reasons.iter().map(move |(code, n)| (*n, format!("{n} {kind}: {code}")))
+            })
+            .collect();
+        reasons.sort_by_key(|(n, _)| std::cmp::Reverse(*n));
+        let more = if reasons.len() > MOST_REASONS { ", …" } else { "" };
+        let reasons: Vec<String> =
+            reasons.into_iter().take(MOST_REASONS).map(|(_, words)| words).collect();
+        let skipped = counted(report.events_skipped, "event");
+        words.push_str(&format!("; {skipped} fed no fact ({}{more})", reasons.join(", ")));
+    }
+    words
+}

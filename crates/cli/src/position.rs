@@ -1,0 +1,52 @@
+//! Positions of the log that a command names, and how far the facts there have come.
+
+use crate::terminal::{Terminal, counted};
+use anyhow::bail;
+use ipse_core::Seq;
+use ipse_engine::rules_of;
+use ipse_store::Progress;
+use ipse_store::sqlite::View;
+
+/// A position that is asked for must lie in the log.
+pub(crate) fn within(view: View<'_>, seq: u64) -> anyhow::Result<Seq> {
+    let head = view.head()?;
+    if seq > head.0 {
+        bail!("seq {seq} is beyond the end of the log, which is at {head}");
+    }
+    Ok(Seq(seq))
+}
+
+/// How far the stored facts have come, or those of an earlier position.
+pub(crate) fn progress_at(
+    terminal: &mut Terminal<'_>,
+    view: View<'_>,
+    position: Option<u64>,
+) -> anyhow::Result<Progress> {
+    let mut progress = view.progress()?;
+    let Some(seq) = position else {
+        note_pending(terminal, view.head()?, &progress)?;
+        return Ok(progress);
+    };
+    progress.checkpoint = within(view, seq)?;
+    progress.rule_version = rules_of(view)?.version().to_string();
+    let recorded = match view.pass_before(progress.checkpoint)? {
+        Some(pass) => format!("the last pass recorded by then ended at seq {}", pass.last),
+        None => "no pass was recorded by then".to_string(),
+    };
+    writeln!(terminal.err, "note: what the log up to seq {seq} gives; {recorded}")?;
+    Ok(progress)
+}
+
+/// Says so if events are past the checkpoint. Right after a pass only its own record is.
+pub(crate) fn note_pending(
+    terminal: &mut Terminal<'_>,
+    head: Seq,
+    progress: &Progress,
+) -> anyhow::Result<()> {
+    let folded = progress.checkpoint.0 + u64::from(progress.checkpoint.0 > 0);
+    if head.0 > folded {
+        let events = counted(head.0 - folded, "event");
+        writeln!(terminal.err, "note: {events} not folded yet: `ipse consolidate` does it")?;
+    }
+    Ok(())
+}

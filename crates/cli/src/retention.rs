@@ -1,0 +1,62 @@
+//! How long events are kept: the store's setting `retention`.
+
+use anyhow::Context as _;
+use ipse_store::sqlite::Reader;
+
+/// The name of the setting, which is for the whole store.
+pub(crate) const RETENTION: &str = "retention";
+
+/// The longest retention: a hundred years.
+const MAX_HOURS: u64 = 36_500 * 24;
+
+/// How long events are kept.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Retention {
+    hours: u64,
+}
+
+impl Retention {
+    pub(crate) fn parse(text: &str) -> Option<Self> {
+        let (number, unit) = text.split_at_checked(text.len().checked_sub(1)?)?;
+        let hours_each = match unit {
+            "h" => 1,
+            "d" => 24,
+            "w" => 24 * 7,
+            _ => return None,
+        };
+        let digits = !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit());
+        let hours = number.parse::<u64>().ok().filter(|_| digits)?.checked_mul(hours_each)?;
+        (1..=MAX_HOURS).contains(&hours).then_some(Retention { hours })
+    }
+
+    pub(crate) fn micros(self) -> i64 {
+        self.hours.cast_signed() * 3_600_000_000
+    }
+}
+
+/// What a store's retention is set to.
+pub(crate) fn retention(reader: &Reader) -> anyhow::Result<Option<Retention>> {
+    let Some(text) = reader.setting(RETENTION)? else { return Ok(None) };
+    let text = ipse_door::printable(&text);
+    let hint = format!("set it: ipse config {RETENTION} 180d");
+    let damaged = || format!("the store's {RETENTION} is `{text}`, which is none; {hint}");
+    Retention::parse(&text).map(Some).with_context(damaged)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Retention;
+
+    #[test]
+    fn retentions_are_hours_days_or_weeks() {
+        let hours = |text: &str| Retention::parse(text).map(|retention| retention.hours);
+        assert_eq!(hours("48h"), Some(48));
+        assert_eq!(hours("180d"), Some(180 * 24));
+        assert_eq!(hours("52w"), Some(52 * 7 * 24));
+        assert_eq!(hours("36500d"), Some(876_000));
+        for bad in ["", "d", "180", "0d", "-1d", "+1d", "1.5d", "1y", "36501d", "1 d", "18é"] {
+            assert_eq!(hours(bad), None, "{bad}");
+        }
+        assert_eq!(hours("99999999999999999999d"), None);
+    }
+}

@@ -1,0 +1,99 @@
+//! Tree heads at the command line: the notary that signs them, and what is known of a log outside
+//! its store.
+
+use crate::context::Context;
+use crate::hints::tree_head_hint;
+use crate::passphrase;
+use crate::terminal::Terminal;
+use anyhow::Context as _;
+use ipse::DirectoryNotary;
+use ipse::keys::{KeyDirectory, KeyError};
+use ipse_core::Identity;
+use ipse_engine::{Error, Log, Notary, check_head};
+use ipse_exchange::Keys;
+use ipse_inspect::verify::Outside;
+use std::io;
+use std::path::Path;
+
+impl Context {
+    /// The notary of an identity's log; `None`, and a note, if its private key is missing or may
+    /// not be used. A damaged key is an error, and so is a public half that cannot be read or is of
+    /// another key.
+    pub(crate) fn notary(
+        &self,
+        terminal: &mut Terminal<'_>,
+        identity: &Identity,
+    ) -> anyhow::Result<Option<DirectoryNotary>> {
+        let keys = self.keys();
+        let open = |passphrase: Option<&str>| DirectoryNotary::open(&keys, identity, passphrase);
+        match passphrase::open(terminal, open) {
+            Ok(notary) => Ok(Some(notary)),
+            Err(error) if is_damage(&error) => Err(error),
+            Err(error) => {
+                writeln!(terminal.err, "note: tree heads are not signed: {error:#}")?;
+                Ok(None)
+            }
+        }
+    }
+
+    /// Says so if a tree head could not be signed; whether all is well.
+    pub(crate) fn tell_head(
+        &self,
+        terminal: &mut Terminal<'_>,
+        log: &mut Log,
+    ) -> anyhow::Result<bool> {
+        let Some(error) = log.take_head_error() else { return Ok(true) };
+        let hint = tree_head_hint(&error);
+        let error = anyhow::Error::from(error);
+        writeln!(terminal.err, "WARNING: no tree head was signed: {error:#}")?;
+        if let Some(hint) = hint {
+            writeln!(terminal.err, "hint: {hint}")?;
+        }
+        Ok(false)
+    }
+
+    /// The keys of an export: the operator's, the log's, and the notary if its key can be used.
+    pub(crate) fn export_keys(
+        &self,
+        terminal: &mut Terminal<'_>,
+        identity: &Identity,
+    ) -> anyhow::Result<Keys> {
+        let directory = self.keys();
+        let operator = passphrase::open(terminal, |word| directory.operator_signer(word))?;
+        let notary = self.notary(terminal, identity)?;
+        let notary = notary.map(|notary| Box::new(notary) as Box<dyn Notary>);
+        Ok(Keys { operator, log: self.outside(identity)?.log_keys, notary })
+    }
+
+    /// What is known about a log outside its store.
+    pub(crate) fn outside(&self, identity: &Identity) -> anyhow::Result<Outside> {
+        let keys = self.keys();
+        let name = ipse_ledger::TreeHead::origin_of(identity);
+        let known = keys.log_keys()?;
+        let log_keys = known.into_iter().filter(|key| key.name() == name).collect();
+        let last = keys.last_head(identity).context("could not read the last tree head")?;
+        Ok(Outside { log_keys, last_head: last.map(|(note, _)| note) })
+    }
+}
+
+/// Whether the log's key is damaged. A log without a private key goes on unsigned; that is not the
+/// same.
+pub(crate) fn is_damage(error: &anyhow::Error) -> bool {
+    error.downcast_ref().is_some_and(KeyError::is_damage)
+}
+
+/// Compares a log with the last tree head in the key directory, where the log's key is missing;
+/// an error if the log does not continue it.
+pub(crate) fn check_last_head(
+    store: &Path,
+    keys: &KeyDirectory,
+    identity: &Identity,
+) -> Result<(), Error> {
+    match keys.last_head(identity) {
+        Ok(Some((note, _))) => check_head(store, identity, &note),
+        Ok(None) => Ok(()),
+        // The keys belong to another user, who compares.
+        Err(error) if error.kind() == io::ErrorKind::PermissionDenied => Ok(()),
+        Err(error) => Err(Error::Notary(error)),
+    }
+}

@@ -1,0 +1,115 @@
+//! What a server is handed: clock, randomness, memories with their notaries, manifests and bundles.
+
+use crate::context::Context;
+use crate::gate_files::GateFiles;
+use crate::passphrase;
+use crate::terminal::Terminal;
+use crate::tree_heads::{check_last_head, is_damage};
+use ipse::keys::{KeyDirectory, KeyError};
+use ipse::{DirectoryNotary, Memory, Policy, SystemHost};
+use ipse_core::{Identity, Time};
+use ipse_engine::{Error, Host, Notary};
+use ipse_gates::Gates;
+use ipse_http::Outside;
+use ipse_store::sqlite::Reader;
+use std::fs::File;
+use std::io;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+/// The wiring of one server.
+pub(crate) struct Wiring {
+    store: PathBuf,
+    keys: KeyDirectory,
+    policy: Policy,
+    /// The files that judge intents; `None` if intents are not judged.
+    gates: Option<GateFiles>,
+    /// How many intents one token may propose in a minute.
+    intents_per_minute: u64,
+    host: Mutex<SystemHost>,
+    begun: Instant,
+}
+
+impl Wiring {
+    /// The wiring of the store and the keys of a context.
+    pub(crate) fn new(
+        context: &Context,
+        policy: Policy,
+        gates: Option<GateFiles>,
+        intents_per_minute: u64,
+    ) -> Self {
+        let (keys, store) = (context.keys(), context.store.clone());
+        Wiring { keys, policy, gates, intents_per_minute, ..Wiring::on(store) }
+    }
+
+    /// The wiring of a store whose keys are beside it, with the default policy and without gates.
+    pub(crate) fn on(store: PathBuf) -> Self {
+        let (keys, host) = (KeyDirectory::of_store(&store), Mutex::new(SystemHost::new()));
+        let (policy, begun) = (Policy::default(), Instant::now());
+        Wiring { store, keys, policy, gates: None, intents_per_minute: 0, host, begun }
+    }
+
+    fn notary(&self, identity: &Identity) -> anyhow::Result<DirectoryNotary> {
+        // A server has no keyboard: no passphrase can be typed.
+        let (mut out, mut err) = (std::io::sink(), std::io::sink());
+        let mut silent = Terminal::plain(&mut out, &mut err);
+        passphrase::open(&mut silent, |word| DirectoryNotary::open(&self.keys, identity, word))
+    }
+
+    fn exported(&self, identity: &Identity) -> anyhow::Result<File> {
+        let context = Context::of(self.store.clone(), &self.keys, identity);
+        let (mut out, mut err) = (std::io::sink(), std::io::sink());
+        let mut silent = Terminal::plain(&mut out, &mut err);
+        context.read_or_migrate()?;
+        let keys = context.export_keys(&mut silent, identity)?;
+        Ok(ipse_exchange::spool(&self.store, identity, &keys)?)
+    }
+}
+
+impl Outside for Wiring {
+    fn now(&self) -> Time {
+        SystemHost::new().now()
+    }
+
+    fn elapsed(&self) -> Duration {
+        self.begun.elapsed()
+    }
+
+    fn random(&self) -> [u8; 16] {
+        self.host.lock().unwrap_or_else(PoisonError::into_inner).salt()
+    }
+
+    fn open(&self, identity: &Identity) -> Result<Memory, Error> {
+        let notary = match self.notary(identity) {
+            Ok(notary) => Some(Box::new(notary) as Box<dyn Notary>),
+            Err(error) if is_damage(&error) => {
+                let error = error.downcast::<KeyError>();
+                return Err(Error::Notary(error.map_or_else(io::Error::other, io::Error::other)));
+            }
+            Err(error) => {
+                let error = format!("{error:#}");
+                tracing::warn!(%identity, error, "tree heads are not signed");
+                check_last_head(&self.store, &self.keys, identity)?;
+                None
+            }
+        };
+        Memory::open(&self.store, *identity, self.policy, Box::new(SystemHost::new()), notary)
+    }
+
+    fn bundle(&self, identity: &Identity) -> Result<File, String> {
+        self.exported(identity).map_err(|error| format!("{error:#}"))
+    }
+
+    fn gates(&self, identity: &Identity) -> Result<Option<Arc<Gates>>, Error> {
+        let Some(gates) = &self.gates else { return Ok(None) };
+        let name = identity.to_string();
+        let manifests = Reader::open(&self.store)?.manifests()?;
+        let manifest = manifests.into_iter().find(|(hash, _)| *hash == name);
+        Ok(manifest.and_then(|(_, manifest)| gates.gates_of(&manifest)))
+    }
+
+    fn intents_per_minute(&self) -> u64 {
+        self.intents_per_minute
+    }
+}

@@ -1,0 +1,29 @@
+//! The command line, used as people and programs use it.
+#![allow(missing_docs, clippy::unwrap_used, clippy::print_stderr)]
+
+mod actions;
+mod bad_input;
+#[cfg(feature = "experiments")]
+mod bench;
+mod commands;
+mod damage;
+mod documents;
+mod files;
+mod forget;
+mod gates;
+mod identity;
+mod key_files;
+mod keys;
+mod kill;
+mod ledger;
+mod logs;
+mod looking;
+mod older;
+mod planned;
+#[cfg(feature = "experiments")]
+mod reproduce;
+mod shell;
+mod signed;
+mod signing;
+mod store;
+mod tokens;

@@ -1,0 +1,294 @@
+//! Producers' signatures: who signed what, what the policy lets in, and where it is seen.
+
+use super::store::{Ran, Store, attempt};
+use serde_json::Value;
+
+/// A store with a producer's key, registered unless it is a stranger's.
+struct Signed {
+    store: Store,
+    identity: String,
+}
+
+impl Signed {
+    fn new() -> Self {
+        let store = Store::new();
+        store.run(&["key", "new", "producer", "arm"]).fine();
+        let json = store.run(&["identity", "--json"]).fine().json();
+        let identity = json["identity_hash"].as_str().unwrap().to_string();
+        Signed { store, identity }
+    }
+
+    /// A signed file of events, 8 under a signature.
+    fn file(&self, name: &str, producer: &str, identity: &str, events: &str) -> String {
+        let input = self.store.write("plain.jsonl", events);
+        let keys = self.store.path.with_extension("db.keys").join("producers");
+        let key = keys.join(format!("{producer}.key"));
+        let out = self.store.directory.path().join(name);
+        let (key, out) = (key.to_str().unwrap(), out.to_str().unwrap().to_string());
+        let args = ["sign", &input, "--key", key, "--name", producer, "--identity", identity];
+        self.store.run(&[&args[..], &["--batch", "8", "-o", &out]].concat()).fine();
+        out
+    }
+
+    fn import(&self, file: &str) -> Ran {
+        self.store.run(&["import", file, "--signed", "--json"])
+    }
+
+    fn signers(&self) -> Vec<Value> {
+        let log = self.store.run(&["log", "--json"]).out;
+        let one = |line: &str| serde_json::from_str::<Value>(line).unwrap()["signers"].clone();
+        log.lines().map(one).collect()
+    }
+}
+
+fn attempts(from: usize, to: usize) -> String {
+    (from..to).map(|n| attempt(&n.to_string(), n % 3 > 0)).collect()
+}
+
+fn counts(ran: &Ran) -> [u64; 3] {
+    let json = ran.json();
+    ["appended", "refused", "signed"].map(|name| json[name].as_u64().unwrap())
+}
+
+#[test]
+fn who_signed_is_seen_everywhere() {
+    let signed = Signed::new();
+    let store = &signed.store;
+    store.import(attempts(0, 5)).fine();
+    let file = signed.file("s.jsonl", "arm", &signed.identity, &attempts(5, 25));
+    assert_eq!(counts(&signed.import(&file).fine()), [20, 0, 20]);
+    let signers = signed.signers();
+    let is_signed = |value: &&Value| **value == serde_json::json!(["arm"]);
+    assert_eq!(signers.iter().filter(is_signed).count(), 20);
+    assert!(store.run(&["log"]).fine().out.contains("execution_result (signed by arm)"));
+    let json = store.run(&["explain", "grasp + cup + ward", "--json"]).fine().json();
+    assert_eq!((&json["signed"], &json["evidence_total"]), (&20.into(), &25.into()));
+    assert_eq!(json["signers"], serde_json::json!(["arm"]));
+    let words = store.run(&["explain", "grasp + cup + ward"]).fine().out;
+    assert!(words.contains("Signed: 20 of 25, by 1 producer (arm)"), "{words}");
+    let log = store.run(&["log", "--json"]).fine().out;
+    let event: Value = serde_json::from_str(log.lines().nth(10).unwrap()).unwrap();
+    let event = event["event_ref"].as_str().unwrap();
+    assert!(store.run(&["explain", event]).fine().out.contains("signed  by arm"));
+    // Sending it again changes nothing.
+    assert_eq!(counts(&signed.import(&file).fine()), [0, 0, 20]);
+    let db = rusqlite::Connection::open(&store.path).unwrap();
+    let kept: i64 = db.query_row("SELECT count(*) FROM statement", [], |row| row.get(0)).unwrap();
+    assert_eq!(kept, 3, "8, 8 and 4 events");
+    store.run(&["verify"]).fine();
+    // Forgetting takes content, not what was signed about it.
+    store.run(&["forget", event]).fine();
+    store.run(&["verify"]).fine();
+    let json = store.run(&["explain", "grasp + cup + ward", "--json"]).fine().json();
+    assert_eq!((&json["signed"], &json["evidence_total"]), (&19.into(), &24.into()));
+}
+
+#[test]
+fn the_policy_decides_what_is_let_in() {
+    let signed = Signed::new();
+    let store = &signed.store;
+    store.run(&["config", "signatures", "maybe"]).ended(2, &["off, record, require"]);
+    assert_eq!(store.run(&["config", "signatures"]).fine().out, "signatures  record\n");
+    let good = signed.file("good.jsonl", "arm", &signed.identity, &attempts(0, 10));
+    let other = signed.file("other.jsonl", "arm", &"ab".repeat(32), &attempts(10, 20));
+    store.run(&["config", "signatures", "require"]).fine();
+    assert_eq!(counts(&store.import(attempts(30, 33)).ended(1, &["unsigned"])), [0, 3, 0]);
+    store.run(&["record", "--zone", "z", "--failed"]).ended(1, &["unsigned", "nothing was stored"]);
+    let ran = signed.import(&other).ended(1, &["wrong_signature", "another identity"]);
+    assert_eq!(counts(&ran), [0, 12, 0]);
+    assert_eq!(store.run(&["log"]).code, 1, "nothing was stored");
+    assert_eq!(counts(&signed.import(&good).fine()), [10, 0, 10]);
+    assert_eq!(counts(&store.import(attempts(0, 1)).fine()), [0, 0, 0], "a duplicate is no event");
+    store.run(&["config", "signatures", "record"]).fine();
+    let ran = signed.import(&other).ended(1, &["wrong_signature", "another identity"]);
+    assert_eq!(counts(&ran), [10, 2, 0], "taken as unsigned, and told");
+    store.run(&["config", "signatures", "off"]).fine();
+    let more = signed.file("more.jsonl", "arm", &signed.identity, &attempts(40, 50));
+    assert_eq!(counts(&signed.import(&more).ended(0, &["passed over"])), [10, 0, 0]);
+    store.run(&["verify"]).fine();
+}
+
+#[test]
+fn only_registered_keys_sign_and_only_until_they_are_revoked() {
+    let signed = Signed::new();
+    let store = &signed.store;
+    store.run(&["config", "signatures", "require"]).fine();
+    let before = signed.file("before.jsonl", "arm", &signed.identity, &attempts(0, 8));
+    let after = signed.file("after.jsonl", "arm", &signed.identity, &attempts(8, 16));
+    signed.import(&before).fine();
+    store.run(&["key", "revoke", "arm", "--yes"]).fine();
+    let ran = signed.import(&after).ended(1, &["revoked"]);
+    assert_eq!(counts(&ran), [0, 9, 0]);
+    assert_eq!(counts(&signed.import(&before).fine()), [0, 0, 8], "sending it again is safe");
+    store.run(&["verify"]).fine();
+    assert_eq!(signed.signers()[0], serde_json::json!(["arm"]), "it stays what it was");
+    // A stranger under the same name.
+    let stranger = Signed::new();
+    let file = stranger.file("stranger.jsonl", "arm", &signed.identity, &attempts(20, 28));
+    signed.import(&file).ended(1, &["no producer that is registered"]);
+}
+
+#[test]
+fn what_was_signed_and_then_changed_counts_for_nothing() {
+    let signed = Signed::new();
+    signed.store.run(&["config", "signatures", "require"]).fine();
+    let file = signed.file("s.jsonl", "arm", &signed.identity, &attempts(0, 8));
+    let text = std::fs::read_to_string(&file).unwrap();
+    let lines: Vec<&str> = text.lines().collect();
+    assert_eq!(lines.len(), 9);
+    let all = |lines: &[&str]| lines.iter().flat_map(|line| [*line, "\n"]).collect::<String>();
+    let import = |text: String| signed.store.fed(&["import", "-", "--signed", "--json"], text);
+    // An envelope counts with all of its events, or not at all.
+    let changed = text.replacen("\"target_class\":\"cup\"", "\"target_class\":\"pot\"", 1);
+    assert_eq!(counts(&import(changed).ended(1, &["line 9", "as it was signed"])), [0, 9, 0]);
+    let early = all(&[&[lines[8]], &lines[..8]].concat());
+    assert_eq!(counts(&import(early).ended(1, &["line 1:", "unsigned"])), [0, 9, 0]);
+    let lost = all(&[&lines[..3], &lines[4..]].concat());
+    assert_eq!(counts(&import(lost).ended(1, &["line 8", "not in the log"])), [0, 8, 0]);
+    assert_eq!(counts(&import(all(&lines[..1])).ended(1, &["unsigned"])), [0, 1, 0]);
+    assert_eq!(counts(&import(text.clone()).fine()), [8, 0, 8]);
+    assert_eq!(counts(&import(all(&[lines[8], lines[8]])).fine()), [0, 0, 0]);
+    // Without the flag an envelope is no event.
+    signed.store.fed(&["import", "-"], text).ended(1, &["line 9", "--signed"]);
+    signed.store.run(&["verify"]).fine();
+}
+
+#[test]
+fn damaged_statements_are_found() {
+    for (sql, words) in [
+        ("UPDATE statement SET envelope = replace(envelope, 'keyid', 'keyed')", "envelope"),
+        ("UPDATE statement SET signer = 'x'", "another producer"),
+        ("UPDATE statement SET events = x'0107'", "does not name the events"),
+        ("UPDATE statement SET events = x'0109'", "does not name the events"),
+        ("UPDATE statement SET events = x'01ffffffffffffffff01'", "does not name the events"),
+        ("DELETE FROM producer", "no producer that is registered"),
+        (
+            "INSERT INTO statement SELECT number + 1, signer, events, envelope FROM statement",
+            "is statement 1 once more",
+        ),
+        ("UPDATE statement SET events = x'0106'", "does not name the events"),
+    ] {
+        let signed = Signed::new();
+        let file = signed.file("s.jsonl", "arm", &signed.identity, &attempts(0, 8));
+        signed.import(&file).fine();
+        let db = rusqlite::Connection::open(&signed.store.path).unwrap();
+        let guard = "SELECT sql FROM sqlite_schema WHERE name = 'statement_is_frozen'";
+        let guard: String = db.query_row(guard, [], |row| row.get(0)).unwrap();
+        db.execute_batch("DROP TRIGGER statement_is_frozen").unwrap();
+        // A run that is right is left as it is: 01 07 says seq 1 to 8.
+        let sql =
+            if sql.contains("x'0107'") { "UPDATE statement SET events = x'0207'" } else { sql };
+        db.execute_batch(sql).unwrap();
+        db.execute_batch(&guard).unwrap();
+        drop(db);
+        let ran = signed.store.run(&["verify"]).ended(1, &[]);
+        assert!(ran.out.contains("producer statement") && ran.out.contains(words), "{}", ran.out);
+    }
+}
+
+/// The report of an auditor who trusts the log, the operator and the producer.
+fn exported(store: &Store) -> ipse_bundle::Report {
+    let bundle = store.directory.path().join("a.ipse");
+    store.run(&["export", "-o", bundle.to_str().unwrap()]).fine();
+    let keys = store.path.with_extension("db.keys");
+    let mut trust = ipse_bundle::Trust::default();
+    for name in ["log.vkey", "operator.pub", "producers/arm.vkey"] {
+        trust.add(&std::fs::read_to_string(keys.join(name)).unwrap()).unwrap();
+    }
+    let bytes = std::fs::read(bundle).unwrap();
+    let report = ipse_bundle::verify(&bytes, &trust, &[], &mut |_, _| {}).unwrap();
+    assert!(report.passed(), "{}", report.json());
+    report
+}
+
+#[test]
+fn a_statement_in_another_encoding_is_kept_once() {
+    let signed = Signed::new();
+    let store = &signed.store;
+    let file = signed.file("s.jsonl", "arm", &signed.identity, &attempts(0, 8));
+    signed.import(&file).fine();
+    let text = std::fs::read_to_string(&file).unwrap();
+    let again = store.write("again.jsonl", text.replace("{\"payload\"", "{\"a\":1,\"payload\""));
+    assert_eq!(counts(&signed.import(&again).fine()), [0, 0, 8]);
+    let db = rusqlite::Connection::open(&store.path).unwrap();
+    let count = || db.query_row("SELECT count(*) FROM statement", [], |row| row.get::<_, i64>(0));
+    assert_eq!(count().unwrap(), 1);
+    // Earlier versions kept both. Such a store is sound, and its bundles hold one.
+    db.execute_batch(
+        "INSERT INTO statement SELECT number + 1, signer, events, \
+         replace(envelope, '{\"payload\"', '{\"a\":1,\"payload\"') FROM statement",
+    )
+    .unwrap();
+    assert_eq!(count().unwrap(), 2);
+    drop(db);
+    let ran = store.run(&["verify"]).fine();
+    assert!(ran.out.contains("statement 2 is statement 1 in another encoding"), "{}", ran.out);
+    let json = exported(store).json();
+    assert!(json.contains("8 events signed by 1 producer"), "{json}");
+}
+
+/// An honest log never looks forged: a signature over other content than is in the log is not kept,
+/// whoever signed that.
+#[test]
+fn what_is_sent_again_otherwise_does_not_make_a_bundle_fail() {
+    let signed = Signed::new();
+    let store = &signed.store;
+    store.import(attempts(0, 2)).fine();
+    // Signed anew: the same events under other salts, and six more.
+    let file = signed.file("again.jsonl", "arm", &signed.identity, &attempts(0, 8));
+    let ran = signed.import(&file).ended(1, &["line 9", "wrong_signature", "another salt"]);
+    assert_eq!(counts(&ran), [6, 1, 0], "kept as unsigned, and told");
+    let first = signed.file("first.jsonl", "arm", &signed.identity, &attempts(20, 28));
+    signed.import(&first).fine();
+    let again = signed.file("second.jsonl", "arm", &signed.identity, &attempts(24, 32));
+    assert_eq!(counts(&signed.import(&again).ended(1, &["another salt"])), [4, 1, 0]);
+    store.run(&["verify"]).fine();
+    let report = exported(store);
+    assert!(report.json().contains("8 events signed by 1 producer"), "{}", report.json());
+    assert!(report.json().contains("12 events that no trusted producer signed"));
+}
+
+/// What ipse writes about itself is nobody else's to sign.
+#[test]
+fn pass_records_are_not_signed_by_producers() {
+    let signed = Signed::new();
+    let store = &signed.store;
+    let file = signed.file("s.jsonl", "arm", &signed.identity, &attempts(0, 2));
+    signed.import(&file).fine();
+    let log = store.run(&["log", "--json"]).fine().out;
+    let record: Value = serde_json::from_str(log.lines().last().unwrap()).unwrap();
+    let name = ipse_core::EventRef::parse(record["event_ref"].as_str().unwrap()).unwrap();
+    let digest = ipse_core::hex::decode(record["digest"].as_str().unwrap()).unwrap();
+    let sent = ipse_ledger::Sent {
+        identity: ipse_core::Identity::parse(&signed.identity).unwrap(),
+        events: vec![(name, ipse_core::Digest(digest))],
+    };
+    let keys = store.path.with_extension("db.keys").join("producers");
+    let signer = ipse::keys::read_signer(&keys.join("arm.key"), "arm", None).unwrap();
+    let envelope = ipse_ledger::dsse::sign(&sent.statement(), &signer);
+    let ran = store.fed(&["import", "-", "--signed"], format!("{envelope}\n"));
+    ran.ended(1, &["which ipse wrote about itself"]);
+}
+
+/// As many events as one statement may name, and stray ones around it.
+#[test]
+fn the_largest_batches_are_signed_whole() {
+    let signed = Signed::new();
+    let store = &signed.store;
+    let input = store.write("many.jsonl", attempts(0, 8192));
+    let key = store.path.with_extension("db.keys").join("producers").join("arm.key");
+    let (key, identity) = (key.to_str().unwrap(), signed.identity.as_str());
+    let args = ["sign", &input, "--key", key, "--name", "arm", "--identity", identity];
+    let text = store.run(&[&args[..], &["--batch", "4096"]].concat()).fine().out;
+    assert_eq!(text.lines().count(), 8194);
+    let stray = format!("{}{text}{}", attempts(20_000, 20_003), attempts(30_000, 30_002));
+    let ran = store.fed(&["import", "-", "--signed", "--json"], stray).fine();
+    assert_eq!(counts(&ran), [8197, 0, 8192]);
+    // So many unsigned ones before it that they cannot all wait: those of the envelope must.
+    let plain: String = attempts(40_000, 48_190);
+    let more = signed.file("more.jsonl", "arm", identity, &attempts(60_000, 60_008));
+    let more = std::fs::read_to_string(more).unwrap();
+    let ran = store.fed(&["import", "-", "--signed", "--json"], plain + &more).fine();
+    assert_eq!(counts(&ran), [8198, 0, 8]);
+    store.run(&["verify"]).fine();
+}

@@ -1,0 +1,273 @@
+//! What HTTP says is what the command line says, byte for byte where both are bytes; and what was
+//! appended over HTTP teaches what the same events teach when they are imported.
+
+use super::client::Request;
+use super::events::{BATCH, LINES, ONE};
+use super::server::{Agent, Server, one_agent, wait_until};
+use super::store::{Store, ran, vector};
+use serde_json::Value;
+
+/// A store that has lived: three logs, some of it forgotten, a signed tree head; and its server.
+struct Both {
+    store: Store,
+    agent: Agent,
+    server: Server,
+}
+
+impl Both {
+    fn new() -> Self {
+        let (store, agent) = one_agent();
+        for name in ["glass_cup", "mixed_random", "zones"] {
+            // Lines with ids that an earlier log has are conflicts.
+            let text = std::fs::read_to_string(vector(&format!("facts/{name}.events.jsonl")));
+            let file = store.write("log.jsonl", text.unwrap().replace("robot-7", name));
+            store.run(&["import", &file]).fine();
+        }
+        let first = cli(&store, &["log", "--json"]);
+        let first: Value = serde_json::from_str(first.lines().nth(20).unwrap()).unwrap();
+        store.run(&["forget", first["event_ref"].as_str().unwrap()]).fine();
+        store.run(&["tree-head", "--sign"]).fine();
+        let server = Server::start(&store);
+        Both { store, agent, server }
+    }
+
+    fn cli(&self, args: &[&str]) -> String {
+        cli(&self.store, args)
+    }
+
+    /// What is answered to a role.
+    #[track_caller]
+    fn http(&self, role: &str, path: &str) -> String {
+        self.server.get(path, self.agent.token(role)).ok().text()
+    }
+
+    /// Every item of a list that comes in pages.
+    fn pages(&self, path: &str, items: &str, parameter: &str) -> Vec<Value> {
+        let (mut all, mut next) = (Vec::new(), None);
+        loop {
+            let more = next.map(|at: u64| format!("&{parameter}={at}")).unwrap_or_default();
+            let page: Value =
+                serde_json::from_str(&self.http("auditor", &format!("{path}{more}"))).unwrap();
+            all.extend(page[items].as_array().unwrap().clone());
+            match page.get(format!("next_{parameter}")) {
+                Some(at) => next = Some(at.as_u64().unwrap()),
+                None => return all,
+            }
+        }
+    }
+
+    /// The facts of both, and whatever else both say.
+    #[track_caller]
+    fn same_facts(&self, query: &str, args: &[&str]) -> usize {
+        let ours = self.http("planner", &format!("/api/agent/semantic?{query}"));
+        let ours: Value = serde_json::from_str(&ours).unwrap();
+        let theirs = self.store.run(&[&["facts", "--json"], args].concat());
+        let theirs: Value = serde_json::from_str(&theirs.out).unwrap();
+        for name in ["facts", "identity_hash", "checkpoint", "rule_version"] {
+            assert_eq!(ours[name], theirs[name], "{query}");
+        }
+        let grounding = self.store.run(&[&["facts", "--format", "grounding"], args].concat()).out;
+        let text = self.http("planner", &format!("/api/agent/semantic?{query}&format=grounding"));
+        assert_eq!(text, grounding, "{query}");
+        assert_eq!(ours["grounding"], text, "{query}");
+        ours["facts"].as_array().unwrap().len()
+    }
+}
+
+fn cli(store: &Store, args: &[&str]) -> String {
+    store.run(args).fine().out
+}
+
+fn objects(lines: &str) -> Vec<Value> {
+    lines.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+}
+
+#[test]
+fn facts_are_the_same_under_every_filter() {
+    let both = Both::new();
+    let all = both.same_facts("limit=1000", &[]);
+    assert!(all > 20, "{all}");
+    assert_eq!(both.same_facts("", &["--limit", "20"]), 20);
+    for limit in ["1", "7"] {
+        both.same_facts(&format!("limit={limit}"), &["--limit", limit]);
+    }
+    let mut found = 0;
+    for (parameter, flag, values) in [
+        ("skill_id", "--skill", &["skill.0", "manipulation.grasp", "nothing"][..]),
+        ("target_class", "--target", &["t1", "glass_cup"]),
+        ("env", "--env", &["e0", "sim_relaxed"]),
+        ("zone", "--zone", &["z0", "z1"]),
+        ("kind", "--kind", &["zone_risk", "interaction_pattern", "object_property"]),
+    ] {
+        for value in values {
+            let query = format!("{parameter}={value}&limit=1000");
+            found += both.same_facts(&query, &[flag, value]);
+        }
+    }
+    assert!(found > all, "{found}");
+    let two = ["--skill", "skill.0", "--env", "e1", "--kind", "skill_success_rate"];
+    let query = "skill_id=skill.0&env=e1&kind=skill_success_rate&limit=1000";
+    assert!(both.same_facts(query, &two) > 0);
+}
+
+#[test]
+fn facts_as_of_a_position_are_the_same() {
+    let both = Both::new();
+    let head = objects(&both.cli(&["log", "--json"])).len();
+    for seq in [0, 1, 15, 16, 17, 30, 300, head] {
+        let seq = seq.to_string();
+        both.same_facts(&format!("limit=1000&as_of={seq}"), &["--as-of", &seq]);
+    }
+    let beyond = (head + 1).to_string();
+    let path = format!("/api/agent/semantic?as_of={beyond}");
+    both.server.get(&path, &both.agent.planner).problem(404, "not_found");
+    both.store.run(&["facts", "--as-of", &beyond]).ended(2, &[]);
+}
+
+#[test]
+fn who_it_is_and_what_it_lived_through_are_the_same() {
+    let both = Both::new();
+    assert_eq!(
+        both.http("planner", "/api/agent/identity") + "\n",
+        both.cli(&["identity", "--json"])
+    );
+    let log = objects(&both.cli(&["log", "--json"]));
+    assert_eq!(both.pages("/api/agent/log?limit=1000", "events", "after"), log);
+    assert_eq!(both.pages("/api/agent/log?limit=13", "events", "after"), log);
+    assert_eq!(both.pages("/api/agent/log?limit=640", "events", "after"), log);
+    let mut passes = objects(&both.cli(&["passes", "--json"]));
+    assert!(passes.len() >= 4, "{passes:?}");
+    // Over HTTP the newest come first, as a page at a time is read.
+    passes.sort_by_key(|pass| std::cmp::Reverse(pass["seq"].as_u64()));
+    assert_eq!(both.pages("/api/agent/passes?limit=1000", "passes", "before"), passes);
+    assert_eq!(both.pages("/api/agent/passes?limit=1", "passes", "before"), passes);
+}
+
+#[test]
+fn every_fact_and_its_explanation_are_the_same() {
+    let both = Both::new();
+    let facts = both.http("planner", "/api/agent/semantic?limit=1000");
+    let facts: Value = serde_json::from_str(&facts).unwrap();
+    let mut several = 0;
+    for fact in facts["facts"].as_array().unwrap() {
+        let id = fact["fact_id"].as_str().unwrap();
+        let path = format!("/api/agent/facts/{id}");
+        let alone: Value = serde_json::from_str(&both.http("planner", &path)).unwrap();
+        assert_eq!(&alone, fact);
+        let mut total = 0;
+        for page in 1.. {
+            let path = format!("{path}/explanation?page={page}");
+            let theirs = both.cli(&["explain", id, "--json", "--page", &page.to_string()]);
+            assert_eq!(both.http("auditor", &path) + "\n", theirs, "{id}");
+            let theirs: Value = serde_json::from_str(&theirs).unwrap();
+            total += theirs["evidence"].as_array().unwrap().len();
+            if theirs["evidence_total"] == total {
+                let beyond = format!("/api/agent/facts/{id}/explanation?page={}", page + 1);
+                both.server.get(&beyond, &both.agent.planner).problem(404, "not_found");
+                break;
+            }
+            several += 1;
+        }
+    }
+    assert!(several > 0, "some have more than a page");
+}
+
+#[test]
+fn what_an_auditor_takes_away_is_the_same() {
+    let both = Both::new();
+    assert_eq!(both.http("auditor", "/api/audit/tree-head"), both.cli(&["tree-head"]));
+    let log = objects(&both.cli(&["log", "--json"]));
+    for event in log.iter().step_by(97).chain(log.last()) {
+        let name = event["event_ref"].as_str().unwrap();
+        let ours = both.http("auditor", &format!("/api/audit/proof?event_ref={name}"));
+        let theirs = both.cli(&["explain", name, "--proof", "--json"]);
+        assert_eq!(ours.trim_end(), theirs.trim_end(), "{name}");
+    }
+    let bundle = both.server.get("/api/audit/bundle", &both.agent.auditor).ok();
+    let name = format!("attachment; filename=\"{}.ipse\"", &both.agent.identity[..16]);
+    assert_eq!(bundle.header("content-disposition"), Some(name.as_str()));
+    let file = both.store.directory.path().join("exported.ipse");
+    let file = file.to_str().unwrap();
+    both.store.run(&["export", "-o", file]).fine();
+    assert!(bundle.body == std::fs::read(file).unwrap(), "the bundles differ");
+    let taken = both.store.write("taken.ipse", &bundle.body);
+    verifies(&both.store, &taken);
+    // And whoever takes it in knows the same.
+    let keys = both.store.path.with_extension("db.keys");
+    let [log, operator] = ["log.vkey", "operator.pub"].map(|name| keys.join(name));
+    let (log, operator) = (log.to_str().unwrap(), operator.to_str().unwrap());
+    let other = Store::new();
+    let trust = ["import-bundle", &taken, "--trust", log, "--trust", operator];
+    other.run(&trust).fine();
+    assert_eq!(other.snapshot(), both.store.snapshot());
+    assert_eq!(cli(&other, &["log", "--json"]), both.cli(&["log", "--json"]));
+}
+
+/// The auditor's own program, where it was built beside this one.
+fn verifies(store: &Store, bundle: &str) {
+    let program = std::path::Path::new(env!("CARGO_BIN_EXE_ipse")).with_file_name("ipse-verify");
+    if !program.exists() {
+        eprintln!("SKIPPED: ipse-verify is not built (cargo build -p ipse-verify)");
+        return;
+    }
+    let keys = store.path.with_extension("db.keys");
+    let mut command = assert_cmd::Command::new(program);
+    command.arg(bundle).arg("--trust").arg(keys.join("log.vkey"));
+    ran(command.arg("--trust").arg(keys.join("operator.pub"))).fine();
+}
+
+/// The same events, over HTTP in every form and in another order, and by the command line.
+#[test]
+fn what_is_appended_teaches_what_is_imported() {
+    for name in ["mixed_random", "v1_thousand", "edges_more"] {
+        let file = vector(&format!("facts/{name}.events.jsonl"));
+        let text = std::fs::read_to_string(&file).unwrap();
+        let (store, agent) = one_agent();
+        let server = Server::with(&store, &["--pass-every", "50", "--pass-quiet", "10"]);
+        let send = |kind: &str, body: String| {
+            let request = Request::events(kind, body).token(&agent.producer);
+            assert!(matches!(server.ask(&request).status, 200 | 201 | 409 | 422));
+        };
+        let lines: Vec<&str> = text.lines().collect();
+        let (first, rest) = lines.split_at(lines.len() / 2);
+        send(LINES, first.join("\n"));
+        let (second, third) = rest.split_at(rest.len() / 2);
+        send(BATCH, format!("[{}]", second.join(",")));
+        for line in third {
+            send(ONE, (*line).to_string());
+        }
+        let fold = Request::new("POST", "/api/agent/consolidate").token(&agent.operator);
+        server.ask(&fold).ok();
+        let imported = Store::new();
+        imported.run(&["import", file.to_str().unwrap()]);
+        assert_eq!(store.snapshot(), imported.snapshot(), "{name}");
+        let facts = |store: &Store| cli(store, &["facts", "--json"]);
+        let [ours, theirs] = [&store, &imported]
+            .map(|store| serde_json::from_str::<Value>(&facts(store)).unwrap()["facts"].clone());
+        assert_eq!(ours, theirs, "{name}");
+        store.run(&["rebuild"]).fine();
+    }
+}
+
+/// What another process teaches is answered soon, and is what that process would answer.
+#[test]
+fn what_another_process_does_is_seen() {
+    let both = Both::new();
+    let tag = |both: &Both| {
+        let answer = both.server.get("/api/agent/semantic?limit=1000", &both.agent.planner).ok();
+        answer.header("etag").unwrap().to_string()
+    };
+    let before = tag(&both);
+    both.store.run(&["record", "--skill", "new", "--target", "x", "--success"]).fine();
+    wait_until("the new fact is answered", || tag(&both) != before);
+    both.same_facts("limit=1000", &[]);
+    assert_eq!(both.same_facts("skill_id=new", &["--skill", "new"]), 1);
+    let first = objects(&both.cli(&["log", "--json"]))[3]["event_ref"].clone();
+    both.store.run(&["forget", first.as_str().unwrap()]).fine();
+    let (before, seen) =
+        (both.cli(&["facts", "--json"]), || both.http("planner", "/api/agent/semantic?limit=1000"));
+    let before: Value = serde_json::from_str(&before).unwrap();
+    wait_until("what was forgotten is gone", || {
+        serde_json::from_str::<Value>(&seen()).unwrap()["facts"] == before["facts"]
+    });
+}

@@ -1,0 +1,91 @@
+//! The example planners, in Python and in Rust, against a real server: with facts they fail less
+//! than without, at the same gates; and the agent stays who it is.
+
+use super::Gated;
+use crate::server::example;
+use serde_json::Value;
+use std::process::Command;
+
+#[allow(unreachable_pub, missing_docs)]
+#[path = "../../../examples/planner.rs"]
+mod planner;
+
+const ROUNDS: u64 = 200;
+
+/// The Rust twin.
+fn twin(gated: &Gated, ignore_facts: bool) -> Value {
+    let plan = planner::Plan {
+        url: format!("http://{}", gated.server.address),
+        planner: gated.agent.planner.clone(),
+        producer: gated.agent.producer.clone(),
+        rounds: ROUNDS,
+        seed: 7,
+        ignore_facts,
+    };
+    planner::run(&plan).unwrap()
+}
+
+/// The one in Python, as its users run it.
+fn python(gated: &Gated, ignore_facts: bool) -> Value {
+    let mut command = Command::new("python3");
+    command.args([&example("planner.py"), &format!("http://{}", gated.server.address)]);
+    command.args(["--rounds", &ROUNDS.to_string()]);
+    command.args(ignore_facts.then_some("--ignore-facts"));
+    command.env("IPSE_PLANNER", &gated.agent.planner);
+    command.env("IPSE_PRODUCER", &gated.agent.producer);
+    let done = command.output().unwrap();
+    assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
+    serde_json::from_slice(&done.stdout).unwrap()
+}
+
+fn number(told: &Value, name: &str) -> u64 {
+    told[name].as_u64().unwrap()
+}
+
+#[test]
+fn a_planner_that_learns_fails_less_at_the_same_gates() {
+    let runs = [true, false].map(|ignore_facts| {
+        let gated = [Gated::new(), Gated::new()];
+        let told = [python(&gated[0], ignore_facts), twin(&gated[1], ignore_facts)];
+        assert_eq!(told[0], told[1], "twins tell the same");
+        gated.iter().for_each(|gated| check_record(gated, &told[0]));
+        told[0].clone()
+    });
+    let [without, with] = &runs;
+    for told in &runs {
+        assert_eq!(number(told, "rounds"), ROUNDS);
+        assert_eq!(told["unchanged"], true);
+    }
+    assert_eq!(number(without, "informed"), 0);
+    let ended = |told: &Value| ["worked", "failed"].map(|name| number(told, name));
+    assert_eq!([ended(without), ended(with)], [[29, 58], [147, 20]], "as the guide says");
+    assert!(number(with, "informed") > ROUNDS / 2, "{with}");
+    assert!(2 * number(with, "failed") < number(without, "failed"), "{with} {without}");
+    assert!(number(with, "worked") > 2 * number(without, "worked"), "{with} {without}");
+    // Both met gates that were shut to them as they asked.
+    for verdict in ["admitted", "clamped", "needs_confirmation"] {
+        assert!(number(with, verdict) > 0 && number(without, verdict) > 0, "{with} {without}");
+    }
+}
+
+/// The log holds every intent with its verdict, and every outcome names the one it goes back to.
+fn check_record(gated: &Gated, told: &Value) {
+    let intents = gated.log("intent");
+    assert_eq!(intents.len() as u64, ROUNDS);
+    for name in ["admitted", "clamped", "needs_confirmation", "denied"] {
+        let so = intents.iter().filter(|it| it["event"]["data"]["verdict"] == name).count();
+        assert_eq!(so as u64, number(told, name), "{name}");
+    }
+    let unverified = |it: &&Value| it["event"]["data"]["gates"].to_string().contains("unverified");
+    assert_eq!(intents.iter().filter(unverified).count(), 0, "what was read could be read again");
+    let outcomes = gated.log("execution_result");
+    assert_eq!(outcomes.len() as u64, number(told, "worked") + number(told, "failed"));
+    let facts = gated.agent.run(&gated.store, &["facts", "--json"]).fine().json();
+    let fact = facts["facts"][0]["fact_id"].as_str().unwrap();
+    let why = gated.agent.run(&gated.store, &["explain", fact, "--json"]).fine().json();
+    assert_eq!(why["planned"], why["evidence_total"], "all of it went through the gates");
+    let identity = gated.agent.run(&gated.store, &["identity", "--json"]).fine().json();
+    assert_eq!(identity["identity_hash"], told["identity"]);
+    assert_eq!(identity["unchanged"], true);
+    gated.agent.run(&gated.store, &["verify"]).fine();
+}

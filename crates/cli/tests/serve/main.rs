@@ -1,0 +1,34 @@
+//! The server, run as it is run in earnest: the real binary, real sockets, kind and rude clients.
+#![allow(missing_docs, clippy::unwrap_used, clippy::print_stderr)]
+
+mod actions;
+mod append;
+mod chance;
+mod client;
+mod clients;
+mod equal;
+mod events;
+mod failing;
+mod fair;
+mod gates;
+mod identities;
+mod killed;
+mod limits;
+mod load;
+mod matrix;
+mod metrics;
+#[allow(dead_code)]
+#[path = "../cli/planned.rs"]
+mod planned;
+mod rolled_back;
+mod semantic;
+mod server;
+mod settings;
+mod spool;
+mod stopping;
+#[allow(dead_code)]
+#[path = "../cli/store.rs"]
+mod store;
+mod streaming;
+#[cfg(feature = "tls")]
+mod tls;

@@ -1,0 +1,285 @@
+//! The stream is the log, told as it grows: every position once and in order, to everybody who
+//! resumes, across crashes, whoever wrote, and to nobody else.
+
+use super::client::{Connection, Request};
+use super::events::{BATCH, LINES, ONE, batch, event, lines, ref_of};
+use super::server::{Agent, Server, one_agent};
+use super::store::Store;
+use serde_json::Value;
+
+/// What a stream told.
+#[derive(Debug)]
+struct Told {
+    id: Option<u64>,
+    name: String,
+    data: Value,
+}
+
+struct Stream {
+    connection: Connection,
+    text: String,
+}
+
+impl Stream {
+    /// Follows from now on, or from behind a position.
+    fn open(server: &Server, token: &str, last: Option<u64>) -> Self {
+        let request = Request::get("/api/agent/stream").token(token);
+        let request = match last {
+            Some(last) => request.header("last-event-id", &last.to_string()),
+            None => request,
+        };
+        let mut connection = server.connect();
+        connection.write(&request.bytes()).unwrap();
+        let head = connection.answer_head().unwrap().ok();
+        assert_eq!(head.header("content-type"), Some("text/event-stream"));
+        Stream { connection, text: String::new() }
+    }
+
+    /// The next thing told; whatever takes too long fails.
+    fn next(&mut self) -> Told {
+        loop {
+            if let Some((block, rest)) = self.text.split_once("\n\n") {
+                let told = parsed(block);
+                self.text = rest.to_string();
+                if let Some(told) = told {
+                    return told;
+                }
+                continue;
+            }
+            let chunk = self.connection.chunk().unwrap().expect("the stream goes on");
+            self.text += std::str::from_utf8(&chunk).unwrap();
+        }
+    }
+
+    /// The next event of the log: what has a position.
+    fn event(&mut self) -> (u64, String, Value) {
+        loop {
+            let Told { id, name, data } = self.next();
+            match id {
+                Some(id) => {
+                    assert_eq!(data["seq"], id, "{data}");
+                    return (id, name, data);
+                }
+                None => assert_eq!(name, "tree_head", "only tree heads have no id: {data}"),
+            }
+        }
+    }
+
+    /// The events up to a position.
+    fn until(&mut self, seq: u64) -> Vec<(u64, String, Value)> {
+        let mut all: Vec<(u64, String, Value)> = Vec::new();
+        while all.last().is_none_or(|(last, ..)| *last < seq) {
+            all.push(self.event());
+        }
+        all
+    }
+}
+
+/// A block of lines; none if it is a comment.
+fn parsed(block: &str) -> Option<Told> {
+    let field = |name: &str| {
+        let mut values =
+            block.lines().filter_map(|line| line.strip_prefix(name)?.strip_prefix(": "));
+        let value = values.next().map(str::to_string);
+        assert!(values.next().is_none(), "{name} twice in {block}");
+        value
+    };
+    let data = serde_json::from_str(&field("data")?).unwrap();
+    Some(Told {
+        id: field("id").map(|id| id.parse().unwrap()),
+        name: field("event").unwrap(),
+        data,
+    })
+}
+
+fn send(server: &Server, agent: &Agent, events: &[String]) {
+    let request = match events {
+        [one] => Request::events(ONE, one.clone()),
+        [_, _] => Request::events(BATCH, batch(events)),
+        _ => Request::events(LINES, lines(events)),
+    };
+    let answer = server.ask(&request.token(&agent.producer));
+    assert!(matches!(answer.status, 200 | 201), "{answer:?}");
+}
+
+fn some(from: u32, to: u32) -> Vec<String> {
+    (from..to).map(|n| event("arm", &n.to_string(), "grasp", n % 3 > 0)).collect()
+}
+
+fn head(store: &Store, agent: &Agent) -> u64 {
+    agent.run(store, &["log", "--json"]).out.lines().count() as u64
+}
+
+/// Passes only by hand, so that every position is known.
+const BY_HAND: [&str; 4] = ["--pass-every", "100000", "--pass-quiet", "3600000"];
+
+#[test]
+fn what_happens_is_told_in_order() {
+    let (store, agent) = one_agent();
+    let server = Server::with(&store, &BY_HAND);
+    let mut stream = Stream::open(&server, &agent.planner, None);
+    let events = some(0, 6);
+    send(&server, &agent, &events[..1]);
+    send(&server, &agent, &events[1..3]);
+    send(&server, &agent, &events[3..]);
+    let fold = Request::new("POST", "/api/agent/consolidate").token(&agent.operator);
+    server.ask(&fold).ok();
+    let body = format!("{{\"event_refs\":[\"{}\"]}}", ref_of(&events[2]));
+    let forget = Request::post("/api/agent/forget", "application/json", body);
+    server.ask(&forget.token(&agent.operator)).ok();
+    // A forget event, and the pass that goes with it.
+    let told = stream.until(9);
+    let names: Vec<&str> = told.iter().map(|(_, name, _)| name.as_str()).collect();
+    let mut want = vec!["appended"; 6];
+    want.extend(["consolidation", "forget", "consolidation"]);
+    assert_eq!(names, want);
+    assert_eq!(told.iter().map(|(id, ..)| *id).collect::<Vec<_>>(), (1..=9).collect::<Vec<_>>());
+    for (event, (_, _, data)) in events.iter().zip(&told) {
+        assert_eq!(data["event_ref"], ref_of(event).as_str());
+        assert_eq!(data["type"], "execution_result");
+        assert!(data.get("data").is_none(), "what was lived through is not told: {data}");
+    }
+    assert_eq!(told[6].2["data"]["last_seq"], 6);
+    assert_eq!(told[6].2["data"]["trigger"], "manual");
+    assert_eq!(told[8].2["data"]["trigger"], "forget");
+    // What came before is told to whoever asks for it, with its hole.
+    let again = Stream::open(&server, &agent.auditor, Some(0)).until(9);
+    let bare =
+        |all: &[(u64, String, Value)]| all.iter().map(|one| one.2.to_string()).collect::<Vec<_>>();
+    assert_eq!(bare(&again), bare(&told));
+}
+
+/// Every position comes once: over streams that break off, servers that are killed, and passes and
+/// other processes in between.
+#[test]
+fn who_resumes_misses_nothing_and_hears_nothing_twice() {
+    let (store, agent) = one_agent();
+    let (mut heard, mut sent) = (0, 0);
+    for round in 0..12 {
+        let mut server = Server::with(&store, &["--pass-every", "4", "--pass-quiet", "5"]);
+        let mut stream = Stream::open(&server, &agent.planner, Some(heard));
+        for _ in 0..3 {
+            send(&server, &agent, &some(sent, sent + 3));
+            sent += 3;
+        }
+        // Leaves off in the middle, at another place each time.
+        let most = head(&store, &agent);
+        let leave = (heard + 3 + round % 4).min(most);
+        while heard < leave {
+            let (id, ..) = stream.event();
+            assert_eq!(id, heard + 1);
+            heard = id;
+        }
+        if round % 3 == 0 {
+            drop(stream);
+            stream = Stream::open(&server, &agent.planner, Some(heard));
+        }
+        let (id, ..) = stream.event();
+        assert_eq!(id, heard + 1);
+        heard = id;
+        server.kill();
+        store.run(&["record", "--zone", "z", "--failed", "--source", "other"]).fine();
+    }
+    let server = Server::start(&store);
+    let last = head(&store, &agent);
+    let told = Stream::open(&server, &agent.planner, Some(heard)).until(last);
+    let ids: Vec<u64> = told.iter().map(|(id, ..)| *id).collect();
+    assert_eq!(ids, (heard + 1..=last).collect::<Vec<_>>());
+    assert!(last > 100 && !ids.is_empty(), "{last}");
+    // More than any page and any queue, at once.
+    send(&server, &agent, &some(sent, sent + 3000));
+    let all = Stream::open(&server, &agent.operator, Some(0)).until(last + 3000);
+    assert!(all.iter().zip(1..).all(|((id, ..), want)| *id == want));
+}
+
+#[test]
+fn a_position_that_is_none_is_refused() {
+    let (store, agent) = one_agent();
+    let server = Server::start(&store);
+    let ask = |value: &str| {
+        let request = Request::get("/api/agent/stream").token(&agent.planner);
+        let mut connection = server.connect();
+        connection.write(&request.header("last-event-id", value).bytes()).unwrap();
+        // Of a stream there would be no end.
+        connection.answer_head().unwrap().status
+    };
+    assert_eq!(ask("0"), 200);
+    for bad in ["x", "", "-1", "1.5", "0x1", "1 2", "+5", "99999999999999999999", "١", "1,2", "1"]
+    {
+        assert_eq!(ask(bad), 400, "{bad:?}");
+    }
+    let path = "/api/agent/stream?last_event_id=5";
+    server.get(path, &agent.planner).problem(400, "unknown_parameter");
+}
+
+/// A stream outlives neither its token nor the right to it, whether the log is quiet or grows.
+#[test]
+fn a_stream_ends_with_its_token() {
+    let (store, agent) = one_agent();
+    let server = Server::start(&store);
+    for busy in [false, true] {
+        let token = super::server::token(&store, &agent.identity, &["--role", "planner"]);
+        let mut stream = Stream::open(&server, &token, None);
+        agent.run(&store, &["token", "revoke", &token]).fine();
+        for number in 0.. {
+            if busy {
+                let sent = event(&format!("arm{busy}"), &number.to_string(), "grasp", true);
+                server.ask(&Request::events(ONE, sent).token(&agent.producer)).is(201);
+            }
+            // Its last chunk is the empty one.
+            if !matches!(stream.connection.chunk(), Ok(Some(_))) {
+                break;
+            }
+            assert!(number < 10_000, "it goes on");
+        }
+    }
+}
+
+/// What another process writes is told too, without anybody asking this one.
+#[test]
+fn what_another_process_writes_is_told() {
+    let (store, agent) = one_agent();
+    let server = Server::with(&store, &BY_HAND);
+    let mut stream = Stream::open(&server, &agent.planner, None);
+    for n in 0..3 {
+        store.run(&["record", "--zone", "z", "--failed", "--id", &n.to_string()]).fine();
+        let (id, name, _) = stream.event();
+        assert_eq!((id, name.as_str()), (2 * n + 1, "appended"));
+        let (id, name, data) = stream.event();
+        assert_eq!((id, name.as_str()), (2 * n + 2, "consolidation"));
+        assert_eq!(data["data"]["last_seq"], 2 * n + 1);
+    }
+    let log = store.run(&["log", "--json"]).fine().out;
+    let first: Value = serde_json::from_str(log.lines().next().unwrap()).unwrap();
+    store.run(&["forget", first["event_ref"].as_str().unwrap()]).fine();
+    assert_eq!(stream.event().1, "forget");
+    assert_eq!(stream.event().1, "consolidation");
+}
+
+#[test]
+fn agents_do_not_hear_of_each_other() {
+    let store = Store::nothing();
+    let agents = ["ward-robot-01", "ward-robot-02"].map(|name| Agent::register(&store, name));
+    let server = Server::with(&store, &BY_HAND);
+    let mut streams = agents.each_ref().map(|agent| Stream::open(&server, &agent.planner, Some(0)));
+    let of = |agent: usize, n: u32| event(&format!("arm{agent}"), &n.to_string(), "grasp", true);
+    for n in 0..40 {
+        for (number, agent) in agents.iter().enumerate() {
+            if n % 2 == 0 || number == 0 {
+                send(&server, agent, &[of(number, n)]);
+            }
+        }
+    }
+    for (number, (stream, count)) in streams.iter_mut().zip([40, 20]).enumerate() {
+        let mine: Vec<String> =
+            (0..40).filter(|n| n % 2 == 0 || number == 0).map(|n| ref_of(&of(number, n))).collect();
+        let told = stream.until(count);
+        let heard: Vec<&str> =
+            told.iter().map(|(.., data)| data["event_ref"].as_str().unwrap()).collect();
+        assert_eq!(heard, mine);
+    }
+    // Nothing of the other is under way either: the next thing heard is one's own.
+    send(&server, &agents[0], &[of(0, 100)]);
+    send(&server, &agents[1], &[of(1, 100)]);
+    assert_eq!(streams[1].event().2["event_ref"], ref_of(&of(1, 100)).as_str());
+}
