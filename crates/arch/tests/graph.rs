@@ -1,7 +1,8 @@
 //! The crate graph: who depends on whom, and that nothing which runs a pass can name a manifest.
 //!
 //! **Invariant:** [`DEPENDS_ON`] is the whole truth about the edges inside the workspace. An edge
-//! is a normal dependency, for any platform; what only tests depend on is no part of the graph.
+//! is a normal dependency, for any platform and with any features; what only tests depend on is no
+//! part of the graph. [`OPTIONAL`] lists the edges that a feature switches on.
 #![allow(missing_docs, clippy::unwrap_used)]
 
 mod workspace;
@@ -11,7 +12,7 @@ use toml::{Table, Value};
 use workspace::{crates, read_toml, report};
 
 /// Each crate with the crates of the workspace that it depends on.
-const DEPENDS_ON: [(&str, &[&str]); 15] = [
+const DEPENDS_ON: &[(&str, &[&str])] = &[
     ("core", &[]),
     ("manifest", &["core"]),
     ("consolidate", &["core"]),
@@ -22,11 +23,22 @@ const DEPENDS_ON: [(&str, &[&str]); 15] = [
     ("bundle", &["core", "manifest", "consolidate", "consult", "ledger", "door"]),
     ("verify", &["bundle"]),
     ("store", &["core", "ledger"]),
+    ("access", &["core", "door", "store"]),
     ("engine", &["core", "consolidate", "consult", "ledger", "door", "store"]),
-    ("http", &["core", "door", "engine", "gates"]),
-    ("reproduce", &["core", "manifest", "consolidate", "door", "store", "engine"]),
+    ("inspect", &["core", "consolidate", "consult", "ledger", "door", "store", "access", "engine"]),
+    ("intents", &["core", "door", "gates", "engine", "inspect"]),
+    ("exchange", &["core", "consolidate", "ledger", "door", "bundle", "store", "engine"]),
+    ("http", &["core", "ledger", "door", "gates", "access", "engine", "inspect", "intents"]),
+    ("reproduce", &["core", "manifest", "consolidate", "door", "store", "engine", "inspect"]),
     (
         "ipse",
+        &[
+            "core", "manifest", "ledger", "door", "gates", "bundle", "store", "engine", "inspect",
+            "intents", "exchange",
+        ],
+    ),
+    (
+        "cli",
         &[
             "core",
             "manifest",
@@ -36,16 +48,23 @@ const DEPENDS_ON: [(&str, &[&str]); 15] = [
             "gates",
             "bundle",
             "store",
+            "access",
             "engine",
+            "inspect",
+            "exchange",
             "http",
             "reproduce",
+            "ipse",
         ],
     ),
     ("arch", &[]),
 ];
 
+/// The optional edges: the crate, the crate it may depend on, and the feature that decides.
+const OPTIONAL: [(&str, &str, &str); 1] = [("cli", "reproduce", "experiments")];
+
 /// What runs a pass.
-const RUNS_A_PASS: [&str; 3] = ["consolidate", "store", "engine"];
+const RUNS_A_PASS: [&str; 4] = ["consolidate", "store", "engine", "inspect"];
 
 /// What every crate takes from the workspace.
 const SHARED: [&str; 5] = ["version", "edition", "rust-version", "license", "publish"];
@@ -124,7 +143,7 @@ fn table(rows: &[(&str, &[&str])]) -> Graph {
 
 #[test]
 fn the_dependencies_are_exactly_those_of_the_table() {
-    let (want, nothing) = (table(&DEPENDS_ON), BTreeSet::new());
+    let (want, nothing) = (table(DEPENDS_ON), BTreeSet::new());
     let mut faults = Vec::new();
     for (name, got) in graph() {
         let want = want.get(&name).unwrap_or(&nothing);
@@ -132,17 +151,45 @@ fn the_dependencies_are_exactly_those_of_the_table() {
         faults.extend(got.difference(want).map(|extra| {
             format!(
                 "{file}: `{name}` must not depend on `{extra}`; take what it needs as an argument, \
-                 or decide for the edge in the design and in DEPENDS_ON"
+                 or decide for the edge in ARCHITECTURE.md and in DEPENDS_ON"
             )
         }));
         faults.extend(want.difference(&got).map(|missing| {
             format!(
-                "{file}: `{name}` no longer depends on `{missing}`; take the edge out of the \
-                 design and of DEPENDS_ON"
+                "{file}: `{name}` no longer depends on `{missing}`; take the edge out of \
+                 ARCHITECTURE.md and of DEPENDS_ON"
             )
         }));
     }
     report(&faults);
+}
+
+/// The features of a crate that switch an optional dependency on.
+fn features_with(manifest: &Table, dependency: &str) -> Vec<String> {
+    let features = manifest.get("features").and_then(Value::as_table).into_iter().flatten();
+    let wanted = format!("dep:{dependency}");
+    let with = features.filter(|(_, parts)| strings(Some(parts)).contains(&&*wanted));
+    with.map(|(name, _)| name.clone()).collect()
+}
+
+#[test]
+fn the_optional_dependencies_are_exactly_those_of_the_table() {
+    let workspace = workspace_table();
+    let shared = workspace["dependencies"].as_table().unwrap();
+    let mut got = Vec::new();
+    for name in crates() {
+        let manifest = manifest_of(&name);
+        for (dependency, spec) in dependency_tables(&manifest).into_iter().flatten() {
+            let optional = spec.get("optional").and_then(Value::as_bool) == Some(true);
+            let Some(to) = internal(dependency, spec, shared).filter(|_| optional) else {
+                continue;
+            };
+            let features = features_with(&manifest, dependency);
+            got.extend(features.into_iter().map(|feature| (name.clone(), to.clone(), feature)));
+        }
+    }
+    let want = OPTIONAL.map(|(from, to, feature)| (from.into(), to.into(), feature.into()));
+    assert_eq!(got, want, "an optional edge comes or goes with its row in OPTIONAL");
 }
 
 #[test]
@@ -198,10 +245,13 @@ fn the_members_are_the_crates_of_the_table() {
     assert_eq!(list("members"), ["crates/*"], "{all}");
     assert!(list("exclude").is_empty(), "{all}");
     let plain = "a plain `cargo run` is `ipse`: keep default-members in Cargo.toml";
-    assert_eq!(list("default-members"), ["crates/ipse"], "{plain}");
+    assert_eq!(list("default-members"), ["crates/cli"], "{plain}");
     let want: BTreeSet<_> = DEPENDS_ON.iter().map(|(name, _)| name.to_string()).collect();
     let got: BTreeSet<_> = crates().into_iter().collect();
-    assert_eq!(got, want, "a crate comes or goes with its row in DEPENDS_ON and in the design");
+    assert_eq!(
+        got, want,
+        "a crate comes or goes with its row in DEPENDS_ON and in ARCHITECTURE.md"
+    );
 }
 
 #[test]

@@ -6,10 +6,9 @@ use crate::random::Python;
 use crate::scene::SKILL;
 use crate::table::{Row, Table};
 use crate::{Error, v3};
-use ipse_consolidate::V1 as RULES;
 use ipse_core::json::{Members, Value};
 use ipse_core::{FactKey, FactKind};
-use ipse_engine::explain::evidence;
+use ipse_inspect::explain::evidence;
 
 /// The paper's rows.
 pub const EVENTS: u32 = 1000;
@@ -112,5 +111,5 @@ fn evidence_of(agent: &Agent) -> Result<usize, Error> {
     let reader = agent.reader()?;
     let snapshot = reader.view(&agent.identity)?;
     let checkpoint = agent.known().checkpoint();
-    Ok(evidence(snapshot.view(), &RULES, &key, checkpoint, 0, usize::MAX)?.len())
+    Ok(evidence(snapshot.view(), &key, checkpoint, 0, usize::MAX)?.len())
 }

@@ -13,7 +13,6 @@ use crate::random::Python;
 use crate::scene::Target;
 use crate::v3::SEEDS;
 use crate::{Error, Workload};
-use ipse_consolidate::V1;
 use ipse_core::{Admitted, Identity};
 use ipse_door::{Origin, admit};
 use ipse_engine::{Log, Then};
@@ -82,8 +81,8 @@ impl<'l> Stream<'l> {
     }
 
     /// Opens the log of the store, or of a copy of it.
-    pub(super) fn open(&self, store: &Scratch) -> Result<Log<V1>, Error> {
-        Ok(Log::open(&store.path, self.identity, V1, (self.lab.host)())?)
+    pub(super) fn open(&self, store: &Scratch) -> Result<Log, Error> {
+        Ok(Log::open(&store.path, self.identity, (self.lab.host)())?)
     }
 }
 
