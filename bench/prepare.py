@@ -233,13 +233,13 @@ def has_shared(name):
 
 
 def binary(workshop):
-    """Puts the binary to measure in place: the one IPSE_BIN names, or a release build."""
+    """Puts the binary to measure in place: the one IPSE_BIN names, or a build of the profile `dist`."""
     given = os.environ.get("IPSE_BIN")
     if not given:
-        say("cargo build --release --locked")
-        run(["cargo", "build", "--release", "--locked", "--target-dir", workshop.target],
+        say("cargo build --profile dist --locked")
+        run(["cargo", "build", "--profile", "dist", "--locked", "--target-dir", workshop.target],
             cwd=REPOSITORY)
-    source = given or os.path.join(workshop.target, "release", "ipse")
+    source = given or os.path.join(workshop.target, "dist", "ipse")
     part = os.path.join(workshop.temporary, "ipse")
     try:
         shutil.copy2(source, part)

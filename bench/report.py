@@ -103,7 +103,7 @@ REPEAT = f"""\
 It needs Python 3.10 or later with `venv`, a Rust toolchain, access to a package index, `wrk` (as
 root it installs Debian's), and 15 GB of disk for the history of 1e7 events (`--no-large` leaves
 that out). It makes a private environment with duckdb, polars, pyarrow, fastapi, uvicorn, uvloop and
-httptools, builds the binary, makes streams and stores under `target/bench`, measures, and writes
+httptools, builds the binary (profile `dist`), makes streams and stores under `target/bench`, measures, and writes
 this page. `--quick` is a trial of a few minutes that leaves this page alone. `--only http` measures
 what is under [Over HTTP](#over-http) and renews that section alone. `--report-only` writes the page
 again from `target/bench/results.json` and `target/bench/results-http.json`. `IPSE_BIN` names a

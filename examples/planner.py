@@ -8,7 +8,7 @@ the same dice, the same gates, and nothing learned from.
 
 It needs nothing but Python, a server (`ipse serve` with the three files of examples/gates) and two
 tokens: IPSE_PLANNER may consult and propose, IPSE_PRODUCER may report. Its twin in Rust is
-crates/ipse/examples/planner.rs: the same dice give the same rounds.
+crates/cli/examples/planner.rs: the same dice give the same rounds.
 
     IPSE_PLANNER=… IPSE_PRODUCER=… python3 planner.py http://127.0.0.1:7477 --rounds 200
 """
