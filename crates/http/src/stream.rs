@@ -99,6 +99,8 @@ async fn waited(
     let mut closing = service.closing();
     loop {
         tokio::select! {
+            // News come first: a stream that ends has sent what was acknowledged before.
+            biased;
             _ = grown.changed() => return true,
             () = tokio::time::sleep(WELCOME) => {}
             () = sender.closed() => return false,
