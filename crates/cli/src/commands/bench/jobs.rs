@@ -1,4 +1,4 @@
-//! The jobs of `bench`, each measured so many times.
+//! The jobs of `bench`. Each is measured several times.
 
 use super::Args;
 use super::measure::Run;
@@ -147,7 +147,7 @@ impl Bench {
         Workload::new(self.keys, self.events).take(runs).map(one).collect()
     }
 
-    /// So many events a run, spread over the log; the same ones are never met twice.
+    /// Forgets `count` events in each run, spread over the log; no event is chosen twice.
     pub(super) fn forget(&self, runs: usize, count: u64) -> anyhow::Result<Vec<Run>> {
         let mut names: Vec<Vec<EventRef>> = vec![Vec::new(); runs];
         let wanted = (count * runs as u64).max(1);

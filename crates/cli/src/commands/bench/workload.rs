@@ -53,7 +53,7 @@ pub(super) fn write_lines(file: &Path, lines: impl Iterator<Item = String>) -> a
 
 /// Copies a store: a given one is only read.
 pub(super) fn copy_store(from: &Path, to: &Path) -> anyhow::Result<()> {
-    // Opened first, so that a missing or foreign file is told as everywhere else.
+    // Opened first: a missing or foreign file gives the same error as in other commands.
     let reader = Reader::open(from)?;
     reader.copy_to(to)?;
     Ok(())
