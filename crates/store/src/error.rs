@@ -1,7 +1,6 @@
 //! Errors of a store: `Display` says what was attempted, `source` says why.
 
 use crate::MAX_LIVE_TOKENS;
-use rusqlite::ErrorCode;
 use std::path::PathBuf;
 
 /// Why a store could not do what was asked.
@@ -95,17 +94,26 @@ pub enum Error {
         /// What was attempted.
         attempt: &'static str,
         /// Why it failed.
-        source: rusqlite::Error,
+        source: Cause,
     },
     /// The database refused.
     #[error("could not {attempt}")]
-    Sqlite {
+    Database {
         /// What was attempted.
         attempt: &'static str,
         /// Why it failed.
-        source: rusqlite::Error,
+        source: Cause,
     },
+    /// No engine of this build opens such an address.
+    #[error("this ipse stores in files and cannot open `{0}…` (PostgreSQL is not supported yet)")]
+    UnknownScheme(&'static str),
+    /// The address is empty.
+    #[error("the address of the store is empty")]
+    NoAddress,
 }
+
+/// The error of an engine's own library.
+pub type Cause = Box<dyn std::error::Error + Send + Sync>;
 
 /// Seconds that a writer waits for another process before it gives up.
 pub(crate) const BUSY_SECONDS: u64 = 10;
@@ -113,18 +121,6 @@ pub(crate) const BUSY_SECONDS: u64 = 10;
 impl Error {
     /// Whether it says that the file itself cannot be read as a store.
     pub fn is_damage(&self) -> bool {
-        matches!(self, Error::Corrupt(_) | Error::Sqlite { .. })
-    }
-
-    /// Gives a database error its own variant where a person can do something about it.
-    pub(crate) fn while_trying(attempt: &'static str) -> impl Fn(rusqlite::Error) -> Self {
-        move |source| match source.sqlite_error_code() {
-            Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => Error::Busy(BUSY_SECONDS),
-            Some(ErrorCode::ReadOnly) => Error::ReadOnly,
-            Some(ErrorCode::CannotOpen) => Error::CannotOpen { attempt, source },
-            Some(ErrorCode::DiskFull) => Error::Full,
-            Some(ErrorCode::DatabaseCorrupt) => Error::Corrupt(format!("{attempt}: {source}")),
-            _ => Error::Sqlite { attempt, source },
-        }
+        matches!(self, Error::Corrupt(_) | Error::Database { .. })
     }
 }

@@ -1,13 +1,14 @@
 //! The log and the facts on disk, behind narrow handles.
 //!
 //! **Invariants**
-//! - Reading, writing, forgetting and registering are types of their own: a [`sqlite::Reader`]
-//!   cannot write, a [`sqlite::Writer`] cannot reach a manifest or an event that is there, a
-//!   [`sqlite::Eraser`] can take content out of events and put none in, a [`sqlite::HeadWriter`]
-//!   can put tree heads only, a [`sqlite::TokenWriter`] tokens only, a [`sqlite::Registrar`] cannot
-//!   append.
-//! - Acknowledged means durable: [`sqlite::Batch::commit`] returns after the write-ahead log is
-//!   synced, and an error there is final.
+//! - Reading, writing, forgetting and registering are apart: a [`Reader`] cannot write, a
+//!   [`Writer`] cannot reach a manifest or an event that is there, an [`Eraser`] can delete the
+//!   content of events and add none, a [`HeadWriter`] can put tree heads only, a [`TokenWriter`]
+//!   tokens only.
+//! - Acknowledged means durable: [`Batch::commit`] returns after the data is on the disk, and an
+//!   error there is final.
+//! - The handles are written once, over a private contract (`session.rs`) that an engine
+//!   implements. `sqlite/` is the engine for files.
 //! - Facts become durable only together with the record that explains them.
 //! - This crate has no path to `ipse-manifest`: to a store, a manifest is bytes under a key.
 //!
@@ -16,12 +17,47 @@
 //! ```
 #![forbid(unsafe_code)]
 
+mod audit;
+mod erase;
 mod error;
-pub mod sqlite;
+#[cfg(feature = "faults")]
+mod failing;
+mod location;
+mod pass;
+mod read;
+mod restore;
+mod scan;
+mod seal;
+mod session;
+mod setting;
+mod sqlite;
+mod statement;
+mod store;
+mod token;
+mod tree;
+mod watch;
+mod write;
 
-pub use error::Error;
+pub use audit::{Pair, RawEvent, RawFact, RawPass};
+pub use erase::{Eraser, Erasing};
+pub use error::{Cause, Error};
+#[cfg(feature = "faults")]
+pub use failing::{Failure, Faults};
+pub use location::Location;
+pub use pass::Pass;
+pub use read::{Reader, Snapshot, View};
+pub use restore::Restoring;
+pub use scan::Scan;
+pub use setting::Settings;
+pub use sqlite::forgets_in_place;
+pub use statement::Signed;
+pub use store::{Erased, FileBytes, Migrated, Patience, Store};
+pub use token::{Owner, TokenWriter};
+pub use tree::{Grown, HeadWriter, STORED_LEVEL};
+pub use watch::Watch;
+pub use write::{Batch, Writer};
 
-use ipse_core::{Admitted, Digest, EventRef, Seq, Time};
+use ipse_core::{Admitted, Digest, EventRef, Identity, Seq, Time};
 
 /// What became of an event that was handed to the log.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -141,4 +177,13 @@ pub struct PassRecord<'a> {
     pub first: Seq,
     /// How far facts and tallies have come.
     pub progress: Progress,
+}
+
+/// A manifest that was registered.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Registered {
+    /// The SHA-256 of its canonical bytes.
+    pub identity: Identity,
+    /// Whether it was new.
+    pub created: bool,
 }

@@ -4,11 +4,11 @@
 
 use ipse_core::{Admitted, Identity};
 use ipse_door::{Origin, admit};
-use ipse_store::Error;
-use ipse_store::sqlite::{Reader, TokenWriter, Writer, create};
+use ipse_store::{Error, Location, Store, Writer};
 use rusqlite::Connection;
 use std::fs::File;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, SystemTime};
 use tempfile::TempDir;
 
@@ -22,16 +22,24 @@ impl World {
     fn new() -> Self {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("store.db");
-        let identity = create(&path).unwrap().register("{\"agent_id\":\"a\"}").unwrap().identity;
+        let identity = Store::create(&Location::file(&path))
+            .unwrap()
+            .register("{\"agent_id\":\"a\"}")
+            .unwrap()
+            .identity;
         World { directory, path, identity }
     }
 
+    fn open(&self) -> Store {
+        Store::open(&Location::file(&self.path)).unwrap()
+    }
+
     fn writer(&self) -> Writer {
-        Writer::open(&self.path, &self.identity).unwrap()
+        self.open().writer(&self.identity).unwrap()
     }
 
     fn events(&self) -> u64 {
-        let reader = Reader::open(&self.path).unwrap();
+        let reader = self.open().reader().unwrap();
         reader.view(&self.identity).unwrap().view().head().unwrap().0
     }
 
@@ -45,7 +53,7 @@ impl World {
     }
 
     fn damage(&self) -> Option<u64> {
-        let reader = Reader::open(&self.path).unwrap();
+        let reader = self.open().reader().unwrap();
         reader.view(&self.identity).unwrap().wal_damage().unwrap()
     }
 }
@@ -107,10 +115,10 @@ fn a_reader_that_watches_notices_it_too() {
     let world = World::new();
     let mut writer = world.writer();
     append(&mut writer, 1).unwrap();
-    let reader = Reader::open(&world.path).unwrap();
-    reader.version().unwrap();
+    let mut watch = world.open().watch().unwrap();
+    watch.changed().unwrap();
     std::fs::remove_file(wal(&world.path)).unwrap();
-    assert!(matches!(reader.version(), Err(Error::Gone(_))));
+    assert!(matches!(watch.changed(), Err(Error::Gone(_))));
 }
 
 fn empty(path: &Path) {
@@ -138,11 +146,11 @@ fn a_log_or_a_store_that_was_emptied_takes_nothing() {
     let world = World::new();
     let mut writer = world.writer();
     append(&mut writer, 1).unwrap();
-    let reader = Reader::open(&world.path).unwrap();
-    reader.version().unwrap();
+    let mut watch = world.open().watch().unwrap();
+    watch.changed().unwrap();
     empty(&world.path);
     assert!(matches!(append(&mut writer, 2), Err(Error::Gone(path)) if path == world.path));
-    assert!(matches!(reader.version(), Err(Error::Gone(path)) if path == world.path));
+    assert!(matches!(watch.changed(), Err(Error::Gone(path)) if path == world.path));
 }
 
 /// The log is beside the file, not beside a link to it.
@@ -152,7 +160,7 @@ fn a_store_behind_a_link_is_written() {
     let elsewhere = tempfile::tempdir().unwrap();
     let link = elsewhere.path().join("link.db");
     std::os::unix::fs::symlink(&world.path, &link).unwrap();
-    let mut writer = Writer::open(&link, &world.identity).unwrap();
+    let mut writer = Store::open(&Location::file(&link)).unwrap().writer(&world.identity).unwrap();
     append(&mut writer, 1).unwrap();
     std::fs::remove_file(wal(&world.path)).unwrap();
     assert!(matches!(append(&mut writer, 2), Err(Error::Gone(_))));
@@ -209,7 +217,7 @@ fn a_log_that_was_left_behind_is_written_again() {
     let again = left.crashed();
     let log = wal(&again.path);
     age(&log);
-    let tokens = TokenWriter::open(&again.path).unwrap();
+    let tokens = again.open().tokens().unwrap();
     assert!(!is_aged(&log), "it was written again");
     drop(tokens);
     assert!(!log.exists());
@@ -269,4 +277,60 @@ fn damage_is_told_from_what_is_left_of_an_older_log() {
         assert_eq!(crashed.damage(), want.map(|frames| frames as u64), "{name}");
         drop(crashed.directory);
     }
+}
+
+/// An event that fills 15 pages of the log.
+fn large_event(id: u32) -> Admitted {
+    let text = format!(
+        "{{\"id\":\"{id}\",\"source\":\"arm\",\"type\":\"note\",\
+         \"time\":\"2026-05-06T10:00:00Z\",\"data\":{{\"x\":\"{}\"}}}}",
+        "x".repeat(60_000)
+    );
+    admit(text.as_bytes(), Origin::Producer, || [0; 16]).unwrap()
+}
+
+/// Appends large events, ten in a batch, until the log has taken `pages` more.
+fn fill(writer: &mut Writer, next: &mut u32, pages: u32) {
+    for _ in 0..pages / 150 {
+        let mut batch = writer.begin().unwrap();
+        for _ in 0..10 {
+            batch.append(&large_event(*next)).unwrap();
+            *next += 1;
+        }
+        batch.commit().unwrap();
+    }
+}
+
+/// A data tool that keeps a result open reads one moment for as long as it likes. Writers go on,
+/// those of other processes too, however long the log gets meanwhile. The log starts over when that
+/// reader has ended.
+#[test]
+fn a_reader_that_stays_does_not_keep_writers_out() {
+    let world = World::new();
+    let (mut writer, mut other) = (world.writer(), world.writer());
+    append(&mut writer, 0).unwrap();
+    let reader = Connection::open(&world.path).unwrap();
+    let mut statement = reader.prepare("SELECT payload FROM event").unwrap();
+    let mut rows = statement.query([]).unwrap();
+    rows.next().unwrap().unwrap();
+    let (mut next, done) = (1, AtomicBool::new(false));
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            for id in 1_000_000.. {
+                append(&mut other, id).unwrap();
+                if done.load(Ordering::Relaxed) {
+                    break;
+                }
+            }
+        });
+        // Twice as many pages as those from which on the log is to start over.
+        fill(&mut writer, &mut next, 8000);
+        done.store(true, Ordering::Relaxed);
+    });
+    let length = || std::fs::metadata(wal(&world.path)).unwrap().len();
+    let held = length();
+    assert!(held > 30 << 20, "the reader keeps the log: {held}");
+    drop(rows);
+    fill(&mut writer, &mut next, 16_000);
+    assert!(length() < held + held / 2, "it started over: {held}, then {}", length());
 }

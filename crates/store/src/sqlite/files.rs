@@ -83,6 +83,11 @@ fn by_stat(path: &Path) -> Option<Found> {
     Some(Found { device_and_number: (file.dev(), file.ino()), size: file.len() })
 }
 
+/// The bytes of the file at a path; 0 if there is none.
+pub(super) fn bytes(path: &Path) -> u64 {
+    found(path).map_or(0, |found| found.size)
+}
+
 /// The files that hold what was committed, and say where it is.
 pub(super) struct Files {
     store: Named,
@@ -116,11 +121,6 @@ impl Files {
             Some(missing) => Err(Error::Gone(beside_of(path, missing))),
             None => Ok(files),
         }
-    }
-
-    /// Where the store is.
-    pub(super) fn path(&self) -> &Path {
-        &self.store.path
     }
 
     /// An error, if one of the files was removed or replaced, or the store was emptied.

@@ -5,23 +5,9 @@
 //! SQLite asks at preparation, before a statement has touched anything.
 
 use crate::Error;
+use crate::session::Duty;
 use rusqlite::Connection;
 use rusqlite::hooks::{AuthAction, AuthContext, Authorization};
-
-/// What a connection is for.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Duty {
-    /// Appending and passes.
-    Write,
-    /// The same, and taking content out of events.
-    Forget,
-    /// Settings, and nothing else.
-    Configure,
-    /// Tree heads, and nothing else.
-    Sign,
-    /// Access tokens, and nothing else.
-    Tokens,
-}
 
 const MAY_INSERT: [&str; 8] =
     ["event", "chunk", "run", "piece", "pass", "fact", "tally", "statement"];
@@ -37,9 +23,9 @@ const MAY_EMPTY: [(&str, &str); 4] =
 
 /// What settings change.
 const MAY_CONFIGURE: [(&str, &str); 7] = [
-    ("insert", "setting"),
-    ("update", "setting"),
-    ("delete", "setting"),
+    ("insert", "retention"),
+    ("update", "retention"),
+    ("delete", "retention"),
     ("insert", "producer"),
     ("update", "producer"),
     ("insert", "policy"),
@@ -48,6 +34,9 @@ const MAY_CONFIGURE: [(&str, &str); 7] = [
 /// What a tree head changes.
 const MAY_SIGN: [(&str, &str); 3] =
     [("insert", "tree"), ("insert", "tree_head"), ("update", "tree_head")];
+
+/// What registering changes.
+const MAY_REGISTER: [(&str, &str); 1] = [("insert", "manifest")];
 
 /// What may change of a token that is there.
 const MAY_MARK: [&str; 2] = ["revoked", "last_used"];
@@ -66,8 +55,11 @@ fn allowed(context: &AuthContext<'_>, duty: Duty) -> bool {
     match context.action {
         AuthAction::Select | AuthAction::Read { .. } => true,
         AuthAction::Transaction { .. } | AuthAction::Savepoint { .. } => true,
+        // Reading the version of the schema; with a value it would be set.
+        AuthAction::Pragma { pragma_name: "user_version", pragma_value: None } => true,
         AuthAction::Function { function_name } => MAY_CALL.contains(&function_name),
         _ if !outside_triggers => false,
+        _ if duty == Duty::Register => changes_only(&context.action, &MAY_REGISTER),
         _ if duty == Duty::Configure => changes_only(&context.action, &MAY_CONFIGURE),
         _ if duty == Duty::Sign => changes_only(&context.action, &MAY_SIGN),
         _ if duty == Duty::Tokens => puts_or_marks_tokens(&context.action),

@@ -11,91 +11,129 @@
 
 mod audit;
 mod checkpoint;
+mod chunk;
 mod erase;
+mod error;
+mod event;
+mod fact;
 mod files;
 mod guard;
-mod house;
-mod read;
+mod identity;
 mod refs;
-mod register;
-mod restore;
-mod seal;
-mod setting;
+mod session;
 mod slack;
 mod statement;
 mod token;
-mod transaction;
 mod tree;
 mod wal;
-mod write;
 
-pub use audit::{Pair, RawEvent, RawFact, RawPass};
-pub use erase::{Eraser, Erasing};
-pub use read::{Reader, Scan, Snapshot, View};
-pub use register::{Registered, Registrar};
-pub use restore::Restoring;
-pub use setting::Settings;
+#[cfg(test)]
+#[path = "../../tests/attacks/mod.rs"]
+mod attacks;
+
 pub use slack::forgets_in_place;
-pub use statement::Signed;
-pub use token::TokenWriter;
-pub use tree::{Grown, HeadWriter, STORED_LEVEL};
-pub use write::{Batch, Pass, Writer};
 
-use crate::Error;
 use crate::error::BUSY_SECONDS;
+use crate::session::{Duty, Engine, Log, Session};
+use crate::{Erased, Error, FileBytes, Location, Migrated, Patience};
 use ipse_core::Seq;
+use rusqlite::config::DbConfig;
 use rusqlite::{Connection, ErrorCode, OpenFlags, TransactionBehavior};
-use std::path::Path;
+use session::Connected;
+use std::ops::RangeInclusive;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 /// `ipse` in ASCII: marks the file as ours.
 const APPLICATION_ID: i64 = 0x6970_7365;
 
 /// Each step brings the schema one version further; `user_version` counts the steps taken.
-const STEPS: [&str; 6] = [
-    include_str!("schema_v1.sql"),
-    include_str!("schema_v2.sql"),
-    include_str!("schema_v3.sql"),
-    include_str!("schema_v4.sql"),
-    include_str!("schema_v5.sql"),
-    include_str!("schema_v6.sql"),
+const STEPS: [&str; 8] = [
+    include_str!("schema/schema_v1.sql"),
+    include_str!("schema/schema_v2.sql"),
+    include_str!("schema/schema_v3.sql"),
+    include_str!("schema/schema_v4.sql"),
+    include_str!("schema/schema_v5.sql"),
+    include_str!("schema/schema_v6.sql"),
+    include_str!("schema/schema_v7.sql"),
+    include_str!("schema/schema_v8.sql"),
 ];
-
-/// The oldest schema that can be read as it is: the steps after it only make reading faster.
-const READABLE: usize = 5;
 
 /// The first SQLite without the bug that can corrupt a write-ahead log after a reset.
 const MIN_SQLITE: i32 = 3_051_003;
 
 const SEQ_BITS: u32 = 40;
 /// Events of one log at most, 2⁴⁰ − 1: position and log share one 64-bit integer.
-pub const MAX_SEQ: u64 = Seq::MAX.0;
+const MAX_SEQ: u64 = Seq::MAX.0;
 
 // A position fits its bits.
 const _: () = assert!(MAX_SEQ == (1 << SEQ_BITS) - 1);
 /// Identities of one store at most: the other half of that integer, sign aside.
-pub const MAX_LOGS: i64 = (1 << 23) - 1;
+const MAX_LOGS: i64 = (1 << 23) - 1;
 
 /// Prepared statements kept ready: more than there are in this crate.
 const STATEMENTS: usize = 64;
 
-/// A log's number within the store.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) struct LogId(i64);
+/// The place of a position: the log and the position in one integer.
+fn at(log: Log, seq: Seq) -> i64 {
+    debug_assert!(seq.0 <= MAX_SEQ, "BUG: seq beyond its bits");
+    log.number << SEQ_BITS | seq.0.cast_signed()
+}
 
-impl LogId {
-    fn at(self, seq: Seq) -> i64 {
-        debug_assert!(seq.0 <= MAX_SEQ, "BUG: seq beyond its bits");
-        self.0 << SEQ_BITS | seq.0.cast_signed()
-    }
+/// The bounds of a range and the limit of a page, as a query takes them.
+fn span(log: Log, range: &RangeInclusive<Seq>, limit: usize) -> (i64, i64, i64) {
+    let limit = i64::try_from(limit).unwrap_or(i64::MAX);
+    let last = (*range.end()).min(Seq::MAX);
+    (at(log, (*range.start()).min(Seq::MAX)), at(log, last), limit)
 }
 
 fn seq_of(at: i64) -> Seq {
     Seq(at.cast_unsigned() & MAX_SEQ)
 }
 
-/// Makes a new store, or opens the one that is there, and brings its schema up to date.
-pub fn create(path: &Path) -> Result<Registrar, Error> {
+/// A store in a file.
+pub(crate) struct Sqlite {
+    path: PathBuf,
+    location: Location,
+}
+
+impl Sqlite {
+    pub(crate) fn at(path: &Path) -> Self {
+        // A process may change its directory; the file stays where it is.
+        let absolute = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
+        Sqlite { path: absolute, location: Location::file(path) }
+    }
+}
+
+impl Engine for Sqlite {
+    fn location(&self) -> &Location {
+        &self.location
+    }
+
+    fn session(&self, duty: Duty) -> Result<Box<dyn Session>, Error> {
+        Ok(Box::new(Connected::open(&self.path, duty)?))
+    }
+
+    fn finish_erasing(&self, patience: Patience) -> Result<Erased, Error> {
+        erase::finish_erasing(&self.path, patience)
+    }
+
+    fn copy_to(&self, path: &Path) -> Result<(), Error> {
+        let name = path.to_string_lossy();
+        open_to_read(&self.path)?
+            .execute("VACUUM INTO ?1", [name.as_ref()])
+            .map(drop)
+            .map_err(Error::while_trying("copy the store"))
+    }
+}
+
+/// How large the files of a store are.
+pub(crate) fn file_bytes(path: &Path) -> FileBytes {
+    FileBytes { store: files::bytes(path), wal: files::bytes(&files::wal_of(path)) }
+}
+
+/// Makes a new store, or brings the schema of the one that is there up to date.
+pub(crate) fn create(path: &Path) -> Result<(), Error> {
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE;
     wal::write_again(path)?;
     let mut connection = connect(path, flags)?;
@@ -105,9 +143,23 @@ pub fn create(path: &Path) -> Result<Registrar, Error> {
         check_ours(path, &connection)?;
     }
     migrate(&mut connection, &STEPS)?;
-    erase::finish_at_opening(path, &connection)?;
+    files::sync_directory(path)
+}
+
+/// Brings the schema of a store up to date; `None` if it is.
+pub(crate) fn migrate_at(path: &Path) -> Result<Option<Migrated>, Error> {
+    wal::write_again(path)?;
+    let mut connection = connect(path, OpenFlags::SQLITE_OPEN_READ_WRITE)?;
+    if check_ours(path, &connection)? == STEPS.len() {
+        return Ok(None);
+    }
+    // Another process may take all steps, or some of them, meanwhile.
+    let done = migrate(&mut connection, &STEPS)?;
+    if done == 0 {
+        return Ok(None);
+    }
     files::sync_directory(path)?;
-    Ok(Registrar::new(connection))
+    Ok(Some(Migrated { from: STEPS.len() - done, to: STEPS.len() }))
 }
 
 /// Write-ahead mode, for good. SQLite does not wait for others here, so this does.
@@ -122,42 +174,44 @@ fn switch_to_wal(connection: &Connection) -> Result<(), Error> {
     Err(Error::Busy(BUSY_SECONDS))
 }
 
-/// Opens a store for writing, bringing an older schema up to date. What was forgotten before and is
-/// not erased yet is, unless somebody is in the way; says whether it had to stay.
-pub(crate) fn open_to_write(path: &Path) -> Result<(Connection, bool), Error> {
+/// Opens a store for writing.
+fn open_to_write(path: &Path) -> Result<Connection, Error> {
     wal::write_again(path)?;
-    let mut connection = connect(path, OpenFlags::SQLITE_OPEN_READ_WRITE)?;
-    if check_ours(path, &connection)? < STEPS.len() {
-        migrate(&mut connection, &STEPS)?;
-    }
+    let connection = connect(path, OpenFlags::SQLITE_OPEN_READ_WRITE)?;
+    check_current(path, &connection)?;
     // A copy that SQLite made (VACUUM INTO, a restored backup) is in another mode.
     let mode: String = connection
         .pragma_query_value(None, "journal_mode", |row| row.get(0))
         .map_err(Error::while_trying("read the journal mode"))?;
     if mode != "wal" {
         switch_to_wal(&connection)?;
+        // The first read makes the files of the write-ahead log.
+        check_current(path, &connection)?;
     }
-    let erase_pending = !erase::finish_at_opening(path, &connection)?;
-    Ok((connection, erase_pending))
+    Ok(connection)
 }
 
 /// Opens a store for reading only.
-pub(crate) fn open_to_read(path: &Path) -> Result<Connection, Error> {
+fn open_to_read(path: &Path) -> Result<Connection, Error> {
     let open = |immutable| {
         let connection = connect_read_only(path, immutable)?;
-        check_ours(path, &connection).map(|found| (connection, found))
+        check_current(path, &connection).map(|()| connection)
     };
     // On a medium that cannot be written SQLite cannot make its shared-memory file. Without a
     // write-ahead log beside it the file is complete, and may be read as it stands.
-    let opened = match open(false) {
+    match open(false) {
         Err(Error::CannotOpen { .. } | Error::ReadOnly) if !has_wal(path) => open(true),
         opened => opened,
-    };
-    let (connection, found) = opened?;
-    if found < READABLE {
-        return Err(Error::Older { path: path.to_owned(), found, known: READABLE });
     }
-    Ok(connection)
+}
+
+/// An error if the schema is not the newest.
+fn check_current(path: &Path, connection: &Connection) -> Result<(), Error> {
+    let (found, known) = (check_ours(path, connection)?, STEPS.len());
+    match found == known {
+        true => Ok(()),
+        false => Err(Error::Older { path: path.to_owned(), found, known }),
+    }
 }
 
 fn has_wal(path: &Path) -> bool {
@@ -227,6 +281,9 @@ fn check_file(path: &Path) -> Result<(), Error> {
 fn configure(connection: &Connection) -> rusqlite::Result<()> {
     connection.busy_timeout(Duration::from_secs(BUSY_SECONDS))?;
     connection.set_prepared_statement_cache_capacity(STATEMENTS);
+    // Plans do not depend on the values that are bound. Otherwise SQLite prepares every statement
+    // with a bound LIMIT again each time that it runs.
+    connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
     connection.pragma_update(None, "synchronous", "FULL")?;
     // What is freed is cleared, so that what is forgotten later has no copies left behind; what
     // does not fit into memory meanwhile goes into no other file.
@@ -277,30 +334,40 @@ fn or_foreign(path: &Path, attempt: &'static str) -> impl Fn(rusqlite::Error) ->
     }
 }
 
-/// Takes the steps that are still missing, each in a transaction with its mark.
-fn migrate(connection: &mut Connection, steps: &[&str]) -> Result<(), Error> {
+/// Takes the steps that are still missing, each in a transaction with its mark; returns how many.
+fn migrate(connection: &mut Connection, steps: &[&str]) -> Result<usize, Error> {
     let attempt = Error::while_trying("bring the schema up to date");
-    // If the process dies before a commit, neither the step nor its mark is there; another process
-    // that migrates at the same time waits here and then finds nothing left to do.
-    let tx =
-        connection.transaction_with_behavior(TransactionBehavior::Immediate).map_err(&attempt)?;
-    let taken: i64 =
-        tx.pragma_query_value(None, "user_version", |row| row.get(0)).map_err(&attempt)?;
-    let taken = usize::try_from(taken).unwrap_or(0);
-    for step in steps.iter().skip(taken) {
-        tx.execute_batch(step).map_err(&attempt)?;
-    }
-    if taken < steps.len() {
-        tx.pragma_update(None, "application_id", APPLICATION_ID).map_err(&attempt)?;
-        tx.pragma_update(None, "user_version", steps.len().cast_signed() as i64)
+    let mut done = 0;
+    loop {
+        // If the process dies before a commit, neither the step nor its mark is there; another
+        // process that migrates at the same time waits here and then finds nothing left to do.
+        let tx = connection
+            .transaction_with_behavior(TransactionBehavior::Immediate)
             .map_err(&attempt)?;
+        let taken: i64 =
+            tx.pragma_query_value(None, "user_version", |row| row.get(0)).map_err(&attempt)?;
+        let missing = steps.get(usize::try_from(taken).unwrap_or(usize::MAX)..);
+        // A new store appears whole: no other process sees one of an older version.
+        let now = if taken == 0 { steps.len() } else { 1 };
+        let missing = missing.unwrap_or_default();
+        if missing.is_empty() {
+            return Ok(done);
+        }
+        for (step, version) in missing.iter().take(now).zip(taken + 1..) {
+            tx.execute_batch(step).map_err(&attempt)?;
+            tx.pragma_update(None, "user_version", version).map_err(&attempt)?;
+        }
+        tx.pragma_update(None, "application_id", APPLICATION_ID).map_err(&attempt)?;
+        tx.commit().map_err(&attempt)?;
+        done += now.min(missing.len());
     }
-    tx.commit().map_err(&attempt)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Store;
+    use ipse_core::Identity;
 
     fn version(connection: &Connection) -> i64 {
         connection.pragma_query_value(None, "user_version", |row| row.get(0)).unwrap()
@@ -336,7 +403,7 @@ mod tests {
         )
         .unwrap();
         migrate(&mut db, &STEPS).unwrap();
-        assert_eq!(version(&db), 6);
+        assert_eq!(version(&db), 8);
         assert_eq!(erase::pending(&db).unwrap(), [(0, true)], "pages were freed uncleared");
         let count = |sql: &str| db.query_row(sql, [], |row| row.get::<_, i64>(0)).unwrap();
         assert_eq!(count("SELECT count(*) FROM event"), 1);
@@ -347,15 +414,11 @@ mod tests {
         );
     }
 
-    /// Nothing of an older store moves but its version: the step only adds.
-    #[test]
-    fn a_store_of_schema_4_is_brought_up_to_date_by_who_writes_first() {
-        let directory = tempfile::tempdir().unwrap();
-        let path = directory.path().join("store.db");
-        let mut db = Connection::open(&path).unwrap();
+    /// An older store with one row in each table that a later step keeps.
+    fn store_of_schema_4(path: &Path, identity: Identity) -> Connection {
+        let mut db = Connection::open(path).unwrap();
         switch_to_wal(&db).unwrap();
         migrate(&mut db, &STEPS[..4]).unwrap();
-        let identity = ipse_core::Identity([7; 32]);
         db.execute("INSERT INTO manifest VALUES (1, ?1, 'c')", [identity.to_string()]).unwrap();
         db.execute_batch(
             "INSERT INTO event VALUES ((1 << 40) + 1, zeroblob(16), 0, 't', x'00', x'00', 'p');
@@ -365,25 +428,94 @@ mod tests {
              INSERT INTO setting VALUES ('retention', '1h');",
         )
         .unwrap();
-        let reading = Reader::open(&path);
-        assert!(matches!(reading.err(), Some(Error::Older { found: 4, known: 5, .. })));
-        assert_eq!(version(&db), 4, "reading changes nothing");
-        let writer = TokenWriter::open(&path).unwrap();
-        assert_eq!(version(&db), 6);
-        assert_eq!(writer.view(&identity).unwrap().tokens().unwrap(), []);
+        db
+    }
+
+    /// Of several processes that migrate at once, each step is reported by the one that took it.
+    #[test]
+    fn a_migration_reports_the_steps_that_it_took_itself() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("store.db");
+        drop(store_of_schema_4(&path, Identity([7; 32])));
+        let location = Location::file(&path);
+        let steps: usize = std::thread::scope(|scope| {
+            let one = || Store::migrate(&location).unwrap().map_or(0, |it| it.to - it.from);
+            let all: Vec<_> = (0..6).map(|_| scope.spawn(one)).collect();
+            all.into_iter().map(|thread| thread.join().unwrap()).sum()
+        });
+        assert_eq!(steps, STEPS.len() - 4);
+    }
+
+    #[test]
+    fn only_a_migration_changes_an_older_store() {
+        let directory = tempfile::tempdir().unwrap();
+        let (path, identity) = (directory.path().join("store.db"), Identity([7; 32]));
+        let db = store_of_schema_4(&path, identity);
+        let location = Location::file(&path);
+        let older = |result: Result<Store, Error>| {
+            matches!(result.err(), Some(Error::Older { found: 4, known: 8, .. }))
+        };
+        assert!(older(Store::open(&location)));
+        let writing = Sqlite::at(&path).session(Duty::Write).err();
+        assert!(matches!(writing, Some(Error::Older { .. })), "writing migrates nothing either");
+        assert_eq!(version(&db), 4);
+        let migrated = Store::migrate(&location).unwrap();
+        assert_eq!(migrated, Some(Migrated { from: 4, to: 8 }));
+        assert_eq!(Store::migrate(&location).unwrap(), None);
         assert_eq!(erase::pending(&db).unwrap(), [], "nothing is written anew");
         let count = |sql: &str| db.query_row(sql, [], |row| row.get::<_, i64>(0)).unwrap();
-        for table in ["manifest", "event", "fact", "tree_head", "producer", "setting"] {
+        for table in ["manifest", "event", "fact", "tree_head", "producer", "retention"] {
             assert_eq!(count(&format!("SELECT count(*) FROM {table}")), 1, "{table}");
         }
-        let reader = Reader::open(&path).unwrap();
+        let reader = Store::open(&location).unwrap().reader().unwrap();
+        assert_eq!(reader.retention(&identity).unwrap().as_deref(), Some("1h"));
         let snapshot = reader.view(&identity).unwrap();
         assert_eq!(snapshot.schema_damage().unwrap(), [], "as if it had been made so");
     }
 
+    /// A process that dies between two steps, or inside one, leaves a store that the next migration
+    /// brings up to date.
+    #[test]
+    fn a_migration_that_stops_at_any_step_goes_on_from_there() {
+        for stopped in 4..STEPS.len() {
+            let directory = tempfile::tempdir().unwrap();
+            let (path, identity) = (directory.path().join("store.db"), Identity([7; 32]));
+            let mut db = store_of_schema_4(&path, identity);
+            let broken = format!("{}; INSERT INTO nowhere VALUES (1)", STEPS[stopped]);
+            let mut steps = STEPS[..stopped].to_vec();
+            steps.push(&broken);
+            assert!(migrate(&mut db, &steps).is_err());
+            assert_eq!(version(&db), stopped.cast_signed() as i64, "earlier steps are kept");
+            let location = Location::file(&path);
+            assert!(matches!(Store::open(&location), Err(Error::Older { .. })));
+            Store::migrate(&location).unwrap();
+            let reader = Store::open(&location).unwrap().reader().unwrap();
+            assert_eq!(reader.retention(&identity).unwrap().as_deref(), Some("1h"));
+            assert_eq!(reader.view(&identity).unwrap().schema_damage().unwrap(), []);
+        }
+    }
+
+    /// A server of an older version may have the store open when a newer one migrates it.
+    #[test]
+    fn a_handle_that_is_open_writes_nothing_to_a_newer_schema() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("store.db");
+        let store = Store::create(&Location::file(&path)).unwrap();
+        let identity = store.register("{}").unwrap().identity;
+        let mut writer = store.writer(&identity).unwrap();
+        writer.begin().unwrap().commit().unwrap();
+        let db = Connection::open(&path).unwrap();
+        db.pragma_update(None, "user_version", 999).unwrap();
+        let newer = |error: Option<Error>| matches!(error, Some(Error::Newer { .. }));
+        assert!(newer(writer.begin().err()));
+        assert!(newer(store.register("{\"other\":1}").err()));
+        db.pragma_update(None, "user_version", STEPS.len().cast_signed() as i64).unwrap();
+        writer.begin().unwrap().commit().unwrap();
+    }
+
     #[test]
     fn positions_hold_log_and_seq() {
-        let at = LogId(MAX_LOGS).at(Seq(MAX_SEQ));
+        let at = at(Log { number: MAX_LOGS, identity: Identity([0; 32]) }, Seq(MAX_SEQ));
         assert_eq!(at, i64::MAX);
         assert_eq!(seq_of(at), Seq(MAX_SEQ));
     }

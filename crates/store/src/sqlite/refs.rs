@@ -8,14 +8,13 @@
 //!   again from the log, so a lost index costs time but lets no duplicate in.
 //! - What is in memory is trusted only after a commit: a rolled-back batch makes it start over.
 
-use super::seal::{self, Row};
-use super::{LogId, MAX_SEQ, View, seq_of};
+use super::{at, seq_of};
 use crate::Error;
+use crate::session::Log;
 use ipse_core::chunk::CHUNK_EVENTS;
 use ipse_core::{Admitted, EventRef, Seq};
 use rusqlite::{Connection, OptionalExtension};
 use std::collections::BTreeMap;
-use std::ops::RangeInclusive;
 
 /// Runs of one size that are merged into one.
 const MERGED: usize = 16;
@@ -37,11 +36,8 @@ pub(super) struct Refs {
     runs: Vec<Run>,
     /// Refs behind the last run, as integers: they are compared many times.
     tail: BTreeMap<u128, Seq>,
-    /// The events behind the last run, as far as this process appended them: what the next chunk
-    /// is made of.
-    newest: Vec<Row>,
-    /// The head that this describes; `None` before the first look and after a rollback.
-    known: Option<Seq>,
+    /// The log and the head that this describes; `None` before the first look and after a rollback.
+    known: Option<(i64, Seq)>,
     /// Something was added or made again that is not committed.
     unsure: bool,
 }
@@ -60,59 +56,40 @@ impl Run {
 }
 
 impl Refs {
-    /// A new batch: if the one before added something and never committed, start over.
-    pub(super) fn begin(&mut self) {
-        if self.unsure {
-            self.known = None;
-            self.unsure = false;
-        }
-    }
-
-    /// Lets go of the typed columns of recent events; the next batch reads the index again.
-    pub(super) fn release(&mut self) {
-        self.newest = Vec::new();
-        self.known = None;
-    }
-
-    /// How many events have their typed columns in memory.
-    pub(super) fn held(&self) -> usize {
-        self.newest.len()
-    }
-
     pub(super) fn committed(&mut self) {
         self.unsure = false;
     }
 
-    /// A savepoint may be rolled back: until it is not, nothing here is known.
-    pub(super) fn doubt(&mut self) -> Option<Seq> {
-        self.known.take()
-    }
-
-    /// It was not.
-    pub(super) fn trust(&mut self, known: Option<Seq>) {
-        self.known = known;
+    /// If something was added that is not in the store after all, starts over. A run of the same
+    /// positions may come from another process then, so no filter is kept either.
+    pub(super) fn rolled_back(&mut self) {
+        if self.unsure {
+            *self = Refs::default();
+        }
     }
 
     /// Brings the index up to the head, if another process or a rollback moved it.
     pub(super) fn follow(
         &mut self,
         connection: &Connection,
-        log: LogId,
+        log: Log,
         head: Seq,
     ) -> Result<(), Error> {
-        if self.known == Some(head) {
+        if self.known == Some((log.number, head)) {
             return Ok(());
         }
-        // What is made again here is there only if this batch commits.
-        self.unsure |= seal::missing_chunks(connection, log, head)?;
+        if self.known.is_some_and(|(number, _)| number != log.number) {
+            *self = Refs::default();
+        }
         self.load_runs(connection, log)?;
         let sealed = Seq(head.0 / CHUNK_EVENTS as u64 * CHUNK_EVENTS as u64);
         if !self.covers(sealed) {
+            // What is made again here is there only if this transaction commits.
             self.unsure = true;
             self.make_again(connection, log, sealed)?;
         }
         self.load_tail(connection, log, sealed, head)?;
-        self.known = Some(head);
+        self.known = Some((log.number, head));
         Ok(())
     }
 
@@ -128,7 +105,7 @@ impl Refs {
     }
 
     /// Loads the runs, keeping the filters that are here already.
-    fn load_runs(&mut self, connection: &Connection, log: LogId) -> Result<(), Error> {
+    fn load_runs(&mut self, connection: &Connection, log: Log) -> Result<(), Error> {
         let mut runs = stored_runs(connection, log)?;
         for run in &mut runs {
             let same = |old: &&mut Run| (old.first, old.last) == (run.first, run.last);
@@ -144,7 +121,7 @@ impl Refs {
     fn load_tail(
         &mut self,
         connection: &Connection,
-        log: LogId,
+        log: Log,
         sealed: Seq,
         head: Seq,
     ) -> Result<(), Error> {
@@ -152,12 +129,11 @@ impl Refs {
         let sql = "SELECT at, event_ref FROM event WHERE at BETWEEN ?1 AND ?2";
         let mut statement = connection.prepare_cached(sql).map_err(&attempt)?;
         let rows = statement
-            .query_map((log.at(sealed.next()), log.at(head)), |row| {
+            .query_map((at(log, sealed.next()), at(log, head)), |row| {
                 Ok((u128::from_be_bytes(row.get(1)?), seq_of(row.get(0)?)))
             })
             .map_err(&attempt)?;
         self.tail = rows.collect::<rusqlite::Result<_>>().map_err(&attempt)?;
-        self.newest.clear();
         Ok(())
     }
 
@@ -165,7 +141,7 @@ impl Refs {
     pub(super) fn find(
         &self,
         connection: &Connection,
-        log: LogId,
+        log: Log,
         event_ref: &EventRef,
     ) -> Result<Option<Seq>, Error> {
         if let Some(seq) = self.tail.get(&u128::from_be_bytes(event_ref.0)) {
@@ -181,33 +157,35 @@ impl Refs {
         Ok(None)
     }
 
-    pub(super) fn add(&mut self, event: &Admitted, seq: Seq) {
-        self.tail.insert(u128::from_be_bytes(event.event_ref.0), seq);
-        self.newest.push(Row::of(event));
-        self.known = Some(seq);
+    /// Takes in events that were appended from `first` on.
+    pub(super) fn add(&mut self, log: Log, first: Seq, events: &[&Admitted]) {
         self.unsure = true;
+        let follows = self.known == Some((log.number, Seq(first.0 - 1)));
+        self.known = follows.then(|| (log.number, Seq(first.0 - 1 + events.len() as u64)));
+        if follows {
+            let names = events.iter().map(|event| u128::from_be_bytes(event.event_ref.0));
+            self.tail.extend(names.zip((first.0..).map(Seq)));
+        }
     }
 
-    /// The events of a range that ends at the head, if this process appended all of them lately.
-    pub(super) fn at_hand(&self, range: RangeInclusive<Seq>, head: Seq) -> Option<&[Row]> {
-        let wanted = usize::try_from((head.0 + 1).checked_sub(range.start().0)?).ok()?;
-        let ends_at_head = *range.end() == head && self.known == Some(head);
-        let first = self.newest.len().checked_sub(wanted).filter(|_| ends_at_head)?;
-        Some(&self.newest[first..])
-    }
-
-    /// The newest events, which end at `last`, become a chunk and a run.
-    pub(super) fn seal(
+    /// The chunk that ends at `last` was stored. If it is full and holds the newest events, they
+    /// become a run; a chunk of older events has one already, or gets one when the index is next
+    /// brought up to the head.
+    pub(super) fn sealed(
         &mut self,
         connection: &Connection,
-        log: LogId,
+        log: Log,
         last: Seq,
+        names: &[EventRef],
     ) -> Result<(), Error> {
-        seal::chunk(connection, log, last, &std::mem::take(&mut self.newest))?;
-        self.seal_run(connection, log, last)
+        let is_newest = self.known == Some((log.number, last));
+        match is_newest && names.len() == CHUNK_EVENTS && self.tail.len() == CHUNK_EVENTS {
+            true => self.seal_run(connection, log, last),
+            false => Ok(()),
+        }
     }
 
-    fn seal_run(&mut self, connection: &Connection, log: LogId, last: Seq) -> Result<(), Error> {
+    fn seal_run(&mut self, connection: &Connection, log: Log, last: Seq) -> Result<(), Error> {
         let tail = std::mem::take(&mut self.tail);
         let entries = tail.into_iter().map(|(name, seq)| ((name >> 64) as u64, seq)).collect();
         let first = Seq(last.0 + 1 - CHUNK_EVENTS as u64);
@@ -217,7 +195,7 @@ impl Refs {
     }
 
     /// Merges the newest sixteen runs of one size, and again, as long as there are sixteen.
-    fn merge(&mut self, connection: &Connection, log: LogId) -> Result<(), Error> {
+    fn merge(&mut self, connection: &Connection, log: Log) -> Result<(), Error> {
         while self.runs.len() >= MERGED {
             let newest = &self.runs[self.runs.len() - MERGED..];
             if newest.iter().any(|run| run.len() != newest[0].len()) {
@@ -246,7 +224,7 @@ impl Refs {
     fn put_run(
         &mut self,
         connection: &Connection,
-        log: LogId,
+        log: Log,
         (first, last): (Seq, Seq),
         entries: Vec<(u64, Seq)>,
         names: &[EventRef],
@@ -262,7 +240,7 @@ impl Refs {
                 .map_err(&attempt)?;
         }
         let filter = make_filter(names);
-        let row = (log.at(last), first.0.cast_signed(), first_piece, &filter);
+        let row = (at(log, last), first.0.cast_signed(), first_piece, &filter);
         let sql = "INSERT INTO run (at, first_seq, first_piece, filter) VALUES (?1, ?2, ?3, ?4)";
         connection
             .prepare_cached(sql)
@@ -273,14 +251,9 @@ impl Refs {
     }
 
     /// All runs anew, from the refs that are sealed in chunks.
-    fn make_again(
-        &mut self,
-        connection: &Connection,
-        log: LogId,
-        sealed: Seq,
-    ) -> Result<(), Error> {
+    fn make_again(&mut self, connection: &Connection, log: Log, sealed: Seq) -> Result<(), Error> {
         let attempt = Error::while_trying("make the runs of refs again");
-        let bounds = (log.at(Seq(0)), log.at(Seq(MAX_SEQ)));
+        let bounds = (at(log, Seq(0)), at(log, Seq::MAX));
         for table in ["DELETE FROM run WHERE at", "DELETE FROM piece WHERE number"] {
             connection.execute(&format!("{table} BETWEEN ?1 AND ?2"), bounds).map_err(&attempt)?;
         }
@@ -298,8 +271,8 @@ impl Refs {
 }
 
 /// The runs of a log, oldest first, without their filters.
-fn stored_runs(connection: &Connection, log: LogId) -> Result<Vec<Run>, Error> {
-    let bounds = (log.at(Seq(0)), log.at(Seq(MAX_SEQ)));
+fn stored_runs(connection: &Connection, log: Log) -> Result<Vec<Run>, Error> {
+    let bounds = (at(log, Seq(0)), at(log, Seq::MAX));
     let sql = "SELECT at, first_seq, first_piece FROM run WHERE at BETWEEN ?1 AND ?2 ORDER BY at";
     let read = || {
         let mut statement = connection.prepare_cached(sql)?;
@@ -313,20 +286,20 @@ fn stored_runs(connection: &Connection, log: LogId) -> Result<Vec<Run>, Error> {
     read().map_err(Error::while_trying("read the runs of refs"))
 }
 
-fn stored_filter(connection: &Connection, log: LogId, run: &Run) -> Result<Vec<u8>, Error> {
+fn stored_filter(connection: &Connection, log: Log, run: &Run) -> Result<Vec<u8>, Error> {
     connection
         .prepare_cached("SELECT filter FROM run WHERE at = ?1")
-        .and_then(|mut statement| statement.query_row([log.at(run.last)], |row| row.get(0)))
+        .and_then(|mut statement| statement.query_row([at(log, run.last)], |row| row.get(0)))
         .map_err(Error::while_trying("read the filter of a run"))
 }
 
-/// Looks a name up without anything in memory: in the rows behind the last run, then run by run.
+/// Looks names up without anything in memory: in the rows behind the last run, then run by run.
 pub(super) fn find_stored(
     connection: &Connection,
-    log: LogId,
+    log: Log,
     head: Seq,
-    event_ref: &EventRef,
-) -> Result<Option<Seq>, Error> {
+    names: &[EventRef],
+) -> Result<Vec<Option<Seq>>, Error> {
     let runs = stored_runs(connection, log)?;
     // An index with a hole cannot say no: then every row is asked.
     let mut covered = Seq(0);
@@ -336,28 +309,29 @@ pub(super) fn find_stored(
         adjacent
     });
     let from = if whole { covered.next() } else { Seq(1) };
-    let in_rows = connection
-        .prepare_cached("SELECT at FROM event WHERE at BETWEEN ?1 AND ?2 AND event_ref = ?3")
-        .and_then(|mut statement| {
-            let bounds = (log.at(from), log.at(head), event_ref.0);
-            statement.query_row(bounds, |row| row.get(0).map(seq_of)).optional()
-        })
-        .map_err(Error::while_trying("look for an event"))?;
-    if in_rows.is_some() || !whole {
-        return Ok(in_rows);
-    }
-    for run in runs.iter().rev() {
-        if let Some(seq) = look_up(connection, log, run, event_ref)? {
-            return Ok(Some(seq));
-        }
-    }
-    Ok(None)
+    let attempt = Error::while_trying("look for an event");
+    let sql = "SELECT at FROM event WHERE at BETWEEN ?1 AND ?2 AND event_ref = ?3";
+    let mut statement = connection.prepare_cached(sql).map_err(&attempt)?;
+    let mut one = |name: &EventRef| {
+        let bounds = (at(log, from), at(log, head), name.0);
+        let in_rows = statement
+            .query_row(bounds, |row| row.get(0).map(seq_of))
+            .optional()
+            .map_err(&attempt)?;
+        let runs = if whole && in_rows.is_none() { &runs[..] } else { &[] };
+        let in_run = |found: Option<Seq>, run| match found {
+            Some(seq) => Ok(Some(seq)),
+            None => look_up(connection, log, run, name),
+        };
+        runs.iter().rev().try_fold(in_rows, in_run)
+    };
+    names.iter().map(&mut one).collect()
 }
 
 /// What is wrong with the stored index, given the names of all events in order.
 pub(super) fn damage(
     connection: &Connection,
-    log: LogId,
+    log: Log,
     names: &[EventRef],
 ) -> Result<Vec<(String, String)>, Error> {
     let mut found = Vec::new();
@@ -388,7 +362,7 @@ pub(super) fn damage(
     if next.0 <= sealed as u64 {
         tell(format!("index of seq {next}..{sealed}"), "is missing");
     }
-    let (low, high) = (log.at(Seq(0)), log.at(Seq(MAX_SEQ)));
+    let (low, high) = (at(log, Seq(0)), at(log, Seq::MAX));
     let count: i64 = connection
         .query_row(
             "SELECT count(*) FROM piece WHERE number BETWEEN ?1 AND ?2",
@@ -406,13 +380,22 @@ fn prefix(event_ref: &EventRef) -> u64 {
     u64::from_be_bytes(*event_ref.0.first_chunk().expect("BUG: a ref has sixteen bytes"))
 }
 
-fn sealed_refs(connection: &Connection, log: LogId, last: Seq) -> Result<Vec<EventRef>, Error> {
-    View { connection, log }.sealed_refs(last)
+/// The names of the events of a full chunk.
+fn sealed_refs(connection: &Connection, log: Log, last: Seq) -> Result<Vec<EventRef>, Error> {
+    connection
+        .prepare_cached("SELECT refs FROM chunk WHERE at = ?1")
+        .and_then(|mut statement| {
+            statement.query_row([at(log, last)], |row| {
+                let refs = row.get_ref(0)?.as_blob()?;
+                Ok(refs.as_chunks().0.iter().map(|name| EventRef(*name)).collect())
+            })
+        })
+        .map_err(Error::while_trying("read the refs of a chunk"))
 }
 
 /// Pieces of a log are numbered upwards within the log's own range of numbers.
-fn next_piece(connection: &Connection, log: LogId) -> rusqlite::Result<i64> {
-    let (low, high) = (log.at(Seq(0)), log.at(Seq(MAX_SEQ)));
+fn next_piece(connection: &Connection, log: Log) -> rusqlite::Result<i64> {
+    let (low, high) = (at(log, Seq(0)), at(log, Seq::MAX));
     let sql = "SELECT coalesce(max(number), ?1) + 1 FROM piece WHERE number BETWEEN ?1 AND ?2";
     connection.prepare_cached(sql)?.query_row((low, high), |row| row.get(0))
 }
@@ -449,7 +432,7 @@ fn pieces(run: &Run) -> usize {
     run.len().div_ceil(PIECE_ENTRIES)
 }
 
-fn read_run(connection: &Connection, _log: LogId, run: &Run) -> Result<Vec<(u64, Seq)>, Error> {
+fn read_run(connection: &Connection, _log: Log, run: &Run) -> Result<Vec<(u64, Seq)>, Error> {
     let mut entries = Vec::with_capacity(run.len());
     for number in (run.first_piece..).take(pieces(run)) {
         entries.extend(decode_piece(&read_piece(connection, number)?, run.first));
@@ -457,7 +440,7 @@ fn read_run(connection: &Connection, _log: LogId, run: &Run) -> Result<Vec<(u64,
     Ok(entries)
 }
 
-fn remove_run(connection: &Connection, log: LogId, run: &Run) -> Result<(), Error> {
+fn remove_run(connection: &Connection, log: Log, run: &Run) -> Result<(), Error> {
     let attempt = Error::while_trying("remove a merged run of refs");
     let last_piece = run.first_piece + pieces(run).cast_signed() as i64 - 1;
     connection
@@ -466,7 +449,7 @@ fn remove_run(connection: &Connection, log: LogId, run: &Run) -> Result<(), Erro
         .map_err(&attempt)?;
     connection
         .prepare_cached("DELETE FROM run WHERE at = ?1")
-        .and_then(|mut statement| statement.execute([log.at(run.last)]))
+        .and_then(|mut statement| statement.execute([at(log, run.last)]))
         .map(drop)
         .map_err(&attempt)
 }
@@ -474,7 +457,7 @@ fn remove_run(connection: &Connection, log: LogId, run: &Run) -> Result<(), Erro
 /// Looks for a ref in a run: refs are hashes, so its place can be guessed and is nearly right.
 fn look_up(
     connection: &Connection,
-    log: LogId,
+    log: Log,
     run: &Run,
     event_ref: &EventRef,
 ) -> Result<Option<Seq>, Error> {
@@ -507,11 +490,11 @@ fn look_up(
     }
 }
 
-fn name_at(connection: &Connection, log: LogId, seq: Seq) -> Result<Option<EventRef>, Error> {
+fn name_at(connection: &Connection, log: Log, seq: Seq) -> Result<Option<EventRef>, Error> {
     connection
         .prepare_cached("SELECT event_ref FROM event WHERE at = ?1")
         .and_then(|mut statement| {
-            statement.query_row([log.at(seq)], |row| row.get(0).map(EventRef)).optional()
+            statement.query_row([at(log, seq)], |row| row.get(0).map(EventRef)).optional()
         })
         .map_err(Error::while_trying("read an event's name"))
 }

@@ -6,11 +6,10 @@
 //! - Looking reads only. It holds one frame in memory, however long the log is.
 
 use super::files::wal_of;
-use super::read::Snapshot;
 use super::{check_ours, has_wal, open_file};
 use crate::Error;
-use rusqlite::OpenFlags;
 use rusqlite::config::DbConfig;
+use rusqlite::{Connection, OpenFlags};
 use std::fs::File;
 use std::io::{self, BufReader, ErrorKind, Read};
 use std::os::unix::fs::FileExt;
@@ -70,18 +69,16 @@ fn rewrite(path: &Path) -> io::Result<()> {
     }
 }
 
-impl Snapshot<'_> {
-    /// After how many whole frames the write-ahead log is damaged, if it is. SQLite reads no
-    /// further: what was written after them is not in the store.
-    pub fn wal_damage(&self) -> Result<Option<u64>, Error> {
-        let Some(path) = self.view().connection.path() else { return Ok(None) };
-        let path = wal_of(Path::new(path));
-        let looked = match File::open(&path) {
-            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
-            opened => opened.and_then(|file| damage(BufReader::new(file))),
-        };
-        looked.map_err(|source| Error::Unreadable { path, source })
-    }
+/// After how many whole frames the write-ahead log is damaged, if it is. SQLite reads no further:
+/// what was written after them is not in the store.
+pub(super) fn journal_damage(connection: &Connection) -> Result<Option<u64>, Error> {
+    let Some(path) = connection.path() else { return Ok(None) };
+    let path = wal_of(Path::new(path));
+    let looked = match File::open(&path) {
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
+        opened => opened.and_then(|file| damage(BufReader::new(file))),
+    };
+    looked.map_err(|source| Error::Unreadable { path, source })
 }
 
 /// The bytes of the log's header, and of the header of a frame.

@@ -1,10 +1,10 @@
 //! What the file and the connections refuse: the attack, each time, and that nothing moved.
-#![allow(missing_docs, clippy::unwrap_used)]
 
+use super::{Connected, Guarded, create, open};
+use crate::session::Duty;
+use crate::{Appended, Error};
 use ipse_core::{Fact, FactId, FactKey, FactKind, Identity, Seq, Support};
 use ipse_door::{Origin, admit};
-use ipse_store::sqlite::{Eraser, HeadWriter, Reader, Settings, Writer, create};
-use ipse_store::{Appended, Error};
 use rusqlite::Connection;
 use std::path::{Path, PathBuf};
 use tempfile::TempDir;
@@ -29,7 +29,7 @@ fn store() -> Store {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("store.db");
     let identity = create(&path).unwrap().register(MANIFEST).unwrap().identity;
-    let mut writer = Writer::open(&path, &identity).unwrap();
+    let mut writer = open(&path).unwrap().writer(&identity).unwrap();
     let mut batch = writer.begin().unwrap();
     for id in ["1", "2", "3"] {
         assert!(matches!(batch.append(&event(id)).unwrap(), Appended::New(_)));
@@ -57,7 +57,7 @@ fn ground(path: &Path) -> String {
 fn a_pass_connection_cannot_reach_the_manifest_nor_the_schema() {
     let store = store();
     let before = ground(&store.path);
-    let writer = Writer::open(&store.path, &store.identity).unwrap();
+    let writer = Guarded::of(&store.path, Duty::Write);
     for sql in [
         "INSERT INTO manifest VALUES (9, 'x', 'y')",
         "INSERT OR REPLACE INTO manifest VALUES (1, 'x', 'y')",
@@ -115,7 +115,7 @@ fn without_the_triggers_the_authorizer_still_denies() {
     triggers.iter().for_each(|name| db.execute_batch(&format!("DROP TRIGGER {name}")).unwrap());
     drop(db);
     let before = ground(&store.path);
-    let writer = Writer::open(&store.path, &store.identity).unwrap();
+    let writer = Guarded::of(&store.path, Duty::Write);
     for sql in [
         "INSERT INTO manifest VALUES (9, 'x', 'y')",
         "REPLACE INTO manifest VALUES (1, 'x', 'y')",
@@ -141,7 +141,7 @@ fn without_the_triggers_the_authorizer_still_denies() {
 fn an_erasers_connection_can_empty_events_and_put_nothing_in() {
     let store = store();
     let before = ground(&store.path);
-    let eraser = Eraser::open(&store.path, &store.identity).unwrap();
+    let eraser = Guarded::of(&store.path, Duty::Forget);
     for sql in [
         "INSERT INTO manifest VALUES (9, 'x', 'y')",
         "UPDATE manifest SET canonical = 'y'",
@@ -149,7 +149,7 @@ fn an_erasers_connection_can_empty_events_and_put_nothing_in() {
         "DELETE FROM event",
         "DELETE FROM erase_pending",
         "UPDATE erase_pending SET rewrite = 0",
-        "INSERT INTO setting VALUES ('retention', '1h')",
+        "INSERT INTO retention VALUES (1, '1h')",
         "UPDATE event SET type = ''",
         "UPDATE event SET digest = x''",
         "UPDATE event SET at = at + 9",
@@ -175,7 +175,7 @@ fn an_erasers_connection_can_empty_events_and_put_nothing_in() {
     eraser.try_statement("UPDATE event SET payload = '', columns = x'' WHERE at % 8 = 1").unwrap();
     assert_ne!(ground(&store.path), before);
     // A writer's connection cannot even that.
-    let writer = Writer::open(&store.path, &store.identity).unwrap();
+    let writer = Guarded::of(&store.path, Duty::Write);
     let sql = "UPDATE event SET payload = '', columns = x''";
     let denied = Some(rusqlite::ErrorCode::AuthorizationForStatementDenied);
     assert_eq!(writer.try_statement(sql).unwrap_err().sqlite_error_code(), denied);
@@ -203,30 +203,24 @@ fn what_records_passes_and_forgetting_cannot_be_emptied() {
 #[test]
 fn a_connection_for_settings_reaches_settings_alone() {
     let store = store();
-    let mut settings = Settings::open(&store.path).unwrap();
+    let settings = Guarded::of(&store.path, Duty::Configure);
     for sql in [
         "INSERT INTO manifest VALUES (9, 'x', 'y')",
         "UPDATE event SET payload = '', columns = x''",
         "INSERT INTO fact (log, fact_id) VALUES (1, x'00')",
         "DELETE FROM fact",
         "DELETE FROM erase_pending",
-        "DROP TABLE setting",
+        "DROP TABLE retention",
         "PRAGMA user_version = 9",
     ] {
         assert!(settings.try_statement(sql).is_err(), "allowed: {sql}");
     }
-    let read = || Reader::open(&store.path).unwrap().setting("retention").unwrap();
-    settings.set("retention", Some("1h")).unwrap();
-    settings.set("retention", Some("2h")).unwrap();
-    assert_eq!(read().as_deref(), Some("2h"));
-    settings.set("retention", None).unwrap();
-    assert_eq!(read(), None);
 }
 
 #[test]
 fn a_connection_for_tree_heads_reaches_the_tree_and_its_head_alone() {
     let store = store();
-    let writer = HeadWriter::open(&store.path, &store.identity).unwrap();
+    let writer = Guarded::of(&store.path, Duty::Sign);
     for sql in [
         "INSERT INTO manifest VALUES (9, 'x', 'y')",
         "INSERT INTO event SELECT at + 1, event_ref, 0, '', x'', x'', '' FROM event",
@@ -238,13 +232,13 @@ fn a_connection_for_tree_heads_reaches_the_tree_and_its_head_alone() {
         "INSERT INTO producer VALUES (1, 1, 'k', 0)",
         "INSERT INTO policy VALUES (1, 0)",
         "INSERT INTO statement VALUES (1, 's', x'', 'e')",
-        "INSERT INTO setting VALUES ('retention', '1h')",
+        "INSERT INTO retention VALUES (1, '1h')",
         "DROP TABLE tree",
         "PRAGMA synchronous = OFF",
     ] {
         assert!(writer.try_statement(sql).is_err(), "allowed: {sql}");
     }
-    let others = Writer::open(&store.path, &store.identity).unwrap();
+    let others = Guarded::of(&store.path, Duty::Write);
     for sql in [
         "INSERT INTO tree_head VALUES (1, 'n')",
         "INSERT INTO tree VALUES (1, x'')",
@@ -261,8 +255,8 @@ fn a_connection_for_tree_heads_reaches_the_tree_and_its_head_alone() {
 #[test]
 fn a_tree_head_is_put_by_compare_and_swap() {
     let store = store();
-    let mut one = HeadWriter::open(&store.path, &store.identity).unwrap();
-    let mut other = HeadWriter::open(&store.path, &store.identity).unwrap();
+    let mut one = open(&store.path).unwrap().heads(&store.identity).unwrap();
+    let mut other = open(&store.path).unwrap().heads(&store.identity).unwrap();
     let (ours, theirs) = (one.grow().unwrap(), other.grow().unwrap());
     assert_eq!((ours.size, &ours.stored), (theirs.size, &None));
     one.put(&ours, "first").unwrap();
@@ -277,7 +271,7 @@ fn a_tree_head_is_put_by_compare_and_swap() {
 #[test]
 fn what_a_producer_signed_cannot_be_changed_from_any_connection() {
     let store = store();
-    let mut writer = Writer::open(&store.path, &store.identity).unwrap();
+    let mut writer = open(&store.path).unwrap().writer(&store.identity).unwrap();
     let mut batch = writer.begin().unwrap();
     batch.put_statement("key", &[Seq(1), Seq(2), Seq(4)], "envelope").unwrap();
     batch.commit().unwrap();
@@ -290,7 +284,7 @@ fn what_a_producer_signed_cannot_be_changed_from_any_connection() {
         let error = db.execute_batch(sql).unwrap_err();
         assert!(error.to_string().contains("what a producer signed"), "{sql}: {error}");
     }
-    let reader = Reader::open(&store.path).unwrap();
+    let reader = open(&store.path).unwrap().reader().unwrap();
     let snapshot = reader.view(&store.identity).unwrap();
     let [signed] = snapshot.view().statements().unwrap().try_into().unwrap();
     assert_eq!((signed.number, signed.signer.as_str()), (1, "key"));
@@ -322,11 +316,11 @@ fn a_planted_trigger_makes_the_pass_fail_and_changes_nothing() {
             .execute_batch(&format!("CREATE TRIGGER t AFTER INSERT ON {table} BEGIN {action}; END"))
             .unwrap();
         let before = ground(&store.path);
-        let mut writer = Writer::open(&store.path, &store.identity).unwrap();
+        let mut writer = open(&store.path).unwrap().writer(&store.identity).unwrap();
         let mut batch = writer.begin().unwrap();
         let id = FactId::new(&store.identity, &fact().key);
         let failed = match table {
-            "fact" => batch.pass().unwrap().put_fact(&id, &fact()).is_err(),
+            "fact" => batch.pass().unwrap().put_facts(&[(id, fact())]).is_err(),
             _ => batch.append(&event("4")).is_err(),
         };
         assert!(failed, "the planted trigger ran: {action}");
@@ -370,7 +364,7 @@ fn the_log_refuses_changes_from_any_connection() {
 fn duplicates_and_conflicts_store_nothing() {
     let store = store();
     let before = ground(&store.path);
-    let mut writer = Writer::open(&store.path, &store.identity).unwrap();
+    let mut writer = open(&store.path).unwrap().writer(&store.identity).unwrap();
     let mut batch = writer.begin().unwrap();
     assert_eq!(batch.append(&event("2")).unwrap(), Appended::Duplicate(ipse_core::Seq(2)));
     let other = br#"{"id":"2","type":"note","time":"2026-05-06T10:00:01Z","data":{}}"#;
@@ -383,12 +377,12 @@ fn duplicates_and_conflicts_store_nothing() {
 #[test]
 fn what_a_dropped_batch_put_into_memory_is_not_believed() {
     let store = store();
-    let mut one = Writer::open(&store.path, &store.identity).unwrap();
+    let mut one = open(&store.path).unwrap().writer(&store.identity).unwrap();
     let mut batch = one.begin().unwrap();
     assert_eq!(batch.append(&event("mine")).unwrap(), Appended::New(ipse_core::Seq(4)));
     drop(batch);
     // Another process takes that very position.
-    let mut two = Writer::open(&store.path, &store.identity).unwrap();
+    let mut two = open(&store.path).unwrap().writer(&store.identity).unwrap();
     let mut batch = two.begin().unwrap();
     assert_eq!(batch.append(&event("theirs")).unwrap(), Appended::New(ipse_core::Seq(4)));
     batch.commit().unwrap();
@@ -401,7 +395,7 @@ fn what_a_dropped_batch_put_into_memory_is_not_believed() {
 fn a_batch_that_is_dropped_and_a_pass_that_is_dropped_leave_nothing() {
     let store = store();
     let before = ground(&store.path);
-    let mut writer = Writer::open(&store.path, &store.identity).unwrap();
+    let mut writer = open(&store.path).unwrap().writer(&store.identity).unwrap();
     let mut batch = writer.begin().unwrap();
     batch.append(&event("4")).unwrap();
     drop(batch);
@@ -410,9 +404,9 @@ fn a_batch_that_is_dropped_and_a_pass_that_is_dropped_leave_nothing() {
     let mut batch = writer.begin().unwrap();
     batch.append(&event("4")).unwrap();
     let id = FactId::new(&store.identity, &fact().key);
-    assert!(batch.pass().unwrap().put_fact(&id, &fact()).unwrap());
+    assert!(batch.pass().unwrap().put_facts(&[(id, fact())]).unwrap()[0]);
     batch.commit().unwrap();
-    let reader = Reader::open(&store.path).unwrap();
+    let reader = open(&store.path).unwrap().reader().unwrap();
     let snapshot = reader.view(&store.identity).unwrap();
     assert_eq!(snapshot.view().head().unwrap(), ipse_core::Seq(4), "the events are kept");
     assert_eq!(snapshot.view().facts().unwrap(), [], "the facts of the lost pass are not");
@@ -422,14 +416,14 @@ fn a_batch_that_is_dropped_and_a_pass_that_is_dropped_leave_nothing() {
 fn a_pass_that_is_alone_in_its_batch_and_dropped_ends_the_batch() {
     let store = store();
     let before = ground(&store.path);
-    let mut writer = Writer::open(&store.path, &store.identity).unwrap();
+    let mut writer = open(&store.path).unwrap().writer(&store.identity).unwrap();
     let mut batch = writer.begin().unwrap();
     let id = FactId::new(&store.identity, &fact().key);
-    assert!(batch.pass().unwrap().put_fact(&id, &fact()).unwrap());
+    assert!(batch.pass().unwrap().put_facts(&[(id, fact())]).unwrap()[0]);
     assert!(batch.append(&event("4")).is_err(), "no event is appended outside a transaction");
     assert!(batch.commit().is_err(), "there is nothing to commit");
     assert_eq!(ground(&store.path), before);
-    let reader = Reader::open(&store.path).unwrap();
+    let reader = open(&store.path).unwrap().reader().unwrap();
     assert_eq!(reader.view(&store.identity).unwrap().view().facts().unwrap(), []);
 
     let mut batch = writer.begin().unwrap();
@@ -456,13 +450,13 @@ fn files_that_are_not_ours_are_left_untouched() {
             _ => false,
         };
         assert!(create(path).err().is_some_and(|error| foreign(&error)), "{path:?}");
-        assert!(Reader::open(path).err().is_some_and(|error| foreign(&error)), "{path:?}");
-        let identity = Identity([0; 32]);
-        assert!(Writer::open(path, &identity).err().is_some_and(|error| foreign(&error)));
+        assert!(open(path).err().is_some_and(|error| foreign(&error)), "{path:?}");
+        let session = Connected::open(path, Duty::Write);
+        assert!(session.err().is_some_and(|error| foreign(&error)), "{path:?}");
         assert_eq!(std::fs::read(path).unwrap(), before, "{path:?}");
     }
     let missing = directory.path().join("missing.db");
-    assert!(matches!(Reader::open(&missing), Err(Error::NotFound(_))));
+    assert!(matches!(open(&missing), Err(Error::NotFound(_))));
     assert!(!missing.exists());
 }
 
@@ -472,8 +466,9 @@ fn every_writing_connection_syncs_at_each_commit() {
     let db = Connection::open(&store.path).unwrap();
     let mode: String = db.pragma_query_value(None, "journal_mode", |row| row.get(0)).unwrap();
     assert_eq!(mode, "wal");
-    let writer = Writer::open(&store.path, &store.identity).unwrap();
-    assert_eq!(writer.synchronous(), 2, "FULL");
+    let connection = crate::sqlite::open_to_write(&store.path).unwrap();
+    let level: i64 = connection.pragma_query_value(None, "synchronous", |row| row.get(0)).unwrap();
+    assert_eq!(level, 2, "FULL");
 }
 
 #[test]
@@ -485,7 +480,7 @@ fn the_log_is_copied_back_off_the_writer_and_stays_bounded() {
         std::fs::metadata(name).map_or(0, |file| file.len())
     };
     let filler = "x".repeat(2000);
-    let mut writer = Writer::open(&store.path, &store.identity).unwrap();
+    let mut writer = open(&store.path).unwrap().writer(&store.identity).unwrap();
     let mut longest = 0;
     for round in 0..60 {
         let mut batch = writer.begin().unwrap();
@@ -507,7 +502,7 @@ fn the_log_is_copied_back_off_the_writer_and_stays_bounded() {
     }
     assert!(longest < 200_000_000, "{longest}");
     drop(writer);
-    let reader = Reader::open(&store.path).unwrap();
+    let reader = open(&store.path).unwrap().reader().unwrap();
     assert_eq!(reader.view(&store.identity).unwrap().view().head().unwrap().0, 30_003);
 }
 
@@ -515,12 +510,12 @@ fn the_log_is_copied_back_off_the_writer_and_stays_bounded() {
 fn a_copy_that_sqlite_made_is_written_ahead_again() {
     let store = store();
     let copy = store.path.with_extension("copy");
-    Reader::open(&store.path).unwrap().copy_to(&copy).unwrap();
+    open(&store.path).unwrap().copy_to(&copy).unwrap();
     let mode = || std::fs::read(&copy).unwrap()[18..20].to_vec();
     assert_eq!(mode(), [1, 1], "SQLite writes copies in another mode");
-    Reader::open(&copy).unwrap();
+    open(&copy).unwrap().reader().unwrap();
     assert_eq!(mode(), [1, 1], "reading changes nothing");
-    drop(Writer::open(&copy, &store.identity).unwrap());
+    drop(open(&copy).unwrap().writer(&store.identity).unwrap());
     assert_eq!(mode(), [2, 2]);
 }
 
@@ -528,8 +523,8 @@ fn a_copy_that_sqlite_made_is_written_ahead_again() {
 fn an_unknown_identity_is_refused() {
     let store = store();
     let stranger = Identity([9; 32]);
-    assert!(matches!(Writer::open(&store.path, &stranger), Err(Error::UnknownIdentity(_))));
-    let reader = Reader::open(&store.path).unwrap();
+    assert!(matches!(open(&store.path).unwrap().writer(&stranger), Err(Error::UnknownIdentity(_))));
+    let reader = open(&store.path).unwrap().reader().unwrap();
     assert!(matches!(reader.view(&stranger), Err(Error::UnknownIdentity(_))));
 }
 
@@ -540,10 +535,10 @@ fn registering_twice_changes_nothing_and_another_manifest_has_its_own_log() {
     assert!(!again.created);
     let other = create(&store.path).unwrap().register("{\"agent_id\":\"b\"}").unwrap();
     assert!(other.created);
-    let reader = Reader::open(&store.path).unwrap();
+    let reader = open(&store.path).unwrap().reader().unwrap();
     assert_eq!(reader.view(&other.identity).unwrap().view().head().unwrap().0, 0);
     assert_eq!(reader.view(&store.identity).unwrap().view().head().unwrap().0, 3);
-    let mut writer = Writer::open(&store.path, &other.identity).unwrap();
+    let mut writer = open(&store.path).unwrap().writer(&other.identity).unwrap();
     let mut batch = writer.begin().unwrap();
     assert_eq!(batch.append(&event("1")).unwrap(), Appended::New(ipse_core::Seq(1)));
     batch.commit().unwrap();
@@ -552,5 +547,5 @@ fn registering_twice_changes_nothing_and_another_manifest_has_its_own_log() {
 
 #[test]
 fn this_workspace_builds_sqlite_so_that_forgetting_clears_single_pages() {
-    assert!(ipse_store::sqlite::forgets_in_place(), "see .cargo/config.toml");
+    assert!(crate::forgets_in_place(), "see .cargo/config.toml");
 }

@@ -1,9 +1,9 @@
 //! Tokens in the file: who may write them, what may change, and the attack, each time.
-#![allow(missing_docs, clippy::unwrap_used)]
 
+use super::{Guarded, create, open};
+use crate::session::Duty;
+use crate::{Error, MAX_LIVE_TOKENS, TokenRow};
 use ipse_core::{Identity, Time};
-use ipse_store::sqlite::{Eraser, HeadWriter, Reader, Settings, TokenWriter, Writer, create};
-use ipse_store::{Error, MAX_LIVE_TOKENS, TokenRow};
 use rusqlite::{Connection, ErrorCode};
 use std::path::PathBuf;
 use tempfile::TempDir;
@@ -19,10 +19,10 @@ struct Store {
 fn store() -> Store {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("store.db");
-    let mut registrar = create(&path).unwrap();
+    let registrar = create(&path).unwrap();
     let identity = registrar.register("{\"agent_id\":\"a\"}").unwrap().identity;
     let other = registrar.register("{\"agent_id\":\"b\"}").unwrap().identity;
-    TokenWriter::open(&path).unwrap().put(&identity, &token(1)).unwrap();
+    open(&path).unwrap().tokens().unwrap().put(&identity, &token(1)).unwrap();
     Store { _directory: directory, path, identity, other }
 }
 
@@ -50,7 +50,7 @@ impl Store {
     }
 
     fn tokens(&self, identity: &Identity) -> Vec<TokenRow> {
-        let reader = Reader::open(&self.path).unwrap();
+        let reader = open(&self.path).unwrap().reader().unwrap();
         reader.view(identity).unwrap().view().tokens().unwrap()
     }
 
@@ -73,7 +73,7 @@ fn denied(tried: rusqlite::Result<()>, sql: &str) {
 #[test]
 fn a_connection_for_tokens_reaches_tokens_alone() {
     let store = store();
-    let writer = TokenWriter::open(&store.path).unwrap();
+    let writer = Guarded::of(&store.path, Duty::Tokens);
     let tables = store.tables();
     assert!(tables.len() >= 16 && tables.contains(&"token".to_string()), "{tables:?}");
     for table in tables.iter().filter(|table| *table != "token") {
@@ -115,10 +115,10 @@ fn a_connection_for_tokens_reaches_tokens_alone() {
 #[test]
 fn no_other_connection_writes_tokens() {
     let store = store();
-    let writer = Writer::open(&store.path, &store.identity).unwrap();
-    let eraser = Eraser::open(&store.path, &store.identity).unwrap();
-    let heads = HeadWriter::open(&store.path, &store.identity).unwrap();
-    let settings = Settings::open(&store.path).unwrap();
+    let writer = Guarded::of(&store.path, Duty::Write);
+    let eraser = Guarded::of(&store.path, Duty::Forget);
+    let heads = Guarded::of(&store.path, Duty::Sign);
+    let settings = Guarded::of(&store.path, Duty::Configure);
     for sql in [
         "INSERT INTO token (log, token_id, hash, role, created) \
          VALUES (1, x'00', x'00', 'operator', 0)",
@@ -159,7 +159,7 @@ fn what_a_token_may_do_never_changes_and_what_is_revoked_stays_revoked() {
         let error = db.execute_batch(sql).expect_err(sql).to_string();
         assert!(error.contains("never changes otherwise"), "{sql}: {error}");
     }
-    let writer = TokenWriter::open(&store.path).unwrap();
+    let writer = Guarded::of(&store.path, Duty::Tokens);
     for over in ["number", "number + 1"] {
         let sql = format!(
             "REPLACE INTO token SELECT {over}, log, token_id, hash, 'operator', name, sources, \
@@ -179,15 +179,15 @@ fn a_planted_trigger_makes_a_put_fail_and_changes_nothing() {
     let plant = "CREATE TRIGGER t AFTER INSERT ON token BEGIN \
                  UPDATE policy SET signatures = 0; END";
     store.plain().execute_batch(plant).unwrap();
-    let mut writer = TokenWriter::open(&store.path).unwrap();
-    assert!(matches!(writer.put(&store.identity, &token(2)), Err(Error::Sqlite { .. })));
+    let mut writer = open(&store.path).unwrap().tokens().unwrap();
+    assert!(matches!(writer.put(&store.identity, &token(2)), Err(Error::Database { .. })));
     assert_eq!(store.tokens(&store.identity), [token(1)]);
 }
 
 #[test]
 fn tokens_of_one_identity_are_not_found_under_another() {
     let store = store();
-    let mut writer = TokenWriter::open(&store.path).unwrap();
+    let mut writer = open(&store.path).unwrap().tokens().unwrap();
     let bare = TokenRow { name: None, sources: None, expires: None, ..token(2) };
     writer.put(&store.other, &bare).unwrap();
     assert_eq!(store.tokens(&store.identity), [token(1)]);
@@ -206,7 +206,7 @@ fn tokens_of_one_identity_are_not_found_under_another() {
 #[test]
 fn a_token_is_revoked_once_and_its_use_noted_by_one_of_many() {
     let store = store();
-    let mut writer = TokenWriter::open(&store.path).unwrap();
+    let mut writer = open(&store.path).unwrap().tokens().unwrap();
     let (identity, id) = (&store.identity, &[1; 16]);
     assert!(writer.note_use(identity, id, None, at(200)).unwrap());
     assert!(!writer.note_use(identity, id, None, at(201)).unwrap(), "another was before");
@@ -232,7 +232,7 @@ fn live_tokens_are_limited_by_identity_and_others_do_not_count() {
     db.execute(fill, (50, 1, None::<i64>, Some(100))).unwrap();
     db.execute(fill, (most, 2, None::<i64>, None::<i64>)).unwrap();
     db.execute(fill, (most - 1, 1, None::<i64>, None::<i64>)).unwrap();
-    let mut writer = TokenWriter::open(&store.path).unwrap();
+    let mut writer = open(&store.path).unwrap().tokens().unwrap();
     writer.put(&store.identity, &token(2)).unwrap();
     let refused = writer.put(&store.identity, &token(3)).unwrap_err();
     assert!(matches!(refused, Error::TooManyTokens));
@@ -247,7 +247,7 @@ fn a_time_that_is_none_is_damage() {
     let store = store();
     let db = store.plain();
     db.execute_batch("UPDATE token SET last_used = -1").unwrap();
-    let reader = Reader::open(&store.path).unwrap();
+    let reader = open(&store.path).unwrap().reader().unwrap();
     let error = reader.view(&store.identity).unwrap().view().tokens().unwrap_err();
     assert!(error.is_damage(), "{error}");
 }

@@ -1,0 +1,39 @@
+//! Settings of an identity: how long its events are kept, and whose signatures count.
+
+use crate::read::known_log;
+use crate::session::{Duty, Result};
+use crate::store::Writing;
+use crate::{Signatures, Store};
+use ipse_core::Identity;
+
+/// The handle of `config`.
+pub struct Settings {
+    session: Writing,
+}
+
+impl Settings {
+    pub(crate) fn open(store: &Store) -> Result<Self> {
+        Ok(Settings { session: store.writing(Duty::Configure)? })
+    }
+
+    /// Sets how long the events of an identity are kept; `None` means for good.
+    pub fn set_retention(&mut self, identity: &Identity, retention: Option<&str>) -> Result<()> {
+        self.session.set_retention(known_log(&*self.session, identity)?, retention)
+    }
+
+    /// Registers the verifier key of a producer for an identity; returns whether it counts. A key
+    /// that was revoked stays revoked.
+    pub fn put_producer(&mut self, identity: &Identity, key: &str) -> Result<bool> {
+        self.session.put_producer(known_log(&*self.session, identity)?, key)
+    }
+
+    /// Revokes the keys of the producer of that name; returns whether one was valid.
+    pub fn revoke_producer(&mut self, identity: &Identity, name: &str) -> Result<bool> {
+        self.session.revoke_producer(known_log(&*self.session, identity)?, name)
+    }
+
+    /// Sets the policy on signatures of an identity's producers.
+    pub fn set_signatures(&mut self, identity: &Identity, signatures: Signatures) -> Result<()> {
+        self.session.set_signatures(known_log(&*self.session, identity)?, signatures)
+    }
+}

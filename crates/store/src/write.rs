@@ -1,0 +1,317 @@
+//! Writing: batches of events.
+//!
+//! **Invariants**
+//! - A [`Batch`] is one transaction: wholly there after `commit`, wholly absent otherwise.
+//! - Positions are dense: the next one is the head plus one, read inside the transaction.
+//! - An event that is in the log already is never stored again, whatever became of it.
+//! - The typed columns of recent events are kept in memory for the next chunk. They are trusted
+//!   only after a commit: a batch that is rolled back makes the handle start over.
+
+use crate::pass::Pass;
+use crate::read::{View, known_log};
+use crate::seal;
+use crate::session::{Access, Duty, Log, Result, Session, StatementRow, Typed};
+use crate::statement::encode_runs;
+use crate::store::Writing;
+use crate::{Appended, Error, Store};
+use ipse_core::chunk::CHUNK_EVENTS;
+use ipse_core::{Admitted, EventRef, Identity, Seq};
+use std::collections::BTreeMap;
+use std::ops::RangeInclusive;
+
+/// The one writing handle of a process, on one identity's log.
+pub struct Writer {
+    session: Writing,
+    log: Log,
+    recent: Recent,
+}
+
+/// The newest events of a log, as far as this process appended them.
+#[derive(Default)]
+pub(crate) struct Recent {
+    /// The events behind the last full chunk: what the next chunk is made of.
+    pub(crate) rows: Vec<Typed>,
+    /// The head at which all chunks were there; `None` before the first look and after a rollback.
+    checked: Option<Seq>,
+}
+
+impl Recent {
+    /// The events of a range that ends at the head, if this process appended all of them lately.
+    pub(crate) fn at_hand(&self, range: RangeInclusive<Seq>, head: Seq) -> Option<&[Typed]> {
+        let wanted = usize::try_from((head.0 + 1).checked_sub(range.start().0)?).ok()?;
+        let ends_at_head = *range.end() == head && self.checked == Some(head);
+        let first = self.rows.len().checked_sub(wanted).filter(|_| ends_at_head)?;
+        Some(&self.rows[first..])
+    }
+
+    /// Starts over: another process wrote, or a batch was rolled back.
+    pub(crate) fn clear(&mut self) {
+        *self = Recent::default();
+    }
+}
+
+impl Writer {
+    pub(crate) fn open(store: &Store, identity: &Identity, duty: Duty) -> Result<Self> {
+        let session = store.writing(duty)?;
+        let log = known_log(&*session, identity)?;
+        Ok(Writer { session, log, recent: Recent::default() })
+    }
+
+    /// Begins a batch; waits for another process that is writing.
+    pub fn begin(&mut self) -> Result<Batch<'_>> {
+        self.session.begin(Access::Write)?;
+        let session = &*self.session;
+        let head = session.head(self.log).inspect_err(|_| session.rollback())?;
+        let (log, recent) = (self.log, &mut self.recent);
+        Ok(Batch { session, log, recent, head, wrote: false, state: State::Open })
+    }
+
+    /// What the log and the facts look like, each time that something is read.
+    pub fn view(&self) -> View<'_> {
+        View { session: &*self.session, log: self.log }
+    }
+
+    /// The store that it writes to.
+    pub fn store(&self) -> &Store {
+        self.session.store()
+    }
+
+    /// Lets go of the typed columns of recent events. They were kept for the next chunk, and must
+    /// not stay in memory once one of the events is forgotten.
+    pub fn release(&mut self) {
+        self.recent.clear();
+    }
+
+    /// How many events have their typed columns in memory, for a test.
+    #[doc(hidden)]
+    pub fn held(&self) -> usize {
+        self.recent.rows.len()
+    }
+}
+
+/// How far a batch has come.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum State {
+    Open,
+    /// A pass that was alone in it failed and rolled it back.
+    RolledBack,
+    Committed,
+}
+
+/// Events on their way into the log.
+#[must_use = "a batch that is not committed is rolled back"]
+pub struct Batch<'w> {
+    session: &'w dyn Session,
+    log: Log,
+    recent: &'w mut Recent,
+    head: Seq,
+    /// Whether anything was written.
+    wrote: bool,
+    state: State,
+}
+
+/// The end of a log while a transaction is open: where events are appended.
+pub(crate) struct Tail<'t> {
+    pub(crate) session: &'t dyn Session,
+    pub(crate) log: Log,
+    pub(crate) recent: &'t mut Recent,
+    pub(crate) head: &'t mut Seq,
+    pub(crate) wrote: &'t mut bool,
+}
+
+impl Tail<'_> {
+    pub(crate) fn append_all(
+        &mut self,
+        events: &[&Admitted],
+        admits: impl Fn(&Admitted) -> bool,
+    ) -> Result<Vec<Appended>> {
+        self.make_ready()?;
+        let names: Vec<EventRef> = events.iter().map(|event| event.event_ref).collect();
+        let found = self.session.find(self.log, &names)?;
+        let mut all = self.compare_stored(events, &found)?;
+        let mut new: Vec<&Admitted> = Vec::new();
+        let mut places: BTreeMap<EventRef, usize> = BTreeMap::new();
+        for (event, place) in events.iter().zip(&mut all) {
+            if place.is_some() {
+                continue;
+            }
+            // Another event of this set may have taken the name.
+            *place = Some(match places.get(&event.event_ref) {
+                Some(earlier) => compare(event, &new[*earlier].canonical, self.behind(*earlier)),
+                None if !admits(event) => Appended::Unsigned,
+                None => {
+                    places.insert(event.event_ref, new.len());
+                    new.push(event);
+                    Appended::New(self.behind(new.len() - 1))
+                }
+            });
+        }
+        self.insert(&new)?;
+        Ok(all.into_iter().flatten().collect())
+    }
+
+    /// The position that follows the head and this number of new events.
+    fn behind(&self, new: usize) -> Seq {
+        Seq(self.head.0 + 1 + new as u64)
+    }
+
+    /// What became of the events that are in the log already.
+    fn compare_stored(
+        &self,
+        events: &[&Admitted],
+        found: &[Option<Seq>],
+    ) -> Result<Vec<Option<Appended>>> {
+        let seqs: Vec<Seq> = found.iter().flatten().copied().collect();
+        if seqs.is_empty() {
+            return Ok(vec![None; events.len()]);
+        }
+        let mut stored = self.session.contents(self.log, &seqs)?.into_iter();
+        let one = |(event, seq): (&&Admitted, &Option<Seq>)| {
+            let seq = (*seq)?;
+            Some(compare(event, &stored.next()?, seq))
+        };
+        Ok(events.iter().zip(found).map(one).collect())
+    }
+
+    /// Inserts new events, and seals a chunk wherever one is full.
+    fn insert(&mut self, mut new: &[&Admitted]) -> Result<()> {
+        if self.head.0 + new.len() as u64 > Seq::MAX.0 {
+            return Err(Error::Limit("a log holds at most 2^40 - 1 events"));
+        }
+        while !new.is_empty() {
+            let room = CHUNK_EVENTS - self.head.0 as usize % CHUNK_EVENTS;
+            let (now, later) = new.split_at(room.min(new.len()));
+            let first = self.head.next();
+            *self.wrote = true;
+            // If one of the next steps fails, the memory does not describe the store.
+            self.recent.checked = None;
+            self.session.insert(self.log, first, now)?;
+            let seqs = (first.0..).map(Seq);
+            self.recent.rows.extend(now.iter().zip(seqs).map(|(event, seq)| Typed::of(event, seq)));
+            *self.head = Seq(self.head.0 + now.len() as u64);
+            if self.head.0.is_multiple_of(CHUNK_EVENTS as u64) {
+                let newest = std::mem::take(&mut self.recent.rows);
+                seal::full_chunk(self.session, self.log, *self.head, &newest)?;
+            }
+            self.recent.checked = Some(*self.head);
+            new = later;
+        }
+        Ok(())
+    }
+
+    /// Makes chunks that are missing, if another process or a rollback moved the head.
+    fn make_ready(&mut self) -> Result<()> {
+        if self.recent.checked != Some(*self.head) {
+            self.recent.clear();
+            *self.wrote |= seal::missing_chunks(self.session, self.log, *self.head)?;
+            self.recent.checked = Some(*self.head);
+        }
+        Ok(())
+    }
+}
+
+impl Batch<'_> {
+    fn tail(&mut self) -> Result<Tail<'_>> {
+        if self.state == State::RolledBack {
+            return Err(Error::Limit("a batch ends with a pass that fails and is alone in it"));
+        }
+        let Batch { session, log, recent, head, wrote, .. } = self;
+        Ok(Tail { session: *session, log: *log, recent, head, wrote })
+    }
+
+    /// Puts an event at the end of the log, unless it is there already.
+    pub fn append(&mut self, event: &Admitted) -> Result<Appended> {
+        Ok(self.tail()?.append_all(&[event], |_| true)?[0])
+    }
+
+    /// Puts events at the end of the log, in order, each unless it is there already. An event that
+    /// is neither in the log nor admitted is [`Appended::Unsigned`].
+    pub fn append_all(
+        &mut self,
+        events: &[Admitted],
+        admits: impl Fn(&Admitted) -> bool,
+    ) -> Result<Vec<Appended>> {
+        self.tail()?.append_all(&events.iter().collect::<Vec<_>>(), admits)
+    }
+
+    /// The position of the event of that name, if it is in the log.
+    pub fn find(&mut self, event_ref: &EventRef) -> Result<Option<Seq>> {
+        Ok(self.find_all(&[*event_ref])?[0])
+    }
+
+    /// The positions of events by name, in the order of the names.
+    pub fn find_all(&mut self, names: &[EventRef]) -> Result<Vec<Option<Seq>>> {
+        self.tail()?.make_ready()?;
+        self.session.find(self.log, names)
+    }
+
+    /// The position of the last event.
+    pub fn head(&self) -> Seq {
+        self.head
+    }
+
+    /// What the log and the facts look like from inside this batch.
+    pub fn view(&self) -> View<'_> {
+        View { session: self.session, log: self.log }
+    }
+
+    /// Begins a pass.
+    pub fn pass(&mut self) -> Result<Pass<'_>> {
+        // If nothing was written yet, a rollback of all is one of the pass alone.
+        let alone = !self.wrote;
+        if !alone {
+            self.session.savepoint()?;
+        }
+        let Batch { session, log, recent, head, wrote, state } = self;
+        let tail = Tail { session: *session, log: *log, recent, head, wrote };
+        Ok(Pass::new(tail, state, alone))
+    }
+
+    /// The session, the log and its head, for a change that is not an append.
+    pub(crate) fn changing(&mut self) -> (&dyn Session, Log, Seq) {
+        self.wrote = true;
+        (self.session, self.log, self.head)
+    }
+
+    /// Keeps what a producer signed about events at these positions, given in ascending order.
+    pub fn put_statement(&mut self, signer: &str, seqs: &[Seq], envelope: &str) -> Result<()> {
+        let number = self.session.statement_count(self.log)? + 1;
+        if number > Seq::MAX.0 {
+            return Err(Error::Limit("a log holds at most 2^40 - 1 signed statements"));
+        }
+        let (signer, events) = (signer.to_owned(), encode_runs(seqs));
+        self.tail()?;
+        self.wrote = true;
+        self.session.put_statement(self.log, &StatementRow { number, signer, events }, envelope)
+    }
+
+    /// Makes everything durable. If the process dies before this returns, all of the batch is
+    /// there after reopening or none of it; once it has returned, all of it.
+    pub fn commit(mut self) -> Result<()> {
+        self.tail()?;
+        self.session.commit()?;
+        self.state = State::Committed;
+        Ok(())
+    }
+}
+
+impl Drop for Batch<'_> {
+    fn drop(&mut self) {
+        if self.state == State::Committed {
+            return;
+        }
+        if self.wrote {
+            self.recent.clear();
+        }
+        self.session.rollback();
+    }
+}
+
+/// Tells a duplicate from a conflict, and both from an event that was forgotten.
+fn compare(event: &Admitted, stored: &str, seq: Seq) -> Appended {
+    match stored {
+        "" => Appended::Forgotten(seq),
+        stored if event.says_the_same_as(stored) => Appended::Duplicate(seq),
+        _ => Appended::Conflict(seq),
+    }
+}
