@@ -6,7 +6,7 @@
 use crate::name::Name;
 
 /// Everything in an archive comes in blocks of so many bytes.
-pub(crate) const BLOCK: usize = 512;
+pub const BLOCK: usize = 512;
 
 pub(crate) type Block = [u8; BLOCK];
 
@@ -15,6 +15,7 @@ const SIZE: std::ops::Range<usize> = 124..136;
 const CHECKSUM: usize = 148;
 const TYPE: usize = 156;
 const LINK: usize = 157;
+const MAGIC: usize = 257;
 
 /// Where the fields begin, and what they are called.
 const FIELDS: [(usize, &str); 17] = [
@@ -27,7 +28,7 @@ const FIELDS: [(usize, &str); 17] = [
     (CHECKSUM, "checksum"),
     (TYPE, "type"),
     (LINK, "link"),
-    (257, "magic"),
+    (MAGIC, "magic"),
     (263, "version"),
     (265, "user name"),
     (297, "group name"),
@@ -50,7 +51,7 @@ pub(crate) fn header(name: &str, size: u64) -> Block {
     // The checksum is taken while spaces stand in its place.
     put(CHECKSUM, b"        ");
     put(TYPE, b"0");
-    put(257, b"ustar\x0000");
+    put(MAGIC, b"ustar\x0000");
     put(329, b"0000000\0");
     put(337, b"0000000\0");
     let sum: u32 = block.iter().map(|byte| u32::from(*byte)).sum();
@@ -72,6 +73,20 @@ pub(crate) fn read(block: &Block) -> Result<(Name, u64), (usize, String)> {
             Err((at, format!("the {field} of `{name}` is not what every bundle has there")))
         }
         None => Ok((name, size)),
+    }
+}
+
+/// Whether the beginning of a file is that of a bundle, or of a tar file that was made of one: its
+/// first member is the manifest. Nothing if more bytes are needed to tell, up to [`BLOCK`].
+pub fn is_bundle(beginning: &[u8]) -> Option<bool> {
+    let parts: [(usize, &[u8]); 2] = [(0, b"manifest.json\0"), (MAGIC, b"ustar")];
+    let differs = |(at, part): &(usize, &[u8])| {
+        let there = beginning.get(*at..).unwrap_or_default();
+        there.iter().zip(*part).any(|(one, other)| one != other)
+    };
+    match parts.iter().any(differs) {
+        true => Some(false),
+        false => (beginning.len() >= BLOCK).then_some(true),
     }
 }
 
@@ -129,6 +144,21 @@ fn other_type(flag: u8) -> Option<&'static str> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_bundle_is_told_by_its_first_header() {
+        let block = header("manifest.json", 300);
+        assert_eq!(is_bundle(&[&block[..], b"{}"].concat()), Some(true));
+        for length in 0..BLOCK {
+            assert_eq!(is_bundle(&block[..length]), None, "{length}");
+        }
+        for other in [&b"{"[..], b"m{", b"manifest.json\n", b"\x1f\x8b", &header("a.json", 1)] {
+            assert_eq!(is_bundle(other), Some(false), "{other:?}");
+        }
+        let mut old = block;
+        old[MAGIC] = 0;
+        assert_eq!(is_bundle(&old), Some(false), "no ustar");
+    }
 
     #[test]
     fn a_header_is_read_back_and_every_bit_of_it_counts() {

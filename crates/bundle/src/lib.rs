@@ -24,6 +24,7 @@ mod write;
 
 pub use archive::{MAX_MEMBER_BYTES, MAX_MEMBERS};
 pub use error::Error;
+pub use header::{BLOCK, is_bundle};
 pub use ipse_consult::trail;
 pub use ipse_core::EventRef;
 pub use name::signature_name;

@@ -31,7 +31,7 @@ pub struct Opened<'s> {
     pub passes: Vec<Claimed>,
     /// The producers' keys that travel along: known, not trusted.
     pub producers: Vec<NoteKey>,
-    archive: Archive<'s>,
+    pub(crate) archive: Archive<'s>,
 }
 
 /// Verifies a bundle and opens it; the report alone if it did not pass.
@@ -42,17 +42,10 @@ pub fn open<'s>(
     progress: &mut dyn FnMut(u64, u64),
 ) -> io::Result<Result<Opened<'s>, Report>> {
     let (report, found) = run(source, trust, anchors, progress)?;
-    let Some(found) = found.filter(|_| report.passed()) else { return Ok(Err(report)) };
-    Ok(Ok(Opened {
-        report,
-        identity: found.bundled.identity,
-        manifest: found.manifest,
-        bundled: found.bundled,
-        head: found.head,
-        passes: found.passes,
-        producers: found.producers,
-        archive: found.archive,
-    }))
+    match found.filter(|_| report.passed()) {
+        Some(opened) => Ok(Ok(Opened { report, ..opened })),
+        None => Ok(Err(report)),
+    }
 }
 
 impl Opened<'_> {

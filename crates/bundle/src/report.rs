@@ -93,23 +93,23 @@ impl Report {
             .raw("findings", list(self.lines.iter().map(finding)))
     }
 
-    pub(crate) fn pass(&mut self, place: impl Into<String>, message: impl Into<String>) {
-        self.push(Verdict::Pass, place.into(), message.into());
+    pub(crate) fn pass(&mut self, place: impl ToString, message: impl ToString) {
+        self.push(Verdict::Pass, &place.to_string(), &message.to_string());
     }
 
-    pub(crate) fn limit(&mut self, place: impl Into<String>, message: impl Into<String>) {
-        self.push(Verdict::Limit, place.into(), message.into());
+    pub(crate) fn limit(&mut self, place: impl ToString, message: impl ToString) {
+        self.push(Verdict::Limit, &place.to_string(), &message.to_string());
     }
 
-    pub(crate) fn fail(&mut self, place: impl Into<String>, message: impl Into<String>) {
-        self.push(Verdict::Fail, place.into(), message.into());
+    pub(crate) fn fail(&mut self, place: impl ToString, message: impl ToString) {
+        self.push(Verdict::Fail, &place.to_string(), &message.to_string());
     }
 
-    fn push(&mut self, verdict: Verdict, place: String, message: String) {
+    fn push(&mut self, verdict: Verdict, place: &str, message: &str) {
         let count = &mut self.counts[verdict as usize];
         *count += 1;
         if *count <= MAX_LINES {
-            let (place, message) = (shown(&place), shown(&message));
+            let (place, message) = (shown(place), shown(message));
             self.lines.push(Line { verdict, place, message });
         }
     }

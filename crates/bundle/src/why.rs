@@ -8,11 +8,12 @@
 use crate::name::Name;
 use crate::open::{Opened, changed};
 use crate::source::{Lines, Part};
+use ipse_audit::Index;
 use ipse_consolidate::{Groups, RuleSet, Rules, with_rules};
 use ipse_consult::Damaged;
 use ipse_consult::trail::{Behind, Found, Listing, Record, Told, Trail, names_intent, naming_text};
 use ipse_core::event::FORGET;
-use ipse_core::{Admitted, Columns, Event, EventRef, Fact, FactKey, Seq, is_housekeeping, sha256};
+use ipse_core::{Columns, Event, EventRef, Fact, FactKey, Seq, is_housekeeping, sha256};
 use ipse_door::{MAX_EVENT_BYTES, Origin, admit, columns_of};
 use ipse_ledger::account::forgotten_names;
 use ipse_ledger::tree::{Edge, Hash, Nodes, inclusion};
@@ -68,9 +69,7 @@ struct Walk<'o> {
     entries: Part<'o>,
     events: Part<'o>,
     note: String,
-    names: Vec<EventRef>,
-    /// Positions from 0, sorted by name.
-    by_name: Vec<u32>,
+    index: Index,
     /// Where the entries' lines and the events' begin in their members.
     places: Vec<[u64; 2]>,
     hashes: Vec<Hash>,
@@ -87,33 +86,29 @@ impl<'o> Walk<'o> {
             entries: part(Name::Entries)?,
             events: part(Name::Events)?,
             note: opened.head_note()?,
-            names: Vec::new(),
-            by_name: Vec::new(),
+            index: Index::default(),
             places: Vec::new(),
             hashes: Vec::new(),
             subtrees: BTreeMap::new(),
         };
         walk.read()?;
-        let names = &walk.names;
-        walk.by_name = (0..).take(names.len()).collect();
-        walk.by_name.sort_unstable_by_key(|place| names[*place as usize]);
+        walk.index.sort();
         Ok(walk)
     }
 
     fn read(&mut self) -> io::Result<()> {
         let mut events = self.events.lines(MAX_EVENT_BYTES);
         let mut next = digested(&mut events)?;
-        let mut edge = Edge::default();
         // Where the next entry and the next event begin.
         let mut begins = [0, 0];
         let mut lines = self.entries.lines(MAX_ENTRY_BYTES);
         while let Some(line) = lines.next()? {
             let line = line.map_err(|_| changed())?;
             let entry = Entry::parse(line).ok_or_else(changed)?;
-            self.names.push(entry.event_ref);
+            self.index.names.push(entry.event_ref);
             self.places.push([begins[0], NOWHERE]);
             begins[0] += line.len() as u64 + 1;
-            edge.push(entry_hash(line), |level, index, hash| match level {
+            self.index.grow(entry_hash(line), |level, index, hash| match level {
                 0 => self.hashes.push(*hash),
                 1..KEPT_LEVEL => {}
                 _ => drop(self.subtrees.insert((level, index), *hash)),
@@ -132,7 +127,7 @@ impl<'o> Walk<'o> {
     }
 
     fn size(&self) -> Seq {
-        Seq(self.names.len() as u64)
+        Seq(self.index.names.len() as u64)
     }
 
     fn lacks(&self, needed: String) -> WhyError {
@@ -194,10 +189,7 @@ impl<'o> Walk<'o> {
         self.holds(Seq(1), up_to)?;
         self.each(Seq(1), up_to, |seq, canonical| {
             let admitted = admit(canonical.as_bytes(), Origin::House, || [0; 16]);
-            let Admitted { event_ref, time, event_type, columns, .. } =
-                admitted.map_err(|_| changed())?;
-            let event = Event::of_row(event_ref, time, &event_type, &columns);
-            take(seq, &event.ok_or_else(changed)?);
+            take(seq, &admitted.map_err(|_| changed())?.typed().ok_or_else(changed)?);
             Ok(())
         })
     }
@@ -268,9 +260,7 @@ impl Record for Walk<'_> {
     type Error = WhyError;
 
     fn find(&self, name: &EventRef) -> Result<Option<Seq>, WhyError> {
-        let named = |place: &u32| self.names[*place as usize];
-        let place = self.by_name.binary_search_by_key(name, named).ok();
-        Ok(place.map(|place| Seq(u64::from(self.by_name[place]) + 1)))
+        Ok(self.index.find(name).map(|at| Seq(at as u64 + 1)))
     }
 
     fn event(&self, seq: Seq) -> Result<Option<Told>, WhyError> {

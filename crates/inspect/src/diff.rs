@@ -6,7 +6,7 @@ use ipse_core::json::{Members, Value, list};
 use ipse_core::{Fact, FactId, FactKey, Identity, Micro, Seq, json_parse};
 use ipse_engine::as_of;
 use ipse_engine::facts::VALUE_DEPTH;
-use ipse_store::sqlite::View;
+use ipse_store::View;
 use std::collections::BTreeMap;
 
 /// What is different at the second position.

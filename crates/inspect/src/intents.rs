@@ -10,7 +10,7 @@ use ipse_core::intent::{CONFIRMATION, INTENT};
 use ipse_core::json::{Members, list};
 use ipse_core::{EventRef, Seq, Time};
 use ipse_store::Stored;
-use ipse_store::sqlite::View;
+use ipse_store::View;
 use std::collections::BTreeSet;
 use std::ops::ControlFlow;
 

@@ -7,7 +7,7 @@ use crate::{Error, Page, Signers};
 use ipse_core::json::{Members, list, quoted};
 use ipse_core::{EventRef, Seq, Time, is_housekeeping};
 use ipse_store::Stored;
-use ipse_store::sqlite::View;
+use ipse_store::View;
 use std::collections::BTreeSet;
 
 /// Bytes of events after which a page ends.

@@ -1,9 +1,9 @@
 //! Looking into an identity's log from outside: the questions that a server, a page or a program
 //! asks.
 //!
-//! **Invariants:** each look is at one moment of the store, on a connection that only reads. The
-//! cost of a look follows the page that is asked for, not the log (`explanation` aside, which walks
-//! to its evidence).
+//! **Invariants:** each look is at one moment of the store, on a connection that only reads and
+//! that the next look uses again. The cost of a look follows the page that is asked for, not the
+//! log (`explanation` aside, which walks to its evidence).
 
 use crate::explain::{ExplainedEvent, Explanation};
 use crate::intents::IntentPage;
@@ -21,22 +21,20 @@ use ipse_engine::{
     Claim, Known, Past, Status, chosen_as_of, chosen_as_of_under, registered, rules_of,
 };
 use ipse_ledger::NoteKey;
-use ipse_store::Signatures;
-use ipse_store::sqlite::{Reader, View};
-use std::path::{Path, PathBuf};
+use ipse_store::{Signatures, Store, View};
 use std::sync::Arc;
 
 /// An identity in a store, to be looked at.
 #[derive(Clone, Debug)]
 pub struct Look {
-    path: PathBuf,
+    store: Store,
     identity: Identity,
 }
 
 impl Look {
     /// At this identity of that store.
-    pub fn at(path: &Path, identity: Identity) -> Self {
-        Look { path: path.to_owned(), identity }
+    pub fn at(store: &Store, identity: Identity) -> Self {
+        Look { store: store.clone(), identity }
     }
 
     /// Whose log it is.
@@ -45,14 +43,14 @@ impl Look {
     }
 
     fn view<T>(&self, look: impl FnOnce(View<'_>) -> Result<T, Error>) -> Result<T, Error> {
-        let reader = Reader::open(&self.path)?;
+        let reader = self.store.reader()?;
         let snapshot = reader.view(&self.identity)?;
         look(snapshot.view())
     }
 
     /// Who the agent is, and how far its log has come.
     pub fn standing(&self) -> Result<Standing, Error> {
-        Standing::read(&Reader::open(&self.path)?, &self.identity)
+        Standing::read(&self.store.reader()?, &self.identity)
     }
 
     /// The last position of the log.
@@ -176,6 +174,15 @@ impl Look {
     /// An intent; `None` if there is none of that name, or if it was forgotten.
     pub fn intent(&self, name: &EventRef) -> Result<Option<Proposed>, Error> {
         self.view(|view| Proposed::named(&Walked(view), name))
+    }
+
+    /// When an event happened; `None` if the log has no event of that name. A forgotten event still
+    /// has its time.
+    pub fn time_of(&self, name: &EventRef) -> Result<Option<Time>, Error> {
+        self.view(|view| {
+            let Some(seq) = view.find(name)? else { return Ok(None) };
+            Ok(view.stored(seq)?.map(|stored| stored.time))
+        })
     }
 
     /// Intents before a position, newest first, at most so many of that standing. An intent that

@@ -10,7 +10,7 @@ use ipse_core::event::MAX_DEPTH;
 use ipse_core::json::{Members, Value, list};
 use ipse_core::{EventRef, Seq, Time, json_parse};
 use ipse_store::Stored;
-use ipse_store::sqlite::View;
+use ipse_store::View;
 use std::ops::ControlFlow;
 
 /// A pass.

@@ -6,7 +6,7 @@ use crate::{Diff, Error};
 use ipse_consolidate::{RuleSet, with_rules};
 use ipse_core::EventRef;
 use ipse_engine::{Chosen, Which, rebuild_without, rules_of};
-use ipse_store::sqlite::View;
+use ipse_store::View;
 
 /// What forgetting would do.
 #[derive(Clone, PartialEq, Eq, Debug)]

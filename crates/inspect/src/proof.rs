@@ -6,7 +6,7 @@ use ipse_core::{Identity, Seq, hex};
 use ipse_engine::head_of;
 use ipse_ledger::tree::inclusion;
 use ipse_ledger::{Entry, Hash, ProofFile};
-use ipse_store::sqlite::View;
+use ipse_store::View;
 
 /// How far a log reaches.
 #[derive(Clone, PartialEq, Eq, Debug)]

@@ -2,7 +2,7 @@
 
 use crate::Error;
 use ipse_core::Seq;
-use ipse_store::sqlite::View;
+use ipse_store::View;
 use std::collections::BTreeSet;
 
 /// The producers that signed the events of a log, by position.

@@ -5,10 +5,10 @@
 
 use crate::answer::counted;
 use crate::{Error, Page};
-use ipse_core::json::{Members, Object, Value};
+use ipse_core::json::{Members, Object, Value, list, quoted};
 use ipse_core::{Identity, json_parse, sha256};
 use ipse_engine::census;
-use ipse_store::sqlite::Reader;
+use ipse_store::Reader;
 
 /// The widest value that stands beside its name.
 const BESIDE: usize = 60;
@@ -20,11 +20,12 @@ pub struct Standing {
     pub identity: Identity,
     /// The stored bytes of the manifest.
     pub manifest: String,
-    /// Events of producers that are there.
+    /// Events of producers that are there: forgotten ones, passes, `forget` events, intents and
+    /// decisions are not counted.
     pub events: u64,
-    /// Events that were forgotten.
+    /// Events that were forgotten, intents included.
     pub forgotten: u64,
-    /// Passes.
+    /// Passes that are on record.
     pub passes: u64,
 }
 
@@ -62,8 +63,8 @@ impl Standing {
             .raw("unchanged", self.is_unchanged())
     }
 
-    /// For people.
-    pub fn page(&self) -> Page {
+    /// For people. If the manifest is compared with a file, the last line is the verdict.
+    pub fn page(&self, against: Option<&Against>) -> Page {
         let mut page = Page::new();
         page.line(format!("identity\n  {}", self.identity));
         let manifest = parsed(&self.manifest).unwrap_or_default();
@@ -84,14 +85,76 @@ impl Standing {
             n => format!(", {n} forgotten"),
         };
         page.line(format!("since then      {events}, {passes}{forgotten}"));
-        match self.is_unchanged() {
-            true => page.line("the identity is unchanged"),
-            false => {
-                let now = self.hashed();
-                page.line(format!("the identity is CHANGED: the stored manifest gives\n  {now}"));
-            }
+        if !self.is_unchanged() {
+            let now = self.hashed();
+            page.line(format!("the identity is CHANGED: the stored manifest gives\n  {now}"));
+        } else if against.is_none() {
+            page.line("the identity is unchanged");
+        }
+        if let Some(file) = against {
+            file.describe(&mut page);
         }
         page
+    }
+
+    /// Compares the stored manifest with the canonical bytes of another one, field by field.
+    pub fn against(&self, canonical: &str) -> Against {
+        let (stored, other) = (parsed(&self.manifest), parsed(canonical));
+        let (stored, other) = (stored.unwrap_or_default(), other.unwrap_or_default());
+        let text = |of: &Object<'_>, name: &str| {
+            of.get(name).and_then(Value::as_text).unwrap_or("(cannot be read)").to_owned()
+        };
+        let differs = other.iter().filter(|(name, value)| stored.get(name) != Some(*value));
+        let differs = differs.map(|(name, _)| Difference {
+            field: name.to_owned(),
+            stored: text(&stored, name),
+            file: text(&other, name),
+        });
+        let identity = Identity(sha256(&[canonical.as_bytes()]));
+        Against { identity, same: identity == self.identity, differs: differs.collect() }
+    }
+}
+
+/// A manifest file beside the stored manifest.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Against {
+    /// The identity that the file gives.
+    pub identity: Identity,
+    /// Whether it is the identity of the store.
+    pub same: bool,
+    /// The fields that differ, in the order of their names.
+    pub differs: Vec<Difference>,
+}
+
+/// One field of a manifest that differs.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Difference {
+    /// The name of the field.
+    pub field: String,
+    /// Its value in the store.
+    pub stored: String,
+    /// Its value in the file.
+    pub file: String,
+}
+
+impl Against {
+    /// The names of the fields that differ, as a JSON list.
+    pub fn fields(&self) -> String {
+        list(self.differs.iter().map(|difference| quoted(&difference.field)))
+    }
+
+    /// The fields that differ, then the verdict on the last line.
+    fn describe(&self, page: &mut Page) {
+        for Difference { field, stored, file } in &self.differs {
+            page.line(format!("{field} differs\n  store: {stored}\n  file:  {file}"));
+        }
+        match self.same {
+            true => page.line("the manifest file gives the same identity"),
+            false => page.line(format!(
+                "the manifest file is another agent: it gives the identity\n  {}",
+                self.identity
+            )),
+        }
     }
 }
 

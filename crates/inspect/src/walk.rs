@@ -13,7 +13,7 @@ use ipse_engine::as_of_under;
 use ipse_ledger::account::forgotten_names;
 use ipse_ledger::{Entry, ProofFile};
 use ipse_store::Stored;
-use ipse_store::sqlite::View;
+use ipse_store::View;
 
 /// A store's log, as a walk needs it.
 #[derive(Clone, Copy)]

@@ -20,10 +20,9 @@ use ipse_engine::{Claim, Consultation, Error, Memory, Policy, Status, Whole, res
 use ipse_inspect::Look;
 use ipse_inspect::explain::Explanation;
 use ipse_ledger::{ProofFile, TreeHead};
-use ipse_store::sqlite::{HeadWriter, Reader, create};
+use ipse_store::{Location, Store};
 use proptest::prelude::*;
 use serde_json::Value;
-use std::path::PathBuf;
 use std::time::Duration;
 use tempfile::TempDir;
 use world::{TestHost, World};
@@ -61,13 +60,14 @@ fn consulted(log: &Log, filter: &Filter) -> Consultation {
 /// A store that holds the log of a bundle, under the same tree head.
 struct Kept {
     _directory: TempDir,
-    path: PathBuf,
+    store: Store,
 }
 
 fn keep(log: &Log, bytes: &[u8]) -> Kept {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("store.db");
-    let identity = create(&path).unwrap().register(&log.manifest).unwrap().identity;
+    let store = Store::create(&Location::file(path)).unwrap();
+    let identity = store.register(&log.manifest).unwrap().identity;
     assert_eq!(identity, log.identity());
     let trust = trust_of(&trusted()).unwrap();
     let opened = open(&bytes, &trust, &[], &mut |_, _| {}).unwrap();
@@ -80,11 +80,11 @@ fn keep(log: &Log, bytes: &[u8]) -> Kept {
         let event = event.map(|it| admit(it.as_bytes(), Origin::House, || [0; 16]).unwrap());
         Ok::<_, Error>((entry, event))
     });
-    restore(&path, &identity, events, &whole).unwrap();
-    let mut heads = HeadWriter::open(&path, &identity).unwrap();
+    restore(&store, &identity, events, &whole).unwrap();
+    let mut heads = store.heads(&identity).unwrap();
     let grown = heads.grow().unwrap();
     heads.put(&grown, &opened.head_note().unwrap()).unwrap();
-    Kept { _directory: directory, path }
+    Kept { _directory: directory, store }
 }
 
 /// What the store and the bundle tell of every event, which must be the same.
@@ -95,7 +95,7 @@ fn told(log: &Log) -> Vec<Found> {
 fn told_page(log: &Log, listing: Listing) -> Vec<Found> {
     let bytes = log.draft().pack();
     let kept = keep(log, &bytes);
-    let look = Look::at(&kept.path, log.identity());
+    let look = Look::at(&kept.store, log.identity());
     let trust = trust_of(&trusted()).unwrap();
     let opened = open(&bytes, &trust, &[], &mut |_, _| {}).unwrap().map_err(drop).unwrap();
     let mut all = Vec::new();
@@ -249,7 +249,7 @@ fn of_a_long_log_they_tell_the_same_too() {
     let kept = keep(&log, &bytes);
     let trust = trust_of(&trusted()).unwrap();
     let opened = open(&bytes, &trust, &[], &mut |_, _| {}).unwrap().map_err(drop).unwrap();
-    let look = Look::at(&kept.path, log.identity());
+    let look = Look::at(&kept.store, log.identity());
     for evidence in [5, 100] {
         let listing = Listing { evidence, page: 1 };
         let ours = look.action(&intent.event_ref, listing).unwrap();
@@ -302,7 +302,7 @@ fn a_range_says_what_it_lacks() {
 /// A memory whose passes come when a test asks for them.
 fn memory(world: &World) -> Memory {
     let policy = Policy { every: 1_000_000, quiet: Duration::from_secs(3600) };
-    Memory::open(&world.path, world.identity, policy, Box::new(TestHost(0)), None).unwrap()
+    Memory::open(&world.store, world.identity, policy, Box::new(TestHost(0)), None).unwrap()
 }
 
 #[test]
@@ -320,7 +320,7 @@ fn a_claim_is_held_against_the_log_as_it_was() {
         let value = ipse_core::json_parse::parse(json.as_bytes(), 8).unwrap();
         Claim::read(value.as_object().unwrap()).unwrap()
     };
-    let look = Look::at(&world.path, world.identity);
+    let look = Look::at(&world.store, world.identity);
     let claim = read(&said.json);
     assert_eq!(claim.id(), said.id());
     assert_eq!(look.claim(&claim, None).unwrap(), (Status::Verified, facts));
@@ -345,7 +345,7 @@ fn a_claim_is_held_against_the_log_as_it_was() {
 
 /// Why the fact about a skill says what it says.
 fn explained(world: &World) -> (Explanation, Value) {
-    let reader = Reader::open(&world.path).unwrap();
+    let reader = world.store.reader().unwrap();
     let snapshot = reader.view(&world.identity).unwrap();
     let facts = snapshot.view().facts().unwrap();
     let fact = facts.iter().find(|it| it.key.kind() == FactKind::SkillSuccessRate).unwrap();
@@ -402,7 +402,7 @@ fn what_is_no_action_is_told_apart_from_what_is_not_there() {
     let memory = memory(&world);
     memory.append_all(&[attempt(1, None)]).unwrap();
     memory.consolidate().unwrap();
-    let look = Look::at(&world.path, world.identity);
+    let look = Look::at(&world.store, world.identity);
     let pass = EventRef::new("ipse", "pass:v1:1-1");
     let action = |name: &EventRef| look.action(name, LISTING).unwrap();
     assert_eq!(action(&pass), Found::NoAction("consolidation_run".to_owned()));

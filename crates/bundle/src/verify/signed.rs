@@ -1,246 +1,235 @@
-//! What the operator and the log signed: the bundle, the certificate, the tree head; and the keys
-//! that travel along.
+//! What was signed: the bundle, the certificate and the tree head; the keys that travel along; and
+//! what producers signed, held against the entries.
+//!
+//! **Invariant:** a statement of a producer counts once, whatever the encoding of its envelope.
 
-use crate::archive::Archive;
+use super::Check;
+use super::ledger::Known;
 use crate::envelope;
 use crate::name::Name;
-use crate::report::Report;
+use crate::report::counted;
 use crate::trust::{Trust, is_producer, read_keys, read_pem};
 use ipse_consolidate::Rules;
 use ipse_core::{Digest, Identity, Seq, sha256};
-use ipse_ledger::dsse::{self, EnvelopeError, Statement};
+use ipse_ledger::dsse::{self, EnvelopeError, Statement, StatementIndex};
 use ipse_ledger::note::NoteError;
-use ipse_ledger::{Bundled, Certificate, Note, NoteKey, TreeHead};
+use ipse_ledger::{Bundled, Certificate, Note, NoteKey, Sent, TreeHead};
 use ipse_manifest::Manifest;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 
 /// The longest manifest, note or list of keys.
 const MAX_SMALL: usize = 1 << 20;
 
-/// Reads a small member; too long a one is a failure.
-fn small(archive: &Archive<'_>, name: Name, report: &mut Report) -> io::Result<Option<Vec<u8>>> {
-    let Some(part) = archive.part(name) else { return Ok(None) };
-    let bytes = part.whole(MAX_SMALL)?;
-    if bytes.is_none() {
-        report.fail(name.to_string(), format!("is longer than {MAX_SMALL} bytes"));
-    }
-    Ok(bytes)
-}
-
-/// A statement of the operator's.
-fn operators_word(
-    bytes: &[u8],
-    predicate_type: &str,
-    trust: &Trust,
-) -> Result<(Statement, NoteKey), String> {
+/// A statement of the operator's, and the id of the key that signed it.
+fn operators_word(bytes: &[u8], kind: &str, trust: &Trust) -> Result<(Statement, String), String> {
     let operators = trust.operators();
-    let opened = dsse::open(bytes, predicate_type, &operators);
-    let opened = opened.map_err(|error| match error {
+    let (statement, keys) = dsse::open(bytes, kind, &operators).map_err(|error| match error {
         EnvelopeError::Untrusted | EnvelopeError::OtherKey => {
             let named = dsse::key_ids(bytes).join(", ");
             format!("no trusted operator key signed it; it names {named}")
         }
         error => error.to_string(),
-    });
-    let (statement, keys) = opened?;
+    })?;
     // Nothing else covers the envelope, so it has one form only.
-    if let Some(fault) = envelope::fault(bytes) {
-        return Err(fault.to_string());
-    }
-    let key = keys.first().ok_or("no key signed it")?;
-    Ok((statement, (*key).clone()))
+    envelope::fault(bytes).map_or(Ok(()), |fault| Err(fault.to_string()))?;
+    Ok((statement, first_id(&keys)?))
 }
 
-/// What the operator says that the bundle holds.
-pub(super) fn bundled(
-    archive: &Archive<'_>,
-    sums: &Digest,
-    trust: &Trust,
-    report: &mut Report,
-) -> io::Result<Option<Bundled>> {
-    let place = Name::SumsSignature.to_string();
-    let Some(bytes) = small(archive, Name::SumsSignature, report)? else { return Ok(None) };
-    let read = operators_word(&bytes, Bundled::TYPE, trust).and_then(|(statement, key)| {
-        let bundled = Bundled::read(&statement).ok_or("the statement is not about a bundle")?;
-        match bundled.sums == *sums {
-            true => Ok((bundled, key)),
-            false => Err("the statement is about another SHA256SUMS".to_string()),
+fn first_id(keys: &[&NoteKey]) -> Result<String, String> {
+    keys.first().map(|key| dsse::key_id(key)).ok_or_else(|| "no key signed it".to_string())
+}
+
+impl Check<'_, '_> {
+    /// Reads a small member; too long a one is a failure.
+    fn small(&mut self, name: Name) -> io::Result<Option<Vec<u8>>> {
+        let Some(part) = self.archive.part(name) else { return Ok(None) };
+        let bytes = part.whole(MAX_SMALL)?;
+        if bytes.is_none() {
+            self.report.fail(name, format!("is longer than {MAX_SMALL} bytes"));
         }
-    });
-    match read {
-        Ok((bundled, key)) => {
-            report.pass(place, format!("signed by {}", dsse::key_id(&key)));
-            Ok(Some(bundled))
+        Ok(bytes)
+    }
+
+    /// Reads a small member and reports how that ended.
+    fn read<T>(
+        &mut self,
+        name: Name,
+        read: impl FnOnce(&[u8], &Trust) -> Result<(T, String), String>,
+    ) -> io::Result<Option<T>> {
+        let Some(bytes) = self.small(name)? else { return Ok(None) };
+        let read = read(&bytes, self.trust);
+        self.tell(name, read.as_ref().map(|(_, message)| message));
+        Ok(read.ok().map(|(found, _)| found))
+    }
+
+    /// What the operator says that the bundle holds.
+    pub(super) fn bundled(&mut self, sums: &Digest) -> io::Result<Option<Bundled>> {
+        self.read(Name::SumsSignature, |bytes, trust| {
+            let (statement, key) = operators_word(bytes, Bundled::TYPE, trust)?;
+            let bundled = Bundled::read(&statement).ok_or("the statement is not about a bundle")?;
+            match bundled.sums == *sums {
+                true => Ok((bundled, format!("signed by {key}"))),
+                false => Err("the statement is about another SHA256SUMS".to_string()),
+            }
+        })
+    }
+
+    /// Whether what the operator says fits the rest.
+    pub(super) fn fits(&mut self, bundled: &Bundled, head: &TreeHead, identity: &Identity) -> bool {
+        let Bundled { from, to, size, checkpoint, .. } = bundled;
+        let (whole, facts) = (*from == Seq(1), self.archive.part(Name::Facts).is_some());
+        let outside = from.0 == 0 || to.0 > *size || from.0 - 1 > to.0;
+        let odd = checkpoint.is_some() != whole;
+        let missing = !facts && whole;
+        let rules = [
+            (bundled.identity != *identity, "says that it is about another identity"),
+            (*size != head.size, "says another size than the tree head"),
+            (outside, "says a range that does not lie in the log"),
+            (odd, "gives a checkpoint to a range without a beginning, or none to a whole one"),
+            (*checkpoint > Some(*to), "says a checkpoint beyond its range"),
+            (facts && !whole, "says a range without a beginning, and there are facts"),
+            (missing, "says that the log is there from the start, and facts.jsonl is missing"),
+        ];
+        let before = self.report.fails();
+        let wrong = rules.into_iter().filter(|(wrong, _)| *wrong);
+        wrong.for_each(|(_, why)| self.report.fail(Name::SumsSignature, why));
+        self.report.fails() == before
+    }
+
+    pub(super) fn manifest(&mut self) -> io::Result<Option<Manifest>> {
+        self.read(Name::Manifest, |bytes, _| {
+            let manifest = Manifest::from_canonical(bytes).map_err(|error| error.to_string())?;
+            let message = format!("canonical; the identity is {}", manifest.identity());
+            Ok((manifest, message))
+        })
+    }
+
+    pub(super) fn certificate(&mut self, manifest: &Manifest) -> io::Result<Option<()>> {
+        self.read(Name::Certificate, |bytes, trust| {
+            let (statement, key) = operators_word(bytes, Certificate::TYPE, trust)?;
+            let certificate =
+                Certificate::read(&statement).ok_or("the statement is no certificate")?;
+            match certificate.manifest == manifest.canonical() {
+                true => Ok(((), format!("{key} certifies this manifest"))),
+                false => Err("is about another manifest".to_string()),
+            }
+        })
+    }
+
+    /// The keys in the bundle: they must be those that are trusted. Gives the producers'.
+    pub(super) fn keys(&mut self, identity: &Identity) -> io::Result<Vec<NoteKey>> {
+        let (logs, operators) = (self.trust.logs(identity), self.trust.operators());
+        let log = read_keys(&self.small(Name::LogKey)?.unwrap_or_default());
+        let ended = match log.map(|keys| keys.iter().any(|key| logs.contains(key))) {
+            None => Err("holds something else than sound verifier keys"),
+            Some(false) => {
+                Err("holds no trusted key of this log: another one was put in its place")
+            }
+            Some(true) => Ok("holds a trusted key of this log"),
+        };
+        self.tell(Name::LogKey, ended);
+        let operator = read_pem(&self.small(Name::OperatorKey)?.unwrap_or_default());
+        let ended = match operator.map(|key| operators.contains(&key)) {
+            None => Err("is no sound Ed25519 public key in PEM form"),
+            Some(false) => Err("is no trusted operator key: another one was put in its place"),
+            Some(true) => Ok("is a trusted operator key"),
+        };
+        self.tell(Name::OperatorKey, ended);
+        self.producer_keys()
+    }
+
+    fn producer_keys(&mut self) -> io::Result<Vec<NoteKey>> {
+        let place = Name::ProducerKeys;
+        if self.archive.part(place).is_none() {
+            return Ok(Vec::new());
         }
-        Err(message) => {
-            report.fail(place, message);
-            Ok(None)
+        let Some(keys) = read_keys(&self.small(place)?.unwrap_or_default()) else {
+            self.report.fail(place, "holds something else than sound verifier keys");
+            return Ok(Vec::new());
+        };
+        for key in keys.iter().filter(|key| !is_producer(key.name())) {
+            self.report.fail(place, format!("{} is no name for a producer's key", key.name()));
         }
+        let is_trusted = |key: &&NoteKey| self.trust.keys().contains(key);
+        let (trusted, others): (Vec<_>, Vec<_>) = keys.iter().partition(is_trusted);
+        for key in others {
+            let message = format!("{} is not among the trusted keys", dsse::key_id(key));
+            self.report.limit(place, message);
+        }
+        if !trusted.is_empty() {
+            self.report.pass(place, format!("{} of {} are trusted", trusted.len(), keys.len()));
+        }
+        Ok(keys)
+    }
+
+    /// The signed tree head; none if it is not believed.
+    pub(super) fn head(&mut self, identity: &Identity) -> io::Result<Option<TreeHead>> {
+        self.read(Name::TreeHead, |bytes, trust| {
+            let note = std::str::from_utf8(bytes).unwrap_or_default();
+            let (head, key) = read_head(note, identity, trust)?;
+            let message = format!("{} entries, signed by {key}", head.size);
+            Ok((head, message))
+        })
+    }
+
+    /// The rule set in the bundle, or what is wrong with it. Nothing is reported.
+    pub(super) fn rules(&self) -> io::Result<Result<Rules, String>> {
+        let part = self.archive.part(Name::RuleSet);
+        let bytes = part.map(|part| part.whole(MAX_SMALL)).transpose()?.flatten();
+        let Some(bytes) = bytes else {
+            return Ok(Err(format!("is longer than {MAX_SMALL} bytes")));
+        };
+        Ok(Rules::of_hash(&sha256(&[&bytes])).ok_or_else(|| {
+            let ours = Rules::ALL.map(Rules::version).join(", ");
+            format!(
+                "is a rule set that this verifier does not have; only {ours} can be derived again"
+            )
+        }))
+    }
+
+    /// Compares what producers signed with the entries.
+    pub(super) fn statements(&mut self, known: &Known, identity: &Identity) -> io::Result<()> {
+        let (began, mut index) = (self.report.fails(), StatementIndex::default());
+        let mut signed = Signed { producers: self.trust.producers(), ..Signed::default() };
+        for (name, part) in self.archive.signatures() {
+            let bytes = part.whole(envelope::MAX_BYTES)?;
+            let checked = match bytes.as_ref().map(|bytes| (bytes, index.add(bytes, name))) {
+                None => Err(format!("is longer than {} bytes", envelope::MAX_BYTES)),
+                Some((_, Some(first))) => Err(format!("is {first} once more: the same statement")),
+                Some((bytes, None)) => signed.envelope(bytes, known, identity),
+            };
+            checked.unwrap_or_else(|message| self.report.fail(name, message));
+        }
+        let Signed { entries, signers, unknown, .. } = signed;
+        let (signed, who) = (entries.len() as u64, counted(signers.len() as u64, "producer"));
+        if !signers.is_empty() {
+            let events = counted(signed, "event");
+            let message = format!("{events} signed by {who}, digests as in the log");
+            self.holds_since(began, "signatures", message);
+        }
+        for (key, n) in unknown {
+            let statements = counted(n, "statement");
+            let message = format!("{statements} by {key}, which is not trusted: not counted");
+            self.report.limit("signatures", message);
+        }
+        let events = known.kinds.iter().filter(|[house, _]| !house).count() as u64;
+        if events > signed {
+            let events = counted(events - signed, "event");
+            self.report.limit("signatures", format!("{events} that no trusted producer signed"));
+        }
+        Ok(())
     }
 }
 
-/// Whether what the operator says fits the rest.
-pub(super) fn fits(
-    bundled: &Bundled,
-    archive: &Archive<'_>,
-    head: &TreeHead,
-    identity: &Identity,
-    report: &mut Report,
-) -> bool {
-    let Bundled { from, to, size, checkpoint, .. } = bundled;
-    let whole = *from == Seq(1);
-    let facts = archive.part(Name::Facts).is_some();
-    let rules = [
-        (bundled.identity != *identity, "says that it is about another identity"),
-        (*size != head.size, "says another size than the tree head"),
-        (
-            from.0 == 0 || to.0 > *size || from.0 - 1 > to.0,
-            "says a range that does not lie in the log",
-        ),
-        (
-            checkpoint.is_some() != whole,
-            "gives a checkpoint to a range without a beginning, or none to a whole one",
-        ),
-        (
-            checkpoint.is_some_and(|checkpoint| checkpoint > *to),
-            "says a checkpoint beyond its range",
-        ),
-        (facts && !whole, "says a range without a beginning, and there are facts"),
-        (!facts && whole, "says that the log is there from the start, and facts.jsonl is missing"),
-    ];
-    let wrong: Vec<_> = rules.into_iter().filter(|(wrong, _)| *wrong).collect();
-    for (_, message) in &wrong {
-        report.fail(Name::SumsSignature.to_string(), *message);
-    }
-    wrong.is_empty()
-}
-
-pub(super) fn manifest(archive: &Archive<'_>, report: &mut Report) -> io::Result<Option<Manifest>> {
-    let place = Name::Manifest.to_string();
-    let Some(bytes) = small(archive, Name::Manifest, report)? else { return Ok(None) };
-    match Manifest::from_canonical(&bytes) {
-        Ok(manifest) => {
-            report.pass(place, format!("canonical; the identity is {}", manifest.identity()));
-            Ok(Some(manifest))
-        }
-        Err(error) => {
-            report.fail(place, error.to_string());
-            Ok(None)
-        }
-    }
-}
-
-pub(super) fn certificate(
-    archive: &Archive<'_>,
-    manifest: &Manifest,
-    trust: &Trust,
-    report: &mut Report,
-) -> io::Result<()> {
-    let place = Name::Certificate.to_string();
-    let Some(bytes) = small(archive, Name::Certificate, report)? else { return Ok(()) };
-    let read = operators_word(&bytes, Certificate::TYPE, trust).and_then(|(statement, key)| {
-        let certificate = Certificate::read(&statement).ok_or("the statement is no certificate")?;
-        match certificate.manifest == manifest.canonical() {
-            true => Ok(key),
-            false => Err("is about another manifest".to_string()),
-        }
-    });
-    match read {
-        Ok(key) => report.pass(place, format!("{} certifies this manifest", dsse::key_id(&key))),
-        Err(message) => report.fail(place, message),
-    }
-    Ok(())
-}
-
-/// The keys in the bundle: they must be those that are trusted. Gives the producers'.
-pub(super) fn keys(
-    archive: &Archive<'_>,
-    identity: &Identity,
-    trust: &Trust,
-    report: &mut Report,
-) -> io::Result<Vec<NoteKey>> {
-    let log = small(archive, Name::LogKey, report)?.unwrap_or_default();
-    let place = Name::LogKey.to_string();
-    let trusted = trust.logs(identity);
-    match read_keys(&log) {
-        None => report.fail(place, "holds something else than sound verifier keys"),
-        Some(keys) if !keys.iter().any(|key| trusted.contains(key)) => {
-            report
-                .fail(place, "holds no trusted key of this log: another one was put in its place");
-        }
-        Some(_) => report.pass(place, "holds a trusted key of this log"),
-    }
-    let operator = small(archive, Name::OperatorKey, report)?.unwrap_or_default();
-    let place = Name::OperatorKey.to_string();
-    match read_pem(&operator) {
-        None => report.fail(place, "is no sound Ed25519 public key in PEM form"),
-        Some(key) if !trust.operators().contains(&key) => {
-            report.fail(place, "is no trusted operator key: another one was put in its place");
-        }
-        Some(_) => report.pass(place, "is a trusted operator key"),
-    }
-    producer_keys(archive, trust, report)
-}
-
-fn producer_keys(
-    archive: &Archive<'_>,
-    trust: &Trust,
-    report: &mut Report,
-) -> io::Result<Vec<NoteKey>> {
-    if archive.part(Name::ProducerKeys).is_none() {
-        return Ok(Vec::new());
-    }
-    let bytes = small(archive, Name::ProducerKeys, report)?.unwrap_or_default();
-    let place = Name::ProducerKeys.to_string();
-    let Some(keys) = read_keys(&bytes) else {
-        report.fail(place, "holds something else than sound verifier keys");
-        return Ok(Vec::new());
-    };
-    for key in keys.iter().filter(|key| !is_producer(key.name())) {
-        report.fail(&place, format!("{} is no name for a producer's key", key.name()));
-    }
-    let (known, unknown): (Vec<_>, Vec<_>) =
-        keys.iter().partition(|key| trust.keys().contains(key));
-    for key in unknown {
-        report.limit(&place, format!("{} is not among the trusted keys", dsse::key_id(key)));
-    }
-    if !known.is_empty() {
-        report.pass(place, format!("{} of {} are trusted", known.len(), keys.len()));
-    }
-    Ok(keys)
-}
-
-/// The signed tree head; none if it is not believed.
-pub(super) fn head(
-    archive: &Archive<'_>,
-    identity: &Identity,
-    trust: &Trust,
-    report: &mut Report,
-) -> io::Result<Option<TreeHead>> {
-    let place = Name::TreeHead.to_string();
-    let Some(bytes) = small(archive, Name::TreeHead, report)? else { return Ok(None) };
-    let note = String::from_utf8(bytes).unwrap_or_default();
-    match read_head(&note, identity, trust) {
-        Ok((head, key)) => {
-            report.pass(place, format!("{} entries, signed by {}", head.size, dsse::key_id(&key)));
-            Ok(Some(head))
-        }
-        Err(message) => {
-            report.fail(place, message);
-            Ok(None)
-        }
-    }
-}
-
-/// Reads a tree head of an identity's log that a trusted key of that log signed.
+/// Reads a tree head of an identity's log that a trusted key of that log signed, and the key's id.
 pub(super) fn read_head(
     note: &str,
     identity: &Identity,
     trust: &Trust,
-) -> Result<(TreeHead, NoteKey), String> {
-    let origin = TreeHead::origin_of(identity);
+) -> Result<(TreeHead, String), String> {
+    let (origin, logs) = (TreeHead::origin_of(identity), trust.logs(identity));
     let note = Note::parse(note).map_err(|error| error.to_string())?;
-    let logs = trust.logs(identity);
     let keys = note.verify(&logs).map_err(|error| match error {
         NoteError::Untrusted => format!("no trusted key named {origin} signed it"),
         error => error.to_string(),
@@ -249,28 +238,64 @@ pub(super) fn read_head(
     if head.origin != origin {
         return Err(format!("is about another log, {}", head.origin));
     }
-    let key = keys.first().ok_or("no key signed it")?;
-    Ok((head, (*key).clone()))
+    Ok((head, first_id(&keys)?))
 }
 
-/// The rule set in the bundle; `None` if it is unknown. Nothing is reported.
-pub(super) fn rules(archive: &Archive<'_>) -> io::Result<Option<Rules>> {
-    let Some(part) = archive.part(Name::RuleSet) else { return Ok(None) };
-    Ok(part.whole(MAX_SMALL)?.and_then(|bytes| Rules::of_hash(&sha256(&[&bytes]))))
+/// What trusted producers signed.
+#[derive(Default)]
+struct Signed {
+    producers: Vec<NoteKey>,
+    /// Entries that one signed, by position.
+    entries: BTreeSet<usize>,
+    signers: BTreeSet<String>,
+    /// Statements by keys that are not trusted.
+    unknown: BTreeMap<String, u64>,
 }
 
-/// Reports a rule set that is unknown or too long.
-pub(super) fn check_rules(
-    archive: &Archive<'_>,
-    rules: Option<Rules>,
-    report: &mut Report,
-) -> io::Result<()> {
-    if small(archive, Name::RuleSet, report)?.is_some() && rules.is_none() {
-        let ours = Rules::ALL.map(Rules::version).join(", ");
-        let message = format!(
-            "is a rule set that this verifier does not have; only {ours} can be derived again"
-        );
-        report.fail(Name::RuleSet.to_string(), message);
+impl Signed {
+    /// Every event that it names is in the log as it was signed: others are never kept.
+    fn envelope(&mut self, bytes: &[u8], known: &Known, identity: &Identity) -> Result<(), String> {
+        let mut ids = dsse::key_ids(bytes);
+        let opened = match dsse::open_any_form(bytes, Sent::TYPE, &self.producers) {
+            Err(EnvelopeError::Untrusted) => {
+                if ids.is_empty() || !ids.iter().all(|id| is_producer(dsse::owner(id))) {
+                    return Err("no producer's key signed it".to_string());
+                }
+                *self.unknown.entry(ids.join(", ")).or_default() += 1;
+                return Ok(());
+            }
+            Err(EnvelopeError::OtherKey) => {
+                // Those that have a trusted producer's name, and are none of its trusted keys.
+                let all = || self.producers.iter();
+                ids.retain(|id| all().any(|key| key.name() == dsse::owner(id)));
+                ids.retain(|id| !all().any(|key| dsse::key_id(key) == *id));
+                let others = ids.join(", ");
+                Err(format!("names {others}, and no trusted key of that producer has this id"))
+            }
+            opened => opened.map_err(|error| error.to_string()),
+        };
+        let (statement, keys) = opened?;
+        let sent = Sent::read(&statement).ok_or("does not say what a producer sent")?;
+        if sent.identity != *identity {
+            return Err(format!("was sent to another identity, {}", sent.identity));
+        }
+        for (name, digest) in &sent.events {
+            let at = known.index.find(name);
+            let at = at.ok_or_else(|| format!("{name} was signed and is not in this log"))?;
+            let seq = at + 1;
+            if known.index.digests[at] != *digest {
+                return Err(format!("{name} was signed with other content than seq {seq} has"));
+            }
+            if known.kinds[at][0] {
+                return Err(format!("{name} at seq {seq} is none of a producer's events"));
+            }
+            self.entries.insert(at);
+        }
+        let signers: Vec<String> = keys.into_iter().map(dsse::key_id).collect();
+        for id in ids.into_iter().filter(|id| !signers.contains(id)) {
+            *self.unknown.entry(id).or_default() += 1;
+        }
+        self.signers.extend(signers);
+        Ok(())
     }
-    Ok(())
 }

@@ -103,7 +103,8 @@ fn numbers_in_exponent_form_stay_valid() {
 fn planned() -> Log {
     let mut log = week();
     for (n, verdict) in (65..).zip(["admitted", "clamped", "denied"]) {
-        log.push(&intent(n, intent_data(verdict)));
+        let planner = (n == 66).then_some(r#"{"name":"ward planner","version":"2.1"}"#);
+        log.push(&intent(n, intent_data(verdict).optional("planner", planner)));
     }
     for n in [68, 69, 70, 71] {
         let bounded = (n < 70).then(|| time_text(n + 10));

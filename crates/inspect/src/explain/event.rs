@@ -15,7 +15,7 @@ use ipse_core::{
     EventKind, EventRef, FactId, FactKey, Identity, Seq, Time, is_housekeeping, json_parse,
 };
 use ipse_store::Stored;
-use ipse_store::sqlite::{RawPass, View};
+use ipse_store::{RawPass, View};
 
 /// An event and everything that is said of it.
 #[derive(Debug)]
@@ -131,7 +131,7 @@ impl ExplainedEvent {
     fn tell_forgotten(&self, page: &mut Page) {
         match self.forgotten_by {
             Some((seq, time)) => page.line(format!("  forgotten at seq {seq}, {time}")),
-            None => page.line("  forgotten, and nothing says so: ipse verify"),
+            None => page.line("  forgotten, and no event says so: the log was changed"),
         }
         page.line(
             "\nIts content is gone and feeds no fact; what is above stays, so that the log has no \
@@ -148,7 +148,7 @@ impl ExplainedEvent {
             Some(RawPass { first, last, seq, .. }) => {
                 page.line(format!("  folded  by the pass at seq {seq}, range {first}..{last}"));
             }
-            None => page.line("  folded  not yet: `ipse consolidate` does it"),
+            None => page.line("  folded  not yet: the next pass does it"),
         }
         let is_attempt = EventKind::of(event_type) == EventKind::ExecutionResult;
         if is_attempt && self.told_action().is_none() {
@@ -168,7 +168,7 @@ impl ExplainedEvent {
             let own = is_housekeeping(&self.row.stored.event_type);
             page.line(match own {
                 true => "  none",
-                false => "  none; `ipse passes` says why events feed no fact",
+                false => "  none; the record of the pass says why events feed no fact",
             });
         }
     }

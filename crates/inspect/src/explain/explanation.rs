@@ -15,7 +15,7 @@ use ipse_core::{Columns, EventRef, Fact, FactId, Identity, Outcome, Seq, json_pa
 use ipse_engine::facts::Consulted;
 use ipse_engine::rules_of;
 use ipse_store::Stored;
-use ipse_store::sqlite::{RawPass, View};
+use ipse_store::{RawPass, View};
 
 /// Events of a page.
 pub const PAGE: usize = 100;
@@ -168,7 +168,7 @@ impl Explanation {
     pub fn page(&self) -> Page {
         let (mut page, key) = (Page::new(), &self.fact.fact.key);
         if !self.true_to_sum {
-            page.note("WARNING: the stored fact is not what its sum gives: ipse verify");
+            page.note("WARNING: the stored fact is not what its sum gives: it was changed");
         }
         page.line(format!("{} {}", key.kind(), FactId::new(&self.identity, key)));
         page.prose(2, clean(key.text()));
@@ -217,7 +217,7 @@ impl Explanation {
         page.table(&header, rows.map(|row| evidence_row(row, any_intent)).collect());
         let pages = self.pages();
         if let Some(number) = self.page.filter(|_| pages > 1) {
-            page.note(format!("page {number} of {pages}: --page N for another, --all for all"));
+            page.note(format!("page {number} of {pages}"));
         }
     }
 }

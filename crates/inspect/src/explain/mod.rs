@@ -17,7 +17,7 @@ use ipse_consolidate::{BulkFold, Derived, EVERY_FACT, Group, RuleSet, Tally, wit
 use ipse_core::chunk::Chunk;
 use ipse_core::{Event, FactId, FactKey, Identity, Seq};
 use ipse_engine::{fold_range, rules_of, stored_group};
-use ipse_store::sqlite::{Scan, View};
+use ipse_store::{Scan, View};
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;

@@ -8,7 +8,7 @@ use ipse_consult::trail::{AttemptStanding, Standings};
 use ipse_core::chunk::{Chunk, Dictionary};
 use ipse_core::intent::{CONFIRMATION, INTENT};
 use ipse_core::{Event, Seq};
-use ipse_store::sqlite::{Scan, View};
+use ipse_store::{Scan, View};
 use std::collections::BTreeSet;
 use std::ops::Range;
 

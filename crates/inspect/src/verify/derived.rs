@@ -1,120 +1,162 @@
-//! Facts and tallies against the sums of the log.
+//! Derived state against the log: passes and the rows that list them, facts and tallies.
 
-use super::ground::{Folding, Walked};
-use super::{Report, SkippedCounts};
+use super::{Check, DERIVED, GROUND, RULES};
 use crate::Error;
-use ipse_consolidate::{Derived, Group, RuleSet, Tally, Totals};
-use ipse_core::{FactId, FactKey, FactKind, Identity, hex, sha256};
-use ipse_store::sqlite::{RawFact, View};
+use ipse_consolidate::{Groups, RuleSet, Tally};
+use ipse_core::{FactId, FactKey, FactKind, Identity, Seq, hex, sha256};
+use ipse_door::printable;
+use ipse_store::{RawFact, RawPass};
 use std::collections::BTreeMap;
 
-pub(super) fn check<R: RuleSet>(
-    view: View<'_>,
-    rules: &R,
-    registered: &Identity,
-    manifest: &str,
-    walked: Walked<'_, R>,
-    report: &mut Report,
-) -> Result<SkippedCounts, Error> {
-    let [at_checkpoint, at_tallied] = walked.sums;
-    let forgotten = walked.forgets.most();
-    let stored = view.raw_facts()?;
-    // If manifest and identity disagree, which has been told, facts may stand under either.
-    let hashed = Identity(sha256(&[manifest.as_bytes()]));
-    let identity =
-        if stored.iter().any(|row| stands_under(row, &hashed)) { &hashed } else { registered };
-    let (mut expected, mut too_many) = (BTreeMap::new(), None);
-    let totals = whole(rules, at_checkpoint, |key, group| match group.publish(rules, &key) {
-        Ok(fact) => expected.extend(fact.map(|fact| (key, fact))),
-        Err(limit) => too_many = Some(limit),
-    });
-    if let Some(limit) = too_many {
-        return Err(limit.into());
+/// A stored fact's key, if its kind is known.
+fn key_of(row: &RawFact) -> Option<FactKey> {
+    FactKind::parse(&row.kind).map(|kind| FactKey::from_text(kind, row.key.clone()))
+}
+
+fn place_of(key: &FactKey) -> String {
+    format!("{} fact `{}`", key.kind(), printable(key.text()))
+}
+
+impl<R: RuleSet> Check<'_, R> {
+    /// Compares passes, index, facts and tallies with the log, as far as it is there.
+    pub(super) fn derived(&mut self) -> Result<(), Error> {
+        if self.log.is_missing {
+            let note = "passes, facts, tallies and the index were not compared: events are missing";
+            self.report.note(note);
+            return Ok(());
+        }
+        let in_doubt = self.passes()?;
+        self.report.all(DERIVED, self.view.index_damage(&self.log.index.names)?);
+        let is_lost = self.log.walk.forgets.lost(Seq(1)..=self.log.head);
+        match if is_lost { Some("content they rest on is gone") } else { in_doubt } {
+            Some(why) => {
+                self.report.note(format!("facts and tallies were not compared: {why}"));
+                Ok(())
+            }
+            None => self.facts(),
+        }
     }
-    for row in &stored {
-        let place = format!("{} fact `{}`", row.kind, ipse_door::printable(&row.key));
-        let kind = FactKind::parse(&row.kind);
-        let key = kind.map(|kind| FactKey::from_text(kind, row.key.clone()));
-        match key.as_ref().and_then(|key| expected.remove(key)) {
-            None => report.error(place, "does not follow from the log"),
-            Some(fact) => {
-                let id = FactId::new(identity, &fact.key);
-                compare(row, &id, &fact, &place, report);
-                if !(0..=forgotten.cast_signed()).contains(&row.forgotten) {
-                    let message = "counts more forgotten observations than events were forgotten";
-                    report.error(place, message);
-                }
+
+    /// Compares passes and records. Returns the reason why facts cannot be compared, if the newest
+    /// pass differs from its record or follows other rules.
+    fn passes(&mut self) -> Result<Option<&'static str>, Error> {
+        let before = self.report.findings.len();
+        let (rows, records) = (self.view.raw_passes()?, &self.log.walk.records);
+        let pass = |seq: Seq| format!("pass at seq {seq}");
+        // Both are in the order of the log.
+        let row_at = |seq: Seq| rows.binary_search_by_key(&seq, |row| row.seq).ok();
+        for row in &rows {
+            if records.binary_search_by_key(&row.seq, |record| record.seq).is_err() {
+                self.report.add(DERIVED, pass(row.seq), "there is no such record in the log");
             }
         }
-    }
-    for key in expected.into_keys() {
-        let place = format!("{} fact `{}`", key.kind(), ipse_door::printable(key.text()));
-        report.error(place, "is missing");
-    }
-    tallies(view, rules, identity, at_tallied, report)?;
-    Ok(totals.skipped)
-}
-
-/// Passes every sum of a log to `each`; those of derived facts come last.
-fn whole<R: RuleSet>(
-    rules: &R,
-    sums: Folding<'_, R>,
-    mut each: impl FnMut(FactKey, Group<R::Tally>),
-) -> Totals {
-    let mut derived = Derived::default();
-    let totals = sums.finish(|key, group| {
-        derived.add(rules, &key, &group);
-        each(key, group);
-    });
-    derived.into_groups().into_iter().for_each(|(key, group)| each(key, group));
-    totals
-}
-
-fn stands_under(row: &RawFact, identity: &Identity) -> bool {
-    let key = FactKind::parse(&row.kind).map(|kind| FactKey::from_text(kind, row.key.clone()));
-    key.is_some_and(|key| row.fact_id == FactId::new(identity, &key).0)
-}
-
-fn compare(row: &RawFact, id: &FactId, fact: &ipse_core::Fact, place: &str, report: &mut Report) {
-    let last = fact.last;
-    let rules = [
-        (row.value != fact.value, "has another value than the log gives it"),
-        (row.last_us != last.time.micros(), "has another time than its last supporting event"),
-        (row.last_ref != last.event_ref.0, "names another last supporting event"),
-        (row.fact_id != id.0, "stands under another id than its own"),
-    ];
-    for (_, message) in rules.into_iter().filter(|(wrong, _)| *wrong) {
-        report.error(place, message);
-    }
-}
-
-fn tallies<R: RuleSet>(
-    view: View<'_>,
-    rules: &R,
-    identity: &Identity,
-    sums: Folding<'_, R>,
-    report: &mut Report,
-) -> Result<(), Error> {
-    let mut stored: BTreeMap<Vec<u8>, Vec<u8>> = view.raw_tallies()?.into_iter().collect();
-    whole(rules, sums, |key, group| {
-        // A sum of zero is not stored, and the sum of a derived fact may be zero.
-        if group.tally.is_zero() {
-            return;
+        // If the oldest row covers the log from the start, rows were deleted and a pass began anew.
+        let since = rows.first().filter(|row| row.first == Seq(1)).map_or(Seq(0), |row| row.seq);
+        for record in records.iter().filter(|record| record.seq >= since) {
+            if row_at(record.seq).is_none() {
+                self.report.add(DERIVED, record.place(), "is not listed as a pass");
+            }
         }
+        for (record, _, wrong) in self.log.walk.passes(&self.log.index.names, Seq(0)) {
+            let kind = if record.claimed.is_some() { DERIVED } else { GROUND };
+            self.report.all(kind, wrong.into_iter().map(|wrong| (record.place(), wrong)));
+            let row = row_at(record.seq).map(|place| &rows[place]);
+            let (Some(claimed), Some(row)) = (&record.claimed, row) else { continue };
+            let same = (row.first, row.last) == (claimed.first, claimed.last)
+                && row.rule_version == claimed.rule_version
+                && hex::encode(&row.rule_set) == claimed.rule_set;
+            if !same {
+                self.report.add(DERIVED, pass(row.seq), "differs from its record in the log");
+            }
+        }
+        for (row, next) in rows.iter().zip(rows.iter().skip(1)) {
+            if next.tallied < row.tallied && next.rule_set == row.rule_set && next.first != Seq(1) {
+                self.report.add(DERIVED, pass(next.seq), "its tallies reach less far than before");
+            }
+        }
+        let beyond = |row: &&RawPass| row.tallied > row.last || row.last >= row.seq;
+        if let Some(row) = rows.last().filter(beyond) {
+            self.report.add(DERIVED, pass(row.seq), "reaches beyond its own range");
+        }
+        let newest = [rows.last().map(|row| row.seq), records.last().map(|record| record.seq)];
+        let mut ends = newest.into_iter().flatten().map(|seq| format!("at seq {seq}"));
+        let found = &self.report.findings[before..];
+        if ends.any(|end| found.iter().any(|finding| finding.place.ends_with(&end))) {
+            return Ok(Some("the newest pass is in doubt"));
+        }
+        let rule_set = sha256(&[self.rules.descriptor().as_bytes()]);
+        let follows =
+            |row: &RawPass| row.rule_version == self.rules.version() && row.rule_set == rule_set;
+        let Some(row) = rows.last().filter(|row| !follows(row)) else { return Ok(None) };
+        let version = printable(&row.rule_version);
+        let message = format!("follows rule set `{version}`, which this ipse does not have");
+        self.report.add(RULES, pass(row.seq), message);
+        Ok(Some("their rules are unknown"))
+    }
+
+    fn facts(&mut self) -> Result<(), Error> {
+        let [sums, tallied] = std::mem::take(&mut self.sums);
+        let (stored, facts) = (self.view.raw_facts()?, sums.publish(self.rules)?);
+        // If manifest and identity disagree, which has been told, facts may stand under either.
+        let hashed = Identity(sha256(&[self.manifest.as_bytes()]));
+        let is_hashed = |row: &RawFact| Some(FactId::new(&hashed, &key_of(row)?).0 == *row.fact_id);
+        let is_hashed = stored.iter().any(|row| is_hashed(row) == Some(true));
+        let identity = if is_hashed { hashed } else { *self.identity };
+        let mut expected: BTreeMap<_, _> = facts.iter().map(|fact| (&fact.key, fact)).collect();
+        let most_forgotten = self.log.walk.forgets.most().cast_signed();
+        for row in &stored {
+            let place = format!("{} fact `{}`", row.kind, printable(&row.key));
+            let Some(fact) = key_of(row).and_then(|key| expected.remove(&key)) else {
+                self.report.add(DERIVED, place, "does not follow from the log");
+                continue;
+            };
+            let (time, id) = (fact.last.time.micros(), FactId::new(&identity, &fact.key));
+            let forgotten = (0..=most_forgotten).contains(&row.forgotten);
+            let rules = [
+                (row.value == fact.value, "has another value than the log gives it"),
+                (row.last_us == time, "has another time than its last supporting event"),
+                (row.last_ref == fact.last.event_ref.0, "names another last supporting event"),
+                (row.fact_id == id.0, "stands under another id than its own"),
+                (forgotten, "counts more forgotten observations than events were forgotten"),
+            ];
+            let broken = rules.into_iter().filter(|(holds, _)| !holds);
+            self.report.all(DERIVED, broken.map(|(_, message)| (place.clone(), message)));
+        }
+        self.report.all(DERIVED, expected.into_keys().map(|key| (place_of(key), "is missing")));
+        self.tallies(&identity, tallied)?;
+        self.note_idle();
+        Ok(())
+    }
+
+    /// Notes events that no fact rests on: those past the checkpoint, and those that feed none.
+    fn note_idle(&mut self) {
+        let checkpoint = self.reached.checkpoint.0;
+        let lag = self.log.head.0.saturating_sub(checkpoint + u64::from(checkpoint > 0));
+        self.report.note_count("events past the checkpoint, not folded yet", lag);
+        for (name, reasons) in &self.log.walk.idle[0] {
+            let reasons = reasons.iter().map(|(skip, n)| format!("{n} {}", skip.code()));
+            let (name, reasons) = (printable(name), reasons.collect::<Vec<_>>().join(", "));
+            self.report.note(format!("{name} events that feed no fact: {reasons}"));
+        }
+    }
+
+    fn tallies(&mut self, identity: &Identity, sums: Groups<R::Tally>) -> Result<(), Error> {
+        let mut stored: BTreeMap<Vec<u8>, Vec<u8>> = self.view.raw_tallies()?.into_iter().collect();
         let mut state = Vec::new();
-        group.tally.encode(&mut state);
-        let place =
-            format!("tally of the {} fact `{}`", key.kind(), ipse_door::printable(key.text()));
-        match stored.remove(FactId::new(identity, &key).0.as_slice()) {
-            None => report.error(place, "is missing"),
-            Some(found) if found != state => {
-                report.error(place, "differs from the sum over the log");
-            }
-            Some(_) => {}
+        // A sum of zero is not stored, and the sum of a derived fact may be zero.
+        let sums = sums.into_whole(self.rules).into_iter();
+        for (key, group) in sums.filter(|(_, group)| !group.tally.is_zero()) {
+            state.clear();
+            group.tally.encode(&mut state);
+            let fault = match stored.remove(FactId::new(identity, &key).0.as_slice()) {
+                Some(found) if found == state => continue,
+                Some(_) => "differs from the sum over the log",
+                None => "is missing",
+            };
+            self.report.add(DERIVED, format!("tally of the {}", place_of(&key)), fault);
         }
-    });
-    for id in stored.into_keys() {
-        report.error(format!("tally fa_{}", hex::encode(&id)), "belongs to no fact");
+        let tallies = stored.into_keys().map(|id| format!("tally fa_{}", hex::encode(&id)));
+        self.report.all(DERIVED, tallies.map(|tally| (tally, "belongs to no fact")));
+        Ok(())
     }
-    Ok(())
 }

@@ -3,14 +3,15 @@
 //! **Invariants:** the root is computed from the entries, never from stored subtrees; a head counts
 //! only under the log's own key. Where the log itself is damaged, that is what is told.
 
-use super::{Report, Severity};
+use super::{BESIDE, Check, DERIVED, GROUND, HEAD};
 use crate::Error;
-use ipse_core::{Digest, EventRef, Identity, Seq, Time, sha256};
+use ipse_consolidate::RuleSet;
+use ipse_core::{Admitted, EventRef, Seq, sha256};
 use ipse_engine::{Endorsed, head_of, registered};
 use ipse_ledger::dsse::StatementIndex;
-use ipse_ledger::{Edge, Entry, Hash, Note, NoteKey, TreeHead};
-use ipse_store::sqlite::{RawEvent, STORED_LEVEL, Signed, View};
-use std::collections::BTreeMap;
+use ipse_ledger::{Note, NoteKey, TreeHead, entry_hash, write_entry};
+use ipse_store::{RawEvent, STORED_LEVEL, View};
+use std::collections::{BTreeMap, BTreeSet};
 
 /// What is known about a log outside its store.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
@@ -21,231 +22,161 @@ pub struct Outside {
     pub last_head: Option<String>,
 }
 
-/// The tree, growing with the walk over the log.
-pub(super) struct Growing<'v> {
-    view: View<'v>,
-    edge: Edge,
-    /// Whether every entry could be read.
-    whole: bool,
-    /// Stored subtrees that were not met yet, the last ones first.
-    ends: Vec<Seq>,
-    /// What ends at the entry that was pushed last, the smallest first.
-    ending: Vec<Hash>,
-    /// Ends of subtrees that differ from the entries, and of those that are not there.
-    odd: Vec<Seq>,
-    missing: Vec<Seq>,
-    /// Roots at the sizes of heads.
-    roots: BTreeMap<u64, Option<Hash>>,
+/// The stored tree and the heads, compared while the log is walked over.
+#[derive(Default)]
+pub(super) struct Tree {
+    /// The newest heads, in the store and outside, with their places.
     heads: Vec<(&'static str, String)>,
-    /// Names and digests with their positions, if anything is signed by producers.
-    digests: Option<Vec<(EventRef, Digest, Seq)>>,
+    /// How far the head in the store reaches: what is stored of the tree reaches as far.
+    stored: u64,
+    /// Ends of stored subtrees that were not met yet, and of those that differ from the entries.
+    ends: BTreeSet<Seq>,
+    odd: Vec<Seq>,
+    /// Subtrees that are not stored.
+    missing: u64,
+    /// Whether producers signed anything: then digests are kept.
+    is_signed: bool,
 }
 
-/// Where the newest head should be.
-const IN_STORE: &str = "tree head";
-impl<'v> Growing<'v> {
-    pub(super) fn new(view: View<'v>, outside: &Outside) -> Result<Self, Error> {
-        let mut ends = view.tree_ends()?;
-        ends.reverse();
-        let stored = view.tree_head()?.map(|note| (IN_STORE, note));
+impl Tree {
+    pub(super) fn new(view: View<'_>, outside: &Outside) -> Result<Self, Error> {
+        let (stored, ends) = (view.tree_head()?, view.tree_ends()?.into_iter().collect());
+        let size = stored.as_deref().and_then(head_of).map_or(0, |head| head.size);
         let last = outside.last_head.clone().map(|note| ("tree head in the key directory", note));
-        let heads: Vec<_> = stored.into_iter().chain(last).collect();
-        let sizes = heads.iter().filter_map(|(_, note)| Some(head_of(note)?.size));
-        let mut roots: BTreeMap<u64, Option<Hash>> = sizes.map(|size| (size, None)).collect();
-        if let Some(root) = roots.get_mut(&0) {
-            *root = Some(Edge::default().root());
-        }
-        let digests = (view.statement_count()? > 0).then(Vec::new);
-        let (edge, whole, ending) = (Edge::default(), true, Vec::new());
-        let (odd, missing) = (Vec::new(), Vec::new());
-        Ok(Growing { view, edge, whole, ends, ending, odd, missing, roots, heads, digests })
+        let heads = stored.map(|note| ("tree head", note)).into_iter().chain(last).collect();
+        // If they cannot be read, that is told when they are compared.
+        let is_signed = view.statements().map_or(true, |statements| !statements.is_empty());
+        Ok(Tree { heads, stored: size, ends, is_signed, ..Tree::default() })
     }
 
-    /// Takes in the next entry.
-    pub(super) fn push(&mut self, raw: &RawEvent) -> Result<(), Error> {
-        let Some(entry) = entry(raw).filter(|entry| entry.seq.0 == self.edge.size() + 1) else {
-            self.whole = false;
-            return Ok(());
-        };
-        if let Some(digests) = &mut self.digests {
-            digests.push((entry.event_ref, entry.digest, entry.seq));
-        }
-        self.ending.clear();
-        let ending = &mut self.ending;
-        self.edge.push(entry.hash(), |level, _, hash| {
+    /// The sizes of the heads.
+    pub(super) fn sizes(&self) -> impl Iterator<Item = u64> {
+        self.heads.iter().filter_map(|(_, note)| Some(head_of(note)?.size))
+    }
+}
+
+impl<R: RuleSet> Check<'_, R> {
+    /// Adds the next entry to the tree.
+    pub(super) fn grow(&mut self, raw: &RawEvent, row: Option<&Admitted>) -> Result<(), Error> {
+        let (tree, seq) = (&mut self.log.tree, raw.seq);
+        let is_next = seq.0 == self.log.index.edge.size() + 1;
+        let fits = is_next && raw.event_ref.len() == 16 && raw.digest.len() == 32;
+        let Some(row) = row.filter(|_| fits) else { return Ok(()) };
+        let Admitted { event_ref, time, event_type, digest, .. } = row;
+        self.log.index.digests.extend(tree.is_signed.then_some(*digest));
+        let (mut entry, mut ending) = (String::with_capacity(256), Vec::new());
+        write_entry(seq, event_ref, *time, event_type, digest, &mut entry);
+        self.log.index.grow(entry_hash(entry.as_bytes()), |level, _, hash| {
             if level >= STORED_LEVEL {
                 ending.push(*hash);
             }
         });
-        if let Some(root) = self.roots.get_mut(&entry.seq.0) {
-            *root = Some(self.edge.root());
-        }
-        if !self.ending.is_empty() && self.ends.last() != Some(&entry.seq) {
-            self.missing.push(entry.seq);
-        }
-        while self.ends.last().is_some_and(|end| *end <= entry.seq) {
-            let end = self.ends.pop().unwrap_or_default();
-            if end != entry.seq || self.view.stored_nodes(end)?.as_ref() != Some(&self.ending) {
-                self.odd.push(end);
-            }
+        match tree.ends.remove(&seq) {
+            true if self.view.stored_nodes(seq)?.as_ref() != Some(&ending) => tree.odd.push(seq),
+            false if !ending.is_empty() && seq.0 <= tree.stored => tree.missing += 1,
+            _ => {}
         }
         Ok(())
     }
 
     /// Compares what is stored and signed with the tree over the entries.
-    pub(super) fn check(
-        self,
-        identity: &Identity,
-        outside: &Outside,
-        report: &mut Report,
-    ) -> Result<(), Error> {
-        let damaged = report.findings.iter().any(|f| f.severity == Severity::Critical);
-        if damaged || !self.whole {
+    pub(super) fn evidence(&mut self) -> Result<(), Error> {
+        let tree = std::mem::take(&mut self.log.tree);
+        let (keys, size) = (&self.outside.log_keys, self.log.index.edge.size());
+        // The tree ends where an entry could not be read.
+        if self.report.is_damaged() || size < self.report.events {
             let note = "tree, tree head and signatures were not compared: the log is damaged";
-            report.notes.push(note.to_string());
+            self.report.note(note);
             return Ok(());
         }
-        let before = report.findings.len();
-        for (place, note) in &self.heads {
-            self.head(place, note, identity, outside, report);
+        let before = self.report.findings.len();
+        let signed = |note: &str| Note::parse(note).is_ok_and(|note| note.verify(keys).is_ok());
+        for (place, note) in &tree.heads {
+            let fault = match head_of(note) {
+                None => "cannot be read".to_string(),
+                Some(head) if head.origin != TreeHead::origin_of(self.identity) => {
+                    "is of another log".to_string()
+                }
+                Some(_) if !keys.is_empty() && !signed(note) => {
+                    "is not signed by the log's key".to_string()
+                }
+                Some(TreeHead { size: covered, .. }) if covered > size => {
+                    format!("covers {covered} entries, and there are {size}: an older copy")
+                }
+                Some(head) if !self.log.index.continues(&head) => {
+                    format!("the first {} entries are not those that were signed", head.size)
+                }
+                Some(_) => continue,
+            };
+            self.report.add(HEAD, *place, fault);
         }
-        if outside.log_keys.is_empty() && !self.heads.is_empty() {
+        if keys.is_empty() && !tree.heads.is_empty() {
             let note = "signatures of tree heads were not checked: there is no key of this log";
-            report.notes.push(note.to_string());
+            self.report.note(note);
         }
-        if report.findings.len() == before {
-            for end in self.odd.iter().chain(&self.ends) {
-                report.error(format!("tree at seq {end}"), "differs from the entries");
+        if self.report.findings.len() == before {
+            let odd = tree.odd.iter().chain(tree.ends.iter().rev());
+            let odd = odd.map(|end| (format!("tree at seq {end}"), "differs from the entries"));
+            self.report.all(DERIVED, odd);
+        }
+        // They are computed from the entries where they are needed.
+        self.report.note_count("subtrees of the tree that are not stored", tree.missing);
+        // What no head covers is no breach.
+        match tree.sizes().max() {
+            None if size > 0 => self.report.note("no tree head is signed yet"),
+            signed => {
+                let tail = size.saturating_sub(signed.unwrap_or(size));
+                self.report.note_count("entries past the signed tree head", tail);
             }
         }
-        let missing = self.missing.iter().filter(|end| end.0 <= self.stored_size()).count();
-        if missing > 0 {
-            // They are computed from the entries where they are needed.
-            report.notes.push(format!("subtrees of the tree that are not stored: {missing}"));
-        }
-        self.unsigned(report);
+        self.signatures()
+    }
+
+    /// Checks producers' keys and statements, whether a key was revoked since or not.
+    fn signatures(&mut self) -> Result<(), Error> {
         if let Err(error) = self.view.signatures() {
-            report.error_of_ground("policy on signatures", error.to_string());
+            self.report.add(BESIDE, "policy on signatures", error.to_string());
         }
         let producers = self.view.producers()?;
         for (key, _) in producers.iter().filter(|(key, _)| NoteKey::parse(key).is_none()) {
-            let place = format!("key of a producer `{key}`");
-            report.error_of_ground(place, "cannot be read");
+            self.report.add(BESIDE, format!("key of a producer `{key}`"), "cannot be read");
         }
-        if let Some(mut digests) = self.digests {
-            digests.sort_unstable_by_key(|(name, _, _)| *name);
-            let mut seen = Seen::default();
-            for signed in self.view.statements()? {
-                statement(self.view, identity, &signed, (&digests, &mut seen), report)?;
+        let (keys, mut envelopes) = (registered(&producers), BTreeMap::new());
+        let mut statements = StatementIndex::default();
+        for signed in self.view.statements()? {
+            let place = format!("producer statement {}", signed.number);
+            let envelope = self.view.envelope(signed.number)?;
+            let hash = sha256(&[envelope.as_bytes()]);
+            if let Some(first) = envelopes.insert(hash, signed.number) {
+                self.report.add(BESIDE, place, format!("is statement {first} once more"));
+                continue;
             }
+            if let Some(first) = statements.add(envelope.as_bytes(), signed.number) {
+                // Earlier versions kept such an envelope; no export holds it.
+                self.report.note(format!("{place} is statement {first} in another encoding"));
+            }
+            let (kind, fault) = match Endorsed::open(&envelope, self.identity, &keys) {
+                Err(error) => (GROUND, error.to_string()),
+                Ok(endorsed) if endorsed.signer() != signed.signer => {
+                    (BESIDE, "another producer signed it than is said beside it".to_string())
+                }
+                Ok(endorsed) if !signed.covers_exactly(&self.positions(&endorsed)) => {
+                    (BESIDE, "does not name the events that are said to be signed".to_string())
+                }
+                Ok(_) => continue,
+            };
+            self.report.add(kind, place, fault);
         }
         Ok(())
     }
 
-    fn head(
-        &self,
-        place: &str,
-        note: &str,
-        identity: &Identity,
-        outside: &Outside,
-        report: &mut Report,
-    ) {
-        let read = Note::parse(note).ok();
-        let head = read.as_ref().and_then(|note| TreeHead::parse(note.text));
-        let (Some(read), Some(head)) = (read, head) else {
-            report.critical_head(place, "cannot be read");
-            return;
+    /// Where the events stand that a producer signed, as it signed them.
+    fn positions(&self, endorsed: &Endorsed) -> Vec<Seq> {
+        let position = |(name, signed): (&EventRef, &[u8; 32])| {
+            let (seq, digest) = self.log.index.look_up(name)?;
+            (digest.0 == *signed).then_some(seq)
         };
-        if head.origin != TreeHead::origin_of(identity) {
-            report.critical_head(place, "is of another log");
-        } else if !outside.log_keys.is_empty() && read.verify(&outside.log_keys).is_err() {
-            report.critical_head(place, "is not signed by the log's key");
-        } else if head.size > self.edge.size() {
-            let (signed, stored) = (head.size, self.edge.size());
-            let message = format!("covers {signed} entries, and there are {stored}: an older copy");
-            report.critical_head(place, message);
-        } else if self.roots.get(&head.size) != Some(&Some(head.root)) {
-            let message = format!("the first {} entries are not those that were signed", head.size);
-            report.critical_head(place, message);
-        }
+        let seqs: BTreeSet<Seq> = endorsed.events().filter_map(position).collect();
+        seqs.into_iter().collect()
     }
-
-    /// How far the head in the store reaches: what is stored of the tree reaches as far.
-    fn stored_size(&self) -> u64 {
-        let stored = self.heads.iter().find(|(place, _)| *place == IN_STORE);
-        stored.and_then(|(_, note)| head_of(note)).map_or(0, |head| head.size)
-    }
-
-    /// What no head covers is no breach.
-    fn unsigned(&self, report: &mut Report) {
-        let heads = self.heads.iter().filter_map(|(_, note)| head_of(note));
-        let size = self.edge.size();
-        match heads.map(|head| head.size).max() {
-            None if size > 0 => report.notes.push("no tree head is signed yet".to_string()),
-            Some(signed) if signed < size => {
-                let tail = size - signed;
-                report.notes.push(format!("entries past the signed tree head: {tail}"));
-            }
-            _ => {}
-        }
-    }
-}
-
-/// The entry of a row, if it can be one.
-fn entry(raw: &RawEvent) -> Option<Entry> {
-    Some(Entry {
-        seq: raw.seq,
-        event_ref: EventRef(raw.event_ref.as_slice().try_into().ok()?),
-        time: Time::from_micros(raw.time)?,
-        event_type: String::from_utf8(raw.event_type.clone()).ok()?,
-        digest: Digest(raw.digest.as_slice().try_into().ok()?),
-    })
-}
-
-/// What was met of producers' statements.
-#[derive(Default)]
-struct Seen {
-    /// Numbers by the hash of the envelope.
-    envelopes: BTreeMap<[u8; 32], u64>,
-    statements: StatementIndex<u64>,
-}
-
-/// What a producer signed, whether its key was revoked since or not.
-fn statement(
-    view: View<'_>,
-    identity: &Identity,
-    signed: &Signed,
-    (digests, seen): (&[(EventRef, Digest, Seq)], &mut Seen),
-    report: &mut Report,
-) -> Result<(), Error> {
-    let place = format!("producer statement {}", signed.number);
-    let envelope = view.envelope(signed.number)?;
-    if let Some(first) = seen.envelopes.insert(sha256(&[envelope.as_bytes()]), signed.number) {
-        report.error_of_ground(place, format!("is statement {first} once more"));
-        return Ok(());
-    }
-    if let Some(first) = seen.statements.add(envelope.as_bytes(), signed.number) {
-        // Earlier versions kept such an envelope; no export holds it.
-        report.notes.push(format!("{place} is statement {first} in another encoding"));
-    }
-    match Endorsed::open(&envelope, identity, &registered(&view.producers()?)) {
-        Err(error) => report.critical(place, error.to_string()),
-        Ok(endorsed) if endorsed.signer() != signed.signer => {
-            report.error_of_ground(place, "another producer signed it than is said beside it");
-        }
-        Ok(endorsed) => {
-            let position = |(name, digest): (&EventRef, &[u8; 32])| {
-                let found = digests.binary_search_by_key(name, |(name, _, _)| *name).ok()?;
-                (digests[found].1.0 == *digest).then_some(digests[found].2)
-            };
-            let mut seqs: Vec<Seq> = endorsed.events().filter_map(position).collect();
-            seqs.sort_unstable();
-            seqs.dedup();
-            if !signed.covers_exactly(&seqs) {
-                let message = "does not name the events that are said to be signed";
-                report.error_of_ground(place, message);
-            }
-        }
-    }
-    Ok(())
 }

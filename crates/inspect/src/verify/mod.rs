@@ -8,21 +8,20 @@
 mod derived;
 mod evidence;
 mod ground;
-mod passes;
 
 pub use evidence::Outside;
 
 use crate::answer::{clean, counted};
 use crate::{Error, Page};
-use evidence::Growing;
+use evidence::Tree;
+use ground::Chunks;
 use ipse_access::damaged as damaged_tokens;
-use ipse_consolidate::{RuleSet, Skip, with_rules};
-use ipse_consult::intents::Intents;
+use ipse_audit::{Index, Walk};
+use ipse_consolidate::{Groups, RuleSet, with_rules};
 use ipse_core::json::{Members, list, quoted};
 use ipse_core::{Identity, Seq, hex, sha256};
 use ipse_engine::rules_of;
-use ipse_store::sqlite::Snapshot;
-use std::collections::BTreeMap;
+use ipse_store::{Progress, Snapshot, View};
 
 /// How bad a breach is.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
@@ -56,25 +55,34 @@ pub struct Finding {
     pub hint: &'static str,
 }
 
-/// Ground: no repair but a copy from before.
+/// What a breach is about: how bad it is, and what to do.
+type Kind = (Severity, &'static str);
+
 const RESTORE: &str = "keep this file, and restore a backup from before it happened";
+/// Ground: no repair but a copy from before.
+const GROUND: Kind = (Severity::Critical, RESTORE);
+/// Not ground itself, but no command makes it again.
+const BESIDE: Kind = (Severity::Error, RESTORE);
 /// Derived: it can be made again.
 const REMAKE: &str = "keep a copy; derived state can be made again, see docs/guide/operate.md";
-
+const DERIVED: Kind = (Severity::Error, REMAKE);
 /// Unknown rules: only a build that has them can compare the facts.
-const NEWER: &str = "use a newer ipse; the facts stay as they are";
-
+const RULES: Kind = (Severity::Error, "use a newer ipse; the facts stay as they are");
 /// A head: what was signed is not what is here.
-const HEAD: &str = "an older copy, or a log that was changed: put the newer one back, see \
-                    docs/guide/operate.md#keys-and-tree-heads";
+const HEAD: Kind = (
+    Severity::Critical,
+    "an older copy, or a log that was changed: put the newer one back, see \
+     docs/guide/operate.md#keys-and-tree-heads",
+);
 
 /// Findings that the text form lists; the JSON has all of them.
-const SHOWN: usize = 50;
+pub const SHOWN: usize = 50;
 
 /// What a verification found.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Report {
-    /// Events in the log, housekeeping included.
+    /// Positions of the log that were checked: every event of producers and of ipse, forgotten ones
+    /// included.
     pub events: u64,
     /// Facts in the store.
     pub facts: u64,
@@ -85,36 +93,31 @@ pub struct Report {
 }
 
 impl Report {
-    fn critical(&mut self, place: impl Into<String>, message: impl Into<String>) {
-        let (place, message) = (place.into(), message.into());
-        self.findings.push(Finding { severity: Severity::Critical, place, message, hint: RESTORE });
+    fn add(&mut self, kind: Kind, place: impl Into<String>, message: impl Into<String>) {
+        let ((severity, hint), place, message) = (kind, place.into(), message.into());
+        self.findings.push(Finding { severity, place, message, hint });
     }
 
-    /// The log is not what was signed.
-    fn critical_head(&mut self, place: &str, message: impl Into<String>) {
-        let (place, message) = (place.to_string(), message.into());
-        self.findings.push(Finding { severity: Severity::Critical, place, message, hint: HEAD });
+    fn all<M: Into<String>>(&mut self, kind: Kind, found: impl IntoIterator<Item = (String, M)>) {
+        found.into_iter().for_each(|(place, message)| self.add(kind, place, message));
     }
 
-    /// Not ground itself, but no command makes it again.
-    fn error_of_ground(&mut self, place: impl Into<String>, message: impl Into<String>) {
-        let (place, message) = (place.into(), message.into());
-        self.findings.push(Finding { severity: Severity::Error, place, message, hint: RESTORE });
+    fn note(&mut self, note: impl Into<String>) {
+        self.notes.push(note.into());
     }
 
-    /// The facts follow unknown rules.
-    fn error_of_rules(&mut self, place: impl Into<String>, message: impl Into<String>) {
-        let (place, message) = (place.into(), message.into());
-        self.findings.push(Finding { severity: Severity::Error, place, message, hint: NEWER });
+    /// Notes how many there are of something, if there are any.
+    fn note_count(&mut self, what: &str, count: u64) {
+        if count > 0 {
+            self.note(format!("{what}: {count}"));
+        }
     }
 
-    fn error(&mut self, place: impl Into<String>, message: impl Into<String>) {
-        let (place, message) = (place.into(), message.into());
-        self.findings.push(Finding { severity: Severity::Error, place, message, hint: REMAKE });
+    /// Whether ground is not what it was.
+    fn is_damaged(&self) -> bool {
+        self.findings.iter().any(|finding| finding.severity == Severity::Critical)
     }
-}
 
-impl Report {
     /// For programs.
     pub fn json(&self, identity: &Identity) -> String {
         let finding = |finding: &Finding| {
@@ -142,14 +145,12 @@ impl Report {
             page.line(format!("{severity}: {place}: {}", clean(&finding.message)));
         }
         if let Some(more) = self.findings.len().checked_sub(SHOWN).filter(|more| *more > 0) {
-            let more = counted(more as u64, "finding");
-            page.line(format!("… and {more}; --json lists them all"));
+            let more = counted(more as u64, "more finding");
+            page.line(format!("… and {more}"));
         }
         for severity in [Severity::Critical, Severity::Error] {
-            let of_it = self.findings.iter().find(|finding| finding.severity == severity);
-            if let Some(finding) = of_it {
-                page.note(format!("hint ({}): {}", severity.name(), finding.hint));
-            }
+            let hint = self.findings.iter().find(|it| it.severity == severity).map(|it| it.hint);
+            hint.into_iter().for_each(|it| page.note(format!("hint ({}): {it}", severity.name())));
         }
         self.notes.iter().for_each(|note| page.line(format!("note: {}", clean(note))));
         let (events, facts) = (counted(self.events, "event"), counted(self.facts, "fact"));
@@ -188,146 +189,116 @@ pub fn verify_under<R: RuleSet>(
     outside: &Outside,
     progress: &mut dyn FnMut(u64, u64),
 ) -> Result<Report, Error> {
-    let mut report = Report::default();
-    match look(snapshot, rules, identity, (manifest, outside), progress, &mut report) {
+    let (view, (log, reached, report, sums)) = (snapshot.view(), Default::default());
+    let mut check = Check { view, rules, identity, manifest, outside, report, log, reached, sums };
+    match check.look(snapshot, progress) {
         // What cannot be read is damage, and there is nothing to compare it with.
         Err(Error::Store(error)) if error.is_damage() => {
             let why = std::error::Error::source(&error).map(|why| format!(": {why}"));
-            let why = why.unwrap_or_default();
-            report.critical("file", format!("cannot be read any further: {error}{why}"));
+            let message = format!("cannot be read any further: {error}{}", why.unwrap_or_default());
+            check.report.add(GROUND, "file", message);
         }
         ended => ended?,
     }
-    report.findings.sort_by_key(|finding| finding.severity);
-    Ok(report)
+    check.report.findings.sort_by_key(|finding| finding.severity);
+    Ok(check.report)
 }
 
-fn look<R: RuleSet>(
-    snapshot: &Snapshot<'_>,
-    rules: &R,
-    identity: &Identity,
-    (manifest, outside): (&str, &Outside),
-    progress: &mut dyn FnMut(u64, u64),
-    report: &mut Report,
-) -> Result<(), Error> {
-    if !whole_file(snapshot, report)? {
-        return Ok(());
-    }
-    let torn = snapshot.wal_damage()?;
-    if sha256(&[manifest.as_bytes()]) != identity.0 {
-        let now = hex::encode(&sha256(&[manifest.as_bytes()]));
-        report.critical("manifest", format!("hashes to {now}, registered as {identity}"));
-    }
-    let view = snapshot.view();
-    let checkpoint = view.progress()?.checkpoint;
-    report.facts = view.raw_facts()?.len() as u64;
-    let mut growing = Growing::new(view, outside)?;
-    let mut walked = ground::walk(view, rules, &mut growing, report, progress)?;
-    let intents = std::mem::take(&mut walked.intents);
-    let damaged = report.findings.iter().any(|it| it.severity == Severity::Critical);
-    if !walked.forgets.is_empty() {
-        report.notes.push(format!("events forgotten: {}", walked.forgets.len()));
-    }
-    if snapshot.erase_pending()? {
-        let note = "what was forgotten may still be in the file: opening it for writing erases it";
-        report.notes.push(note.to_string());
-    }
-    if walked.missing {
-        let note = "passes, facts, tallies and the index were not compared: events are missing";
-        report.notes.push(note.to_string());
-    } else {
-        let in_doubt = passes::check(view, rules, &walked, report)?;
-        for (place, message) in view.index_damage(&walked.names)? {
-            report.error(place, message);
+/// A verification under way.
+struct Check<'c, R: RuleSet> {
+    view: View<'c>,
+    rules: &'c R,
+    identity: &'c Identity,
+    manifest: &'c str,
+    outside: &'c Outside,
+    report: Report,
+    log: Log,
+    reached: Progress,
+    /// The sums at the checkpoint, and where the stored tallies stand.
+    sums: [Groups<R::Tally>; 2],
+}
+
+/// What is kept of the log while it is walked over.
+#[derive(Default)]
+struct Log {
+    walk: Walk,
+    index: Index,
+    /// The position of the last event.
+    head: Seq,
+    /// Whether positions are missing.
+    is_missing: bool,
+    chunks: Chunks,
+    tree: Tree,
+}
+
+impl<R: RuleSet> Check<'_, R> {
+    fn look(
+        &mut self,
+        snapshot: &Snapshot<'_>,
+        progress: &mut dyn FnMut(u64, u64),
+    ) -> Result<(), Error> {
+        if !self.file(snapshot)? {
+            return Ok(());
         }
-        if walked.forgets.lost(Seq(1)..=walked.head) {
-            let note = "facts and tallies were not compared: content they rest on is gone";
-            report.notes.push(note.to_string());
-        } else if let Some(why) = in_doubt {
-            report.notes.push(format!("facts and tallies were not compared: {why}"));
-        } else {
-            let head = walked.head;
-            let skipped = derived::check(view, rules, identity, manifest, walked, report)?;
-            notes(checkpoint, head, &skipped, report);
+        let torn = snapshot.wal_damage()?;
+        let hash = sha256(&[self.manifest.as_bytes()]);
+        if hash != self.identity.0 {
+            let message =
+                format!("hashes to {}, registered as {}", hex::encode(&hash), self.identity);
+            self.report.add(GROUND, "manifest", message);
         }
-    }
-    growing.check(identity, outside, report)?;
-    check_intents(&intents, damaged, report);
-    for id in damaged_tokens(view)? {
-        report.error_of_ground(format!("token {id}"), "id, hash and role do not fit together");
-    }
-    note_torn_log(snapshot, torn, report)
-}
-
-/// Notes that the write-ahead log ends in a damaged frame, if it did before and still does: a
-/// process that was just writing that frame has finished it by now.
-fn note_torn_log(
-    snapshot: &Snapshot<'_>,
-    before: Option<u64>,
-    report: &mut Report,
-) -> Result<(), Error> {
-    let Some(frames) = before else { return Ok(()) };
-    if snapshot.wal_damage()? == before {
-        report.notes.push(format!(
-            "the write-ahead log is damaged after {frames} whole frames, and what was written \
-             after them is not in the store; a write that a crash interrupted before it was \
-             acknowledged looks the same"
-        ));
-    }
-    Ok(())
-}
-
-/// Checks what intents and confirmations say. In a damaged log a decision may lack its intent.
-fn check_intents(intents: &Intents, damaged: bool, report: &mut Report) {
-    if !damaged {
-        for (place, message) in intents.faults() {
-            report.critical(place, message);
+        self.report.facts = self.view.raw_facts()?.len() as u64;
+        self.ground(progress)?;
+        let damaged = self.report.is_damaged();
+        self.report.note_count("events forgotten", self.log.walk.forgets.len());
+        if snapshot.erase_pending()? {
+            let note =
+                "what was forgotten may still be in the file: opening it for writing erases it";
+            self.report.note(note);
         }
-    } else if intents.counts() != (0, 0) {
-        let note = "intents and decisions were not compared: the log is damaged";
-        report.notes.push(note.to_string());
-    }
-}
-
-/// Looks at the file and its schema; says whether the rest can be read.
-fn whole_file(snapshot: &Snapshot<'_>, report: &mut Report) -> Result<bool, Error> {
-    for line in snapshot.file_damage()? {
-        report.critical("file", line.lines().last().unwrap_or_default());
-    }
-    let schema = snapshot.schema_damage()?;
-    let lost = schema.iter().any(|(place, what)| place.starts_with("table") && *what == "missing");
-    for (place, what) in schema {
-        report.error_of_ground(format!("schema: {place}"), what);
-    }
-    if lost {
-        report.notes.push("nothing else was compared: a table is missing".to_string());
-        return Ok(false);
-    }
-    for (table, count) in snapshot.rows_of_nobody()? {
-        let message = format!("rows that belong to no registered identity: {count}");
-        match table {
-            "event" => report.critical("table event", message),
-            table => report.error(format!("table {table}"), message),
+        self.derived()?;
+        self.evidence()?;
+        // In a damaged log a decision may lack its intent.
+        if !damaged {
+            self.report.all(GROUND, self.log.walk.intents.faults().iter().cloned());
+        } else if self.log.walk.intents.counts() != (0, 0) {
+            self.report.note("intents and decisions were not compared: the log is damaged");
         }
+        let tokens = damaged_tokens(self.view)?.into_iter().map(|id| format!("token {id}"));
+        let message = "id, hash and role do not fit together";
+        self.report.all(BESIDE, tokens.map(|token| (token, message)));
+        // A process that was just writing the damaged frame has finished it by now.
+        if let Some(frames) = torn
+            && snapshot.wal_damage()? == torn
+        {
+            self.report.note(format!(
+                "the write-ahead log is damaged after {frames} whole frames, and what was written \
+                 after them is not in the store; a write that a crash interrupted before it was \
+                 acknowledged looks the same"
+            ));
+        }
+        Ok(())
     }
-    Ok(true)
-}
 
-/// Skipped events by type and reason.
-type SkippedCounts = Vec<(String, Skip, u64)>;
-
-fn notes(checkpoint: Seq, head: Seq, skipped: &SkippedCounts, report: &mut Report) {
-    let folded = checkpoint.0 + u64::from(checkpoint.0 > 0);
-    if head.0 > folded {
-        let lag = head.0 - folded;
-        report.notes.push(format!("events past the checkpoint, not folded yet: {lag}"));
-    }
-    let mut by_type: BTreeMap<&str, Vec<String>> = BTreeMap::new();
-    for (name, skip, n) in skipped {
-        by_type.entry(name).or_default().push(format!("{n} {}", skip.code()));
-    }
-    for (name, reasons) in by_type {
-        let name = ipse_door::printable(name);
-        report.notes.push(format!("{name} events that feed no fact: {}", reasons.join(", ")));
+    /// Looks at the file and its schema; says whether the rest can be read.
+    fn file(&mut self, snapshot: &Snapshot<'_>) -> Result<bool, Error> {
+        for line in snapshot.file_damage()? {
+            self.report.add(GROUND, "file", line.lines().last().unwrap_or_default());
+        }
+        let schema = snapshot.schema_damage()?;
+        let is_lost =
+            schema.iter().any(|(place, what)| place.starts_with("table") && *what == "missing");
+        let schema = schema.into_iter().map(|(place, what)| (format!("schema: {place}"), what));
+        self.report.all(BESIDE, schema);
+        if is_lost {
+            self.report.note("nothing else was compared: a table is missing");
+            return Ok(false);
+        }
+        for (table, count) in snapshot.rows_of_nobody()? {
+            let message = format!("rows that belong to no registered identity: {count}");
+            let kind = if table == "event" { GROUND } else { DERIVED };
+            self.report.add(kind, format!("table {table}"), message);
+        }
+        Ok(true)
     }
 }

@@ -127,6 +127,20 @@ pub const ATTACKS: &[Attack] = &[
     refused("intent with half a consultation", INTENT, UNREADABLE, || {
         with_intent(intent_data("admitted").raw("consultation", "{}"))
     }),
+    refused("intent of a planner that is a text", INTENT, UNREADABLE, || {
+        with_intent(intent_data("admitted").text("planner", "p 1"))
+    }),
+    refused("intent of a planner without a version", INTENT, UNREADABLE, || {
+        with_intent(intent_data("admitted").raw("planner", r#"{"name":"p"}"#))
+    }),
+    refused("intent of a planner with a member more", INTENT, UNREADABLE, || {
+        let planner = r#"{"name":"p","version":"1","x":1}"#;
+        with_intent(intent_data("admitted").raw("planner", planner))
+    }),
+    refused("intent of a planner with a long name", INTENT, UNREADABLE, || {
+        let planner = Members::new().text("name", &"p".repeat(65)).text("version", "1").finish();
+        with_intent(intent_data("admitted").raw("planner", planner))
+    }),
     refused("intent with a member beside its data", INTENT, UNREADABLE, || {
         let event = intent(65, intent_data("admitted")).canonical;
         let event = event.replacen('{', "{\"subject\":\"x\",", 1);

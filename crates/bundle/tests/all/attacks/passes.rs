@@ -44,6 +44,17 @@ pub const ATTACKS: &[Attack] = &[
             data.id = "pass:v1:11-17".into();
         })
     }),
+    refused("pass that begins later, before the range", LIE, "leaves a gap or overlaps", || {
+        let mut log = Log::new(MANIFEST);
+        log.events(1..=8);
+        log.pass();
+        log.events(10..=17);
+        log.pass_with(|data| {
+            data.first = 11;
+            data.id = "pass:v1:11-17".into();
+        });
+        Case::of(log.draft_of(12, 18, 0).pack())
+    }),
     refused("pass that overlaps", LIE, "leaves a gap or overlaps", || {
         lying(|data| {
             data.first = 5;

@@ -1,0 +1,72 @@
+//! The entries of a log: their names, their digests, and the tree over them.
+
+use ipse_core::{Digest, EventRef, Seq};
+use ipse_ledger::{Edge, Hash, TreeHead};
+use std::collections::BTreeMap;
+
+/// What is kept of all entries.
+#[derive(Default)]
+pub struct Index {
+    /// Names by position.
+    pub names: Vec<EventRef>,
+    /// Digests by position; empty if the verifier does not need them.
+    pub digests: Vec<Digest>,
+    /// The tree over the entries.
+    pub edge: Edge,
+    /// Positions from 0, sorted by name.
+    by_name: Vec<u32>,
+    /// Roots at the sizes of tree heads, as far as the entries go.
+    roots: BTreeMap<u64, Option<Hash>>,
+}
+
+impl Index {
+    /// The index of no entries. It will keep the roots at these sizes.
+    pub fn new(sizes: impl Iterator<Item = u64>) -> Self {
+        let roots = sizes.map(|size| (size, None)).collect();
+        let mut index = Index { roots, ..Index::default() };
+        index.keep_root();
+        index
+    }
+
+    /// Adds the hash of the next entry to the tree; `each` gets the subtrees that it completes, as
+    /// [`Edge::push`] gives them.
+    pub fn grow(&mut self, entry: Hash, each: impl FnMut(u32, u64, &Hash)) {
+        self.edge.push(entry, each);
+        self.keep_root();
+    }
+
+    fn keep_root(&mut self) {
+        if let Some(root) = self.roots.get_mut(&self.edge.size()) {
+            *root = Some(self.edge.root());
+        }
+    }
+
+    /// Whether the log begins with the entries under a tree head, one of the size that was asked
+    /// for.
+    pub fn continues(&self, head: &TreeHead) -> bool {
+        self.roots.get(&head.size) == Some(&Some(head.root))
+    }
+
+    /// Sorts the names for [`Index::find`]. Returns the positions, from 0, of names that are there
+    /// twice.
+    pub fn sort(&mut self) -> Vec<[usize; 2]> {
+        let names = &self.names;
+        self.by_name = (0..=u32::MAX).take(names.len()).collect();
+        self.by_name.sort_unstable_by_key(|place| (names[*place as usize], *place));
+        let pairs = self.by_name.windows(2).map(|pair| [pair[0], pair[1]].map(|at| at as usize));
+        pairs.filter(|[first, second]| names[*first] == names[*second]).collect()
+    }
+
+    /// The position, from 0, of the event of that name.
+    pub fn find(&self, name: &EventRef) -> Option<usize> {
+        let named = |place: &u32| self.names[*place as usize];
+        let place = self.by_name.binary_search_by_key(name, named).ok()?;
+        Some(self.by_name[place] as usize)
+    }
+
+    /// The position of the event of that name, and its digest if digests are kept.
+    pub fn look_up(&self, name: &EventRef) -> Option<(Seq, Digest)> {
+        let at = self.find(name)?;
+        Some((Seq(at as u64 + 1), *self.digests.get(at)?))
+    }
+}

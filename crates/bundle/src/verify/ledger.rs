@@ -1,0 +1,293 @@
+//! The ledger: entries in order, the root over them, tree heads that were seen before, and the
+//! events against their entries.
+//!
+//! **Invariant:** every event that is there is canonical, stands in an entry that says the same of
+//! it, and its writer may write it. Events that are not there are recorded as gone.
+
+use super::Check;
+use super::signed::read_head;
+use crate::name::Name;
+use crate::report::{Report, counted};
+use crate::source::{Broken, Lines};
+use ipse_audit::{Index, Walk, differences};
+use ipse_consolidate::{Groups, RuleSet, Tally};
+use ipse_consult::intents::Content;
+use ipse_core::event::FORGET;
+use ipse_core::{Admitted, EventRef, HOUSE_SOURCE, Identity, Seq, is_housekeeping};
+use ipse_door::{MAX_EVENT_BYTES, Origin, Rule, admit};
+use ipse_ledger::account::can_be_forgotten;
+use ipse_ledger::{Bundled, Entry, Note, TreeHead, entry_hash};
+use std::io;
+
+/// The longest line of an entry: a type of 256 bytes, each escaped, and the rest.
+const MAX_LINE: usize = 4096;
+/// Entries at most: positions are kept in 32 bits.
+const MAX_ENTRIES: usize = u32::MAX as usize;
+
+/// What is kept of all entries.
+pub(super) struct Known {
+    pub(super) index: Index,
+    /// Whether ipse wrote them, and whether they can be forgotten, by position.
+    pub(super) kinds: Vec<[bool; 2]>,
+}
+
+/// What the walk over entries and events found.
+#[derive(Default)]
+pub(super) struct Walked<T> {
+    pub(super) walk: Walk,
+    /// The sums at the checkpoint.
+    pub(super) groups: Groups<T>,
+}
+
+impl Check<'_, '_> {
+    /// Walks over all entries; nothing if they are no ledger, or not the one under the tree head.
+    pub(super) fn entries(&mut self, head: Option<&TreeHead>) -> io::Result<Option<Known>> {
+        let Some(part) = self.archive.part(Name::Entries) else { return Ok(None) };
+        // The sizes that anchors speak of, believed or not.
+        let size = |note: &String| Some(TreeHead::parse(Note::parse(note).ok()?.text)?.size);
+        let index = Index::new(self.anchors.iter().filter_map(size));
+        let mut known = Known { index, kinds: Vec::new() };
+        let mut lines = part.lines(MAX_LINE);
+        while let Some(line) = lines.next()? {
+            self.looked_at(line.map_or(0, <[u8]>::len) as u64);
+            let added = line.map_err(Broken::message).and_then(|line| known.add(line));
+            if let Err(message) = added {
+                self.report.fail(format!("entries.jsonl, line {}", lines.number()), message);
+                return Ok(None);
+            }
+        }
+        let twice = known.index.sort();
+        for [first, second] in &twice {
+            let (name, seq) = (known.index.names[*first], first + 1);
+            let message = format!("{name} stands at seq {seq} already");
+            self.report.fail(format!("entries.jsonl, line {}", second + 1), message);
+        }
+        let Some(head) = head.filter(|_| twice.is_empty()) else { return Ok(None) };
+        let (size, signed) = (known.index.edge.size(), head.size);
+        let ended = match known.index.edge.root() == head.root {
+            _ if size != signed => {
+                Err(format!("the tree head covers {signed}, and there are {size}"))
+            }
+            false => Err("their root is not the one in the tree head".to_string()),
+            true => {
+                let entries = counted(size, "entry");
+                Ok(format!("{entries} in canonical form; their root is the signed one"))
+            }
+        };
+        Ok(self.tell(Name::Entries, ended).then_some(known))
+    }
+
+    /// Compares with tree heads that were seen before.
+    pub(super) fn anchored(&mut self, known: &Known, identity: &Identity, head: &TreeHead) {
+        for (number, note) in (1..).zip(self.anchors) {
+            let compared = read_head(note, identity, self.trust).and_then(|(anchor, _)| {
+                let (was, is) = (anchor.size, head.size);
+                match known.index.continues(&anchor) {
+                    _ if was > is => Err(format!(
+                        "the log had {was} entries then, and has {is} here: rolled back"
+                    )),
+                    false => Err(format!(
+                        "the first {was} entries were others then: a fork, two histories of one log"
+                    )),
+                    true => Ok(format!("this log goes on from those {}", counted(was, "entry"))),
+                }
+            });
+            self.tell(format!("anchor {number}"), compared);
+        }
+    }
+
+    /// Walks over entries and events; nothing if an event is not what its entry says.
+    pub(super) fn events<R: RuleSet>(
+        &mut self,
+        rules: &R,
+        known: &Known,
+        bundled: &Bundled,
+    ) -> io::Result<Option<Walked<R::Tally>>> {
+        let [events, entries] = [Name::Events, Name::Entries].map(|name| self.archive.part(name));
+        let (Some(events), Some(entries)) = (events, entries) else { return Ok(None) };
+        let mut events = Events { lines: events.lines(MAX_EVENT_BYTES), known, last: Seq(0) };
+        let (began, mut walked) = (self.report.fails(), Walked::default());
+        let mut next = events.next(self.report)?;
+        let mut lines = entries.lines(MAX_LINE);
+        while let Some(Ok(line)) = lines.next()? {
+            // They were read before, so they can be read again.
+            let Some(entry) = Entry::parse(line) else { continue };
+            let event = next.take_if(|(seq, _)| *seq == entry.seq).map(|(_, event)| event);
+            walked.entry(rules, bundled, &entry, event.as_ref(), self.report);
+            if let Some(event) = event {
+                self.looked_at(event.canonical.len() as u64);
+                next = events.next(self.report)?;
+            }
+        }
+        if next.is_some() || lines.number() != known.kinds.len() as u64 {
+            self.report.fail("bundle", "the file changed while it was read");
+        }
+        if self.report.fails() > began {
+            return Ok(None);
+        }
+        let forgotten = walked.walk.forgets.len();
+        walked.named_outside(known, bundled, self.report);
+        let count = counted(events.lines.number(), "event");
+        self.report
+            .pass(Name::Events, format!("{count} in canonical form, each as its entry says"));
+        if forgotten > 0 {
+            let events = counted(forgotten, "event");
+            let message =
+                format!("{events} forgotten: ref, type, time and digest are left, no content");
+            self.report.limit(Name::Events, message);
+        }
+        Ok(Some(walked))
+    }
+}
+
+impl Known {
+    fn add(&mut self, line: &[u8]) -> Result<(), &'static str> {
+        let Entry { seq, event_ref, event_type, digest, .. } =
+            Entry::parse(line).ok_or("is no entry in canonical form")?;
+        let index = &mut self.index;
+        if seq != Seq(index.names.len() as u64 + 1) {
+            return Err("its seq does not follow the one before it");
+        }
+        if index.names.len() == MAX_ENTRIES {
+            return Err("there are more entries than 4294967295");
+        }
+        index.names.push(event_ref);
+        index.digests.push(digest);
+        index.grow(entry_hash(line), |_, _, _| {});
+        self.kinds.push([is_housekeeping(&event_type), can_be_forgotten(&event_type)]);
+        Ok(())
+    }
+}
+
+/// The lines of events.
+struct Events<'a> {
+    lines: Lines<'a>,
+    known: &'a Known,
+    last: Seq,
+}
+
+impl Events<'_> {
+    /// The next event that can be read, with its place; those that cannot are failures.
+    fn next(&mut self, report: &mut Report) -> io::Result<Option<(Seq, Admitted)>> {
+        while let Some(line) = self.lines.next()? {
+            let read = line.map_err(|broken| broken.message().to_string()).and_then(read);
+            match read.and_then(|event| self.placed(event)) {
+                Ok(there) => return Ok(Some(there)),
+                Err(message) => {
+                    report.fail(format!("events.jsonl, line {}", self.lines.number()), message);
+                }
+            }
+        }
+        Ok(None)
+    }
+
+    /// Finds the entry that the event belongs to.
+    fn placed(&mut self, event: Admitted) -> Result<(Seq, Admitted), String> {
+        let (name, last) = (event.event_ref, self.last);
+        let found = self.known.index.look_up(&name);
+        let (seq, digest) = found.ok_or_else(|| format!("{name} is in no entry"))?;
+        if digest != event.digest {
+            return Err(format!("{name}: its digest is not that of its entry, seq {seq}"));
+        }
+        if seq <= last {
+            return Err(format!("{name}, seq {seq}, stands behind seq {last}"));
+        }
+        self.last = seq;
+        Ok((seq, event))
+    }
+}
+
+/// Reads an event that is canonical and whose writer may write it.
+fn read(line: &[u8]) -> Result<Admitted, String> {
+    // An event in a log has its salt: one that is made up makes other bytes.
+    let admitted = |origin| admit(line, origin, || [0; 16]);
+    let mut event = admitted(Origin::Producer);
+    let is_house = event.as_ref().is_err_and(|refusal| refusal.rule == Rule::ReservedSource);
+    if is_house {
+        event = admitted(Origin::House);
+    }
+    match event {
+        Err(refusal) if refusal.rule == Rule::ReservedType => {
+            Err("has a type that only ipse writes, under another source".to_string())
+        }
+        Err(refusal) => Err(refusal.to_string()),
+        Ok(event) if is_house && !is_housekeeping(&event.event_type) => {
+            Err("has the source of ipse's own events, and is none".to_string())
+        }
+        Ok(event) if event.canonical.as_bytes() != line => {
+            Err("is not in canonical form".to_string())
+        }
+        Ok(event) => Ok(event),
+    }
+}
+
+impl<T: Tally> Walked<T> {
+    /// Takes in an entry, with its event if that is there.
+    fn entry<R: RuleSet<Tally = T>>(
+        &mut self,
+        rules: &R,
+        Bundled { from, to, checkpoint, .. }: &Bundled,
+        entry: &Entry,
+        event: Option<&Admitted>,
+        report: &mut Report,
+    ) {
+        let Entry { seq, event_ref, time, .. } = entry;
+        let event_type = event.map_or(&entry.event_type, |event| &event.event_type);
+        let place = || format!("events.jsonl, seq {seq}");
+        let inside = (from..=to).contains(&seq);
+        let explains = event_type == FORGET && seq > to;
+        if event.is_some() && !inside && !explains {
+            report.fail(place(), format!("lies outside of the range, which is seq {from}..{to}"));
+        } else if event.is_none() && inside && !can_be_forgotten(event_type) {
+            let message =
+                format!("{event_type} events are never forgotten, and this one is missing");
+            report.fail(place(), message);
+        } else if event.is_none() && explains {
+            let message = "is missing: forget events after the range say what was forgotten in it";
+            report.fail(place(), message);
+        }
+        let stored = (&event_ref.0[..], time.micros(), entry.event_type.as_bytes());
+        for part in event.into_iter().flat_map(|event| differences(event, stored).rev()) {
+            report.fail(place(), format!("its entry says another {part}"));
+        }
+        let id = || format!("forget:{seq}");
+        let is_forget = event.is_some() && event_type == FORGET;
+        if is_forget && *event_ref != EventRef::new(HOUSE_SOURCE, &id()) {
+            report.fail(format!("forget event at seq {seq}"), format!("its id is not {}", id()));
+        }
+        let content = match event {
+            Some(event) => Content::Bytes(event.canonical.as_bytes()),
+            None if inside => Content::Forgotten,
+            None => Content::Unknown,
+        };
+        let fault = self.walk.next(*seq, *event_ref, event_type, content);
+        fault.into_iter().for_each(|(place, message)| report.fail(place, message));
+        match event.map(Admitted::typed) {
+            Some(Some(typed)) => {
+                let skip = match Some(*seq) <= *checkpoint {
+                    true => self.groups.fold(rules, &typed),
+                    false => rules.contributions(&typed).err(),
+                };
+                self.walk.fed(event_type, skip);
+            }
+            Some(None) => report.fail(place(), "has no typed columns"),
+            None => {}
+        }
+    }
+
+    /// Forget events may name events outside of the range: those are not there either.
+    fn named_outside(&mut self, known: &Known, bundled: &Bundled, report: &mut Report) {
+        let all = known.index.names.iter().zip(&known.kinds);
+        for (seq, (name, [_, forgettable])) in (1..).map(Seq).zip(all) {
+            let inside = (bundled.from..=bundled.to).contains(&seq);
+            if inside || !self.walk.forgets.names(name) {
+                continue;
+            }
+            if !forgettable {
+                let message = format!("{name} is named as forgotten, and such events never are");
+                report.fail(format!("events.jsonl, seq {seq}"), message);
+            }
+            self.walk.forgets.gone(*name, seq, "");
+        }
+    }
+}
