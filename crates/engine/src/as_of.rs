@@ -15,15 +15,15 @@
 
 use crate::differences::{Difference, Differences, Moved, Moves, Stretch, behind, lacks, moved};
 use crate::facts::{Choice, Consulted, Filter};
-use crate::hot::{rule_set_of, stored_group};
+use crate::hot::{rule_set_of, stored_groups};
 use crate::latest::latest;
 use crate::rules::rules_of;
 use crate::scan::fold_wanted;
 use crate::{Error, Known};
-use ipse_consolidate::{Derived, EVERY_FACT, Group, RuleSet, Wanted, with_rules};
+use ipse_consolidate::{Derived, EVERY_FACT, Group, RuleSet, Tally, Wanted, with_rules};
 use ipse_core::{Fact, FactId, FactKey, Seq, sha256};
 use ipse_store::Progress;
-use ipse_store::sqlite::View;
+use ipse_store::View;
 use std::cell::Cell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -40,6 +40,9 @@ pub struct AsOf<F> {
 /// Bytes of stored sums that are worked on at once; of more, facts are made in several turns, each
 /// of which reads the events again. In memory sums take about sixteen times as much.
 const BYTES_AT_ONCE: u64 = 4 << 20;
+/// Stored sums that are read by one call. They are in memory together, so it is a small part of
+/// what a turn holds, and large enough that calls do not count.
+const SUMS_AT_ONCE: usize = 256;
 /// Fewer events feed so few facts that one turn does.
 const FEW_EVENTS: u64 = 100;
 /// To take a sum back from a stored one, and to look for its last event, costs about as much as to
@@ -327,35 +330,40 @@ fn from_checkpoint<R: RuleSet>(
     let differences = Differences::find(view, rules, &stretches, wanted)?;
     taker.take_stored(view, &|key| wanted(key) && !differences.contains(key))?;
 
-    let identity = view.identity()?;
-    let stored = |key: &FactKey, difference: &Difference<R::Tally>| {
-        let group = stored_group(view, &FactId::new(&identity, key))?;
-        let lacks = lacks(&group, difference, progress, seq);
-        let damaged = || format!("sum of the {} fact `{}`", key.kind(), key.text());
-        if lacks { Err(Error::Damaged(damaged())) } else { Ok(group) }
-    };
     let Differences { fed, derived } = differences;
     let (mut moves, mut orphans) = (Moves::default(), BTreeMap::new());
-    for (key, difference) in fed {
-        let group = stored(&key, &difference)?;
-        if rules.derives() {
-            moves.follow(rules, &key, &group.tally, &difference);
-            if !difference.differs || !wanted(&key) {
-                continue;
-            }
-        }
+    let mut hand_out = |key: FactKey, group, difference, taker: &mut _| {
         match moved(group, difference, progress, seq) {
             Moved::Whole(group) => publish(rules, &key, &group, taker)?,
             Moved::Orphan(group) => drop(orphans.insert(key, group)),
         }
-    }
-    for key in &derived {
-        let difference = moves.take(key);
-        match moved(stored(key, &difference)?, difference, progress, seq) {
-            Moved::Whole(group) => publish(rules, key, &group, taker)?,
-            Moved::Orphan(group) => drop(orphans.insert(key.clone(), group)),
-        }
-    }
+        Ok::<_, Error>(())
+    };
+    each_stored(
+        view,
+        fed,
+        |(key, _)| key,
+        |(key, difference), group| {
+            check(&key, &group, &difference, progress, seq)?;
+            if rules.derives() {
+                moves.follow(rules, &key, &group.tally, &difference);
+                if !difference.differs || !wanted(&key) {
+                    return Ok(());
+                }
+            }
+            hand_out(key, group, difference, taker)
+        },
+    )?;
+    each_stored(
+        view,
+        derived.iter().cloned(),
+        |key| key,
+        |key, group| {
+            let difference = moves.take(&key);
+            check(&key, &group, &difference, progress, seq)?;
+            hand_out(key, group, difference, taker)
+        },
+    )?;
     let [contenders, others] = taker.contenders(rules, orphans)?;
     let mut found = adopt(view, rules, contenders, &derived, seq, taker)?;
     if found.missed {
@@ -363,6 +371,39 @@ fn from_checkpoint<R: RuleSet>(
         found.events += adopt(view, rules, others, &derived, seq, taker)?.events;
     }
     Ok(stretches.iter().map(Stretch::len).sum::<u64>() + found.events)
+}
+
+/// Passes each item to `each` with the stored sum of its fact. Sums are read in pages.
+fn each_stored<I, T: Tally>(
+    view: View<'_>,
+    items: impl IntoIterator<Item = I>,
+    key: impl Fn(&I) -> &FactKey,
+    mut each: impl FnMut(I, Group<T>) -> Result<(), Error>,
+) -> Result<(), Error> {
+    let identity = view.identity();
+    let mut items = items.into_iter();
+    loop {
+        let page: Vec<I> = items.by_ref().take(SUMS_AT_ONCE).collect();
+        if page.is_empty() {
+            return Ok(());
+        }
+        let ids: Vec<_> = page.iter().map(|item| FactId::new(&identity, key(item))).collect();
+        for (item, group) in page.into_iter().zip(stored_groups(view, &ids)?) {
+            each(item, group)?;
+        }
+    }
+}
+
+/// An error if a stored sum lacks what is to be taken back from it.
+fn check<T: Tally>(
+    key: &FactKey,
+    group: &Group<T>,
+    difference: &Difference<T>,
+    progress: &Progress,
+    seq: Seq,
+) -> Result<(), Error> {
+    let damaged = || format!("sum of the {} fact `{}`", key.kind(), key.text());
+    if lacks(group, difference, progress, seq) { Err(Error::Damaged(damaged())) } else { Ok(()) }
 }
 
 /// A search for last supporting events.

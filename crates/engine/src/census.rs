@@ -3,7 +3,7 @@
 use crate::Error;
 use ipse_core::chunk::{Chunk, Dictionary};
 use ipse_core::{Event, Seq, event, is_housekeeping};
-use ipse_store::sqlite::{Scan, View};
+use ipse_store::{Scan, View};
 use std::ops::Range;
 
 /// Events of a log, housekeeping aside.

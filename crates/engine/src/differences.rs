@@ -10,7 +10,7 @@ use crate::scan::fold_wanted;
 use ipse_consolidate::{Derived, Group, RuleSet, Tally, Wanted};
 use ipse_core::{FactKey, Seq, Support};
 use ipse_store::Progress;
-use ipse_store::sqlite::View;
+use ipse_store::View;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::RangeInclusive;
 

@@ -54,7 +54,7 @@ impl Endorsed {
         identity: &Identity,
         producers: &[NoteKey],
     ) -> Result<Self, SignatureError> {
-        let opened = dsse::open(envelope.as_bytes(), Sent::TYPE, producers);
+        let opened = dsse::open_any_form(envelope.as_bytes(), Sent::TYPE, producers);
         let (statement, signers) = opened.map_err(|error| match error {
             EnvelopeError::Untrusted | EnvelopeError::OtherKey => SignatureError::UnknownProducer,
             error => SignatureError::Envelope(error),

@@ -7,7 +7,7 @@
 //! - It is one transaction: the events that say so, the content that goes, the facts, the record.
 //! - What stays of an event is its entry; `forget` events and pass records are never forgotten.
 
-use crate::hot::{Hot, put_tally, stored_group};
+use crate::hot::{Hot, stored_groups, stored_state};
 use crate::latest::latest;
 use crate::pass::PassReport;
 use crate::rules::Following;
@@ -18,10 +18,8 @@ use ipse_core::json::{Members, list, quoted};
 use ipse_core::{Admitted, EventRef, FactId, FactKey, Identity, Seq, Time, is_housekeeping};
 use ipse_door::house_event;
 use ipse_ledger::account::{MAX_REFS, can_be_forgotten};
-use ipse_store::Appended;
-use ipse_store::sqlite::{Eraser, Erasing, Pass, View};
+use ipse_store::{Appended, Erased, Erasing, Pass, Patience, Store, View};
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::Path;
 
 /// Which events are to be forgotten.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -51,7 +49,7 @@ pub struct Forgotten {
 
 /// Everything that forgetting works with.
 pub(crate) struct Forgetting<'l> {
-    pub(crate) path: &'l Path,
+    pub(crate) store: &'l Store,
     pub(crate) identity: &'l Identity,
     pub(crate) rules: &'l mut Following,
     pub(crate) host: &'l mut dyn Host,
@@ -60,8 +58,8 @@ pub(crate) struct Forgetting<'l> {
 impl Forgetting<'_> {
     /// Forgets; the flag says whether the commit itself failed.
     pub(crate) fn run(self, which: &Which) -> Result<Forgotten, (Error, bool)> {
-        let Forgetting { path, identity, rules, host } = self;
-        let mut eraser = Eraser::open(path, identity).map_err(before_commit)?;
+        let Forgetting { store, identity, rules, host } = self;
+        let mut eraser = store.eraser(identity).map_err(before_commit)?;
         let mut erasing = eraser.begin().map_err(before_commit)?;
         let chosen = Chosen::inside(&mut erasing, which).map_err(before_commit)?;
         let mut pass = None;
@@ -73,7 +71,10 @@ impl Forgetting<'_> {
             drop(erasing);
         }
         // It is forgotten and durable: if the bytes cannot go yet, that is no failure.
-        let erase_pending = !eraser.finish().unwrap_or(false);
+        // A maintenance thread of the eraser may be in the way.
+        drop(eraser);
+        let erased = store.finish_erasing(Patience::Some);
+        let erase_pending = !erased.is_ok_and(|erased| erased == Erased::Gone);
         let (events, already) = (chosen.events.len() as u64, chosen.already);
         Ok(Forgotten { events, already, pass, erase_pending })
     }
@@ -92,28 +93,30 @@ pub struct Chosen {
     pub already: u64,
 }
 
+/// Looks events up by name.
+type Find<'f> = dyn FnMut(&[EventRef]) -> Result<Vec<Option<Seq>>, ipse_store::Error> + 'f;
+
+/// Each name once.
+fn distinct(refs: &[EventRef]) -> Vec<EventRef> {
+    refs.iter().copied().collect::<BTreeSet<_>>().into_iter().collect()
+}
+
 impl Chosen {
     /// The events that a choice names in a log; an error if it names one that cannot be forgotten.
     pub fn of(view: View<'_>, which: &Which) -> Result<Self, Error> {
-        Self::by(which, view, &mut |name| view.find(name))
+        Self::by(which, view, &mut |names| view.find_all(names))
     }
 
     fn inside(erasing: &mut Erasing<'_>, which: &Which) -> Result<Self, Error> {
         // Names are looked up in memory, where that is faster for many.
-        let mut found = BTreeMap::new();
-        if let Which::Refs(refs) = which {
-            for name in refs {
-                found.extend(erasing.batch().find(name)?.map(|seq| (*name, seq)));
-            }
-        }
-        Self::by(which, erasing.batch().view(), &mut |name| Ok(found.get(name).copied()))
+        let found = match which {
+            Which::Refs(refs) => erasing.batch().find_all(&distinct(refs))?,
+            _ => Vec::new(),
+        };
+        Self::by(which, erasing.batch().view(), &mut |_| Ok(found.clone()))
     }
 
-    fn by(
-        which: &Which,
-        view: View<'_>,
-        find: &mut dyn FnMut(&EventRef) -> Result<Option<Seq>, ipse_store::Error>,
-    ) -> Result<Self, Error> {
+    fn by(which: &Which, view: View<'_>, find: &mut Find<'_>) -> Result<Self, Error> {
         match which {
             Which::Refs(refs) => Self::by_name(refs, view, find),
             Which::Before(time) => Self::first(view, |_, happened| happened < *time),
@@ -124,24 +127,20 @@ impl Chosen {
         }
     }
 
-    fn by_name(
-        refs: &[EventRef],
-        view: View<'_>,
-        find: &mut dyn FnMut(&EventRef) -> Result<Option<Seq>, ipse_store::Error>,
-    ) -> Result<Self, Error> {
+    fn by_name(refs: &[EventRef], view: View<'_>, find: &mut Find<'_>) -> Result<Self, Error> {
         let mut chosen = Chosen { events: BTreeMap::new(), already: 0 };
-        for name in refs.iter().collect::<BTreeSet<_>>() {
-            let seq = find(name)?.ok_or(Error::UnknownEvent(*name))?;
-            view.each_entry(seq..=seq, |entry, forgotten| {
-                if !can_be_forgotten(&entry.event_type) {
-                    return Err(Error::NeverForgotten(*name, entry.event_type));
-                }
-                match forgotten {
-                    true => chosen.already += 1,
-                    false => drop(chosen.events.insert(seq, *name)),
-                }
-                Ok(())
-            })?;
+        let names = distinct(refs);
+        let found = find(&names)?.into_iter().zip(&names);
+        let known = |(seq, name): (Option<Seq>, &EventRef)| seq.ok_or(Error::UnknownEvent(*name));
+        let seqs = found.map(known).collect::<Result<Vec<_>, _>>()?;
+        for ((entry, forgotten), name) in view.entries_at(&seqs)?.into_iter().zip(names) {
+            if !can_be_forgotten(&entry.event_type) {
+                return Err(Error::NeverForgotten(name, entry.event_type));
+            }
+            match forgotten {
+                true => chosen.already += 1,
+                false => drop(chosen.events.insert(entry.seq, name)),
+            }
         }
         Ok(chosen)
     }
@@ -169,9 +168,11 @@ impl Chosen {
         erasing: &mut Erasing<'_>,
         host: &mut dyn Host,
     ) -> Result<(), Error> {
-        for event in self.forget_events(erasing.batch().head(), host) {
-            // Its name holds its position, so nothing else can have it.
-            let Appended::New(_) = erasing.batch().append(&event)? else {
+        let events = self.forget_events(erasing.batch().head(), host);
+        let appended = erasing.batch().append_all(&events, |_| true)?;
+        // The name of each holds its position, so no other event can have it.
+        for (event, appended) in events.iter().zip(appended) {
+            let Appended::New(_) = appended else {
                 return Err(Error::Damaged(format!("name of {}", event.event_ref)));
             };
         }
@@ -207,11 +208,13 @@ struct Lesson<T> {
     back: T,
 }
 
-/// A fact whose stored sum has been corrected.
+/// A fact whose sum has been corrected.
 struct Righted<'k, T> {
     id: FactId,
     key: &'k FactKey,
     group: Group<T>,
+    /// How many of its observations were forgotten.
+    observations: u64,
 }
 
 impl<T: Tally> Taught<T> {
@@ -227,27 +230,26 @@ impl<T: Tally> Taught<T> {
         let mut derived: BTreeMap<FactKey, u64> = BTreeMap::new();
         // Facts of other rules make way as a whole.
         let ours = progress.rule_set == rule_set;
-        for seq in chosen.events.keys().filter(|seq| ours && **seq <= progress.checkpoint) {
-            view.each_event(*seq..=*seq, |seq, event| {
-                // An event counts once for a derived fact, through however many facts.
-                let mut supported: BTreeMap<FactKey, bool> = BTreeMap::new();
-                for part in rules.contributions(event).unwrap_or_default() {
-                    for to in rules.derived_keys(&part.key) {
-                        *supported.entry(to).or_default() |= part.supports;
-                    }
-                    let nothing = || Lesson { observations: 0, back: T::default() };
-                    let lesson = facts.entry(part.key).or_insert_with(nothing);
-                    lesson.observations += u64::from(part.supports);
-                    if seq <= progress.tallied {
-                        lesson.back.add(&part.tally.negated());
-                    }
+        let folded = chosen.events.keys().filter(|seq| ours && **seq <= progress.checkpoint);
+        view.each_event_at(&folded.copied().collect::<Vec<_>>(), |seq, event| {
+            // An event counts once for a derived fact, through however many facts.
+            let mut supported: BTreeMap<FactKey, bool> = BTreeMap::new();
+            for part in rules.contributions(event).unwrap_or_default() {
+                for to in rules.derived_keys(&part.key) {
+                    *supported.entry(to).or_default() |= part.supports;
                 }
-                for (key, supports) in supported {
-                    *derived.entry(key).or_default() += u64::from(supports);
+                let nothing = || Lesson { observations: 0, back: T::default() };
+                let lesson = facts.entry(part.key).or_insert_with(nothing);
+                lesson.observations += u64::from(part.supports);
+                if seq <= progress.tallied {
+                    lesson.back.add(&part.tally.negated());
                 }
-                Ok::<_, Error>(())
-            })?;
-        }
+            }
+            for (key, supports) in supported {
+                *derived.entry(key).or_default() += u64::from(supports);
+            }
+            Ok::<_, Error>(())
+        })?;
         Ok(Taught { names, facts, derived })
     }
 
@@ -260,21 +262,24 @@ impl<T: Tally> Taught<T> {
         identity: &Identity,
         checkpoint: Seq,
     ) -> Result<(), Error> {
-        let (mut righted, mut moved) = (Vec::new(), Derived::default());
-        for (key, lesson) in &self.facts {
-            let id = FactId::new(identity, key);
-            let mut group: Group<T> = stored_group(pass.view(), &id)?;
+        let mut moved = Derived::default();
+        let id = |key: &FactKey| FactId::new(identity, key);
+        let (fed, derived): (Vec<_>, Vec<_>) =
+            (self.facts.keys().map(id).collect(), self.derived.keys().map(id).collect());
+        let mut righted = Vec::new();
+        let groups: Vec<Group<T>> = stored_groups(pass.view(), &fed)?;
+        for (((key, lesson), id), mut group) in self.facts.iter().zip(fed).zip(groups) {
             let had = rules.derives().then(|| group.tally.clone());
             group.tally.add(&lesson.back);
             had.iter().for_each(|had| moved.replace(rules, key, had, &group.tally));
-            righted.push(right(pass, id, key, group, lesson.observations)?);
+            righted.push(Righted { id, key, group, observations: lesson.observations });
         }
-        for (key, observations) in &self.derived {
-            let id = FactId::new(identity, key);
-            let mut group: Group<T> = stored_group(pass.view(), &id)?;
+        let groups: Vec<Group<T>> = stored_groups(pass.view(), &derived)?;
+        for (((key, observations), id), mut group) in self.derived.iter().zip(derived).zip(groups) {
             group.tally.add(&moved.take(key).tally);
-            righted.push(right(pass, id, key, group, *observations)?);
+            righted.push(Righted { id, key, group, observations: *observations });
         }
+        store_righted(pass, &righted)?;
         let orphan = |it: &&Righted<'_, T>| {
             it.group.last.is_some_and(|last| self.names.contains(&last.event_ref))
         };
@@ -282,7 +287,7 @@ impl<T: Tally> Taught<T> {
             righted.iter().filter(orphan).map(|it| it.key.clone()).collect();
         let derived = self.derived.keys().cloned().collect();
         let mut lasts = latest(pass.view(), rules, orphans.clone(), &derived, checkpoint)?.found;
-        for Righted { id, key, mut group } in righted {
+        for Righted { id, key, mut group, .. } in righted {
             if orphans.contains(key) {
                 group.last = lasts.remove(key);
             }
@@ -292,19 +297,13 @@ impl<T: Tally> Taught<T> {
     }
 }
 
-/// Stores a corrected sum, and the number of observations that were forgotten.
-fn right<'k, T: Tally>(
-    pass: &Pass<'_>,
-    id: FactId,
-    key: &'k FactKey,
-    group: Group<T>,
-    observations: u64,
-) -> Result<Righted<'k, T>, Error> {
-    put_tally(pass, &id, &group.tally, &mut Vec::new())?;
-    if observations > 0 {
-        pass.count_forgotten(&id, observations)?;
-    }
-    Ok(Righted { id, key, group })
+/// Stores corrected sums, and the numbers of observations that were forgotten.
+fn store_righted<T: Tally>(pass: &Pass<'_>, righted: &[Righted<'_, T>]) -> Result<(), Error> {
+    let states = righted.iter().map(|it| (it.id, stored_state(&it.group.tally)));
+    pass.put_tallies(&states.collect::<Vec<_>>())?;
+    let counts = righted.iter().filter(|it| it.observations > 0);
+    pass.count_forgotten(&counts.map(|it| (it.id, it.observations)).collect::<Vec<_>>())?;
+    Ok(())
 }
 
 #[cfg(test)]

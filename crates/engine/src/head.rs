@@ -12,10 +12,9 @@
 use crate::Error;
 use ipse_core::{Identity, Seq, Time};
 use ipse_ledger::{Note, TreeHead};
-use ipse_store::sqlite::{HeadWriter, Reader, View};
+use ipse_store::{HeadWriter, Store, View};
 use std::any::Any;
 use std::io;
-use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
@@ -40,8 +39,8 @@ pub trait Notary: Send {
 }
 
 /// Signs the head of a log as it is now, or hands out the one that says the same already.
-pub fn sign_head(path: &Path, identity: &Identity, notary: &dyn Notary) -> Result<String, Error> {
-    sign_with(&mut HeadWriter::open(path, identity)?, identity, notary)
+pub fn sign_head(store: &Store, identity: &Identity, notary: &dyn Notary) -> Result<String, Error> {
+    sign_with(&mut store.heads(identity)?, identity, notary)
 }
 
 /// The same with a handle that may know most of the tree already.
@@ -82,8 +81,8 @@ pub fn head_of(note: &str) -> Option<TreeHead> {
 }
 
 /// Compares a log with a signed head; an error if it does not continue that head.
-pub fn check_head(path: &Path, identity: &Identity, note: &str) -> Result<(), Error> {
-    let reader = Reader::open(path)?;
+pub fn check_head(store: &Store, identity: &Identity, note: &str) -> Result<(), Error> {
+    let reader = store.reader()?;
     let snapshot = reader.view(identity)?;
     check(snapshot.view(), snapshot.view().head()?.0, identity, note)
 }
@@ -114,7 +113,7 @@ const MANY: usize = 512;
 
 /// The heads of one log while it is open: who signs them, when, and the tree as far as it is known.
 pub(crate) struct Heads {
-    path: PathBuf,
+    store: Store,
     identity: Identity,
     notary: Box<dyn Notary>,
     /// When a head was last signed, as far as is known.
@@ -133,15 +132,15 @@ pub(crate) struct Heads {
 impl Heads {
     /// An error if the log does not continue the last head that the notary keeps.
     pub(crate) fn open(
-        path: &Path,
+        store: &Store,
         identity: Identity,
         notary: Box<dyn Notary>,
         view: View<'_>,
     ) -> Result<Self, Error> {
-        let (path, signed_at) = (path.to_owned(), notary.last_time());
+        let (store, signed_at) = (store.clone(), notary.last_time());
         let (owed, error, tree, signed, rolled_back) = (false, None, None, 0, None);
         let mut heads =
-            Heads { path, identity, notary, signed_at, owed, error, signed, rolled_back, tree };
+            Heads { store, identity, notary, signed_at, owed, error, signed, rolled_back, tree };
         heads.check(view)?;
         Ok(heads)
     }
@@ -247,7 +246,7 @@ impl Heads {
         match &mut self.tree {
             Some(tree) => Ok(tree),
             none => {
-                let writer = HeadWriter::open(&self.path, &self.identity)?;
+                let writer = self.store.heads(&self.identity)?;
                 Ok(none.insert(Tree { writer: Arc::new(Mutex::new(writer)), thread: None }))
             }
         }

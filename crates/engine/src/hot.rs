@@ -14,8 +14,8 @@ use crate::Error;
 use crate::changes::Changes;
 use ipse_consolidate::{Group, RuleSet, Tally};
 use ipse_core::wire::Wire;
-use ipse_core::{FactId, FactKey, Identity, Seq, sha256};
-use ipse_store::sqlite::{Pass, View};
+use ipse_core::{Fact, FactId, FactKey, Identity, Seq, sha256};
+use ipse_store::{Pass, View};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Events after which changed sums are saved: what a restart has to fold again at most.
@@ -28,6 +28,9 @@ const MAX_HOT: usize = 65_536;
 /// Facts, parameters, classes of events and texts that a pass folds before it publishes and saves
 /// them and goes on with the next slice of its range. Each takes less than 1 kB: 128 MB in all.
 pub const SLICE: usize = 131_072;
+
+/// Sums that are completed, published or saved at once.
+const PORTION: usize = 256;
 
 /// The hash that names a rule set in pass records and beside stored sums.
 pub(crate) fn rule_set_of<R: RuleSet>(rules: &R) -> [u8; 32] {
@@ -238,15 +241,38 @@ impl<T: Tally> Hot<T> {
         changes: &mut Changes,
     ) -> Result<(), Error> {
         self.settle_touched(rules, identity, pass.view())?;
-        for key in std::mem::take(&mut self.touched) {
-            let Some(sum) = self.sums.get_mut(&key) else { continue };
-            complete(sum, pass.view())?;
-            sum.touched = false;
-            sum.used = checkpoint;
-            match sum.group.publish(rules, &key)? {
-                Some(fact) if pass.put_fact(&sum.id, &fact)? => changes.put(sum.id, fact),
-                None if pass.remove_fact(&sum.id)? => changes.remove(key),
-                _ => {}
+        for keys in std::mem::take(&mut self.touched).chunks(PORTION) {
+            self.complete(keys, pass.view())?;
+            let (mut facts, mut gone) = (Vec::new(), Vec::new());
+            for key in keys {
+                let Some(sum) = self.sums.get_mut(key) else { continue };
+                sum.touched = false;
+                sum.used = checkpoint;
+                match sum.group.publish(rules, key)? {
+                    Some(fact) => facts.push((sum.id, fact)),
+                    None => gone.push((sum.id, key)),
+                }
+            }
+            let changed = pass.put_facts(&facts)?;
+            let changed = facts.into_iter().zip(changed).filter(|(_, changed)| *changed);
+            changed.for_each(|((id, fact), _)| changes.put(id, fact));
+            let ids: Vec<FactId> = gone.iter().map(|(id, _)| *id).collect();
+            let existed = pass.remove_facts(&ids)?;
+            let removed = gone.into_iter().zip(existed).filter(|(_, existed)| *existed);
+            removed.for_each(|((_, key), _)| changes.remove(key.clone()));
+        }
+        Ok(())
+    }
+
+    /// Makes partial sums whole by adding the stored ones, and the stored facts' last supports.
+    fn complete(&mut self, keys: &[FactKey], view: View<'_>) -> Result<(), Error> {
+        let partial = |key: &&FactKey| self.sums.get(*key).is_some_and(|sum| !sum.whole);
+        let keys: Vec<&FactKey> = keys.iter().filter(partial).collect();
+        let ids: Vec<FactId> = keys.iter().map(|key| self.sums[*key].id).collect();
+        for (key, stored) in keys.into_iter().zip(stored_groups(view, &ids)?) {
+            if let Some(sum) = self.sums.get_mut(key) {
+                sum.group.merge(&stored);
+                sum.whole = true;
             }
         }
         Ok(())
@@ -276,12 +302,15 @@ impl<T: Tally> Hot<T> {
         for key in unsettled.flatten().collect::<BTreeSet<_>>() {
             self.settle(rules, identity, &key, pass.view())?;
         }
-        let mut state = Vec::new();
-        for sum in self.sums.values_mut().filter(|sum| sum.unsaved) {
-            complete(sum, pass.view())?;
-            put_tally(pass, &sum.id, &sum.group.tally, &mut state)?;
-            sum.unsaved = false;
+        let unsaved = self.sums.iter().filter(|(_, sum)| sum.unsaved);
+        let unsaved: Vec<FactKey> = unsaved.map(|(key, _)| key.clone()).collect();
+        for keys in unsaved.chunks(PORTION) {
+            self.complete(keys, pass.view())?;
+            let state =
+                |key| self.sums.get(key).map(|sum| (sum.id, stored_state(&sum.group.tally)));
+            pass.put_tallies(&keys.iter().filter_map(state).collect::<Vec<_>>())?;
         }
+        self.sums.values_mut().for_each(|sum| sum.unsaved = false);
         self.saved = checkpoint;
         self.unsaved = 0;
         Ok(checkpoint)
@@ -305,41 +334,41 @@ impl<T: Tally> Hot<T> {
     }
 }
 
-/// Makes a partial sum whole by adding the stored one, and the stored fact's last support.
-fn complete<T: Tally>(sum: &mut Sum<T>, view: View<'_>) -> Result<(), Error> {
-    if !sum.whole {
-        sum.group.merge(&stored_group(view, &sum.id)?);
-        sum.whole = true;
+/// The stored sums behind facts, each with the fact's last support, in the order of the ids.
+pub(crate) fn stored_groups<T: Tally>(
+    view: View<'_>,
+    ids: &[FactId],
+) -> Result<Vec<Group<T>>, Error> {
+    if ids.is_empty() {
+        return Ok(Vec::new());
     }
-    Ok(())
+    let (states, facts) = (view.tallies(ids)?, view.facts_by_id(ids)?);
+    let one = |((id, state), fact): ((&FactId, Option<Vec<u8>>), Option<Fact>)| {
+        let mut group = Group { last: fact.map(|fact| fact.last), ..Group::default() };
+        if let Some(state) = state {
+            let mut wire = Wire(&state);
+            let tally = T::decode(&mut wire);
+            let tally = wire.finish(tally).flatten();
+            group.tally = tally.ok_or_else(|| Error::Damaged(format!("tally of {id}")))?;
+        }
+        Ok(group)
+    };
+    ids.iter().zip(states).zip(facts).map(one).collect()
 }
 
 /// The stored sum behind a fact, and the fact's last support.
 pub fn stored_group<T: Tally>(view: View<'_>, id: &FactId) -> Result<Group<T>, Error> {
-    let mut stored = Group::default();
-    if let Some(state) = view.tally(id)? {
-        let mut wire = Wire(&state);
-        let tally = T::decode(&mut wire);
-        let tally = wire.finish(tally).flatten();
-        stored.tally = tally.ok_or_else(|| Error::Damaged(format!("tally of {id}")))?;
-    }
-    stored.last = view.fact(id)?.map(|fact| fact.last);
-    Ok(stored)
+    Ok(stored_groups(view, &[*id])?.pop().unwrap_or_default())
 }
 
-/// Stores a sum; one that is zero is not there. `state` is a buffer.
-pub(crate) fn put_tally<T: Tally>(
-    pass: &Pass<'_>,
-    id: &FactId,
-    tally: &T,
-    state: &mut Vec<u8>,
-) -> Result<(), Error> {
+/// A sum as it is stored; one that is zero is not.
+pub(crate) fn stored_state<T: Tally>(tally: &T) -> Option<Vec<u8>> {
     if tally.is_zero() {
-        return Ok(pass.remove_tally(id)?);
+        return None;
     }
-    state.clear();
-    tally.encode(state);
-    Ok(pass.put_tally(id, state)?)
+    let mut state = Vec::new();
+    tally.encode(&mut state);
+    Some(state)
 }
 
 #[cfg(test)]

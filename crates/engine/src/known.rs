@@ -6,7 +6,7 @@
 use crate::Error;
 use crate::facts::{Consulted, Filter};
 use ipse_core::{Fact, FactKey, FactKind, Seq};
-use ipse_store::sqlite::View;
+use ipse_store::View;
 use std::sync::Arc;
 
 /// Facts of a page at most: what is copied when one of them changes.

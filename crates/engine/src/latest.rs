@@ -11,7 +11,7 @@ use crate::scan::fold_wanted;
 use ipse_consolidate::{BulkFold, EVERY_FACT, RuleSet};
 use ipse_core::chunk::{CHUNK_EVENTS, Chunk};
 use ipse_core::{Event, FactKey, Seq, Support, Time};
-use ipse_store::sqlite::{Scan, View};
+use ipse_store::{Scan, View};
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
@@ -155,18 +155,29 @@ impl<R: RuleSet> Scan<Error> for Search<'_, R> {
         chunk.times.unpack(chunk.count, &mut self.times);
         let peak = self.times.iter().copied().max().unwrap_or(i64::MIN);
         let bulk = self.bulk.as_ref().ok_or_else(damaged)?;
-        for (best, key) in &mut self.sought {
+        let mut candidates = Vec::new();
+        for (fact, (best, key)) in self.sought.iter().enumerate() {
             if best.is_some_and(|best| best.time.micros() > peak) {
                 continue;
             }
-            for place in bulk.supporters(chunk, key).ok_or_else(damaged)? {
-                let time = Time::from_micros(self.times[place]).ok_or_else(damaged)?;
-                // A name is needed only where times are equal.
-                if places.contains(&place) && best.is_none_or(|best| time >= best.time) {
-                    let event_ref = self.view.event_ref(Seq(first.0 + place as u64))?;
-                    *best = (*best).max(Some(Support { time, event_ref }));
-                }
+            let mut supporters = bulk.supporters(chunk, key).ok_or_else(damaged)?;
+            supporters.retain(|place| places.contains(place));
+            let Some(latest) = supporters.iter().map(|place| self.times[*place]).max() else {
+                continue;
+            };
+            let time = Time::from_micros(latest).ok_or_else(damaged)?;
+            if best.is_none_or(|best| time >= best.time) {
+                supporters.retain(|place| self.times[*place] == latest);
+                let seqs = supporters.iter().map(|place| Seq(first.0 + *place as u64));
+                candidates.extend(seqs.map(|seq| (fact, time, seq)));
             }
+        }
+        // Where times are equal, the names decide: they are read in one go.
+        let seqs: Vec<_> = candidates.iter().map(|(_, _, seq)| *seq).collect();
+        for ((fact, time, _), event_ref) in candidates.into_iter().zip(self.view.event_refs(&seqs)?)
+        {
+            let best = &mut self.sought[fact].0;
+            *best = (*best).max(Some(Support { time, event_ref }));
         }
         Ok(())
     }

@@ -15,6 +15,7 @@
 #![forbid(unsafe_code)]
 
 mod answer;
+mod arrival;
 mod as_of;
 mod census;
 mod changes;
@@ -38,6 +39,7 @@ mod signed;
 mod watch;
 
 pub use answer::{consolidated_json, pass_json};
+pub use arrival::{TYPE_HINT, decode_data, event_of, type_hint};
 pub use as_of::{AsOf, Start, as_of, as_of_from, as_of_under, chosen_as_of, chosen_as_of_under};
 pub use census::{Census, census};
 pub use endorsed::{Endorsed, SignatureError, registered};
@@ -46,7 +48,7 @@ pub use forget::{Chosen, Forgotten, Which};
 pub use head::{HEAD_EVERY, Notary, check_head, head_of, sign_head};
 pub use hot::{SAVE_EVERY, SLICE, stored_group};
 pub use ipse_consult::trail::{IntentStanding, Proposed, Told};
-pub use ipse_consult::{Claim, Consultation, Status, facts, grounding, trail};
+pub use ipse_consult::{Claim, Consultation, MAX_FACTS, Status, facts, grounding, trail};
 pub use ipse_ledger::account::{MAX_SKIPPED_TYPES, Skipped};
 pub use ipse_store::Appended;
 pub use known::Known;
@@ -57,5 +59,5 @@ pub use rebuild::{Rebuilt, rebuild, rebuild_under, rebuild_without};
 pub use refused::refusal_of;
 pub use restore::{Whole, restore, restore_under};
 pub use rules::rules_of;
-pub use scan::{Single, fold_range};
+pub use scan::fold_range;
 pub use watch::Watch;

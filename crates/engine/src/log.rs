@@ -18,10 +18,8 @@ use ipse_consolidate::RuleSet;
 use ipse_core::intent::INTENT;
 use ipse_core::{Admitted, Identity, Seq, Time, is_housekeeping};
 use ipse_door::Salt;
-use ipse_store::sqlite::{Batch, View, Writer};
-use ipse_store::{Appended, Stored};
+use ipse_store::{Appended, Batch, Erased, Patience, Store, Stored, View, Writer};
 use std::ops::ControlFlow;
-use std::path::Path;
 
 /// Clock and randomness, handed down from the binary.
 pub trait Host: Send {
@@ -88,19 +86,20 @@ pub struct Log {
     broken: bool,
     /// What signs tree heads, if anything does.
     heads: Option<Heads>,
+    erase_pending: bool,
 }
 
 impl Log {
     /// Opens the log of an identity. A pass applies the rules that the log follows when it begins.
-    pub fn open(path: &Path, identity: Identity, host: Box<dyn Host>) -> Result<Self, Error> {
-        Self::following(path, identity, Following::log(), host)
+    pub fn open(store: &Store, identity: Identity, host: Box<dyn Host>) -> Result<Self, Error> {
+        Self::following(store, identity, Following::log(), host)
     }
 
     /// Opens the log of an identity under rules of the caller's choice, which need not be among
     /// those of this build. A pass deletes the facts of other rules and starts over.
     #[doc(hidden)]
     pub fn open_under<R>(
-        path: &Path,
+        store: &Store,
         identity: Identity,
         rules: R,
         host: Box<dyn Host>,
@@ -108,25 +107,28 @@ impl Log {
     where
         R: RuleSet<Tally: Send> + Send + 'static,
     {
-        Self::following(path, identity, Following::chosen(rules), host)
+        Self::following(store, identity, Following::chosen(rules), host)
     }
 
     fn following(
-        path: &Path,
+        store: &Store,
         identity: Identity,
         rules: Following,
         host: Box<dyn Host>,
     ) -> Result<Self, Error> {
-        let writer = Writer::open(path, &identity)?;
+        let writer = store.writer(&identity)?;
+        // If another process is in the way, or the disk is full, the bytes stay for now.
+        let erased = store.finish_erasing(Patience::None);
+        let erase_pending = !erased.is_ok_and(|erased| erased == Erased::Gone);
         let (subscribers, broken, heads) = (Vec::new(), false, None);
-        Ok(Log { writer, identity, rules, host, subscribers, broken, heads })
+        Ok(Log { writer, identity, rules, host, subscribers, broken, heads, erase_pending })
     }
 
     /// Has tree heads signed from now on: after passes, at most one a second. An error if the log
     /// does not continue the last head that the notary keeps.
     pub fn set_notary(&mut self, notary: Box<dyn Notary>) -> Result<(), Error> {
-        let (path, view) = (self.writer.path(), self.writer.view());
-        self.heads = Some(Heads::open(path, self.identity, notary, view)?);
+        let (store, view) = (self.writer.store(), self.writer.view());
+        self.heads = Some(Heads::open(store, self.identity, notary, view)?);
         Ok(())
     }
 
@@ -321,7 +323,7 @@ impl Log {
 
     /// Whether forgotten bytes were still in the store's files when it was opened, and had to stay.
     pub fn erase_pending(&self) -> bool {
-        self.writer.erase_pending()
+        self.erase_pending
     }
 
     fn forgetting(&mut self) -> Result<Forgetting<'_>, Error> {
@@ -331,7 +333,7 @@ impl Log {
         self.check_signed()?;
         self.rules.cool();
         let Log { writer, identity, rules, host, .. } = self;
-        Ok(Forgetting { path: writer.path(), identity, rules, host: &mut **host })
+        Ok(Forgetting { store: writer.store(), identity, rules, host: &mut **host })
     }
 }
 

@@ -11,10 +11,8 @@ use crate::pass::{PassCommitted, PassReport, Trigger};
 use crate::{Endorsed, Error, Forgotten, HEAD_EVERY, Known, Notary, Watch, Which};
 use ipse_core::{Admitted, Identity, Seq, is_housekeeping};
 use ipse_door::{Origin, Refusal, admit};
-use ipse_store::Appended;
-use ipse_store::sqlite::Reader;
+use ipse_store::{Appended, Store};
 use std::collections::VecDeque;
-use std::path::{Path, PathBuf};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, RwLock};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
@@ -52,7 +50,7 @@ struct Shared {
     known: RwLock<Arc<Known>>,
     /// What was known before, oldest first; nothing from before something was forgotten.
     before: Mutex<VecDeque<Arc<Known>>>,
-    path: PathBuf,
+    store: Store,
     identity: Identity,
 }
 
@@ -73,13 +71,13 @@ impl Memory {
     /// If the log follows unknown rules, the handle serves the stored facts and appends events;
     /// [`Memory::take_pass_error`] returns the error.
     pub fn open(
-        path: &Path,
+        store: &Store,
         identity: Identity,
         policy: Policy,
         host: Box<dyn Host>,
         notary: Option<Box<dyn Notary>>,
     ) -> Result<Self, Error> {
-        let mut log = Log::open(path, identity, host)?;
+        let mut log = Log::open(store, identity, host)?;
         if let Some(notary) = notary {
             log.set_notary(notary)?;
         }
@@ -90,12 +88,11 @@ impl Memory {
         };
         let (pending, last_append, closing) = (0, Instant::now(), false);
         let state = State { log, pending, last_append, pass_error, closing };
-        let known = RwLock::new(Arc::new(read_known(path, &identity)?));
-        // A process may change its directory; the store stays where it is.
-        let path = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
+        let known = RwLock::new(Arc::new(read_known(store, &identity)?));
+        let store = store.clone();
         let (state, changed) = (Mutex::new(state), Condvar::new());
         let before = Mutex::default();
-        let shared = Arc::new(Shared { state, changed, policy, known, before, path, identity });
+        let shared = Arc::new(Shared { state, changed, policy, known, before, store, identity });
         let keeper = Arc::new(Keeper::start(shared.clone()));
         Ok(Memory { shared, _keeper: keeper })
     }
@@ -155,6 +152,24 @@ impl Memory {
         self.shared.append(&mut state, events, Some(endorsed))
     }
 
+    /// Appends events as an import does: without a pass at once. Later appends, a quiet moment or
+    /// [`Memory::consolidate`] fold them.
+    pub fn append_batch(
+        &self,
+        events: &[Admitted],
+        endorsed: Option<&Endorsed>,
+    ) -> Result<Acknowledged, Error> {
+        let mut state = self.shared.lock()?;
+        let done = state.log.append_signed(events, endorsed, Then::Nothing)?;
+        let new = done.appended.iter().filter(|done| matches!(done, Appended::New(_))).count();
+        if new > 0 {
+            state.pending += new as u64;
+            state.last_append = Instant::now();
+        }
+        self.shared.changed.notify_all();
+        Ok(done)
+    }
+
     /// Appends the event that `judge` makes of the log as it stands, in one transaction with that
     /// look.
     pub fn append_judged<T, J>(
@@ -171,7 +186,7 @@ impl Memory {
     pub fn work<T>(&self, work: impl FnOnce(&mut Log) -> T) -> Result<T, Error> {
         let mut state = self.shared.lock()?;
         let done = work(&mut state.log);
-        let known = read_known(&self.shared.path, &self.shared.identity)?;
+        let known = read_known(&self.shared.store, &self.shared.identity)?;
         if known.checkpoint() != self.known().checkpoint() {
             state.pending = 0;
             self.shared.swap(known, false);
@@ -188,8 +203,14 @@ impl Memory {
         }
         // A pass of this handle that is under way swaps its own table in.
         let _state = self.shared.lock()?;
-        self.shared.swap(read_known(&self.shared.path, &self.shared.identity)?, false);
+        self.shared.swap(read_known(&self.shared.store, &self.shared.identity)?, false);
         Ok(true)
+    }
+
+    /// Reads what is known anew if another handle or process made a pass or forgot something since;
+    /// says whether one did. For a handle that does not [`Watch`] its store.
+    pub fn reload_if_moved(&self) -> Result<bool, Error> {
+        self.refresh(&Watch::open(&self.shared.store)?)
     }
 
     /// Takes note of why the last pass that came by itself failed, if it did. The events behind it
@@ -314,13 +335,13 @@ impl Shared {
                 Ok((next, pass.committed.trigger != Trigger::Forget))
             }
             // If another process made a pass in between, its facts are in the store only.
-            _ => Ok((read_known(&self.path, &self.identity)?, false)),
+            _ => Ok((read_known(&self.store, &self.identity)?, false)),
         }
     }
 }
 
-fn read_known(path: &Path, identity: &Identity) -> Result<Known, Error> {
-    let reader = Reader::open(path)?;
+fn read_known(store: &Store, identity: &Identity) -> Result<Known, Error> {
+    let reader = store.reader()?;
     let snapshot = reader.view(identity)?;
     Known::read(snapshot.view())
 }

@@ -16,8 +16,7 @@ use ipse_core::json::{Members, quoted};
 use ipse_core::{Admitted, Fact, FactKey, Identity, Seq, hex};
 use ipse_door::house_event;
 use ipse_ledger::account::{Skipped, shortened};
-use ipse_store::sqlite::{Batch, Pass};
-use ipse_store::{PassRecord, Progress};
+use ipse_store::{Batch, Pass, PassRecord, Progress};
 use std::collections::BTreeMap;
 
 /// What made a pass begin.
@@ -260,15 +259,15 @@ mod tests {
     use super::*;
     use ipse_consolidate::V1;
     use ipse_door::{Origin, admit};
-    use ipse_store::sqlite::Writer;
+    use ipse_store::{Location, Store};
 
     #[test]
     fn all_slices_but_the_last_are_stored_before_the_pass_ends() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("store.db");
-        let mut registrar = ipse_store::sqlite::create(&path).unwrap();
-        let identity = registrar.register("{\"agent_id\":\"a\"}").unwrap().identity;
-        let mut writer = Writer::open(&path, &identity).unwrap();
+        let store = Store::create(&Location::file(path)).unwrap();
+        let identity = store.register("{\"agent_id\":\"a\"}").unwrap().identity;
+        let mut writer = store.writer(&identity).unwrap();
         let mut batch = writer.begin().unwrap();
         for number in 0..20 {
             let event = format!(

@@ -5,7 +5,7 @@ use crate::rules::rules_of;
 use crate::scan::fold_without;
 use ipse_consolidate::{Derived, RuleSet, snapshot, with_rules};
 use ipse_core::{Fact, FactKey, Seq};
-use ipse_store::sqlite::View;
+use ipse_store::View;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// What a rebuild made, and whether the store says the same.

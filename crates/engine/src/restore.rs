@@ -4,11 +4,13 @@ use crate::head::check;
 use crate::rules::rules_recorded;
 use crate::{Endorsed, Error, rebuild_under};
 use ipse_consolidate::{RuleSet, with_rules};
-use ipse_core::{Admitted, FactId, Identity, Seq, hex};
+use ipse_core::{Admitted, EventRef, FactId, Identity, Seq, hex};
 use ipse_ledger::Entry;
 use ipse_ledger::account::Claimed;
-use ipse_store::sqlite::{Restoring, Writer};
-use std::path::Path;
+use ipse_store::{Restoring, Store};
+
+/// Events that are stored at once.
+const PORTION: usize = 256;
 
 /// What is taken in.
 pub struct Whole<'a> {
@@ -25,29 +27,33 @@ pub struct Whole<'a> {
 /// Takes in a whole log in one transaction; the log of that identity must be empty. Its facts are
 /// made under the rules that its last pass record names.
 pub fn restore<E: From<Error>>(
-    path: &Path,
+    store: &Store,
     identity: &Identity,
     log: impl Iterator<Item = Result<(Entry, Option<Admitted>), E>>,
     whole: &Whole<'_>,
 ) -> Result<(), E> {
     let rules = rules_recorded(whole.passes)?;
-    with_rules!(rules, |rules| restore_under(path, identity, rules, log, whole))
+    with_rules!(rules, |rules| restore_under(store, identity, rules, log, whole))
 }
 
 /// The same under rules of the caller's choice.
 pub fn restore_under<R: RuleSet, E: From<Error>>(
-    path: &Path,
+    store: &Store,
     identity: &Identity,
     rules: &R,
     log: impl Iterator<Item = Result<(Entry, Option<Admitted>), E>>,
     whole: &Whole<'_>,
 ) -> Result<(), E> {
-    let mut writer = Writer::open(path, identity).map_err(Error::from)?;
+    let mut writer = store.writer(identity).map_err(Error::from)?;
     let mut restoring = writer.restore().map_err(Error::from)?;
+    let mut portion = Vec::new();
     for event in log {
-        let (entry, event) = event?;
-        restoring.put(&entry, event.as_ref()).map_err(Error::from)?;
+        portion.push(event?);
+        if portion.len() == PORTION {
+            restoring.put(std::mem::take(&mut portion)).map_err(Error::from)?;
+        }
     }
+    restoring.put(portion).map_err(Error::from)?;
     finish(&mut restoring, identity, rules, whole)?;
     if let Some(note) = whole.last_head {
         let view = restoring.view();
@@ -63,14 +69,11 @@ fn finish<R: RuleSet>(
     whole: &Whole<'_>,
 ) -> Result<(), Error> {
     for endorsed in whole.statements {
-        let mut seqs = Vec::new();
-        for name in endorsed.names() {
-            let Some(seq) = restoring.batch().find(name)? else { continue };
-            let stored = restoring.view().stored(seq)?;
-            if stored.is_some_and(|stored| endorsed.covers(&stored.digest)) {
-                seqs.push(seq);
-            }
-        }
+        let names: Vec<EventRef> = endorsed.names().copied().collect();
+        let found: Vec<Seq> = restoring.batch().find_all(&names)?.into_iter().flatten().collect();
+        let entries = restoring.view().entries_at(&found)?.into_iter();
+        let covered = entries.filter(|(entry, _)| endorsed.covers(&entry.digest));
+        let mut seqs: Vec<Seq> = covered.map(|(entry, _)| entry.seq).collect();
         seqs.sort_unstable();
         seqs.dedup();
         if !seqs.is_empty() {
@@ -83,8 +86,6 @@ fn finish<R: RuleSet>(
         restoring.put_pass((pass.seq, pass.first, pass.last), &pass.rule_version, rule_set)?;
     }
     let facts = rebuild_under(restoring.view(), rules, whole.checkpoint)?.facts;
-    for fact in &facts {
-        restoring.put_fact(&FactId::new(identity, &fact.key), fact)?;
-    }
-    Ok(())
+    let facts = facts.into_iter().map(|fact| (FactId::new(identity, &fact.key), fact));
+    Ok(restoring.put_facts(&facts.collect::<Vec<_>>())?)
 }

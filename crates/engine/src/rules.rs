@@ -16,7 +16,7 @@ use ipse_consolidate::{RuleSet, Rules, with_rules};
 use ipse_core::{Identity, hex};
 use ipse_ledger::account::Claimed;
 use ipse_store::Progress;
-use ipse_store::sqlite::{Batch, Erasing, View};
+use ipse_store::{Batch, Erasing, View};
 
 /// The rules that the facts of a log follow: those of its newest pass, or the default before the
 /// first pass. Unknown rules are an error.

@@ -7,7 +7,7 @@ use crate::Error;
 use ipse_consolidate::{BulkFold, EVERY_FACT, Group, Groups, RuleSet, Skip, Tally, Totals, Wanted};
 use ipse_core::chunk::{CHUNK_EVENTS, Chunk};
 use ipse_core::{Event, EventRef, FactKey, Seq};
-use ipse_store::sqlite::{Pass, Scan, View};
+use ipse_store::{Pass, Scan, View};
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::{Range, RangeInclusive};
 
@@ -158,7 +158,7 @@ fn one_by_one<R: RuleSet>(
 }
 
 /// Events summed one by one.
-pub struct Single<T> {
+struct Single<T> {
     groups: Groups<T>,
     events: u64,
     skipped: BTreeMap<(String, Skip), u64>,
@@ -172,7 +172,7 @@ impl<T> Default for Single<T> {
 
 impl<T: Tally> Single<T> {
     /// Adds one event.
-    pub fn fold<R: RuleSet<Tally = T>>(&mut self, rules: &R, event: &Event<'_>) {
+    fn fold<R: RuleSet<Tally = T>>(&mut self, rules: &R, event: &Event<'_>) {
         let skip = self.groups.fold(rules, event);
         self.events += u64::from(skip != Some(Skip::Housekeeping));
         if let Some(skip) = skip.filter(|skip| *skip != Skip::Housekeeping) {
@@ -181,7 +181,7 @@ impl<T: Tally> Single<T> {
     }
 
     /// Hands every sum to `each`, sorted by kind and key.
-    pub fn finish(self, mut each: impl FnMut(FactKey, Group<T>)) -> Totals {
+    fn finish(self, mut each: impl FnMut(FactKey, Group<T>)) -> Totals {
         self.groups.into_groups().into_iter().for_each(|(key, group)| each(key, group));
         let skipped = self.skipped.into_iter().map(|((name, skip), n)| (name, skip, n)).collect();
         Totals { events: self.events, skipped }

@@ -5,10 +5,11 @@
 
 use crate::Error;
 use crate::endorsed::{Endorsed, SignatureError};
-use ipse_core::{Admitted, Seq, is_housekeeping};
+use ipse_core::{Admitted, EventRef, Seq, is_housekeeping};
+use ipse_ledger::Entry;
 use ipse_ledger::dsse::StatementIndex;
-use ipse_store::sqlite::Batch;
-use ipse_store::{Appended, Signatures};
+use ipse_store::{Appended, Batch, Signatures};
+use std::collections::BTreeSet;
 
 /// What came of signatures in a batch.
 #[derive(Default)]
@@ -36,11 +37,7 @@ pub(crate) fn append_all(
     let covered = |event: &Admitted| endorsed.is_some_and(|signed| signed.covers(&event.digest));
     // What ipse writes itself comes through no producer.
     let is_due = |event: &Admitted| needed && !is_housekeeping(&event.event_type);
-    let mut one = |event: &Admitted| match is_due(event) && !covered(event) {
-        true => Ok(batch.look(event)?.unwrap_or(Appended::Unsigned)),
-        false => batch.append(event),
-    };
-    let appended = events.iter().map(&mut one).collect::<Result<Vec<_>, _>>()?;
+    let appended = batch.append_all(events, |event| !is_due(event) || covered(event))?;
     let signed = match endorsed {
         Some(endorsed) => keep_statement(batch, events, &appended, endorsed)?,
         None => SignedEvents::default(),
@@ -66,27 +63,38 @@ fn objection(
     }
     let mut brought: Vec<[u8; 32]> = events.iter().map(|event| event.digest.0).collect();
     brought.sort_unstable();
-    for (name, digest) in endorsed.events() {
-        match batch.find(name)? {
-            None if brought.binary_search(digest).is_ok() => {}
-            None => return Ok(Some(SignatureError::Incomplete(*name))),
-            Some(seq) if is_house_event(batch, seq)? => {
-                return Ok(Some(SignatureError::NotAProducers(*name)));
+    for Named { name, digest, entry } in named(batch, endorsed)? {
+        match entry {
+            None if brought.binary_search(&digest).is_ok() => {}
+            None => return Ok(Some(SignatureError::Incomplete(name))),
+            Some(entry) if is_housekeeping(&entry.event_type) => {
+                return Ok(Some(SignatureError::NotAProducers(name)));
             }
-            Some(seq) if has_digest(batch, seq, digest)? => {}
-            Some(_) => return Ok(Some(SignatureError::Contradicts(*name))),
+            Some(entry) if entry.digest.0 == digest => {}
+            Some(_) => return Ok(Some(SignatureError::Contradicts(name))),
         }
     }
     Ok(None)
 }
 
-fn is_house_event(batch: &Batch<'_>, seq: Seq) -> Result<bool, Error> {
-    let mut house = false;
-    batch.view().each_entry(seq..=seq, |entry, _| {
-        house = is_housekeeping(&entry.event_type);
-        Ok::<_, Error>(())
-    })?;
-    Ok(house)
+/// An event that an envelope names, and what the log has under its name.
+struct Named {
+    name: EventRef,
+    digest: [u8; 32],
+    entry: Option<Entry>,
+}
+
+fn named(batch: &mut Batch<'_>, endorsed: &Endorsed) -> Result<Vec<Named>, Error> {
+    let events: Vec<(EventRef, [u8; 32])> =
+        endorsed.events().map(|(name, digest)| (*name, *digest)).collect();
+    let names: Vec<EventRef> = events.iter().map(|(name, _)| *name).collect();
+    let found = batch.find_all(&names)?;
+    let seqs: Vec<Seq> = found.iter().flatten().copied().collect();
+    let mut entries = batch.view().entries_at(&seqs)?.into_iter();
+    let entry = |seq: &Option<Seq>| seq.and_then(|_| entries.next()).map(|(entry, _)| entry);
+    let entries: Vec<Option<Entry>> = found.iter().map(entry).collect();
+    let one = |((name, digest), entry)| Named { name, digest, entry };
+    Ok(events.into_iter().zip(entries).map(one).collect())
 }
 
 /// Keeps an envelope, unless it is there already or none of its events stands in the log so.
@@ -107,11 +115,9 @@ fn keep_statement(
     }
     // What was there before, in this file or not, is looked up.
     if seqs.len() < endorsed.events().count() {
-        for (name, digest) in endorsed.events() {
-            let seq = batch.find(name)?.filter(|seq| !seqs.contains(seq));
-            if let Some(seq) = seq
-                && has_digest(batch, seq, digest)?
-            {
+        let there: BTreeSet<Seq> = seqs.iter().copied().collect();
+        for seq in signed_in_log(batch, endorsed)? {
+            if !there.contains(&seq) {
                 seqs.push(seq);
                 all_new = false;
             }
@@ -131,22 +137,18 @@ fn keep_statement(
     Ok(SignedEvents { events: sent as u64, kept, unkept: None })
 }
 
-fn has_digest(batch: &Batch<'_>, seq: Seq, digest: &[u8; 32]) -> Result<bool, Error> {
-    Ok(batch.view().digest(seq)?.0 == *digest)
+/// The positions of the events that the log has as they were signed.
+fn signed_in_log(batch: &mut Batch<'_>, endorsed: &Endorsed) -> Result<Vec<Seq>, Error> {
+    let there = named(batch, endorsed)?.into_iter().filter_map(|named| {
+        let entry = named.entry?;
+        (entry.digest.0 == named.digest).then_some(entry.seq)
+    });
+    Ok(there.collect())
 }
 
 /// Whether the statement of an envelope is kept already, in whatever encoding.
 fn is_kept(batch: &mut Batch<'_>, endorsed: &Endorsed) -> Result<bool, Error> {
-    let mut covered = None;
-    for (name, digest) in endorsed.events() {
-        let seq = batch.find(name)?;
-        if let Some(seq) = seq
-            && has_digest(batch, seq, digest)?
-        {
-            covered = Some(seq);
-            break;
-        }
-    }
+    let covered = signed_in_log(batch, endorsed)?.into_iter().next();
     let (Some(seq), view) = (covered, batch.view()) else { return Ok(false) };
     let mut index = StatementIndex::default();
     for statement in view.statements()?.iter().filter(|statement| statement.covers(seq)) {

@@ -1,47 +1,48 @@
 //! Watching a store for what others do to it.
 //!
-//! **Invariant:** while nobody writes, watching costs one look at a number, however many logs the
-//! store has.
+//! **Invariant:** while no other handle writes, watching costs one look at a number, however many
+//! logs the store has.
 
 use crate::Error;
 use ipse_core::{Identity, Seq};
-use ipse_store::sqlite::Reader;
-use std::path::Path;
+use ipse_store::Store;
 
 /// A store that is watched.
-pub struct Watch {
-    reader: Reader,
-    seen: Option<i64>,
-}
+pub struct Watch(ipse_store::Watch);
 
 impl Watch {
     /// Begins to watch.
-    pub fn open(path: &Path) -> Result<Self, Error> {
-        Ok(Watch { reader: Reader::open(path)?, seen: None })
+    pub fn open(store: &Store) -> Result<Self, Error> {
+        Ok(Watch(store.watch()?))
     }
 
-    /// Whether anybody wrote since this was asked last, or it is asked for the first time; an error
-    /// if the store was removed or replaced.
-    pub fn moved(&mut self) -> Result<bool, Error> {
-        let version = Some(self.reader.version()?);
-        Ok(std::mem::replace(&mut self.seen, version) != version)
+    /// The identities whose log another handle or process has changed since this was asked last,
+    /// and those that were registered since; all of them when it is asked for the first time. An
+    /// error if the store was removed or replaced.
+    pub fn changed(&mut self) -> Result<Vec<Identity>, Error> {
+        Ok(self.0.changed()?)
+    }
+
+    /// Reports an identity again at the next look: the caller could not follow its change.
+    pub fn again(&mut self, identity: &Identity) {
+        self.0.again(identity);
     }
 
     /// Whether what was forgotten may still be in the store's files. Whoever opens the store for
     /// writing tries to erase it.
     pub fn erase_pending(&self) -> Result<bool, Error> {
-        Ok(self.reader.erase_pending()?)
+        Ok(self.0.reader().erase_pending()?)
     }
 
     /// The identities of the store.
     pub fn identities(&self) -> Result<Vec<Identity>, Error> {
         let damaged = |hash: &str| Error::Damaged(format!("an identity is no hash: {hash}"));
-        let all = self.reader.manifests()?;
+        let all = self.0.reader().manifests()?;
         all.iter().map(|(hash, _)| Identity::parse(hash).ok_or_else(|| damaged(hash))).collect()
     }
 
     /// The checkpoint of an identity's log.
     pub(crate) fn checkpoint(&self, identity: &Identity) -> Result<Seq, Error> {
-        Ok(self.reader.view(identity)?.view().progress()?.checkpoint)
+        Ok(self.0.reader().view(identity)?.view().progress()?.checkpoint)
     }
 }

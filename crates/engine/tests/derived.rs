@@ -14,7 +14,7 @@ use ipse_engine::{
 };
 use ipse_inspect::explain::{evidence_under, feeds_under, group_under};
 use ipse_inspect::preview_under;
-use ipse_store::sqlite::View;
+use ipse_store::View;
 use proptest::prelude::*;
 use std::collections::BTreeMap;
 use world::{World, admit_line, heavy_event, random_event, shuffled};

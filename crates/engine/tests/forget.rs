@@ -342,7 +342,7 @@ fn what_a_memory_knows_forgets_too() {
     let world = World::new();
     let policy = Policy { every: 1, quiet: Duration::from_secs(3600) };
     let memory =
-        Memory::open(&world.path, world.identity, policy, Box::new(TestHost(0)), None).unwrap();
+        Memory::open(&world.store, world.identity, policy, Box::new(TestHost(0)), None).unwrap();
     let events = [admitted(1, "a", true), admitted(2, "b", true), admitted(3, "b", false)];
     memory.append_all(&events).unwrap();
     assert_eq!(memory.known().len(), 2);

@@ -2,6 +2,7 @@
 //! killed or done at once.
 #![allow(missing_docs, clippy::unwrap_used)]
 
+mod notary;
 mod world;
 
 use ipse_consolidate::V1;
@@ -12,61 +13,11 @@ use ipse_engine::{
 use ipse_inspect::verify::Outside;
 use ipse_ledger::tree::{consistency, is_consistent};
 use ipse_ledger::{Note, NoteSigner, SecretKey, TreeHead};
-use std::any::Any;
-use std::io;
+use ipse_store::{Location, Store};
+use notary::TestNotary;
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Arc, Mutex};
 use world::{TestHost, World, admitted};
-
-/// Keys and last head in memory, shared by its clones.
-#[derive(Clone)]
-struct TestNotary {
-    signer: NoteSigner,
-    kept: Arc<Mutex<Vec<String>>>,
-    broken: bool,
-}
-
-impl TestNotary {
-    fn new(world: &World) -> Self {
-        let origin = TreeHead::origin_of(&world.identity);
-        let signer = NoteSigner::new(&origin, SecretKey::from_seed(&[7; 32])).unwrap();
-        TestNotary { signer, kept: Arc::default(), broken: false }
-    }
-
-    fn heads(&self) -> Vec<String> {
-        self.kept.lock().unwrap().clone()
-    }
-}
-
-impl Notary for TestNotary {
-    fn lock(&self) -> io::Result<Box<dyn Any>> {
-        Ok(Box::new(()))
-    }
-
-    fn last(&self) -> io::Result<Option<String>> {
-        Ok(self.heads().last().cloned())
-    }
-
-    fn last_time(&self) -> Option<Time> {
-        None
-    }
-
-    fn sign(&self, text: &str) -> Option<String> {
-        self.signer.sign(text)
-    }
-
-    fn signed(&self, note: &str) -> bool {
-        Note::parse(note).is_ok_and(|note| note.verify(&[self.signer.public()]).is_ok())
-    }
-
-    fn keep(&self, note: &str) -> io::Result<()> {
-        if self.broken {
-            return Err(io::Error::other("the disk is full"));
-        }
-        self.kept.lock().unwrap().push(note.to_string());
-        Ok(())
-    }
-}
 
 /// A clock that a test moves.
 struct Clock(Arc<AtomicI64>, TestHost);
@@ -116,7 +67,7 @@ fn a_head_is_signed_after_a_pass_and_covers_its_record() {
     let origin = TreeHead::origin_of(&world.identity);
     let signer = NoteSigner::new(&origin, SecretKey::from_seed(&[9; 32])).unwrap();
     let next = TestNotary { signer, ..TestNotary::new(&world) };
-    let note = sign_head(&world.path, &world.identity, &next).unwrap();
+    let note = sign_head(&world.store, &world.identity, &next).unwrap();
     Note::parse(&note).unwrap().verify(&[next.signer.public()]).unwrap();
     assert_eq!(head_of(&note), Some(head), "another key signs the same head anew");
 }
@@ -127,7 +78,7 @@ fn heads_follow_each_other_at_most_once_a_second_and_on_demand() {
     let notary = TestNotary::new(&world);
     let clock = Arc::new(AtomicI64::new(1_000_000_000));
     let host = Clock(clock.clone(), TestHost(0));
-    let mut log = Log::open(&world.path, world.identity, Box::new(host)).unwrap();
+    let mut log = Log::open(&world.store, world.identity, Box::new(host)).unwrap();
     log.set_notary(Box::new(notary.clone())).unwrap();
     append(&mut log, 0, 1);
     append(&mut log, 1, 2);
@@ -158,7 +109,7 @@ fn the_root_is_that_of_the_entries_however_it_grew() {
         let events: Vec<_> = (to..to + step).map(|n| admitted(n, "s", true)).collect();
         to += step;
         log.append(&events, Then::Nothing).unwrap();
-        sign_head(&world.path, &world.identity, &notary).unwrap();
+        sign_head(&world.store, &world.identity, &notary).unwrap();
         let reader = world.reader();
         let snapshot = reader.view(&world.identity).unwrap();
         let mut edge = ipse_ledger::Edge::default();
@@ -181,7 +132,7 @@ fn the_root_is_that_of_the_entries_however_it_grew() {
     world.delete_derived(&["tree"]);
     assert_consistent(&world, &notary);
     append(&mut log, to, to + 1);
-    sign_head(&world.path, &world.identity, &notary).unwrap();
+    sign_head(&world.store, &world.identity, &notary).unwrap();
     assert_consistent(&world, &notary);
     world.assert_healthy();
 }
@@ -194,12 +145,13 @@ fn an_older_copy_is_noticed_and_nothing_is_signed() {
     log.set_notary(Box::new(notary.clone())).unwrap();
     append(&mut log, 0, 5);
     let copy = world.path.with_extension("copy");
-    world.reader().copy_to(&copy).unwrap();
+    world.store.copy_to(&copy).unwrap();
+    let copy = Store::open(&Location::file(copy)).unwrap();
     append(&mut log, 5, 10);
     log.sign_head().unwrap();
     drop(log);
     let before = notary.heads();
-    let restored = |path: &std::path::Path| sign_head(path, &world.identity, &notary);
+    let restored = |store: &Store| sign_head(store, &world.identity, &notary);
     let behind = restored(&copy);
     assert!(matches!(behind, Err(Error::Behind { signed: 12, stored: 6 })), "{behind:?}");
     let open = |notary: Option<&TestNotary>| {
@@ -217,7 +169,7 @@ fn an_older_copy_is_noticed_and_nothing_is_signed() {
     assert!(matches!(open(Some(&notary)).err(), Some(Error::Forked { signed: 12 })));
     assert!(matches!(restored(&copy), Err(Error::Forked { signed: 12 })));
     assert_eq!(notary.heads(), before, "nothing was signed");
-    restored(&world.path).unwrap();
+    restored(&world.store).unwrap();
     assert_eq!(notary.heads(), before, "the newer copy goes on as before");
 }
 
@@ -289,18 +241,18 @@ fn a_head_that_the_store_never_got_is_taken_up() {
     let mut log = world.log(V1);
     append(&mut log, 0, 5);
     // Dies between the notary and the store.
-    let note = sign_head(&world.path, &world.identity, &notary).unwrap();
+    let note = sign_head(&world.store, &world.identity, &notary).unwrap();
     world.raw().execute_batch("DELETE FROM tree_head; DELETE FROM tree").unwrap();
-    assert_eq!(sign_head(&world.path, &world.identity, &notary).unwrap(), note);
+    assert_eq!(sign_head(&world.store, &world.identity, &notary).unwrap(), note);
     append(&mut log, 5, 6);
     world.raw().execute_batch("DELETE FROM tree_head").unwrap();
-    sign_head(&world.path, &world.identity, &notary).unwrap();
+    sign_head(&world.store, &world.identity, &notary).unwrap();
     assert_consistent(&world, &notary);
     assert_eq!(notary.heads().len(), 2);
     // Fails before it: nothing is published.
     append(&mut log, 6, 7);
     let broken = TestNotary { broken: true, ..notary.clone() };
-    let failed = sign_head(&world.path, &world.identity, &broken);
+    let failed = sign_head(&world.store, &world.identity, &broken);
     assert!(matches!(failed, Err(Error::Notary(_))));
     let stored = world.reader().view(&world.identity).unwrap().view().tree_head().unwrap();
     assert_eq!(stored.as_ref(), notary.heads().last());
@@ -313,16 +265,16 @@ fn two_processes_sign_one_log_and_never_two_histories() {
     let lock = Mutex::new(());
     std::thread::scope(|scope| {
         for process in 0..4_u64 {
-            let (world_path, identity, notary, lock) =
-                (&world.path, world.identity, notary.clone(), &lock);
+            let (store, identity, notary, lock) =
+                (&world.store, world.identity, notary.clone(), &lock);
             scope.spawn(move || {
                 let host = Box::new(TestHost(u128::from(process) << 64));
-                let mut log = Log::open(world_path, identity, host).unwrap();
+                let mut log = Log::open(store, identity, host).unwrap();
                 for round in 0..10 {
                     let from = process * 1000 + round * 10;
                     append(&mut log, from, from + 5);
                     let _held = lock.lock().unwrap();
-                    sign_head(world_path, &identity, &notary).unwrap();
+                    sign_head(store, &identity, &notary).unwrap();
                 }
             });
         }
@@ -339,7 +291,7 @@ fn a_head_of_another_log_or_no_head_at_all_stops_signing() {
     append(&mut world.log(V1), 0, 3);
     for bad in ["", "no note\n", &notary.signer.sign("ipse/other\n1\nAAAA\n").unwrap()] {
         notary.kept.lock().unwrap().push(bad.to_string());
-        let refused = sign_head(&world.path, &world.identity, &notary);
+        let refused = sign_head(&world.store, &world.identity, &notary);
         assert!(matches!(refused, Err(Error::NoHead(_))), "{bad:?}");
     }
 }
@@ -350,14 +302,14 @@ fn a_stored_head_that_does_not_fit_stops_signing() {
     let world = World::new();
     let notary = TestNotary::new(&world);
     append(&mut world.log(V1), 0, 3);
-    sign_head(&world.path, &world.identity, &notary).unwrap();
+    sign_head(&world.store, &world.identity, &notary).unwrap();
     let origin = TreeHead::origin_of(&world.identity);
     let root = "A".repeat(43) + "=";
     for (size, behind) in [(9, true), (3, false)] {
         let note = notary.signer.sign(&format!("{origin}\n{size}\n{root}\n")).unwrap();
         world.raw().execute("UPDATE tree_head SET note = ?1", [note]).unwrap();
         let fresh = TestNotary::new(&world);
-        let refused = sign_head(&world.path, &world.identity, &fresh);
+        let refused = sign_head(&world.store, &world.identity, &fresh);
         assert_eq!(matches!(refused, Err(Error::Behind { signed: 9, stored: 4 })), behind);
         assert_eq!(matches!(refused, Err(Error::Forked { signed: 3 })), !behind);
         assert!(fresh.heads().is_empty());
@@ -370,9 +322,9 @@ fn verify_holds_the_log_against_what_was_signed() {
     let notary = TestNotary::new(&world);
     let mut log = world.log(V1);
     append(&mut log, 0, 300);
-    let older = sign_head(&world.path, &world.identity, &notary).unwrap();
+    let older = sign_head(&world.store, &world.identity, &notary).unwrap();
     append(&mut log, 300, 310);
-    let note = sign_head(&world.path, &world.identity, &notary).unwrap();
+    let note = sign_head(&world.store, &world.identity, &notary).unwrap();
     let outside = |last: &str| Outside {
         log_keys: vec![notary.signer.public()],
         last_head: Some(last.to_string()),

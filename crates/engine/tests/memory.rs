@@ -19,7 +19,7 @@ const PATIENCE: Duration = Duration::from_secs(60);
 fn open(world: &World, every: u64, quiet: Duration) -> (Memory, Receiver<PassCommitted>) {
     let policy = Policy { every, quiet };
     let host = Box::new(TestHost(0));
-    let memory = Memory::open(&world.path, world.identity, policy, host, None).unwrap();
+    let memory = Memory::open(&world.store, world.identity, policy, host, None).unwrap();
     let (sender, receiver) = channel();
     // A test that does not listen has dropped the other end.
     memory.subscribe(move |pass| drop(sender.send(pass.clone()))).unwrap();
@@ -179,20 +179,22 @@ fn clones_share_one_log_across_threads() {
 fn what_another_process_consolidates_is_known_after_a_look() {
     let world = World::new();
     let (memory, _passes) = open(&world, 1, NEVER);
-    let mut watch = Watch::open(&world.path).unwrap();
+    let mut watch = Watch::open(&world.store).unwrap();
     assert_eq!(watch.identities().unwrap(), [world.identity]);
-    assert!(watch.moved().unwrap(), "the first look is always one");
-    assert!(!watch.moved().unwrap(), "nobody wrote");
+    assert_eq!(watch.changed().unwrap(), [world.identity], "the first look names all");
+    assert_eq!(watch.changed().unwrap(), [], "no other handle wrote");
     assert!(!memory.refresh(&watch).unwrap());
     let mut other = world.log(V1);
     other.append(&[admitted(1, "s", true)], Then::Nothing).unwrap();
-    assert!(watch.moved().unwrap());
+    assert_eq!(watch.changed().unwrap(), [world.identity]);
     assert!(!memory.refresh(&watch).unwrap(), "events alone change no fact");
     other.append(&[admitted(2, "s", true)], Then::Consolidate(Trigger::Manual)).unwrap();
     assert_eq!(memory.known().len(), 0, "not looked at yet");
-    assert!(watch.moved().unwrap() && memory.refresh(&watch).unwrap());
+    assert_eq!(watch.changed().unwrap(), [world.identity]);
+    assert!(memory.refresh(&watch).unwrap());
     assert_eq!((memory.known().len(), memory.known().checkpoint()), (1, Seq(2)));
     assert!(!memory.refresh(&watch).unwrap(), "it is known already");
     memory.append_all(&[admitted(3, "s", true)]).unwrap();
-    assert!(watch.moved().unwrap() && !memory.refresh(&watch).unwrap(), "its own pass is known");
+    assert_eq!(watch.changed().unwrap(), [world.identity]);
+    assert!(!memory.refresh(&watch).unwrap(), "its own pass is known");
 }

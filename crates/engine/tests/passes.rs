@@ -172,7 +172,7 @@ impl Host for Jumping {
 fn clock_jumps_do_not_matter() {
     let (jumping, steady) = (World::new(), World::new());
     let host = Box::new(Jumping(0));
-    let mut odd = Log::open(&jumping.path, jumping.identity, host).unwrap();
+    let mut odd = Log::open(&jumping.store, jumping.identity, host).unwrap();
     let mut even = steady.log(V1);
     for n in 0..40 {
         for log in [&mut odd, &mut even] {

@@ -16,7 +16,7 @@ use ipse_inspect::verify::{Outside, Report, verify};
 use ipse_inspect::{Look, diff, preview};
 use ipse_ledger::Entry;
 use ipse_ledger::account::Claimed;
-use ipse_store::sqlite::{RawFact, View};
+use ipse_store::{RawFact, View};
 use world::{CountTypes, TestHost, World, admitted};
 
 const PASS: Then = Then::Consolidate(Trigger::Manual);
@@ -136,7 +136,7 @@ fn facts_as_of_a_position_are_refused() {
     unseen("chosen_as_of", |view| chosen_as_of(view, Seq(20), &Filter::default(), None));
     unseen("diff", |view| diff(view, Seq(10), Seq(20)));
     refused("a look", |world| {
-        Look::at(&world.path, world.identity).as_of(Seq(20), &Filter::default(), None)
+        Look::at(&world.store, world.identity).as_of(Seq(20), &Filter::default(), None)
     });
 }
 
@@ -147,12 +147,12 @@ fn an_explanation_is_refused() {
     unseen("feeds", |view| feeds(view, Seq(7)));
     unseen("explanation", |view| {
         let fact = view.facts()?.remove(0);
-        Explanation::of(view, &view.identity()?, &fact, Some(1))
+        Explanation::of(view, &view.identity(), &fact, Some(1))
     });
     refused("a look", |world| {
         let (facts, _, _) = derived(world);
         let id = FactId(facts[0].fact_id.as_slice().try_into().unwrap());
-        Look::at(&world.path, world.identity).explanation(&id, 1)
+        Look::at(&world.store, world.identity).explanation(&id, 1)
     });
 }
 
@@ -208,7 +208,7 @@ fn a_log_that_names_them_is_not_taken_in() {
         let (checkpoint, last_head) = (Seq(30), None);
         let whole = Whole { passes: &passes, statements: &[], checkpoint, last_head };
         let log = std::iter::empty::<Result<(Entry, Option<Admitted>), Error>>();
-        let done = restore(&empty.path, &empty.identity, log, &whole);
+        let done = restore(&empty.store, &empty.identity, log, &whole);
         let Err(Error::UnknownRules { version: named, .. }) = done else { panic!("{done:?}") };
         assert_eq!((named.as_str(), empty.head()), (version, Seq(0)));
     }
@@ -220,7 +220,7 @@ fn a_program_knows_the_stored_facts_and_appends() {
         let before = derived(&world);
         let policy = Policy { every: 1, ..Policy::default() };
         let host = Box::new(TestHost(0));
-        let memory = Memory::open(&world.path, world.identity, policy, host, None).unwrap();
+        let memory = Memory::open(&world.store, world.identity, policy, host, None).unwrap();
         let error = memory.take_pass_error().unwrap().unwrap().to_string();
         assert!(error.contains(version), "{error}");
         assert_eq!(

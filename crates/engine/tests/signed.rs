@@ -6,8 +6,8 @@ mod world;
 use ipse_consolidate::V1;
 use ipse_core::Admitted;
 use ipse_engine::{Endorsed, SignatureError, Then};
+use ipse_inspect::verify::Outside;
 use ipse_ledger::{NoteSigner, SecretKey, Sent, dsse};
-use ipse_store::sqlite::Settings;
 use ipse_store::{Appended, Signatures};
 use world::{World, admitted};
 
@@ -25,7 +25,7 @@ fn endorsed(world: &World, events: &[Admitted]) -> (Endorsed, String) {
 fn the_policy_of_the_moment_decides() {
     let world = World::new();
     let mut log = world.log(V1);
-    let mut settings = Settings::open(&world.path).unwrap();
+    let mut settings = world.store.settings().unwrap();
     let statements = || {
         let reader = world.reader();
         reader.view(&world.identity).unwrap().view().statement_count().unwrap()
@@ -59,4 +59,28 @@ fn the_policy_of_the_moment_decides() {
         (vec![Appended::Unsigned], Some(SignatureError::Revoked))
     );
     world.assert_healthy();
+}
+
+/// A statement that its producer signed about other content than the log has.
+#[test]
+fn a_statement_about_other_content_is_found() {
+    let world = World::new();
+    let mut events = vec![admitted(1, "s", true)];
+    let (good, key) = endorsed(&world, &events);
+    world.store.settings().unwrap().put_producer(&world.identity, &key).unwrap();
+    world.log(V1).append_signed(&events, Some(&good), Then::Nothing).unwrap();
+    world.assert_healthy();
+    events[0].digest.0[0] ^= 1;
+    let signer = NoteSigner::new("arm", SecretKey::from_seed(&[5; 32])).unwrap();
+    let other = vec![(events[0].event_ref, events[0].digest)];
+    let sent = Sent { identity: world.identity, events: other };
+    let db = world.raw();
+    let guard = "SELECT sql FROM sqlite_schema WHERE name = 'statement_is_frozen'";
+    let guard: String = db.query_row(guard, [], |row| row.get(0)).unwrap();
+    db.execute_batch("DROP TRIGGER statement_is_frozen").unwrap();
+    let envelope = dsse::sign(&sent.statement(), &signer);
+    db.execute("UPDATE statement SET envelope = ?1", [envelope]).unwrap();
+    db.execute_batch(&guard).unwrap();
+    let message = "producer statement 1: does not name the events that are said to be signed";
+    assert_eq!(world.findings(&Outside::default()), [message]);
 }

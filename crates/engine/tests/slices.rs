@@ -7,7 +7,7 @@ use ipse_consolidate::V1;
 use ipse_core::{Admitted, Seq};
 use ipse_door::{Origin, admit};
 use ipse_engine::{Memory, PassReport, Policy, SLICE, Then, Trigger};
-use ipse_store::sqlite::RawFact;
+use ipse_store::RawFact;
 use world::{TestHost, World};
 
 const PASS: Then = Then::Consolidate(Trigger::Manual);
@@ -122,7 +122,7 @@ fn a_program_that_runs_on_knows_the_facts_of_a_pass_in_slices() {
     let world = World::new();
     let open = || {
         let host = Box::new(TestHost(0));
-        Memory::open(&world.path, world.identity, Policy::default(), host, None).unwrap()
+        Memory::open(&world.store, world.identity, Policy::default(), host, None).unwrap()
     };
     let memory = open();
     memory.append_all(&[event(0, 1)]).unwrap();

@@ -10,7 +10,7 @@ use ipse_consolidate::{
     BulkFold, Contribution, LimitError, RuleSet, Skip, Tally, V1, Wanted, snapshot,
 };
 use ipse_core::{Event, Fact, FactKey, FactKind, Seq, Support, json};
-use ipse_store::sqlite::View;
+use ipse_store::View;
 use std::collections::{BTreeMap, BTreeSet};
 
 #[derive(Clone, Copy, Debug)]

@@ -10,7 +10,7 @@ use ipse_engine::{Error, Host, Log, Whole, rebuild_under, restore_under};
 use ipse_inspect::verify::{Outside, verify_under};
 use ipse_ledger::Entry;
 use ipse_ledger::account::Claimed;
-use ipse_store::sqlite::{Reader, Writer, create};
+use ipse_store::{Location, Reader, Store};
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use tempfile::TempDir;
@@ -18,6 +18,7 @@ use tempfile::TempDir;
 pub struct World {
     directory: Rc<TempDir>,
     pub path: PathBuf,
+    pub store: Store,
     pub identity: Identity,
 }
 
@@ -39,14 +40,24 @@ impl World {
     pub fn new() -> Self {
         let directory = Rc::new(tempfile::tempdir().unwrap());
         let path = directory.path().join("store.db");
-        let identity = create(&path).unwrap().register("{\"agent_id\":\"a\"}").unwrap().identity;
-        World { directory, path, identity }
+        let store = Store::create(&Location::file(&path)).unwrap();
+        let identity = store.register("{\"agent_id\":\"a\"}").unwrap().identity;
+        World { directory, path, store, identity }
     }
 
     pub fn second_identity(&self) -> World {
-        let mut registrar = create(&self.path).unwrap();
-        let identity = registrar.register("{\"agent_id\":\"b\"}").unwrap().identity;
-        World { directory: self.directory.clone(), path: self.path.clone(), identity }
+        let identity = self.store.register("{\"agent_id\":\"b\"}").unwrap().identity;
+        let (directory, store) = (self.directory.clone(), self.store.clone());
+        World { directory, path: self.path.clone(), store, identity }
+    }
+
+    /// A copy of the store, in a directory of its own. No handle may be open.
+    pub fn copy(&self) -> World {
+        let directory = Rc::new(tempfile::tempdir().unwrap());
+        let path = directory.path().join("store.db");
+        std::fs::copy(&self.path, &path).unwrap();
+        let store = Store::open(&Location::file(&path)).unwrap();
+        World { directory, path, store, identity: self.identity }
     }
 
     /// The log under rules of a test's choice.
@@ -54,16 +65,16 @@ impl World {
     where
         R: RuleSet<Tally: Send> + Send + 'static,
     {
-        Log::open_under(&self.path, self.identity, rules, Box::new(TestHost(0))).unwrap()
+        Log::open_under(&self.store, self.identity, rules, Box::new(TestHost(0))).unwrap()
     }
 
     /// The log under the rules that it names.
     pub fn own_log(&self) -> Log {
-        Log::open(&self.path, self.identity, Box::new(TestHost(0))).unwrap()
+        Log::open(&self.store, self.identity, Box::new(TestHost(0))).unwrap()
     }
 
     pub fn reader(&self) -> Reader {
-        Reader::open(&self.path).unwrap()
+        self.store.reader().unwrap()
     }
 
     pub fn snapshot(&self) -> String {
@@ -107,7 +118,7 @@ impl World {
         let checkpoint = view.progress().unwrap().checkpoint;
         let whole = Whole { passes: &passes, statements: &[], checkpoint, last_head: None };
         let log = log.into_iter();
-        restore_under::<_, Error>(&other.path, &other.identity, rules, log, &whole).unwrap();
+        restore_under::<_, Error>(&other.store, &other.identity, rules, log, &whole).unwrap();
         other
     }
 
@@ -220,16 +231,16 @@ impl World {
 
     /// What a pass does up to the moment before its record, then nothing more.
     pub fn start_pass_and_die(&self) {
-        let mut writer = Writer::open(&self.path, &self.identity).unwrap();
+        let mut writer = self.store.writer(&self.identity).unwrap();
         let mut batch = writer.begin().unwrap();
         let reader = self.reader();
         let view = reader.view(&self.identity).unwrap();
         let rebuilt = rebuild_under(view.view(), &V1, self.head()).unwrap();
         let pass = batch.pass().unwrap();
-        for fact in &rebuilt.facts {
-            let id = ipse_core::FactId::new(&self.identity, &fact.key);
-            assert!(pass.put_fact(&id, fact).unwrap());
-        }
+        let facts = rebuilt.facts.into_iter();
+        let facts: Vec<_> =
+            facts.map(|fact| (ipse_core::FactId::new(&self.identity, &fact.key), fact)).collect();
+        assert!(pass.put_facts(&facts).unwrap().iter().all(|changed| *changed));
     }
 }
 
