@@ -12,8 +12,8 @@ use ipse_core::json::{Object, Value, quoted};
 use ipse_core::{FactId, FactKind, Identity, Seq};
 use std::sync::Arc;
 
-/// Facts of a claim at most: as many as an answer has.
-const MAX_FACTS: usize = 1000;
+/// Facts of a consultation at most: as many as an answer has.
+pub const MAX_FACTS: usize = 1000;
 
 const MEMBERS: [&str; 4] = ["checkpoint", "fact_ids", "query", "rule_version"];
 const QUESTIONS: [&str; 6] = ["env", "kind", "limit", "skill_id", "target_class", "zone"];

@@ -8,7 +8,7 @@
 
 use crate::claim::Status;
 use ipse_core::event::{FORGET, MAX_DEPTH, PASS_RECORD};
-use ipse_core::intent::{CONFIRMATION, INTENT, confirmation_id};
+use ipse_core::intent::{CONFIRMATION, INTENT, MAX_PLANNER_BYTES, confirmation_id};
 use ipse_core::json::{Object, Value};
 use ipse_core::text::printable;
 use ipse_core::{EventRef, Ruling, Seq, Time, hex, is_housekeeping, json_parse};
@@ -162,7 +162,7 @@ impl Form {
 }
 
 /// The members of an intent's data, and whether each is always there.
-const MEMBERS: [(&str, Form, bool); 11] = [
+const MEMBERS: [(&str, Form, bool); 12] = [
     ("admitted_params", Form::Object, false),
     ("confirm_by", Form::Text, false),
     ("consultation", Form::Object, false),
@@ -170,11 +170,25 @@ const MEMBERS: [(&str, Form, bool); 11] = [
     ("environment", Form::Text, false),
     ("gates", Form::List, true),
     ("params", Form::Object, true),
+    ("planner", Form::Object, false),
     ("skill_id", Form::Text, true),
     ("target_class", Form::Text, false),
     ("token_id", Form::Text, true),
     ("verdict", Form::Text, true),
 ];
+
+/// The members of a planner, in canonical order.
+const PLANNER: [&str; 2] = ["name", "version"];
+
+/// Whether a value names a planner as ipse records one.
+fn is_planner(value: &Value<'_>) -> bool {
+    let Some(planner) = value.as_object() else { return false };
+    let is_label = |text: &str| {
+        (1..=MAX_PLANNER_BYTES).contains(&text.len()) && !text.chars().any(char::is_control)
+    };
+    planner.iter().map(|(name, _)| name).eq(PLANNER)
+        && planner.iter().all(|(_, value)| value.as_text().is_some_and(is_label))
+}
 
 /// What an intent says that became of it.
 struct Recorded {
@@ -193,7 +207,8 @@ impl Recorded {
         let known = |name: &str| MEMBERS.iter().any(|(member, _, _)| *member == name);
         let formed = MEMBERS.iter().all(fits) && data.iter().all(|(name, _)| known(name));
         let consulted = ["consultation", "consultation_id"].map(|name| data.get(name).is_some());
-        if !formed || consulted[0] != consulted[1] {
+        let named = data.get("planner").is_none_or(is_planner);
+        if !formed || !named || consulted[0] != consulted[1] {
             return None;
         }
         let text = |name: &str| data.get(name).and_then(Value::as_text);

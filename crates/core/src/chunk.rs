@@ -5,8 +5,8 @@
 //! same dictionary, byte for byte; a reader that sees this need not look at it again.
 //!
 //! **Invariants:** a chunk is a function of the events in it, byte for byte, so it can always be
-//! made again and compared; its dictionary is its own, so an event can be taken out by making
-//! the one chunk anew; damaged bytes give `None` on decoding or a code out of range, never a panic.
+//! made again and compared; its dictionary is its own, so an event can be removed by making this
+//! one chunk again; damaged bytes give `None` on decoding or a code out of range, never a panic.
 
 use crate::event::{Event, Property};
 use crate::wire::{self, Wire};

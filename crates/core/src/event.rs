@@ -60,7 +60,7 @@ pub enum Outcome {
     Interrupted,
     /// It was called off.
     Canceled,
-    /// Nobody can tell.
+    /// The outcome is not known.
     Unknown,
 }
 
@@ -255,6 +255,11 @@ pub struct Admitted {
 }
 
 impl Admitted {
+    /// The event as rules see it; `None` if its columns are damaged.
+    pub fn typed(&self) -> Option<Event<'_>> {
+        Event::of_row(self.event_ref, self.time, &self.event_type, &self.columns)
+    }
+
     /// Whether a stored event says the same, the salt aside.
     ///
     /// Salts have one length, so equal content has its salt in the same place.

@@ -74,10 +74,10 @@ impl Seq {
     /// The last position that a log can have: a store keeps positions in 40 bits.
     pub const MAX: Seq = Seq((1 << 40) - 1);
 
-    /// The position that follows.
+    /// The position that follows. None follows `u64::MAX`, which is beyond every log.
     #[must_use]
     pub fn next(self) -> Self {
-        Seq(self.0 + 1)
+        Seq(self.0.saturating_add(1))
     }
 }
 
@@ -160,5 +160,10 @@ mod tests {
         assert_eq!(event.to_string(), "ev_8d2542681f7b1c989c336d4d0c6b56c0");
         assert_eq!(EventRef::parse(&event.to_string()), Some(event));
         assert_eq!(EventRef::parse("fa_8d2542681f7b1c989c336d4d0c6b56c0"), None);
+    }
+
+    #[test]
+    fn no_position_follows_the_last_number() {
+        assert_eq!((Seq(1).next(), Seq(u64::MAX).next()), (Seq(2), Seq(u64::MAX)));
     }
 }

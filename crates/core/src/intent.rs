@@ -12,6 +12,16 @@ pub const INTENT: &str = "intent";
 /// The type of what a person decided about it.
 pub const CONFIRMATION: &str = "ipse.confirmation";
 
+/// Bytes of a planner's name, and of its version, at most: they are labels for people who read a
+/// trail.
+pub const MAX_PLANNER_BYTES: usize = 64;
+
+/// The id of the outcome of an intent, within its source: it follows from the intent's name, so
+/// that a report that is sent again is a duplicate.
+pub fn outcome_id(intent: &EventRef) -> String {
+    format!("outcome:{intent}")
+}
+
 /// The id of the one decision about an intent: it follows from the intent's name, so that the log
 /// itself refuses a second one.
 pub fn confirmation_id(intent: &EventRef) -> String {

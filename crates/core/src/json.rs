@@ -146,7 +146,7 @@ impl<'a> Object<'a> {
 /// let text = Members::new().text("b", "x").raw("a", inner).finish();
 /// assert_eq!(text, r#"{"a":{"n":15},"b":"x"}"#);
 /// ```
-#[derive(Default)]
+#[derive(Debug, Default)]
 pub struct Members(Vec<(String, String)>);
 
 impl Members {

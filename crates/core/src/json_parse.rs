@@ -16,7 +16,7 @@ use alloc::vec::Vec;
 const MAX_SAFE_INTEGER: f64 = 9_007_199_254_740_991.0;
 /// From here on, canonical text is written with an exponent and no longer looks like an integer.
 const EXPONENT_FROM: f64 = 1e21;
-/// Integers of so many digits are exact in a double.
+/// Integers of up to this many digits are exact in a double.
 const EXACT_DIGITS: usize = 15;
 
 /// The rule a document breaks.

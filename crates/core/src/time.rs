@@ -27,7 +27,7 @@ pub enum TimeError {
 }
 
 impl Time {
-    /// The instant so many microseconds after 1970, if it lies in the years 1970 to 9999.
+    /// The instant `micros` microseconds after 1970, if it lies in the years 1970 to 9999.
     pub fn from_micros(micros: i64) -> Option<Self> {
         (0..END_OF_TIME * MICROS_PER_SECOND).contains(&micros).then_some(Time(micros))
     }

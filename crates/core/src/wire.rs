@@ -95,7 +95,7 @@ impl<'a> Wire<'a> {
         i64::try_from(self.i128()?).ok()
     }
 
-    /// Takes so many bytes.
+    /// Takes the next `length` bytes; `None` if fewer are left.
     pub fn bytes(&mut self, length: usize) -> Option<&'a [u8]> {
         let (bytes, rest) = self.0.split_at_checked(length)?;
         self.0 = rest;

@@ -74,6 +74,8 @@ rules! {
     Salt = "salt",
     /// `data` is not an object.
     DataNotObject = "data_not_object",
+    /// `data` and `data_base64` together; stored and signed events may have both.
+    DataAndBase64 = "data_and_base64",
     /// More than 256 parameters.
     TooManyParams = "too_many_params",
     /// A type that only ipse writes.

@@ -194,7 +194,7 @@ pub struct Claimed {
     /// Those of them that fed no fact.
     pub skipped: u64,
     /// The same by type and reason.
-    pub skipped_by_type: BTreeMap<String, BTreeMap<String, u64>>,
+    pub skipped_by_type: Skipped<String>,
     /// The rules.
     pub rule_version: String,
     /// The hash of their descriptor, in hex.
@@ -223,7 +223,7 @@ const RECORD_MEMBERS: [&str; 11] = [
 const TRIGGERS: [&str; 4] = ["startup", "threshold", "manual", "forget"];
 
 impl Claimed {
-    /// Reads the record at a position, before which so many events stand, housekeeping aside.
+    /// Reads the record at a position that follows `counted` events, housekeeping excluded.
     pub fn read(seq: Seq, payload: &[u8], counted: u64) -> Option<Self> {
         let value = json_parse::parse(payload, MAX_DEPTH).ok()?;
         let data = house_data(&value, &RECORD_MEMBERS)?;
@@ -305,18 +305,18 @@ impl Claimed {
 pub const MAX_SKIPPED_TYPES: usize = 64;
 const OTHER_TYPES: &str = "ipse.other";
 
-/// Skipped events by type and reason code.
-pub type Skipped = BTreeMap<String, BTreeMap<&'static str, u64>>;
+/// Skipped events by type and reason, which is a code unless the caller says otherwise.
+pub type Skipped<C = &'static str> = BTreeMap<String, BTreeMap<C, u64>>;
 
 /// Keeps the most frequent types and sums the others, as a pass record lists them.
-pub fn shortened(skipped: Skipped) -> Skipped {
+pub fn shortened<C: Ord>(skipped: Skipped<C>) -> Skipped<C> {
     if skipped.len() <= MAX_SKIPPED_TYPES {
         return skipped;
     }
     let mut types: Vec<_> = skipped.into_iter().collect();
     types.sort_by_key(|(name, reasons)| (Reverse(reasons.values().sum::<u64>()), name.clone()));
     let others = types.split_off(MAX_SKIPPED_TYPES);
-    let mut short: Skipped = types.into_iter().collect();
+    let mut short: Skipped<C> = types.into_iter().collect();
     let sum = short.entry(OTHER_TYPES.to_string()).or_default();
     for (code, count) in others.into_iter().flat_map(|(_, reasons)| reasons) {
         *sum.entry(code).or_default() += count;
@@ -324,7 +324,7 @@ pub fn shortened(skipped: Skipped) -> Skipped {
     short
 }
 
-fn by_type(skipped: &Object<'_>) -> Option<BTreeMap<String, BTreeMap<String, u64>>> {
+fn by_type(skipped: &Object<'_>) -> Option<Skipped<String>> {
     let reasons = |(name, reasons): (&str, &Value<'_>)| {
         let reasons = reasons.as_object()?.iter();
         let counts = reasons.map(|(code, n)| Some((code.to_string(), n.as_count()?)));

@@ -1,7 +1,8 @@
 //! Signed statements: in-toto Statement v1 in a DSSE 1.0 envelope.
 //!
 //! **Invariants:** what is signed binds the type of the payload, and the type is compared; a
-//! statement is canonical JSON, so that equal statements are equal bytes.
+//! statement that ipse signs is canonical JSON. A producer's may be in any form of strict JSON,
+//! with the same members: what is signed, kept and compared are its bytes.
 
 use crate::base64;
 use crate::note::{NoteKey, NoteSigner};
@@ -53,6 +54,8 @@ pub enum EnvelopeError {
     OtherKey,
     /// The payload is no statement in canonical form.
     NoStatement,
+    /// The payload is no statement in any form.
+    NotAStatement,
     /// It is a statement about something else.
     PredicateType,
 }
@@ -69,6 +72,10 @@ impl fmt::Display for EnvelopeError {
                 "the envelope names a key under a trusted name, and it is none of the trusted keys"
             }
             EnvelopeError::NoStatement => "the payload is no statement in canonical form",
+            EnvelopeError::NotAStatement => {
+                "the payload is no in-toto statement v1 in strict JSON with the members that \
+                 docs/formats/ledger.md lists, and no others"
+            }
             EnvelopeError::PredicateType => "the statement is about something else",
         })
     }
@@ -120,6 +127,12 @@ impl Statement {
 
     /// Reads canonical bytes, and nothing else.
     pub fn parse(bytes: &[u8]) -> Option<Self> {
+        Self::parse_any_form(bytes).filter(|statement| statement.canonical().as_bytes() == bytes)
+    }
+
+    /// Reads the bytes of a statement in any form of strict JSON: white space, order and escapes
+    /// are free. Members that a statement here does not have are not.
+    pub fn parse_any_form(bytes: &[u8]) -> Option<Self> {
         let value = json_parse::parse(bytes, MAX_DEPTH).ok()?;
         let object = value.as_object()?;
         if object.get("_type")?.as_text()? != STATEMENT_TYPE {
@@ -135,7 +148,9 @@ impl Statement {
             predicate_type: object.get("predicateType")?.as_text()?.to_string(),
             predicate: text,
         };
-        (statement.canonical().as_bytes() == bytes).then_some(statement)
+        let mut canonical = String::new();
+        value.write(&mut canonical);
+        (statement.canonical() == canonical).then_some(statement)
     }
 }
 
@@ -162,11 +177,34 @@ pub fn sign(statement: &Statement, signer: &NoteSigner) -> String {
         .finish()
 }
 
-/// Reads an envelope that a trusted key signed, and the statement of that type in it.
+/// Reads an envelope that a trusted key signed, and the statement of that type in it, which must be
+/// in canonical form.
 pub fn open<'k>(
     envelope: &[u8],
     predicate_type: &str,
     trusted: &'k [NoteKey],
+) -> Result<(Statement, Vec<&'k NoteKey>), EnvelopeError> {
+    let read = |payload: &[u8]| Statement::parse(payload).ok_or(EnvelopeError::NoStatement);
+    open_with(envelope, predicate_type, trusted, read)
+}
+
+/// The same for the statement of a producer, which may be in any form of strict JSON: libraries for
+/// in-toto write no canonical one.
+pub fn open_any_form<'k>(
+    envelope: &[u8],
+    predicate_type: &str,
+    trusted: &'k [NoteKey],
+) -> Result<(Statement, Vec<&'k NoteKey>), EnvelopeError> {
+    let read =
+        |payload: &[u8]| Statement::parse_any_form(payload).ok_or(EnvelopeError::NotAStatement);
+    open_with(envelope, predicate_type, trusted, read)
+}
+
+fn open_with<'k>(
+    envelope: &[u8],
+    predicate_type: &str,
+    trusted: &'k [NoteKey],
+    read: impl FnOnce(&[u8]) -> Result<Statement, EnvelopeError>,
 ) -> Result<(Statement, Vec<&'k NoteKey>), EnvelopeError> {
     let parts = read_parts(envelope).ok_or(EnvelopeError::Malformed)?;
     if parts.payload_type != PAYLOAD_TYPE {
@@ -176,7 +214,7 @@ pub fn open<'k>(
         return Err(EnvelopeError::TooManySignatures);
     }
     let signers = parts.signers(trusted)?;
-    let statement = Statement::parse(&parts.payload).ok_or(EnvelopeError::NoStatement)?;
+    let statement = read(&parts.payload)?;
     if statement.predicate_type != predicate_type {
         return Err(EnvelopeError::PredicateType);
     }

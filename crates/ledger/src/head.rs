@@ -28,8 +28,8 @@ impl TreeHead {
         format!("{}\n{}\n{}\n", self.origin, self.size, base64::encode(&self.root))
     }
 
-    /// Reads what `text` wrote, and nothing else: lines of extension are refused, as nobody could
-    /// audit them.
+    /// Reads what `text` wrote, and nothing else. Extension lines are rejected, because they cannot
+    /// be audited.
     pub fn parse(text: &str) -> Option<Self> {
         let mut lines = text.strip_suffix('\n')?.split('\n');
         let head = TreeHead {

@@ -1,4 +1,4 @@
-//! Proof files: that an entry is in a log, for somebody without the log. C2SP `tlog-proof`.
+//! Proof files: they show a reader without the log that an entry is in it. C2SP `tlog-proof`.
 
 use crate::base64;
 use crate::head::{TreeHead, number};
@@ -63,7 +63,7 @@ impl ProofFile {
         text
     }
 
-    /// Reads a file; extra data, which nobody signs, is refused.
+    /// Reads a file. Extra data is rejected, because no signature covers it.
     pub fn parse(text: &str) -> Option<Self> {
         let (proof, note) = text.split_once("\n\n")?;
         let mut lines = proof.split('\n');

@@ -83,8 +83,8 @@ pub fn inclusion<N: Nodes>(
     Ok(Some(proof))
 }
 
-/// The proof that the first `old` entries are the beginning of the first `new`; `None` if there are
-/// not so many. From nothing, and to itself, the proof is empty.
+/// The proof that the first `old` entries are the beginning of the first `new`; `None` if
+/// `old` is greater than `new`. The proof from 0 entries, or to the same tree, is empty.
 pub fn consistency<N: Nodes>(nodes: &N, old: u64, new: u64) -> Result<Option<Vec<Hash>>, N::Error> {
     if old > new {
         return Ok(None);
@@ -93,7 +93,7 @@ pub fn consistency<N: Nodes>(nodes: &N, old: u64, new: u64) -> Result<Option<Vec
     if old == 0 || old == new {
         return Ok(Some(proof));
     }
-    // Down the path to where the old tree ends. Its own root need not be told if it is one subtree.
+    // Down the path to where the old tree ends. Its own root is left out if it is one subtree.
     let (mut from, mut to) = (0, new);
     let mut whole = true;
     while to != old {

@@ -10,7 +10,7 @@ use ipse_ledger::note::NoteError;
 use ipse_ledger::proof::ProofError;
 use ipse_ledger::tree::inclusion;
 use ipse_ledger::{
-    Edge, Note, NoteKey, NoteSigner, ProofFile, PublicKey, SecretKey, TreeHead, entry_hash,
+    Edge, Note, NoteKey, NoteSigner, ProofFile, PublicKey, SecretKey, TreeHead, base64, entry_hash,
 };
 use proptest::prelude::*;
 
@@ -298,6 +298,69 @@ fn envelopes_hold_one_statement_of_one_kind() {
     assert_eq!(fails(&dsse::sign(&loose, &ours)), EnvelopeError::NoStatement);
     let short = Statement { subjects: vec![("a".into(), "0f".into())], ..statement() };
     assert_eq!(fails(&dsse::sign(&short, &ours)), EnvelopeError::NoStatement);
+}
+
+/// An envelope around any payload.
+fn around(payload: &str, signer: &NoteSigner) -> String {
+    let message = dsse::pre_authentication(dsse::PAYLOAD_TYPE, payload.as_bytes());
+    let signature = serde_json::json!({
+        "keyid": dsse::key_id(&signer.public()),
+        "sig": base64::encode(&signer.sign_bytes(&message)),
+    });
+    serde_json::json!({
+        "payload": base64::encode(payload.as_bytes()),
+        "payloadType": dsse::PAYLOAD_TYPE,
+        "signatures": [signature],
+    })
+    .to_string()
+}
+
+#[test]
+fn a_producers_statement_may_be_in_any_form_of_strict_json() {
+    let (ours, keys) = (signer("arm"), [signer("arm").public()]);
+    let canonical = statement().canonical();
+    let value: serde_json::Value = serde_json::from_str(&canonical).unwrap();
+    let pretty = serde_json::to_string_pretty(&value).unwrap();
+    let escaped = canonical.replace("predicateType", "predicate\\u0054ype");
+    let moved = canonical.replacen('{', "{\"predicateType\":\"P\",", 1).replacen(
+        &format!(",\"predicateType\":\"{ABOUT}\""),
+        "",
+        1,
+    );
+    let moved = moved.replace("\"P\"", &format!("\"{ABOUT}\""));
+    for form in [&canonical, &pretty, &escaped, &moved] {
+        let envelope = around(form, &ours);
+        let (read, signers) = dsse::open_any_form(envelope.as_bytes(), ABOUT, &keys).expect(form);
+        assert_eq!((read, signers), (statement(), vec![&keys[0]]), "{form}");
+        let strict = dsse::open(envelope.as_bytes(), ABOUT, &keys).map(|(read, _)| read);
+        let want =
+            if *form == canonical { Ok(statement()) } else { Err(EnvelopeError::NoStatement) };
+        assert_eq!(strict, want, "{form}");
+    }
+    for bad in [
+        canonical.replacen('{', "{\"_type\":\"x\",", 1),
+        canonical.replacen('{', "{\"more\":1,", 1),
+        canonical.replace("{\"digest\"", "{\"uri\":\"x\",\"digest\""),
+        canonical.replace("{\"sha256\"", "{\"sha1\":\"x\",\"sha256\""),
+        canonical.replace("\"n\":1", "\"n\":1,\"n\":2"),
+        canonical.replace("\"n\":1", "\"n\":9007199254740993"),
+        canonical.replace("\"n\":1", "\"n\":\"\\u0000\""),
+        canonical.replace("0f0f", "0F0F"),
+        canonical.replace("Statement/v1", "Statement/v0.1"),
+        format!("{canonical}{canonical}"),
+        format!("\u{feff}{canonical}"),
+        canonical[1..].to_string(),
+        String::new(),
+    ] {
+        assert_ne!(bad, canonical);
+        let opened = dsse::open_any_form(around(&bad, &ours).as_bytes(), ABOUT, &keys);
+        assert_eq!(opened.unwrap_err(), EnvelopeError::NotAStatement, "{bad}");
+    }
+    // Another form is another payload, hence another statement.
+    let mut index = StatementIndex::default();
+    assert_eq!(index.add(around(&canonical, &ours).as_bytes(), 1), None);
+    assert_eq!(index.add(around(&pretty, &ours).as_bytes(), 2), None);
+    assert_eq!(index.add(around(&pretty, &ours).replace(':', ": ").as_bytes(), 3), Some(2));
 }
 
 #[test]

@@ -72,6 +72,7 @@ impl Trail {
             page.optional(label, data.get(name).map(plain));
         }
         page.optional("where", data.get("environment").map(plain));
+        page.optional("planner", planner(data));
         page.optional("asked", data.get("params").map(plain));
         if self.verdict.is_none() {
             page.line(1, "unreadable: it holds no verdict of the gates");
@@ -95,6 +96,13 @@ impl Trail {
             page.line(2, &name.to_string());
         }
     }
+}
+
+/// Name and version of the program that asked, if the intent says so.
+fn planner(data: &Object<'_>) -> Option<String> {
+    let planner = data.get("planner")?.as_object()?;
+    let label = |name: &str| planner.get(name).and_then(Value::as_text);
+    Some(shown(&format!("{} {}", label("name")?, label("version")?)))
 }
 
 fn tell_attempt(attempt: &Attempt, asked: bool, page: &mut Page) {

@@ -78,6 +78,7 @@ pub struct Proposed {
     time: Time,
     standing: IntentStanding,
     confirm_by: Option<Time>,
+    /// The parameters as the gates judged them; none if they denied it.
     admitted_params: Option<String>,
     json: String,
 }
@@ -138,9 +139,36 @@ impl Proposed {
         self.time
     }
 
-    /// The parameters that may be acted with, as JSON; `None` if it was denied.
-    pub fn admitted_params(&self) -> Option<&str> {
-        self.admitted_params.as_deref()
+    /// The number that a parameter may be acted with; `None` if the agent may not act on the intent
+    /// now ([`Proposed::may_act`]), or if the intent has no such number.
+    pub fn admitted(&self, param: &str) -> Option<f64> {
+        self.admitted_value(param, |value| match value {
+            Value::Number(number) => Some(*number),
+            _ => None,
+        })
+    }
+
+    /// The same for a parameter that is a text.
+    pub fn admitted_text(&self, param: &str) -> Option<String> {
+        self.admitted_value(param, |value| value.as_text().map(str::to_owned))
+    }
+
+    /// The same for a parameter that is a boolean.
+    pub fn admitted_bool(&self, param: &str) -> Option<bool> {
+        self.admitted_value(param, |value| match value {
+            Value::Bool(value) => Some(*value),
+            _ => None,
+        })
+    }
+
+    fn admitted_value<T>(
+        &self,
+        param: &str,
+        read: impl FnOnce(&Value<'_>) -> Option<T>,
+    ) -> Option<T> {
+        // An intent that waits or was declined has these parameters, too.
+        let params = self.admitted_params.as_deref().filter(|_| self.may_act())?;
+        read(parse(params)?.as_object()?.get(param)?)
     }
 
     /// Whether the agent may act on it now.
