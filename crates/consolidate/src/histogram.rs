@@ -15,7 +15,7 @@ use ipse_core::wire::{self, Wire};
 pub(crate) const FINE_DIGITS: u32 = 4;
 const COARSE_DIGITS: u32 = 2;
 
-/// So many times more cells than the sum being added: then cells are put in one by one.
+/// If a sum has more than this many times the cells of the added sum, cells are put one by one.
 const FEW: usize = 8;
 
 /// Attempts that fell into one cell.

@@ -65,6 +65,7 @@ pub fn snapshot<'a>(facts: impl IntoIterator<Item = &'a Fact>) -> String {
 }
 
 /// Sums under construction, one for each fact key.
+#[derive(Clone)]
 pub struct Groups<T>(BTreeMap<FactKey, Group<T>>);
 
 /// The sum behind one fact, and the last event that supports it (looked up, never summed).

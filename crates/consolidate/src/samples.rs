@@ -18,7 +18,7 @@ const MAX_KEPT: usize = 1 << 21;
 const BLOCK: usize = 64;
 /// Added to a value so that it is not negative; usable values are within ±10¹⁵.
 const BIAS: i64 = 1 << 51;
-/// So many times more cells than samples may be counted in a table; beyond, samples are sorted.
+/// A table may have this many times more cells than samples; beyond that, samples are sorted.
 const SPARSE: u64 = 8;
 
 /// Which parameter of which fact.

@@ -102,7 +102,7 @@ impl RuleSet for V1 {
     }
 
     fn descriptor(&self) -> String {
-        String::from(include_str!("../../../vectors/rule-set-v1.json"))
+        String::from(include_str!("rule-set-v1.json"))
     }
 
     fn contributions(&self, event: &Event<'_>) -> Result<Vec<Contribution<Observed>>, Skip> {

@@ -279,8 +279,8 @@ fn many_samples_are_counted_as_few_are() {
     check_bulk(&log, 4096);
 }
 
-/// So many texts that codes take two bytes and combinations no longer fit a table; shapes, units
-/// and signs of parameters that change all the time; and evidence among them.
+/// Enough texts that codes take two bytes and combinations no longer fit a table; parameters whose
+/// shapes, units and signs change all the time; and evidence among them.
 #[test]
 fn many_texts_many_shapes_and_odd_numbers_are_the_same_sums() {
     let numbers =

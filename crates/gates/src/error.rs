@@ -41,6 +41,15 @@ impl Which {
         }
     }
 
+    /// A file of this kind that can be used as it stands. The three belong together.
+    pub fn example(self) -> &'static str {
+        match self {
+            Which::Registry => include_str!("example/ecm-registry.toml"),
+            Which::Policy => include_str!("example/policy.toml"),
+            Which::Temperament => include_str!("example/temperament.toml"),
+        }
+    }
+
     /// The member under which a manifest file names such a file.
     pub fn manifest_name(self) -> &'static str {
         match self {

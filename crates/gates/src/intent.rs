@@ -8,6 +8,7 @@ use alloc::format;
 use alloc::string::{String, ToString};
 use core::fmt;
 use ipse_core::MAX_TEXT_BYTES;
+use ipse_core::intent::MAX_PLANNER_BYTES;
 use ipse_core::json::{Object, Value};
 use ipse_core::json_parse::{self, ParseError, Rule};
 use ipse_core::text::printable;
@@ -25,7 +26,9 @@ pub const MAX_PARAM_NAME_BYTES: usize = 64;
 /// The largest `params`, as canonical JSON: they are written down as asked and as admitted.
 pub const MAX_PARAMS_BYTES: usize = 8192;
 
-const MEMBERS: [&str; 5] = ["skill_id", "target_class", "environment", "params", "consultation"];
+const MEMBERS: [&str; 6] =
+    ["skill_id", "target_class", "environment", "params", "consultation", "planner"];
+const PLANNER: [&str; 2] = ["name", "version"];
 
 /// What a planner asks for.
 ///
@@ -49,6 +52,17 @@ pub struct Intent<'a> {
     pub params: Object<'a>,
     /// What it read before, as it was told.
     pub consultation: Option<Object<'a>>,
+    /// The program that asks, as it names itself.
+    pub planner: Option<Planner<'a>>,
+}
+
+/// The program that asks. It is recorded and judged by no gate.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Planner<'a> {
+    /// Its name.
+    pub name: Cow<'a, str>,
+    /// Its version.
+    pub version: Cow<'a, str>,
 }
 
 /// Why a body is no intent.
@@ -105,6 +119,7 @@ impl<'a> Intent<'a> {
             environment: name(&mut members, "environment")?,
             params: object(&mut members, "params")?.unwrap_or_default(),
             consultation: object(&mut members, "consultation")?,
+            planner: object(&mut members, "planner")?.map(planner).transpose()?,
         };
         check_params(&intent.params)?;
         Ok(intent)
@@ -128,6 +143,25 @@ fn object<'a>(members: &mut Object<'a>, field: &str) -> Result<Option<Object<'a>
         Some(Value::Object(object)) => Ok(Some(object)),
         Some(_) => Err(BadIntent::new(field, "not_an_object", "must be an object, or left out")),
     }
+}
+
+fn planner(mut members: Object<'_>) -> Result<Planner<'_>, BadIntent> {
+    if let Some((name, _)) = members.iter().find(|(name, _)| !PLANNER.contains(name)) {
+        let message = format!("no such member; there are {}", PLANNER.join(", "));
+        return Err(BadIntent::new(&format!("planner.{name}"), "unknown_member", message));
+    }
+    let [name, version] = PLANNER.map(|member| {
+        let field = format!("planner.{member}");
+        match members.take(member) {
+            None => Err(BadIntent::new(&field, "missing", "a planner has a name and a version")),
+            Some(Value::Text(text)) => {
+                check_text(&field, &text, MAX_PLANNER_BYTES)?;
+                Ok(text)
+            }
+            Some(_) => Err(BadIntent::new(&field, "not_text", "must be a string")),
+        }
+    });
+    Ok(Planner { name: name?, version: version? })
 }
 
 fn check_params(params: &Object<'_>) -> Result<(), BadIntent> {

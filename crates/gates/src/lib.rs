@@ -30,10 +30,11 @@ mod toml_file;
 mod verdict;
 
 pub use error::{FileError, Which};
+pub use intent::Planner;
 pub use intent::{BadIntent, Intent, MAX_INTENT_BYTES, MAX_INTENT_DEPTH, MAX_PARAMS};
 pub use intent::{MAX_NAME_BYTES, MAX_PARAM_NAME_BYTES, MAX_PARAMS_BYTES};
 pub use policy::{Policy, RateLimit};
-pub use registry::{MAX_SKILLS, Registry};
+pub use registry::{ListedParam, MAX_SKILLS, Registry};
 pub use temperament::Temperament;
 pub use toml_file::{MAX_FILE_BYTES, MAX_LIST, MAX_REASON_BYTES, MAX_RULES};
 pub use verdict::{Code, Finding, Gate, MAX_FINDINGS, MAX_GATE_BYTES, Verdict};
@@ -69,6 +70,11 @@ impl Gates {
             }
             _ => Err(errors),
         }
+    }
+
+    /// What the agent can do.
+    pub fn registry(&self) -> &Registry {
+        &self.registry
     }
 
     /// How many intents of a skill may be let through in how long; `None` for any number.

@@ -38,7 +38,7 @@ pub struct Policy {
     skills: BTreeMap<String, SkillPolicy>,
 }
 
-/// So many intents in so many seconds.
+/// The number of intents that may pass in a number of seconds.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct RateLimit {
     /// How many may be let through.

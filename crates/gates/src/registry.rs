@@ -50,6 +50,44 @@ pub(crate) struct Param {
     pub(crate) required: bool,
 }
 
+/// A parameter of a skill, as a planner needs it to propose an intent that passes admission.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct ListedParam<'r> {
+    /// Its name.
+    pub name: &'r str,
+    /// Its type: `number`, `integer`, `boolean` or `text`.
+    pub kind: &'static str,
+    /// The unit of a number; `1` if it has none.
+    pub unit: Option<&'r str>,
+    /// The least number.
+    pub min: Option<Micro>,
+    /// The greatest number.
+    pub max: Option<Micro>,
+    /// The texts to choose from, if they are listed.
+    pub one_of: Option<&'r BTreeSet<String>>,
+    /// Whether an intent must give it.
+    pub required: bool,
+}
+
+impl<'r> ListedParam<'r> {
+    fn new(name: &'r str, param: &'r Param) -> Self {
+        let bounds = param.kind.bounds();
+        let one_of = match &param.kind {
+            Kind::Text(one_of) => one_of.as_ref(),
+            _ => None,
+        };
+        ListedParam {
+            name,
+            kind: param.kind.name(),
+            unit: bounds.map(|bounds| &*bounds.unit),
+            min: bounds.and_then(|bounds| bounds.min),
+            max: bounds.and_then(|bounds| bounds.max),
+            one_of,
+            required: param.required,
+        }
+    }
+}
+
 #[derive(Clone, Debug)]
 pub(crate) enum Kind {
     Number(Bounds),
@@ -130,6 +168,17 @@ impl Registry {
         format!("{}, {}", counted(self.skills.len(), "skill"), counted(params, "parameter"))
     }
 
+    /// The names of its skills, in order.
+    pub fn skill_ids(&self) -> impl Iterator<Item = &str> {
+        self.skills.keys().map(String::as_str)
+    }
+
+    /// The parameters of a skill, by name; `None` if there is no such skill.
+    pub fn params(&self, skill_id: &str) -> Option<Vec<ListedParam<'_>>> {
+        let skill = self.skills.get(skill_id)?;
+        Some(skill.params.iter().map(|(name, param)| ListedParam::new(name, param)).collect())
+    }
+
     pub(crate) fn skill(&self, skill_id: &str) -> Option<&Skill> {
         self.skills.get(skill_id)
     }
@@ -137,7 +186,7 @@ impl Registry {
 
 fn skill(section: &Section<'_, '_>) -> Option<Skill> {
     section.only(&SKILL);
-    // Every member is read before one that is wrong ends it, so that all errors are told at once.
+    // Read every member before returning at a wrong one, so that all errors are reported together.
     let _ = section.get("summary").and_then(|field| field.text(MAX_TEXT_BYTES));
     let risk = section.required("risk").and_then(|field| field.share());
     let ethics = section.required("ethics").and_then(|field| field.share());

@@ -1,7 +1,7 @@
 //! Reading TOML with a line and a path for everything that is wrong.
 //!
 //! **Invariants:** errors of a file are collected, not the first alone; once one is collected, no
-//! value comes out of the file. A member that nobody asks for is an error.
+//! value comes out of the file. An unknown member is an error.
 
 use crate::error::{FileError, Which};
 use alloc::borrow::{Cow, ToOwned};
@@ -23,7 +23,7 @@ pub const MAX_RULES: usize = 1024;
 pub const MAX_LIST: usize = 1024;
 /// The longest reason: it goes into every verdict that it explains.
 pub const MAX_REASON_BYTES: usize = 256;
-/// The most errors that are told of one file: nobody mends more at once.
+/// The most errors that are reported for one file: a person does not fix more at once.
 pub(crate) const MAX_ERRORS: usize = 64;
 
 /// A value and the line it stands in.
@@ -286,7 +286,7 @@ impl<'r, 't> Field<'r, 't> {
         Some(Section { reading, path: path.clone(), line: at, table })
     }
 
-    /// A text of one byte to so many, without control characters.
+    /// A text of 1 to `limit` bytes, without control characters.
     pub(crate) fn text(&self, limit: usize) -> Option<String> {
         let text = self.demand(self.value.as_str(), "must be a text in quotes")?;
         self.check_text(text, limit)?;
@@ -307,7 +307,7 @@ impl<'r, 't> Field<'r, 't> {
         None
     }
 
-    /// A list of different texts, so many at least.
+    /// A list of at least `least` different texts.
     pub(crate) fn texts(&self, least: usize, limit: usize) -> Option<Vec<String>> {
         let items = self.demand(self.value.as_array(), "must be a list of texts")?;
         if !(least..=MAX_LIST).contains(&items.len()) {

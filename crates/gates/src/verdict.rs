@@ -14,7 +14,7 @@ use ipse_core::json::{Members, Value, list};
 
 /// The most findings that a gate lists; what is beyond is counted in `more`.
 pub const MAX_FINDINGS: usize = 16;
-/// From so many bytes of findings on no further one is listed; the first always is.
+/// The most bytes of findings that a gate lists; the first finding is always listed.
 pub const MAX_GATE_BYTES: usize = 2048;
 /// The longest value, as JSON, that a finding repeats: it stands in the intent anyway.
 const MAX_ASKED_BYTES: usize = 128;

@@ -20,7 +20,7 @@ const MAX_ROUTES: usize = 1 << 20;
 /// A combination that was not seen yet.
 const UNSEEN: u32 = u32::MAX;
 
-/// Columns of the chunk at hand, unpacked.
+/// Columns of the current chunk, unpacked.
 #[derive(Default)]
 pub(super) struct Scratch {
     times: Vec<i64>,
@@ -97,7 +97,7 @@ struct Running {
 }
 
 impl Bulk<'_> {
-    /// Makes the dictionary of a chunk the one at hand.
+    /// Makes the dictionary of a chunk the current one.
     pub(super) fn follow(&mut self, chunk: &Chunk<'_>, refs: &mut Names<'_>) -> Option<()> {
         if self.local.bytes == chunk.dictionary && !self.local.bytes.is_empty() {
             return Some(());
@@ -131,7 +131,7 @@ impl Bulk<'_> {
         Some(())
     }
 
-    /// Adds what was counted under the dictionary at hand to the classes of the log.
+    /// Adds the counts under the current dictionary to the classes of the log.
     pub(super) fn settle(&mut self, refs: &mut Names<'_>) {
         let Local { bytes, classes, running, named, .. } = &mut self.local;
         bytes.clear();

@@ -5,21 +5,25 @@ use ipse_gates::{Intent, MAX_INTENT_BYTES, MAX_PARAMS, MAX_PARAMS_BYTES};
 #[test]
 fn what_is_read_is_what_was_sent() {
     let body = br#" {"params":{"b":1,"a":"x"},"environment":"w\u0061rd","skill_id":"grasp",
-        "target_class":"cup","consultation":{"checkpoint":7}} "#;
+        "target_class":"cup","consultation":{"checkpoint":7},
+        "planner":{"version":"2.1","name":"ward planner"}} "#;
     let intent = Intent::read(body).unwrap();
     assert_eq!(intent.skill_id, "grasp");
     assert_eq!(intent.target_class.as_deref(), Some("cup"));
     assert_eq!(intent.environment.as_deref(), Some("ward"));
     assert_eq!(intent.params.iter().map(|(name, _)| name).collect::<Vec<_>>(), ["a", "b"]);
+    let planner = intent.planner.unwrap();
+    assert_eq!((&*planner.name, &*planner.version), ("ward planner", "2.1"));
     assert_eq!(intent.consultation.unwrap().get("checkpoint").unwrap().as_count(), Some(7));
 
     let least = Intent::read(br#"{"skill_id":"a"}"#).unwrap();
     assert!(least.target_class.is_none() && least.environment.is_none());
     assert!(least.params.is_empty() && least.consultation.is_none());
+    assert!(least.planner.is_none());
 }
 
 /// A body, and field and rule of its refusal.
-const REFUSED: [(&str, &str, &str); 43] = [
+const REFUSED: [(&str, &str, &str); 52] = [
     ("", "", "invalid_json"),
     ("skill_id=grasp", "", "invalid_json"),
     (r#"{"skill_id":"a"} x"#, "", "trailing_data"),
@@ -63,6 +67,23 @@ const REFUSED: [(&str, &str, &str); 43] = [
     (r#"{"skill_id":"a","consultation":[]}"#, "consultation", "not_an_object"),
     (r#"{"skill_id":"a","consultation":"co_1"}"#, "consultation", "not_an_object"),
     (r#"{"skill_id":"a","params":{"f":nan}}"#, "params.f", "invalid_json"),
+    (r#"{"skill_id":"a","planner":null}"#, "planner", "not_an_object"),
+    (r#"{"skill_id":"a","planner":"p 1"}"#, "planner", "not_an_object"),
+    (r#"{"skill_id":"a","planner":{}}"#, "planner.name", "missing"),
+    (r#"{"skill_id":"a","planner":{"name":"p"}}"#, "planner.version", "missing"),
+    (r#"{"skill_id":"a","planner":{"version":"1"}}"#, "planner.name", "missing"),
+    (r#"{"skill_id":"a","planner":{"name":"p","version":1}}"#, "planner.version", "not_text"),
+    (r#"{"skill_id":"a","planner":{"name":"","version":"1"}}"#, "planner.name", "empty"),
+    (
+        r#"{"skill_id":"a","planner":{"name":"a\nb","version":"1"}}"#,
+        "planner.name",
+        "control_character",
+    ),
+    (
+        r#"{"skill_id":"a","planner":{"name":"p","version":"1","by":"x"}}"#,
+        "planner.by",
+        "unknown_member",
+    ),
 ];
 
 #[test]
@@ -77,7 +98,7 @@ fn what_is_refused_names_field_and_rule() {
     assert_eq!(
         Intent::read(br#"{"skill":"a"}"#).unwrap_err().to_string(),
         "`skill`: no such member; there are skill_id, target_class, environment, params, \
-         consultation [unknown_member]"
+         consultation, planner [unknown_member]"
     );
 }
 
@@ -106,6 +127,13 @@ fn the_limits_are_named() {
         });
     }
     limit(64, "too_long", |n| format!(r#"{{"skill_id":"a","params":{{"{}":1}}}}"#, "x".repeat(n)));
+    for (name, version) in [(1, 0), (0, 1)] {
+        limit(64, "too_long", |n| {
+            let [name, version] = [name, version].map(|it| "x".repeat(1 + it * (n - 1)));
+            let planner = format!(r#"{{"name":"{name}","version":"{version}"}}"#);
+            format!(r#"{{"skill_id":"a","planner":{planner}}}"#)
+        });
+    }
     limit(1024, "too_long", |n| {
         format!(r#"{{"skill_id":"a","params":{{"f":"{}"}}}}"#, "x".repeat(n))
     });
