@@ -2,7 +2,8 @@
 //!
 //! **Invariants**
 //! - The text of a token is made once, handed out, and kept nowhere: a store has its SHA-256.
-//! - The text carries its identity, so that no request has to name one.
+//! - The text carries its identity, so that no request has to name one. The token of an observer
+//!   carries none: it belongs to the store, and no other role does.
 //! - Hashes are compared in constant time, and every token is compared, whichever fits.
 //! - Clock and randomness are arguments.
 //! - This crate sees the tokens of a store and nothing else of it.
@@ -11,21 +12,24 @@
 use base64ct::{Base64UrlUnpadded, Encoding};
 use ipse_core::{HOUSE_SOURCE, Identity, Time, hex, sha256};
 use ipse_door::MAX_NAME_BYTES as MAX_SOURCE_BYTES;
-use ipse_store::sqlite::{TokenWriter, View};
-use ipse_store::{Error, TokenRow};
+use ipse_store::{Error, Reader, Store, TokenRow, TokenWriter, View};
 use std::fmt;
 use std::ops::Deref;
-use std::path::Path;
 use subtle::ConstantTimeEq;
 
-pub use ipse_store::MAX_LIVE_TOKENS;
+pub use ipse_store::{MAX_LIVE_TOKENS, Owner};
 
 /// How every token begins, so that one that turns up in a log file can be recognised.
 pub const TEXT_PREFIX: &str = "ipse_";
 /// How every token id begins.
 pub const ID_PREFIX: &str = "tk_";
+/// How the token of an observer goes on.
+const OBSERVER: &str = "observer_";
 /// Hex digits of an identity.
 const IDENTITY_DIGITS: usize = 64;
+
+/// The source of composed events if the token does not name exactly one.
+const REPORTING_SOURCE: &str = "http";
 
 const MINUTE: i64 = 60_000_000;
 const DAY: i64 = 24 * 60 * MINUTE;
@@ -52,11 +56,14 @@ pub enum Role {
     Operator,
     /// Read tree heads, proofs and bundles.
     Auditor,
+    /// Read the measurements of the whole server.
+    Observer,
 }
 
 impl Role {
     /// All of them.
-    pub const ALL: [Role; 4] = [Role::Planner, Role::Producer, Role::Operator, Role::Auditor];
+    pub const ALL: [Role; 5] =
+        [Role::Planner, Role::Producer, Role::Operator, Role::Auditor, Role::Observer];
 
     /// The word on the wire.
     pub fn name(self) -> &'static str {
@@ -65,12 +72,18 @@ impl Role {
             Role::Producer => "producer",
             Role::Operator => "operator",
             Role::Auditor => "auditor",
+            Role::Observer => "observer",
         }
     }
 
     /// What a word means.
     pub fn parse(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|role| role.name() == name)
+    }
+
+    /// Whether a token of that role may belong to that owner.
+    fn suits(self, owner: &Owner) -> bool {
+        (self == Role::Observer) == (*owner == Owner::Store)
     }
 }
 
@@ -127,6 +140,9 @@ pub enum TokenError {
          and begins neither with {TEXT_PREFIX} nor with {ID_PREFIX}"
     )]
     Name,
+    /// An observer's token belongs to the store, and every other one to an identity.
+    #[error("the token of an observer belongs to the store, and any other to an identity")]
+    Owner,
     /// Only a producer has sources.
     #[error("only a producer's token has sources, and the role here is {}", .0.name())]
     SourcesOf(Role),
@@ -240,6 +256,15 @@ impl Token {
         self.role == Role::Producer && self.sources.as_ref().is_none_or(listed)
     }
 
+    /// The source of an event that a server composes for its bearer: the only source that it may
+    /// send under, else `http`, which it must be allowed.
+    pub fn reporting_source(&self) -> &str {
+        match self.sources.as_deref() {
+            Some([only]) => only,
+            _ => REPORTING_SOURCE,
+        }
+    }
+
     /// Whether its use should be noted: not within a minute of the use that is noted already,
     /// before it or after it, as a clock may have been set back.
     pub fn use_is_due(&self, now: Time) -> bool {
@@ -247,9 +272,10 @@ impl Token {
         self.last_used.is_none_or(|last| apart(last) >= USE_EVERY.unsigned_abs())
     }
 
-    fn of_row(row: TokenRow) -> Result<Self, Error> {
+    fn of_row(owner: &Owner, row: TokenRow) -> Result<Self, Error> {
         let id = TokenId(row.token_id);
-        let role = Role::parse(&row.role).filter(|_| TokenId::of(&row.hash) == id);
+        let role = Role::parse(&row.role).filter(|role| role.suits(owner));
+        let role = role.filter(|_| TokenId::of(&row.hash) == id);
         let role = role.ok_or_else(|| damaged_token(&id))?;
         Ok(Token { id, role, row })
     }
@@ -262,14 +288,21 @@ fn damaged_token(id: &TokenId) -> Error {
 
 /// Makes a token of 32 random bytes: its text, which is shown once, and what is kept of it.
 pub fn make(
-    identity: &Identity,
+    owner: impl Into<Owner>,
     new: NewToken,
     random: [u8; 32],
     now: Time,
 ) -> Result<(String, Token), TokenError> {
+    let owner = owner.into();
+    if !new.role.suits(&owner) {
+        return Err(TokenError::Owner);
+    }
     new.check(now)?;
     let secret = Base64UrlUnpadded::encode_string(&random);
-    let text = format!("{TEXT_PREFIX}{identity}_{secret}");
+    let text = match owner {
+        Owner::Identity(identity) => format!("{TEXT_PREFIX}{identity}_{secret}"),
+        Owner::Store => format!("{TEXT_PREFIX}{OBSERVER}{secret}"),
+    };
     let hash = sha256(&[text.as_bytes()]);
     let mut sources: Vec<String> = Vec::new();
     for source in new.sources {
@@ -294,15 +327,20 @@ pub fn make(
 }
 
 /// Whose token a text is, and its hash; `None` for anything that [`make`] does not write.
-pub fn parse(text: &str) -> Option<(Identity, [u8; 32])> {
+pub fn parse(text: &str) -> Option<(Owner, [u8; 32])> {
     let rest = text.strip_prefix(TEXT_PREFIX)?;
-    let (identity, rest) = rest.split_at_checked(IDENTITY_DIGITS)?;
-    let (identity, secret) = (Identity::parse(identity)?, rest.strip_prefix('_')?);
+    let (owner, secret) = match rest.strip_prefix(OBSERVER) {
+        Some(secret) => (Owner::Store, secret),
+        None => {
+            let (identity, rest) = rest.split_at_checked(IDENTITY_DIGITS)?;
+            (Owner::Identity(Identity::parse(identity)?), rest.strip_prefix('_')?)
+        }
+    };
     let mut bytes = [0; 32];
     let random = Base64UrlUnpadded::decode(secret, &mut bytes).ok()?;
     // One text for one token: no other length, no stray bits at the end.
     let canonical = random.len() == 32 && Base64UrlUnpadded::encode_string(random) == secret;
-    canonical.then(|| (identity, sha256(&[text.as_bytes()])))
+    canonical.then(|| (owner, sha256(&[text.as_bytes()])))
 }
 
 /// Why a token does not let in. Whoever shows it is to be told no more than that it does not.
@@ -319,7 +357,7 @@ pub enum Denied {
     Revoked,
 }
 
-/// The token that a text is, among those of an identity, if it lets in.
+/// The valid token of this text, among those of its owner.
 pub fn check<'t>(tokens: &'t [Token], text: &str, now: Time) -> Result<&'t Token, Denied> {
     let (_, hash) = parse(text).ok_or(Denied::Unknown)?;
     let mut found = None;
@@ -339,66 +377,85 @@ pub fn check<'t>(tokens: &'t [Token], text: &str, now: Time) -> Result<&'t Token
 
 /// All tokens of an identity, oldest first: also those that are expired or revoked.
 pub fn tokens(view: View<'_>) -> Result<Vec<Token>, Error> {
-    view.tokens()?.into_iter().map(Token::of_row).collect()
+    read(&Owner::Identity(view.identity()), view.tokens()?)
 }
 
-/// The tokens whose id, hash and role do not belong together.
+/// All tokens of the store itself, oldest first.
+pub fn store_tokens(reader: &Reader) -> Result<Vec<Token>, Error> {
+    read(&Owner::Store, reader.store_tokens()?)
+}
+
+fn read(owner: &Owner, rows: Vec<TokenRow>) -> Result<Vec<Token>, Error> {
+    rows.into_iter().map(|row| Token::of_row(owner, row)).collect()
+}
+
+/// The tokens of an identity, and of the store itself, whose id, hash and role do not belong
+/// together.
 pub fn damaged(view: View<'_>) -> Result<Vec<TokenId>, Error> {
-    let rows = view.tokens()?.into_iter();
-    Ok(rows
-        .map(|row| (TokenId(row.token_id), Token::of_row(row)))
-        .filter_map(|(id, token)| token.is_err().then_some(id))
-        .collect())
+    let mut damaged = Vec::new();
+    for (owner, rows) in
+        [(Owner::Identity(view.identity()), view.tokens()?), (Owner::Store, view.store_tokens()?)]
+    {
+        let ids = rows.into_iter().map(|row| (TokenId(row.token_id), Token::of_row(&owner, row)));
+        damaged.extend(ids.filter_map(|(id, token)| token.is_err().then_some(id)));
+    }
+    Ok(damaged)
 }
 
-/// The tokens of a store, all identities', for whoever makes, revokes or asks for them.
+/// The tokens of a store and of all its identities, to make, revoke and ask for them.
 pub struct Tokens {
     writer: TokenWriter,
 }
 
 impl Tokens {
     /// Opens a store for its tokens, and for nothing else.
-    pub fn open(path: &Path) -> Result<Self, Error> {
-        Ok(Tokens { writer: TokenWriter::open(path)? })
+    pub fn open(store: &Store) -> Result<Self, Error> {
+        Ok(Tokens { writer: store.tokens()? })
     }
 
-    /// All tokens of an identity, oldest first.
-    pub fn of(&self, identity: &Identity) -> Result<Vec<Token>, Error> {
-        tokens(self.writer.view(identity)?)
+    /// All tokens of an owner, oldest first.
+    pub fn of(&self, owner: impl Into<Owner>) -> Result<Vec<Token>, Error> {
+        let owner = owner.into();
+        read(&owner, self.writer.tokens(owner)?)
     }
 
-    /// Whether any identity has a token that is live.
+    /// Whether the store or any identity has a token that is live.
     pub fn any_live(&self, now: Time) -> Result<bool, Error> {
         self.writer.any_live(now)
     }
 
     /// Keeps a token that was just made.
-    pub fn put(&mut self, identity: &Identity, token: &Token) -> Result<(), Error> {
-        self.writer.put(identity, &token.row)
+    pub fn put(&mut self, owner: impl Into<Owner>, token: &Token) -> Result<(), Error> {
+        self.writer.put(owner, &token.row)
     }
 
     /// Revokes a token for good; says whether there was one that was not.
-    pub fn revoke(&mut self, identity: &Identity, id: &TokenId, now: Time) -> Result<bool, Error> {
-        self.writer.revoke(identity, &id.0, now)
+    pub fn revoke(
+        &mut self,
+        owner: impl Into<Owner>,
+        id: &TokenId,
+        now: Time,
+    ) -> Result<bool, Error> {
+        self.writer.revoke(owner, &id.0, now)
     }
 
     /// Whose token a text is, and which, if it lets in. It is looked up by its id, a hash of its
     /// hash, so that looking betrays nothing; the hashes themselves are compared by [`check`].
-    pub fn admit(&self, text: &str, now: Time) -> Result<Result<(Identity, Token), Denied>, Error> {
-        let Some((identity, hash)) = parse(text) else { return Ok(Err(Denied::Unknown)) };
-        let view = match self.writer.view(&identity) {
+    pub fn admit(&self, text: &str, now: Time) -> Result<Result<(Owner, Token), Denied>, Error> {
+        let Some((owner, hash)) = parse(text) else { return Ok(Err(Denied::Unknown)) };
+        let row = match self.writer.token(owner, &TokenId::of(&hash).0) {
             Err(Error::UnknownIdentity(_)) => return Ok(Err(Denied::Unknown)),
-            view => view?,
+            row => row?,
         };
-        let row = view.token(&TokenId::of(&hash).0)?;
-        let found: Vec<Token> = row.into_iter().map(Token::of_row).collect::<Result<_, _>>()?;
-        Ok(check(&found, text, now).map(|token| (identity, token.clone())))
+        let found = read(&owner, row.into_iter().collect())?;
+        Ok(check(&found, text, now).map(|token| (owner, token.clone())))
     }
 
     /// Whether a token lets in still.
-    pub fn is_live(&self, identity: &Identity, id: &TokenId, now: Time) -> Result<bool, Error> {
-        let row = self.writer.view(identity)?.token(&id.0)?;
-        let token = row.map(Token::of_row).transpose()?;
+    pub fn is_live(&self, owner: impl Into<Owner>, id: &TokenId, now: Time) -> Result<bool, Error> {
+        let owner = owner.into();
+        let row = self.writer.token(owner, &id.0)?;
+        let token = row.map(|row| Token::of_row(&owner, row)).transpose()?;
         Ok(token.is_some_and(|token| token.state(now) == State::Live))
     }
 
@@ -406,11 +463,11 @@ impl Tokens {
     /// whether it was.
     pub fn note_use(
         &mut self,
-        identity: &Identity,
+        owner: impl Into<Owner>,
         token: &Token,
         now: Time,
     ) -> Result<bool, Error> {
         let due = token.use_is_due(now);
-        Ok(due && self.writer.note_use(identity, &token.id.0, token.last_used, now)?)
+        Ok(due && self.writer.note_use(owner, &token.id.0, token.last_used, now)?)
     }
 }

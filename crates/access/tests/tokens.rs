@@ -2,18 +2,19 @@
 #![allow(missing_docs, clippy::unwrap_used)]
 
 use ipse_access::{
-    Denied, MAX_LIFE, MAX_NAME_BYTES, MAX_SOURCES, MIN_LIFE, NewToken, Role, State, Token,
-    TokenError, TokenId, Tokens, USE_EVERY, check, make, parse, tokens,
+    Denied, MAX_LIFE, MAX_NAME_BYTES, MAX_SOURCES, MIN_LIFE, NewToken, Owner, Role, State, Token,
+    TokenError, TokenId, Tokens, USE_EVERY, check, damaged, make, parse, tokens,
 };
 use ipse_core::{Identity, Time, hex, sha256};
-use ipse_store::sqlite::{Reader, create};
+use ipse_store::{Location, Store};
 use proptest::prelude::*;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use tempfile::TempDir;
 
 /// A store with one identity.
 struct World {
     path: PathBuf,
+    store: Store,
     identity: Identity,
     /// Removed with the store when the test ends.
     _directory: TempDir,
@@ -23,18 +24,19 @@ impl World {
     fn new() -> Self {
         let _directory = tempfile::tempdir().unwrap();
         let path = _directory.path().join("tokens.db");
-        let identity = registered(&path, "a");
-        World { path, identity, _directory }
+        let store = Store::create(&Location::file(&path)).unwrap();
+        let identity = registered(&store, "a");
+        World { path, store, identity, _directory }
     }
 
     fn second_identity(&self) -> Identity {
-        registered(&self.path, "b")
+        registered(&self.store, "b")
     }
 }
 
-fn registered(path: &Path, agent: &str) -> Identity {
+fn registered(store: &Store, agent: &str) -> Identity {
     let manifest = format!("{{\"agent_id\":\"{agent}\"}}");
-    create(path).unwrap().register(&manifest).unwrap().identity
+    store.register(&manifest).unwrap().identity
 }
 
 const NOW: i64 = 1_800_000_000_000_000;
@@ -65,7 +67,10 @@ fn a_tokens_text_hash_and_id_are_golden() {
     assert_eq!(hex::encode(&token.hash), hash);
     assert_eq!(token.id.to_string(), "tk_6e5361ac862cc2370c3e4e7cb32fbfcc");
     assert_eq!(TokenId::parse("tk_6e5361ac862cc2370c3e4e7cb32fbfcc"), Some(token.id));
-    assert_eq!(parse(&text), Some((identity, token.hash)));
+    assert_eq!(parse(&text), Some((Owner::Identity(identity), token.hash)));
+    let (text, token) = make(Owner::Store, new(Role::Observer), random, at(NOW)).unwrap();
+    assert_eq!(text, format!("ipse_observer_{secret}"));
+    assert_eq!(parse(&text), Some((Owner::Store, token.hash)));
 }
 
 #[test]
@@ -102,7 +107,7 @@ proptest! {
         let identity = Identity(identity);
         let (text, token) = make(&identity, new(Role::Planner), random, at(NOW)).unwrap();
         prop_assert_eq!(text.len(), 113);
-        prop_assert_eq!(parse(&text), Some((identity, sha256(&[text.as_bytes()]))));
+        prop_assert_eq!(parse(&text), Some(((&identity).into(), sha256(&[text.as_bytes()]))));
         prop_assert_eq!(check(std::slice::from_ref(&token), &text, at(NOW)), Ok(&token));
         let mut other: String = text[..place].to_string();
         other.push(instead);
@@ -115,7 +120,7 @@ proptest! {
     fn whatever_is_taken_for_a_token_is_one(
         text in "ipse_[0-9a-f]{63,64}[0-9a-fA-F_-]{1,2}[A-Za-z0-9_=-]{42,43}",
     ) {
-        if let Some((identity, hash)) = parse(&text) {
+        if let Some((Owner::Identity(identity), hash)) = parse(&text) {
             let beginning = format!("ipse_{identity}_");
             prop_assert!(text.starts_with(&beginning) && text.len() == 113);
             prop_assert_eq!(hash, sha256(&[text.as_bytes()]));
@@ -205,12 +210,12 @@ fn words_and_rights() {
 #[test]
 fn a_use_is_noted_at_most_once_a_minute() {
     let world = World::new();
-    let mut desk = Tokens::open(&world.path).unwrap();
+    let mut desk = Tokens::open(&world.store).unwrap();
     let (text, token) = made(&world.identity, 1);
     desk.put(&world.identity, &token).unwrap();
     let mut noted = |now: i64| {
         let (identity, token) = desk.admit(&text, at(now)).unwrap().unwrap();
-        desk.note_use(&identity, &token, at(now)).unwrap()
+        desk.note_use(identity, &token, at(now)).unwrap()
     };
     assert!(noted(NOW));
     assert!(!noted(NOW + USE_EVERY - 1));
@@ -228,12 +233,13 @@ fn a_use_is_noted_at_most_once_a_minute() {
 fn a_token_of_one_identity_is_not_found_under_another() {
     let world = World::new();
     let second = world.second_identity();
-    let mut desk = Tokens::open(&world.path).unwrap();
+    let mut desk = Tokens::open(&world.store).unwrap();
     assert!(!desk.any_live(at(NOW)).unwrap());
     let (text, token) = made(&world.identity, 1);
     desk.put(&world.identity, &token).unwrap();
     assert!(desk.any_live(at(NOW)).unwrap());
-    assert_eq!(desk.admit(&text, at(NOW)).unwrap(), Ok((world.identity, token.clone())));
+    let ours = Owner::Identity(world.identity);
+    assert_eq!(desk.admit(&text, at(NOW)).unwrap(), Ok((ours, token.clone())));
     assert_eq!(check(&desk.of(&second).unwrap(), &text, at(NOW)), Err(Denied::Unknown));
     let moved = text.replace(&world.identity.to_string(), &second.to_string());
     let stranger = text.replace(&world.identity.to_string(), &"0".repeat(64));
@@ -246,18 +252,54 @@ fn a_token_of_one_identity_is_not_found_under_another() {
 }
 
 #[test]
+fn the_token_of_an_observer_belongs_to_the_store() {
+    let world = World::new();
+    let mut desk = Tokens::open(&world.store).unwrap();
+    let observer = |owner: Owner| make(owner, new(Role::Observer), [9; 32], at(NOW));
+    assert_eq!(observer((&world.identity).into()).unwrap_err(), TokenError::Owner);
+    for role in Role::ALL.into_iter().filter(|role| *role != Role::Observer) {
+        let made = make(Owner::Store, new(role), [9; 32], at(NOW));
+        assert_eq!(made.unwrap_err(), TokenError::Owner, "{}", role.name());
+    }
+    let (text, token) = observer(Owner::Store).unwrap();
+    desk.put(Owner::Store, &token).unwrap();
+    assert!(desk.any_live(at(NOW)).unwrap());
+    assert_eq!(desk.admit(&text, at(NOW)).unwrap(), Ok((Owner::Store, token.clone())));
+    assert_eq!(desk.of(&world.identity).unwrap(), []);
+    assert!(desk.is_live(Owner::Store, &token.id, at(NOW)).unwrap());
+    for almost in [
+        text.replacen("observer_", "observer", 1),
+        text.replacen("observer_", "Observer_", 1),
+        format!("{text}A"),
+        text[..text.len() - 1].to_string(),
+    ] {
+        assert_eq!(parse(&almost), None, "{almost}");
+    }
+    assert!(desk.revoke(Owner::Store, &token.id, at(NOW)).unwrap());
+    assert_eq!(desk.admit(&text, at(NOW)).unwrap(), Err(Denied::Revoked));
+    // A role that its owner cannot have is damage.
+    let reader = world.store.reader().unwrap();
+    assert_eq!(damaged(reader.view(&world.identity).unwrap().view()).unwrap(), []);
+    let db = rusqlite::Connection::open(&world.path).unwrap();
+    db.execute_batch("DROP TRIGGER token_is_frozen; UPDATE token SET role = 'operator'").unwrap();
+    let found = damaged(reader.view(&world.identity).unwrap().view()).unwrap();
+    assert_eq!(found, [token.id]);
+    assert!(desk.admit(&text, at(NOW)).is_err());
+}
+
+#[test]
 fn a_token_is_in_no_file_of_its_store() {
     let world = World::new();
     // Somebody reads on, so that the write-ahead log stays.
     let reader = rusqlite::Connection::open(&world.path).unwrap();
     reader.execute_batch("BEGIN; SELECT count(*) FROM manifest").unwrap();
-    let mut desk = Tokens::open(&world.path).unwrap();
+    let mut desk = Tokens::open(&world.store).unwrap();
     let random = std::array::from_fn(|place| (place * 7 + 130) as u8);
     let (text, token) = make(&world.identity, new(Role::Operator), random, at(NOW)).unwrap();
     desk.put(&world.identity, &token).unwrap();
     let (identity, seen) = desk.admit(&text, at(NOW)).unwrap().unwrap();
-    desk.note_use(&identity, &seen, at(NOW)).unwrap();
-    desk.revoke(&identity, &token.id, at(NOW)).unwrap();
+    desk.note_use(identity, &seen, at(NOW)).unwrap();
+    desk.revoke(identity, &token.id, at(NOW)).unwrap();
     drop(desk);
     let (mut bytes, mut files) = (Vec::new(), Vec::new());
     for file in std::fs::read_dir(world.path.parent().unwrap()).unwrap() {
@@ -279,12 +321,12 @@ fn a_token_is_in_no_file_of_its_store() {
 fn a_row_that_was_tampered_with_is_damage() {
     let world = World::new();
     let (_, token) = made(&world.identity, 1);
-    Tokens::open(&world.path).unwrap().put(&world.identity, &token).unwrap();
+    Tokens::open(&world.store).unwrap().put(&world.identity, &token).unwrap();
     let db = rusqlite::Connection::open(&world.path).unwrap();
     db.execute_batch("DROP TRIGGER token_is_frozen").unwrap();
     for sql in ["UPDATE token SET role = 'king'", "UPDATE token SET hash = zeroblob(32)"] {
         db.execute_batch(sql).unwrap();
-        let reader = Reader::open(&world.path).unwrap();
+        let reader = world.store.reader().unwrap();
         let error = tokens(reader.view(&world.identity).unwrap().view()).unwrap_err();
         let expected = format!("the store is damaged: token {} cannot be read", token.id);
         assert_eq!(error.to_string(), expected);
