@@ -14,7 +14,7 @@ use ipse_core::json::{Members, list, quoted};
 use ipse_core::{Admitted, Time, hex};
 use ipse_door::{Rule, admit_own};
 use ipse_engine::{Appended, Claim, Error, Host, Memory, Proposed, Told};
-use ipse_gates::{Gates, Ruling, Verdict};
+use ipse_gates::{Gates, Planner, Ruling, Verdict};
 use ipse_inspect::Look;
 use std::sync::Arc;
 
@@ -40,6 +40,11 @@ impl Desk {
     /// The audit of a claim. It may read much of the log.
     pub fn audit(&self, claim: &Claim) -> Result<Audit, Error> {
         Audit::of(&self.memory, &self.look, claim)
+    }
+
+    /// The files that judge.
+    pub fn gates(&self) -> &Gates {
+        &self.gates
     }
 
     /// Whether the policy limits the rate of the skill that is asked for.
@@ -170,12 +175,17 @@ fn record(
         .raw("params", params)
         .optional("consultation", claim.as_ref().map(Claim::json))
         .optional("consultation_id", claim.as_ref().map(|claim| quoted(&claim.id())))
+        .optional("planner", intent.planner.as_ref().map(planner))
         .text("token_id", by)
         .text("verdict", verdict.ruling.name())
         .optional("admitted_params", verdict.admitted_params())
         .optional("confirm_by", confirm_by.map(|time| quoted(&time.to_string())))
         .raw("gates", list(verdict.gates().chain([audit.0.clone()])))
         .finish()
+}
+
+fn planner(planner: &Planner<'_>) -> String {
+    Members::new().text("name", &planner.name).text("version", &planner.version).finish()
 }
 
 fn later(now: Time, seconds: u64) -> Option<Time> {

@@ -67,7 +67,10 @@ impl Rejected {
 impl fmt::Display for Rejected {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Rejected::Bad { message, .. } => f.write_str(message),
+            Rejected::Bad { rule, field, message } if field.is_empty() => {
+                write!(f, "{message} [{rule}]")
+            }
+            Rejected::Bad { rule, field, message } => write!(f, "`{field}`: {message} [{rule}]"),
             Rejected::TooLarge => f.write_str(
                 "the intent with its verdict is larger than an event may be: consult fewer facts, \
                  or name fewer parameters",

@@ -141,6 +141,7 @@ mod tests {
     use ipse_core::Admitted;
     use ipse_door::{Origin, Salt, admit};
     use ipse_engine::{Host, Memory, Policy};
+    use ipse_store::{Location, Store};
     use std::path::Path;
 
     struct Still;
@@ -169,10 +170,10 @@ mod tests {
     }
 
     fn memory(path: &Path) -> (Memory, Look) {
-        let mut registrar = ipse_store::sqlite::create(path).unwrap();
-        let identity = registrar.register("{\"agent_id\":\"a\"}").unwrap().identity;
-        let memory = Memory::open(path, identity, Policy::default(), Box::new(Still), None);
-        (memory.unwrap(), Look::at(path, identity))
+        let store = Store::create(&Location::file(path)).unwrap();
+        let identity = store.register("{\"agent_id\":\"a\"}").unwrap().identity;
+        let memory = Memory::open(&store, identity, Policy::default(), Box::new(Still), None);
+        (memory.unwrap(), Look::at(&store, identity))
     }
 
     /// The intents that a transaction would have to read now, and what it counts.

@@ -1,0 +1,245 @@
+//! The outcome of an intent, reported without composing an event: what the intent says is taken
+//! from the intent.
+//!
+//! **Invariants**
+//! - Only an intent that may be acted on has an outcome: admitted, clamped or confirmed.
+//! - The id of the event follows from the intent's ref. So the log has one outcome of an intent for
+//!   each source, and a report that is sent again is a duplicate. If the report names no time, the
+//!   time of the stored event is used, and the log compares the rest.
+//! - The event is a producer's and passes the door like any other.
+
+use ipse_core::event::{EXECUTION_RESULT, MAX_DEPTH};
+use ipse_core::intent::outcome_id;
+use ipse_core::json::{Members, Object, Value, quoted};
+use ipse_core::{Admitted, EventRef, MAX_TEXT_BYTES, Outcome, Time, json_parse};
+use ipse_door::{MAX_EVENT_BYTES, Origin, Refusal, admit};
+use ipse_engine::{Appended, Error, Host, IntentStanding as Standing, Proposed};
+use ipse_inspect::Look;
+use ipse_inspect::answer::written;
+use std::fmt;
+
+const MEMBERS: [&str; 6] = ["outcome", "success", "failure_reason", "params", "object", "time"];
+/// The members of an intent that its outcome has, too.
+const TAKEN_OVER: [&str; 3] = ["skill_id", "target_class", "environment"];
+
+/// How acting on an intent ended, as a producer reports it.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Report {
+    outcome: Outcome,
+    failure_reason: Option<String>,
+    /// Canonical JSON. Without it the admitted parameters count as those that were used.
+    params: Option<String>,
+    /// Canonical JSON.
+    object: Option<String>,
+    /// As it was sent; now, or the time of the first report, if absent.
+    time: Option<String>,
+}
+
+/// Why a report is not in the log. Nothing was stored.
+#[derive(Clone, PartialEq, Eq, Debug)]
+#[non_exhaustive]
+pub enum Unreported {
+    /// The report cannot be read.
+    Bad {
+        /// The rule that it breaks.
+        rule: &'static str,
+        /// The member that breaks it.
+        field: String,
+        /// What is wrong.
+        message: String,
+    },
+    /// There is no such intent, or it was forgotten.
+    NoIntent,
+    /// The intent may not be acted on.
+    NotAdmitted(Standing),
+    /// The door or the log refused the event.
+    Refused(Refusal),
+}
+
+impl Unreported {
+    fn bad(field: &str, rule: &'static str, message: impl Into<String>) -> Self {
+        let field = ipse_door::printable(field);
+        Unreported::Bad { rule, field, message: message.into() }
+    }
+
+    /// The code for programs.
+    pub fn code(&self) -> &'static str {
+        match self {
+            Unreported::Bad { .. } => "bad_outcome",
+            Unreported::NoIntent => "not_found",
+            Unreported::NotAdmitted(_) => "not_admitted",
+            Unreported::Refused(refusal) => refusal.rule.code(),
+        }
+    }
+}
+
+impl fmt::Display for Unreported {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Unreported::Bad { rule, field, message } if field.is_empty() => {
+                write!(f, "{message} [{rule}]")
+            }
+            Unreported::Bad { rule, field, message } => write!(f, "`{field}`: {message} [{rule}]"),
+            Unreported::NoIntent => {
+                f.write_str("this agent has no intent of that name, or it was forgotten")
+            }
+            Unreported::NotAdmitted(standing) => write!(
+                f,
+                "this intent is {}: only an intent that is admitted, clamped or confirmed has an \
+                 outcome; record what was done as an event of its own",
+                standing.name()
+            ),
+            Unreported::Refused(refusal) => refusal.fmt(f),
+        }
+    }
+}
+
+impl std::error::Error for Unreported {}
+
+impl Report {
+    /// Reads the JSON of a report.
+    pub fn read(body: &[u8]) -> Result<Self, Unreported> {
+        if body.len() > MAX_EVENT_BYTES {
+            let message = format!("{} bytes; at most {MAX_EVENT_BYTES} are allowed", body.len());
+            return Err(Unreported::bad("", "too_large", message));
+        }
+        let value = json_parse::parse(body, MAX_DEPTH).map_err(|error| {
+            let refusal = Refusal::json(&error);
+            Unreported::bad(&refusal.field, refusal.rule.code(), refusal.message)
+        })?;
+        let Some(members) = value.as_object() else {
+            return Err(Unreported::bad("", "not_an_object", "an outcome is a JSON object"));
+        };
+        if let Some((name, _)) = members.iter().find(|(name, _)| !MEMBERS.contains(name)) {
+            let message = format!("no such member; there are {}", MEMBERS.join(", "));
+            return Err(Unreported::bad(name, "unknown_member", message));
+        }
+        Ok(Report {
+            outcome: ended(members)?,
+            failure_reason: reason(members)?,
+            params: object(members, "params")?,
+            object: object(members, "object")?,
+            time: text(members, "time")?,
+        })
+    }
+
+    /// The event that reports how acting on an intent ended.
+    pub fn event(
+        &self,
+        look: &Look,
+        intent: &EventRef,
+        source: &str,
+        host: &mut dyn Host,
+    ) -> Result<Result<Admitted, Unreported>, Error> {
+        let Some(proposed) = look.intent(intent)? else { return Ok(Err(Unreported::NoIntent)) };
+        if !proposed.may_act() {
+            return Ok(Err(Unreported::NotAdmitted(proposed.standing())));
+        }
+        let id = outcome_id(intent);
+        let time = match &self.time {
+            // Written as ipse writes times, so that the stored time says how it was written.
+            Some(text) => Time::parse(text).map_or_else(|_| text.clone(), |time| time.to_string()),
+            None => {
+                let stored = look.time_of(&EventRef::new(source, &id))?;
+                stored.unwrap_or_else(|| host.now()).to_string()
+            }
+        };
+        let event = Members::new()
+            .text("id", &id)
+            .text("source", source)
+            .text("type", EXECUTION_RESULT)
+            .text("time", &time)
+            .raw("data", self.data(&proposed));
+        let event = admit(event.finish().as_bytes(), Origin::Producer, || host.salt());
+        Ok(event.map_err(Unreported::Refused))
+    }
+
+    /// Whether to make the event and append it once more: another report of this intent was stored
+    /// after this one had looked for it, and this one took another time.
+    pub fn is_to_repeat(&self, appended: Appended) -> bool {
+        self.time.is_none() && matches!(appended, Appended::Conflict(_))
+    }
+
+    /// Reports the outcome of an intent. `append` stores the event, durably.
+    pub fn send(
+        &self,
+        look: &Look,
+        intent: &EventRef,
+        source: &str,
+        host: &mut dyn Host,
+        mut append: impl FnMut(&Admitted) -> Result<Appended, Error>,
+    ) -> Result<Result<(Admitted, Appended), Unreported>, Error> {
+        for last in [false, true] {
+            let event = match self.event(look, intent, source, host)? {
+                Ok(event) => event,
+                Err(unreported) => return Ok(Err(unreported)),
+            };
+            let appended = append(&event)?;
+            if last || !self.is_to_repeat(appended) {
+                return Ok(Ok((event, appended)));
+            }
+        }
+        unreachable!("BUG: the last round returns")
+    }
+
+    fn data(&self, proposed: &Proposed) -> String {
+        let intent = json_parse::parse(proposed.json().as_bytes(), MAX_DEPTH).ok();
+        let intent = intent.as_ref().and_then(Value::as_object);
+        let said = |name: &str| intent.and_then(|intent| intent.get(name)).map(written);
+        let data =
+            TAKEN_OVER.iter().fold(Members::new(), |data, name| data.optional(*name, said(name)));
+        data.text("intent", &proposed.event_ref().to_string())
+            .text("outcome", self.outcome.name())
+            .optional("failure_reason", self.failure_reason.as_deref().map(quoted))
+            .optional("params", self.params.clone().or_else(|| said("admitted_params")))
+            .optional("object", self.object.as_ref())
+            .finish()
+    }
+}
+
+/// How it ended: `outcome` or `success`, and not both.
+fn ended(members: &Object<'_>) -> Result<Outcome, Unreported> {
+    match (members.get("outcome"), members.get("success")) {
+        (Some(_), Some(_)) => {
+            Err(Unreported::bad("success", "ambiguous", "give outcome or success, not both"))
+        }
+        (None, None) => Err(Unreported::bad("outcome", "missing", "give outcome or success")),
+        (None, Some(Value::Bool(true))) => Ok(Outcome::Success),
+        (None, Some(Value::Bool(false))) => Ok(Outcome::Failed),
+        (None, Some(_)) => Err(Unreported::bad("success", "not_boolean", "must be true or false")),
+        (Some(word), None) => word.as_text().and_then(Outcome::parse).ok_or_else(|| {
+            let words = Outcome::ALL.map(Outcome::name).join(", ");
+            Unreported::bad("outcome", "unknown_word", format!("must be one of {words}"))
+        }),
+    }
+}
+
+/// Why it failed: a text that a fact can be about.
+fn reason(members: &Object<'_>) -> Result<Option<String>, Unreported> {
+    let field = "failure_reason";
+    let reason = text(members, field)?;
+    match reason.as_deref().map(str::len) {
+        Some(0) => Err(Unreported::bad(field, "empty", "must not be empty")),
+        Some(bytes) if bytes > MAX_TEXT_BYTES => {
+            let message = format!("{bytes} bytes; at most {MAX_TEXT_BYTES} are allowed");
+            Err(Unreported::bad(field, "too_long", message))
+        }
+        _ => Ok(reason),
+    }
+}
+
+fn text(members: &Object<'_>, field: &str) -> Result<Option<String>, Unreported> {
+    match members.get(field) {
+        None => Ok(None),
+        Some(Value::Text(text)) => Ok(Some(text.clone().into_owned())),
+        Some(_) => Err(Unreported::bad(field, "not_text", "must be a string, or left out")),
+    }
+}
+
+fn object(members: &Object<'_>, field: &str) -> Result<Option<String>, Unreported> {
+    match members.get(field) {
+        None => Ok(None),
+        Some(value @ Value::Object(_)) => Ok(Some(written(value))),
+        Some(_) => Err(Unreported::bad(field, "not_an_object", "must be an object, or left out")),
+    }
+}
