@@ -9,6 +9,17 @@ pub enum Error {
     /// The input could not be read.
     #[error("could not read the events")]
     Input(#[source] std::io::Error),
+    /// The input is no file of events. Taking events out of a bundle would lose what verifies them.
+    #[error("the input is a bundle, which is taken in whole after it has verified")]
+    IsBundle,
+    /// The input could not be read to its end.
+    #[error("could not read the events after line {line}; the lines up to it are stored")]
+    Cut {
+        /// The last line that was read. Lines up to it are durable or refused.
+        line: u64,
+        /// Why.
+        source: std::io::Error,
+    },
     /// The engine could not.
     #[error(transparent)]
     Engine(#[from] ipse_engine::Error),
@@ -27,13 +38,15 @@ pub enum Error {
     #[error("the events are stored, but the pass failed")]
     Pass(#[source] ipse_engine::Error),
     /// There is no signed tree head to export under.
-    #[error("no tree head is signed: `ipse tree-head --sign` needs the log's key")]
+    #[error("no tree head is signed, and there is no key of the log to sign one")]
     NoHead,
     /// The stored tree head or pass record cannot be read.
-    #[error("the {0} cannot be read: ipse verify")]
+    #[error("the {0} cannot be read")]
     Damaged(String),
     /// A position of the range lies beyond the signed tree head.
-    #[error("--{end} {seq} is beyond the signed tree head, which covers {size} entries")]
+    #[error(
+        "the range goes {end} seq {seq}, beyond the signed tree head, which covers {size} entries"
+    )]
     Beyond {
         /// Which end of the range: `from` or `to`.
         end: &'static str,
@@ -43,18 +56,17 @@ pub enum Error {
         size: u64,
     },
     /// The range ends before it begins.
-    #[error("--from {0} is after --to {1}")]
+    #[error("the range ends before it begins: from {0} to {1}")]
     EmptyRange(Seq, Seq),
     /// Events under the head were forgotten, and no newer head can be signed.
-    #[error("events under the tree head were forgotten since: `ipse tree-head --sign` first")]
+    #[error("events under the tree head were forgotten since, and there is no key to sign another")]
     Forgotten,
     /// The head would count for no auditor.
     #[error("the newest tree head is not signed with the key in log.vkey; sign one again")]
     ForeignHead,
     /// The head does not cover everything, and no newer one can be signed.
     #[error(
-        "the newest tree head covers {size} of {head} events, and there is no key to sign another; \
-         --to {size} exports what it covers"
+        "the newest tree head covers {size} of {head} events, and there is no key to sign another"
     )]
     Uncovered {
         /// What the head covers.
@@ -63,7 +75,7 @@ pub enum Error {
         head: u64,
     },
     /// The manifest in the store is not that of the identity.
-    #[error("the stored manifest is not that of the identity: ipse verify")]
+    #[error("the stored manifest is not that of the identity")]
     ForeignManifest,
     /// The bundle could not be written.
     #[error("could not write the bundle")]

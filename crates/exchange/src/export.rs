@@ -12,10 +12,9 @@ use ipse_core::{Identity, Seq};
 use ipse_engine::{Notary, as_of, head_of, rules_of, sign_head};
 use ipse_ledger::account::Claimed;
 use ipse_ledger::{Bundled, Certificate, Note, NoteKey, NoteSigner, TreeHead, dsse};
-use ipse_store::sqlite::{Reader, View};
+use ipse_store::{Reader, Store, View};
 use std::fs::File;
 use std::io::{self, BufWriter, IntoInnerError, Seek, Write};
-use std::path::Path;
 
 /// How often a head is signed again while another process forgets events.
 const TRIES: u32 = 20;
@@ -41,7 +40,7 @@ pub struct Range {
 }
 
 /// Writes a bundle of a whole log to a file that has no name, and rewinds it.
-pub fn spool(store: &Path, identity: &Identity, keys: &Keys) -> Result<File, Error> {
+pub fn spool(store: &Store, identity: &Identity, keys: &Keys) -> Result<File, Error> {
     with_export(store, identity, keys, Range::default(), |export| {
         let mut file = BufWriter::new(tempfile::tempfile().map_err(Error::Spool)?);
         export.write(&mut file, &mut |_, _| {})?;
@@ -54,13 +53,13 @@ pub fn spool(store: &Path, identity: &Identity, keys: &Keys) -> Result<File, Err
 
 /// Signs a head, and hands on the content of a bundle of that moment.
 pub fn with_export<T, E: From<Error>>(
-    store: &Path,
+    store: &Store,
     identity: &Identity,
     keys: &Keys,
     range: Range,
     then: impl FnOnce(&Export<'_>) -> Result<T, E>,
 ) -> Result<T, E> {
-    let reader = Reader::open(store).map_err(Error::from)?;
+    let reader = store.reader().map_err(Error::from)?;
     let manifest = manifest_of(&reader, identity)?;
     let mut left = TRIES;
     loop {
@@ -104,7 +103,8 @@ pub struct Export<'v> {
 pub struct Exported {
     /// Whose log it is, the range, the tree head and the checkpoint.
     pub bundled: Bundled,
-    /// How many events.
+    /// How many events have their content in it: those of the range, of producers and of ipse,
+    /// without forgotten ones, and later `forget` events.
     pub events: u64,
     /// How many statements of producers.
     pub signatures: u64,
@@ -150,6 +150,7 @@ impl<'v> Export<'v> {
             false => None,
         };
         let facts = checkpoint.map(|checkpoint| facts_at(view, checkpoint)).transpose()?;
+        // Known once the members are written.
         let sums = ipse_core::Digest([0; 32]);
         let bundled = Bundled { identity, sums, from, to, size: head.size, checkpoint };
         Ok(Export { view, identity, manifest, keys, note, bundled, facts })
@@ -200,16 +201,13 @@ impl<'v> Export<'v> {
             let lines: String = signers.iter().flat_map(|key| [key.as_str(), "\n"]).collect();
             writer.bytes("keys/producers.vkey", lines.as_bytes())?;
         }
+        let mut bundled = self.bundled.clone();
         writer.finish(|sums| {
-            let bundled = Bundled { sums, ..self.bundled.clone() };
+            bundled.sums = sums;
             dsse::sign(&bundled.statement(), operator)
         })?;
-        Ok(self.done(events, signatures))
-    }
-
-    fn done(&self, events: u64, signatures: u64) -> Exported {
         let facts = self.facts.as_ref().map(|facts| facts.lines().count() as u64);
-        Exported { bundled: self.bundled.clone(), events, signatures, facts }
+        Ok(Exported { bundled, events, signatures, facts })
     }
 
     /// The events of the range, and all that say what was forgotten since.

@@ -12,12 +12,11 @@ use ipse_core::json::{Members, list};
 use ipse_core::{Admitted, Identity};
 use ipse_door::{MAX_EVENT_BYTES, Origin, Refusal, Rule, admit};
 use ipse_engine::{
-    Appended, Endorsed, Host, Log, PassReport, SignatureError, Then, Trigger, refusal_of,
-    registered,
+    Acknowledged, Appended, Endorsed, Host, Log, Memory, PassReport, SignatureError, Then, Trigger,
+    decode_data, refusal_of, registered, type_hint,
 };
 use ipse_ledger::{NoteKey, Sent, dsse};
-use ipse_store::Signatures;
-use ipse_store::sqlite::View;
+use ipse_store::{Signatures, View};
 use std::io::{self, Read};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 
@@ -101,6 +100,8 @@ pub struct Imported {
     pub refused: u64,
     /// Events that stand in the log under a producer's signature.
     pub signed: u64,
+    /// Events in the log whose type is nearly `execution_result`, and therefore feeds no fact.
+    pub misnamed: u64,
     /// The first refusals and conflicts, each with its line.
     pub listed: Vec<(u64, Refusal)>,
     /// How many more of them there were.
@@ -123,6 +124,7 @@ impl Imported {
             .raw("conflicts", self.conflicts)
             .raw("refused", self.refused)
             .raw("signed", self.signed)
+            .raw("misnamed", self.misnamed)
             .raw("passes", u64::from(self.pass.is_some()))
             .raw("refusals", refusals_json(&self.listed))
             .raw("refusals_omitted", self.omitted)
@@ -142,6 +144,10 @@ impl Imported {
     fn add(&mut self, parcel: Parcel, appended: &[Appended], told: &mut dyn FnMut(Progress<'_>)) {
         let mut refusals = parcel.refusals;
         self.refused += refusals.len() as u64;
+        for (event, appended) in parcel.events.iter().zip(appended) {
+            let there = matches!(appended, Appended::New(_) | Appended::Duplicate(_));
+            self.misnamed += u64::from(there && type_hint(&event.event_type).is_some());
+        }
         for (line, appended) in parcel.lines.into_iter().zip(appended) {
             refusals.extend(self.count(*appended).map(|refusal| (line, refusal)));
         }
@@ -168,7 +174,12 @@ pub fn refusals_json(listed: &[(u64, Refusal)]) -> String {
     list(listed.iter().map(refusal))
 }
 
-/// Imports lines of JSON, plain or gzip. An error leaves what was reported durable.
+/// Appends the events of a batch, durably.
+type Append<'a> =
+    &'a mut dyn FnMut(&[Admitted], Option<&Endorsed>) -> Result<Acknowledged, ipse_engine::Error>;
+
+/// Imports lines of JSON, plain or gzip. An error leaves what was reported durable. An input that
+/// cannot be read further is a refused line.
 pub fn import(
     log: &mut Log,
     input: impl Read + Send,
@@ -176,19 +187,59 @@ pub fn import(
     host: &mut dyn Host,
     told: &mut dyn FnMut(Progress<'_>),
 ) -> Result<Imported, Error> {
-    let mut done = Imported::default();
-    std::thread::scope(|scope| {
-        let (sender, parcels) = sync_channel(AHEAD);
-        let door = scope.spawn(move || through_the_door(input, options, host, &sender));
-        let stored = store_all(log, &parcels, &mut done, told);
-        // If storing failed, the door must not wait for a place in the queue.
-        drop(parcels);
-        let read = door.join().expect("BUG: the door panicked");
-        stored.and(read.map_err(Error::Input))
-    })?;
+    let mut append = |events: &[Admitted], endorsed: Option<&Endorsed>| {
+        log.append_signed(events, endorsed, Then::Nothing)
+    };
+    let mut done = import_lines(&mut append, input, options, host, told, Cut::IsRefused)?;
     if options.consolidate {
         done.pass = log.consolidate(Trigger::Manual).map_err(Error::Pass)?;
     }
+    Ok(done)
+}
+
+/// The same for a log that others use meanwhile: it is held for a batch at a time, and not while
+/// the input waits. An input that cannot be read further is [`Error::Cut`].
+pub fn import_shared(
+    memory: &Memory,
+    input: impl Read + Send,
+    options: &Options,
+    host: &mut dyn Host,
+    told: &mut dyn FnMut(Progress<'_>),
+) -> Result<Imported, Error> {
+    let mut append =
+        |events: &[Admitted], endorsed: Option<&Endorsed>| memory.append_batch(events, endorsed);
+    let done = import_lines(&mut append, input, options, host, told, Cut::IsError);
+    // The lines before a cut are stored, and are folded like others.
+    let folds = options.consolidate && matches!(done, Ok(_) | Err(Error::Cut { .. }));
+    let pass = if folds { memory.consolidate().map_err(Error::Pass)? } else { None };
+    Ok(Imported { pass, ..done? })
+}
+
+/// What becomes of an input that cannot be read further.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Cut {
+    IsRefused,
+    IsError,
+}
+
+fn import_lines(
+    append: Append<'_>,
+    input: impl Read + Send,
+    options: &Options,
+    host: &mut dyn Host,
+    told: &mut dyn FnMut(Progress<'_>),
+    cut: Cut,
+) -> Result<Imported, Error> {
+    let mut done = Imported::default();
+    std::thread::scope(|scope| {
+        let (sender, parcels) = sync_channel(AHEAD);
+        let door = scope.spawn(move || through_the_door(input, options, host, &sender, cut));
+        let stored = store_all(append, &parcels, &mut done, told);
+        // If storing failed, the door must not wait for a place in the queue.
+        drop(parcels);
+        let read = door.join().expect("BUG: the door panicked");
+        stored.and(read)
+    })?;
     Ok(done)
 }
 
@@ -198,7 +249,8 @@ fn through_the_door(
     options: &Options,
     host: &mut dyn Host,
     parcels: &SyncSender<Parcel>,
-) -> io::Result<()> {
+    cut: Cut,
+) -> Result<(), Error> {
     let signing = options.signing.as_ref();
     // Everything that an envelope can cover is still here when it comes, and some stray events
     // before it.
@@ -208,6 +260,7 @@ fn through_the_door(
     };
     let mut lines = Lines::of_at_most(limit, input)?;
     let (mut parcel, mut number) = (Parcel::default(), 0);
+    let mut end = Ok(());
     loop {
         let waits = options.live && signing.is_none() && !lines.ready() && !parcel.is_empty();
         let full = parcel.len() >= batch;
@@ -219,7 +272,14 @@ fn through_the_door(
         if (older.sealed || !older.is_empty()) && parcels.send(older).is_err() {
             return Ok(());
         }
-        let Some(line) = lines.next() else { break };
+        let line = match lines.next() {
+            Some(Line::Broken(source)) if cut == Cut::IsError => {
+                end = Err(Error::Cut { line: number, source });
+                break;
+            }
+            Some(line) => line,
+            None => break,
+        };
         number += 1;
         parcel.last_line = number;
         match (&line, signing) {
@@ -227,26 +287,32 @@ fn through_the_door(
             (Line::Whole(line), Some(signing)) if dsse::is_envelope(line) => {
                 parcel.seal(number, signing.endorse(line));
             }
-            _ => parcel.add(number, admitted(&line, host)),
+            _ => parcel.add(number, admitted(&line, signing.is_some(), host)),
         }
     }
     // The log may have failed; it says why itself.
     let _ = parcels.send(parcel);
-    Ok(())
+    end
 }
 
-/// What the door makes of a line.
-fn admitted(line: &Line, host: &mut dyn Host) -> Result<Admitted, Refusal> {
+/// What the door makes of a line. A line of a signed file goes there as it is: its digest was
+/// signed, or may be.
+fn admitted(line: &Line, signed: bool, host: &mut dyn Host) -> Result<Admitted, Refusal> {
     match line {
-        Line::Whole(line) => admit(line, Origin::Producer, || host.salt())
-            .map_err(|refusal| if dsse::is_envelope(line) { not_asked_for() } else { refusal }),
+        Line::Whole(line) => {
+            let event = if signed { Ok(line.into()) } else { decode_data(line) };
+            let admitted = event.and_then(|event| admit(&event, Origin::Producer, || host.salt()));
+            admitted
+                .map_err(|refusal| if dsse::is_envelope(line) { not_asked_for() } else { refusal })
+        }
         Line::TooLong(length) => Err(ipse_door::too_large("as sent", *length)),
         Line::Broken(error) => Err(truncated(error)),
     }
 }
 
 fn not_asked_for() -> Refusal {
-    let message = "this line signs the events before it, and is no event: give --signed";
+    let message =
+        "this line signs the events before it and is no event; signatures are not checked here";
     Refusal::new("signatures", Rule::WrongSignature, message)
 }
 
@@ -263,7 +329,7 @@ fn truncated(error: &io::Error) -> Refusal {
 }
 
 fn store_all(
-    log: &mut Log,
+    append: Append<'_>,
     parcels: &Receiver<Parcel>,
     done: &mut Imported,
     told: &mut dyn FnMut(Progress<'_>),
@@ -277,8 +343,7 @@ fn store_all(
         {
             parcel.join(next);
         }
-        let appended = log
-            .append_signed(&parcel.events, parcel.endorsed.as_ref(), Then::Nothing)
+        let appended = append(&parcel.events, parcel.endorsed.as_ref())
             .map_err(|source| Error::Stopped { line, source })?;
         line = parcel.last_line.max(line);
         let had_events = !parcel.events.is_empty();

@@ -20,6 +20,8 @@ mod take_in;
 
 pub use error::Error;
 pub use export::{Export, Exported, Keys, Range, spool, with_export};
-pub use import::{Imported, MAX_LISTED, Options, Progress, Signing, import, refusals_json};
+pub use import::{
+    Imported, MAX_LISTED, Options, Progress, Signing, import, import_shared, refusals_json,
+};
 pub use lines::{Line, Lines, is_gzip};
 pub use take_in::{TakenIn, take_in};

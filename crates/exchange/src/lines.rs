@@ -1,10 +1,12 @@
 //! Lines of a file, plain or gzip, each at most as long as an event may be, or as is allowed.
 //!
-//! **Invariant:** memory is bounded: of a line that is too long only its length is kept. A broken
-//! end of the input does not spoil the lines before it.
+//! **Invariants:** memory is bounded: of a line that is too long only its length is kept. A broken
+//! end of the input does not spoil the lines before it. No line is read out of a bundle.
 
+use crate::error::Error;
 #[cfg(feature = "gzip")]
 use flate2::bufread::MultiGzDecoder;
+use ipse_bundle::{BLOCK, is_bundle};
 use ipse_door::MAX_EVENT_BYTES;
 use std::io::{self, BufRead, BufReader, Read};
 
@@ -45,16 +47,25 @@ pub struct Lines<'r> {
 
 impl<'r> Lines<'r> {
     /// Lines that are as long as an event at most.
-    pub fn new(input: impl Read + 'r) -> io::Result<Self> {
+    pub fn new(input: impl Read + 'r) -> Result<Self, Error> {
         Self::of_at_most(MAX_EVENT_BYTES, input)
     }
 
     /// Lines of so many bytes at most.
-    pub fn of_at_most(limit: usize, input: impl Read + 'r) -> io::Result<Self> {
+    pub fn of_at_most(limit: usize, input: impl Read + 'r) -> Result<Self, Error> {
         let mut input = BufReader::with_capacity(BUFFER, input);
-        let gzip = is_gzip(input.fill_buf()?);
-        let input: Box<dyn Read + 'r> = if gzip { unzipped(input)? } else { Box::new(input) };
-        Ok(Lines { input: BufReader::with_capacity(BUFFER, input), limit, ended: false })
+        let gzip = is_gzip(input.fill_buf().map_err(Error::Input)?);
+        let mut input: Box<dyn Read + 'r> = match gzip {
+            true => unzipped(input).map_err(Error::Input)?,
+            false => Box::new(input),
+        };
+        let (beginning, failure) = beginning(&mut *input);
+        if is_bundle(&beginning) == Some(true) {
+            return Err(Error::IsBundle);
+        }
+        let input = io::Cursor::new(beginning).chain(Failure(failure)).chain(input);
+        let input = BufReader::with_capacity(BUFFER, Box::new(input) as Box<dyn Read + 'r>);
+        Ok(Lines { input, limit, ended: false })
     }
 
     /// Whether another whole line is in memory, so that reading it does not wait for the input.
@@ -88,6 +99,31 @@ impl<'r> Lines<'r> {
     }
 }
 
+/// Reads an input as long as its beginning may be that of a bundle; returns also the error that
+/// ended it. One byte tells JSON from a bundle, so a pipe that pauses after a line is not waited
+/// for.
+fn beginning(input: &mut dyn Read) -> (Vec<u8>, Option<io::Error>) {
+    let (mut all, mut part) = (Vec::new(), [0; BLOCK]);
+    while all.len() < BLOCK && is_bundle(&all).is_none() {
+        match input.read(&mut part[all.len()..]) {
+            Ok(0) => break,
+            Ok(length) => all.extend_from_slice(&part[all.len()..][..length]),
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return (all, Some(error)),
+        }
+    }
+    (all, None)
+}
+
+/// Gives an error where it occurred, once.
+struct Failure(Option<io::Error>);
+
+impl Read for Failure {
+    fn read(&mut self, _: &mut [u8]) -> io::Result<usize> {
+        self.0.take().map_or(Ok(0), Err)
+    }
+}
+
 fn finish(mut line: Vec<u8>, length: usize, limit: usize) -> Line {
     let carriage_return = length == line.len() && line.last() == Some(&b'\r');
     if carriage_return {
@@ -114,12 +150,15 @@ impl Iterator for Lines<'_> {
 mod tests {
     use super::*;
 
-    fn lengths(input: &[u8]) -> Vec<isize> {
-        let length = |line| match line {
+    fn length(line: Line) -> isize {
+        match line {
             Line::Whole(line) => line.len().cast_signed(),
             Line::TooLong(_) => -1,
             Line::Broken(_) => -2,
-        };
+        }
+    }
+
+    fn lengths(input: &[u8]) -> Vec<isize> {
         Lines::new(input).unwrap().map(length).collect()
     }
 
@@ -141,6 +180,43 @@ mod tests {
         }
     }
 
+    /// An input that comes byte by byte, and then fails.
+    struct Dribble<'b>(&'b [u8], bool);
+
+    impl Read for Dribble<'_> {
+        fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+            match self.0.split_first() {
+                Some((byte, rest)) => {
+                    (buffer[0], self.0) = (*byte, rest);
+                    Ok(1)
+                }
+                None if self.1 => Err(io::Error::other("cut")),
+                None => Ok(0),
+            }
+        }
+    }
+
+    #[test]
+    fn a_bundle_is_no_file_of_events_however_it_comes() {
+        let mut header = [0; BLOCK];
+        header[..13].copy_from_slice(b"manifest.json");
+        header[257..262].copy_from_slice(b"ustar");
+        let bundle = [&header[..], b"{}\n{}\n"].concat();
+        assert!(matches!(Lines::new(&bundle[..]), Err(Error::IsBundle)));
+        assert!(matches!(Lines::new(Dribble(&bundle, false)), Err(Error::IsBundle)));
+        // What only begins so is lines, and none of its bytes is lost.
+        for (input, cut, lengths) in [
+            (&b"manifest.json\nx\n"[..], false, &[13, 1][..]),
+            (b"manif", false, &[5]),
+            (b"manif", true, &[-2]),
+            (b"m\nm", true, &[1, -2]),
+            (&bundle[..300], false, &[300]),
+        ] {
+            let lines = Lines::new(Dribble(input, cut)).unwrap().map(length);
+            assert_eq!(lines.collect::<Vec<_>>(), lengths, "{input:?}");
+        }
+    }
+
     #[cfg(feature = "gzip")]
     #[test]
     fn a_broken_gzip_tail_keeps_what_came_before() {
@@ -153,5 +229,12 @@ mod tests {
         let twice = [whole.clone(), whole.clone()].concat();
         assert_eq!(lengths(&twice).len(), 6, "members may follow each other");
         assert_eq!(lengths(&whole[..whole.len() - 12]).last(), Some(&-2));
+        let mut encoder = GzEncoder::new(Vec::new(), Compression::best());
+        encoder.write_all(b"manifest.json\0").unwrap();
+        encoder.write_all(&[0; 243]).unwrap();
+        encoder.write_all(b"ustar").unwrap();
+        encoder.write_all(&[0; 1000]).unwrap();
+        let bundle = encoder.finish().unwrap();
+        assert!(matches!(Lines::new(&bundle[..]), Err(Error::IsBundle)));
     }
 }

@@ -10,16 +10,16 @@ use ipse_core::{Admitted, Identity, Seq};
 use ipse_door::{Origin, admit};
 use ipse_engine::{Endorsed, Whole, restore};
 use ipse_ledger::{Entry, NoteKey};
-use ipse_store::sqlite::{Reader, Settings};
+use ipse_store::Store;
 use std::io;
-use std::path::Path;
 
 /// What was taken in.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct TakenIn {
     /// Whose log it is.
     pub identity: Identity,
-    /// How many entries.
+    /// How many positions the log has: every event of producers and of ipse, forgotten ones
+    /// included.
     pub entries: u64,
     /// How many statements of trusted producers.
     pub statements: u64,
@@ -46,7 +46,7 @@ impl TakenIn {
 /// that was signed for this log, which the bundle must continue. `told` gets how many entries are
 /// in, and how many there are.
 pub fn take_in(
-    store: &Path,
+    store: &Store,
     opened: &Opened<'_>,
     trusted: &[NoteKey],
     last_head: Option<&str>,
@@ -55,7 +55,7 @@ pub fn take_in(
     let identity = opened.identity;
     check(store, opened)?;
     let (statements, left_out) = statements(opened, trusted)?;
-    let mut settings = Settings::open(store)?;
+    let mut settings = store.settings()?;
     for endorsed in &statements {
         settings.put_producer(&identity, endorsed.signer())?;
     }
@@ -73,12 +73,12 @@ pub fn take_in(
     Ok(TakenIn { identity, entries, statements, left_out, checkpoint })
 }
 
-fn check(store: &Path, opened: &Opened<'_>) -> Result<(), Error> {
+fn check(store: &Store, opened: &Opened<'_>) -> Result<(), Error> {
     let identity = opened.identity;
     if !opened.is_whole() {
         return Err(Error::NotWhole);
     }
-    let reader = Reader::open(store)?;
+    let reader = store.reader()?;
     if !reader.manifests()?.iter().any(|(hash, _)| *hash == identity.to_string()) {
         return Err(Error::Unregistered(identity));
     }
