@@ -3,15 +3,11 @@
 #![allow(clippy::print_stdout)]
 
 use ipse::{
-    Agent, Event, GateFiles, Intent, IntentStanding, Manifest, Opening, Query, Result,
-    import_bundle,
+    Agent, Answer, Attempt, Decision, Event, GateFile, GateFiles, Intent, IntentStanding, Manifest,
+    Opening, Query, Result, import_bundle,
 };
 use std::fs;
 use std::path::Path;
-
-const REGISTRY: &str = include_str!("../../../examples/gates/ecm-registry.toml");
-const POLICY: &str = include_str!("../../../examples/gates/policy.toml");
-const TEMPERAMENT: &str = include_str!("../../../examples/gates/temperament.toml");
 
 fn main() -> Result<()> {
     let directory = tempfile::tempdir().expect("a temporary directory");
@@ -20,7 +16,8 @@ fn main() -> Result<()> {
 
 fn tour(directory: &Path) -> Result<()> {
     // Register: the manifest names the gate files by their hashes.
-    let gates = GateFiles::new(REGISTRY, POLICY, TEMPERAMENT).map_err(ipse::Error::GateFiles)?;
+    let [registry, policy, temperament] = GateFile::ALL.map(GateFile::example);
+    let gates = GateFiles::new(registry, policy, temperament)?;
     let manifest = manifest(&gates)?;
     let opening = Opening { gates: Some(gates), ..Opening::default() };
     let store = directory.join("robot.db");
@@ -28,7 +25,6 @@ fn tour(directory: &Path) -> Result<()> {
     println!("identity {}", agent.identity());
 
     // Record one event, and import a file of them.
-    let grasp = || Event::attempt("manipulation.grasp").target("glass_cup").environment("ward3");
     let receipt = agent.record(grasp().param("force_n", 12).failed("slip"))?;
     println!("recorded {} at seq {}", receipt.event_ref, receipt.seq);
     let week: String = (1..=20).map(line).collect();
@@ -41,19 +37,13 @@ fn tour(directory: &Path) -> Result<()> {
     let fact = agent.fact("manipulation.grasp", "glass_cup", "ward3").expect("21 attempts");
     let force = fact.recommended("force_n").expect("20 of them worked").value;
 
-    // Propose: the gates judge, the record comes first, then the agent may act.
-    let intent = Intent::new("manipulation.grasp").target("glass_cup").environment("ward3");
-    let proposed = agent.propose(&intent.param("force_n", force).consulted(&answer))?;
-    println!("the gates say {}", proposed.standing().name());
-    assert_ne!(proposed.standing(), IntentStanding::Denied);
-    agent.record(grasp().intent(proposed.event_ref()).param("force_n", force).success())?;
-    agent.consolidate()?;
+    act(&agent, &answer, force)?;
 
     // Explain, forget, and see that the fact has changed.
     print!("{}", agent.explain(&fact.id(), 1)?.page());
     agent.forget([receipt.event_ref])?;
     let after =
-        agent.fact("manipulation.grasp", "glass_cup", "ward3").expect("21 attempts are left");
+        agent.fact("manipulation.grasp", "glass_cup", "ward3").expect("22 attempts are left");
     assert_eq!(after.success_rate(), Some(1.0));
 
     // Export, verify, and take the log into another store.
@@ -69,6 +59,32 @@ fn tour(directory: &Path) -> Result<()> {
     let copied = Agent::open(&copy, taken.identity)?;
     assert_eq!(copied.facts(&Query::new()), agent.facts(&Query::new()));
     println!("the same facts in another store, of the same agent {}", copied.identity());
+    Ok(())
+}
+
+fn grasp() -> Attempt {
+    Event::attempt("manipulation.grasp").target("glass_cup").environment("ward3")
+}
+
+/// Propose: the gates judge, the record comes first, then the agent may act, with the value that
+/// they admitted.
+fn act(agent: &Agent, answer: &Answer, force: f64) -> Result<()> {
+    let intent = Intent::new("manipulation.grasp").target("glass_cup").environment("ward3");
+    let intent = intent.consulted(answer);
+    let recommended = agent.propose(&intent.clone().param("force_n", force))?;
+    // So much force needs a person, who decides.
+    let waiting = agent.propose(&intent.param("force_n", 45))?;
+    assert_eq!((waiting.standing(), waiting.may_act()), (IntentStanding::Waiting, false));
+    let decided = agent.decide(&waiting.event_ref(), Decision::Confirmed)?;
+    for proposed in [recommended, decided] {
+        println!("the gates say {}", proposed.standing().name());
+        if proposed.may_act() {
+            let force = proposed.admitted("force_n").expect("the skill requires it");
+            let attempt = grasp().intent(proposed.event_ref()).param("force_n", force);
+            agent.record(attempt.success())?;
+        }
+    }
+    agent.consolidate()?;
     Ok(())
 }
 

@@ -8,22 +8,25 @@
 use crate::answer::Answer;
 use crate::event::Event;
 use crate::fact::{Fact, Query};
+use crate::files::directory_of;
 use crate::gates::GateFiles;
-use crate::intent::Intent;
-use crate::keys::KeyDirectory;
+use crate::intent::{Intent, OutcomeReport};
+use crate::keys::{KeyDirectory, KeyError};
 use crate::{DirectoryNotary, Error, Result, SystemHost};
-use ipse_core::{EventRef, FactId, FactKey, FactKind, Identity, Seq};
+use ipse_core::{Admitted, EventRef, FactId, FactKey, FactKind, Identity, Seq};
 use ipse_door::{Origin, admit};
 use ipse_engine::trail::{Listing, Proposed};
-use ipse_engine::{Appended, Forgotten, Memory, Notary, PassReport, Policy, Which, refusal_of};
-use ipse_exchange::{Export, Exported, Imported, Keys, Options, Range, import, with_export};
+use ipse_engine::{
+    Appended, Forgotten, MAX_FACTS, Memory, Notary, PassReport, Policy, Which, refusal_of,
+};
+use ipse_exchange::{Export, Exported, Imported, Keys, Options, Range, import_shared, with_export};
 use ipse_inspect::explain::{ExplainedEvent, Explanation};
 use ipse_inspect::verify::{Outside, Report, verify};
-use ipse_inspect::{Diff, Look, Standing};
+use ipse_inspect::{Diff, Look, Skills, Standing};
 use ipse_intents::{Decision, Desk, decide};
 use ipse_ledger::TreeHead;
 use ipse_manifest::Manifest;
-use ipse_store::sqlite::{Reader, create};
+use ipse_store::{Location, Store};
 use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
 
@@ -37,7 +40,8 @@ pub struct Opening {
     pub policy: Policy,
     /// The directory of the keys; the store's path with `.keys` behind it if absent.
     pub keys: Option<PathBuf>,
-    /// The passphrase of the private keys.
+    /// The passphrase of the private keys. In a build without the Cargo feature `passphrase` it is
+    /// an error ([`KeyError::PassphraseUnsupported`]).
     pub passphrase: Option<String>,
     /// The files that judge intents; without them [`Agent::propose`] is an error.
     pub gates: Option<GateFiles>,
@@ -48,10 +52,11 @@ pub struct Opening {
 pub struct Agent {
     memory: Memory,
     look: Look,
-    store: PathBuf,
+    store: Store,
     keys: KeyDirectory,
     passphrase: Option<String>,
     desk: Option<std::sync::Arc<Desk>>,
+    signs: bool,
 }
 
 /// What became of an event that is in the log.
@@ -68,39 +73,56 @@ pub struct Receipt {
 impl Agent {
     /// Registers a manifest in the store at a path and opens the agent. The store and its keys are
     /// made if they are not there; a manifest that is registered already stays as it is.
+    ///
+    /// A key whose public half (`log.vkey`, `operator.pub`) is in the key directory is not
+    /// replaced, even if its private half is missing: that is kept elsewhere, and the agent does
+    /// not sign ([`Agent::signs`]).
     pub fn register(store: impl AsRef<Path>, manifest: &Manifest) -> Result<Self> {
         Self::register_with(store, manifest, Opening::default())
     }
 
-    /// The same with settings.
+    /// The same with settings. The gates, the passphrase and the key directory are checked first:
+    /// if one of them cannot be used, nothing is made or registered.
     pub fn register_with(
         store: impl AsRef<Path>,
         manifest: &Manifest,
         opening: Opening,
     ) -> Result<Self> {
-        let store = store.as_ref();
-        let identity = create(store)?.register(&manifest.canonical())?.identity;
+        let location = Location::parse(store)?;
+        check(&location, manifest, &opening)?;
+        let store = Store::create(&location)?;
+        let identity = store.register(&manifest.canonical())?.identity;
         let passphrase = opening.passphrase.as_deref();
-        key_directory(store, &opening).create(&identity, &mut SystemHost::random, passphrase)?;
-        Self::open_with(store, identity, opening)
+        let keys = key_directory(store.location(), &opening);
+        keys.create(&identity, &mut SystemHost::random, passphrase)?;
+        Self::of(store, identity, opening)
     }
 
-    /// Opens an agent that is registered, and folds the events that no pass has covered.
+    /// Opens an agent that is registered, and folds the events that no pass has covered. A store of
+    /// an older ipse is brought up to date first.
     pub fn open(store: impl AsRef<Path>, identity: Identity) -> Result<Self> {
         Self::open_with(store, identity, Opening::default())
     }
 
-    /// The same with settings. Tree heads are signed if the log's key can be used; a key that is
-    /// damaged is an error.
+    /// The same with settings. Tree heads are signed if the log's key can be used, and
+    /// [`Agent::signs`] says so. A damaged key is an error, and so is a passphrase that does not
+    /// open it, or any passphrase in a build without the Cargo feature `passphrase`.
     pub fn open_with(
         store: impl AsRef<Path>,
         identity: Identity,
         opening: Opening,
     ) -> Result<Self> {
-        let store = store.as_ref().to_owned();
-        let keys = key_directory(&store, &opening);
+        let location = Location::parse(store)?;
+        let (store, _) = Store::open_migrated(&location)?;
+        Self::of(store, identity, opening)
+    }
+
+    fn of(store: Store, identity: Identity, opening: Opening) -> Result<Self> {
+        let keys = key_directory(store.location(), &opening);
         let Opening { policy, passphrase, gates, .. } = opening;
+        keys.check_passphrase(passphrase.as_deref())?;
         let notary = notary(&keys, &identity, passphrase.as_deref())?;
+        let signs = notary.is_some();
         let host = Box::new(SystemHost::new());
         let memory = Memory::open(&store, identity, policy, host, notary)?;
         let look = Look::at(&store, identity);
@@ -111,12 +133,24 @@ impl Agent {
             }
             None => None,
         };
-        Ok(Agent { memory, look, store, keys, passphrase, desk })
+        Ok(Agent { memory, look, store, keys, passphrase, desk, signs })
     }
 
     /// Who it is.
     pub fn identity(&self) -> Identity {
         *self.look.identity()
+    }
+
+    /// Whether tree heads over its log are signed. They are not if the log's private key
+    ///
+    /// - is missing,
+    /// - is encrypted, and the agent was opened without a passphrase,
+    /// - is in a file that others may read or write, or that this process may not read,
+    /// - is in a directory that others may write to.
+    ///
+    /// [`KeyDirectory::log_signer`] says which.
+    pub fn signs(&self) -> bool {
+        self.signs
     }
 
     /// Its manifest, compared with the identity, and how far its log has come.
@@ -146,27 +180,43 @@ impl Agent {
             admit(event, Origin::Producer, || ipse_engine::Host::salt(&mut SystemHost::new()))?;
         let event_ref = admitted.event_ref;
         let done = self.memory.append_all(&[admitted])?;
-        match done.appended[0] {
-            Appended::New(seq) => Ok(Receipt { event_ref, seq, duplicate: false }),
-            Appended::Duplicate(seq) => Ok(Receipt { event_ref, seq, duplicate: true }),
-            other => {
-                Err(refusal_of(other).expect("BUG: an event is neither in the log nor not").into())
-            }
-        }
+        receipt(event_ref, done.appended[0])
     }
 
     /// Imports lines of JSON, with a pass at the end. Refused lines are listed and stop nothing.
+    ///
+    /// Lines that have arrived are stored before the reader is asked for more, and the agent can be
+    /// used meanwhile: the input may be a pipe that stays open, in a thread of its own. Passes come
+    /// as after [`Agent::record`] ([`Opening::policy`]).
+    ///
+    /// A reader that fails is an error with the code `truncated` that says up to which line events
+    /// are durable ([`Cut`](crate::ExchangeError::Cut)). Importing the whole input again is safe:
+    /// lines with an `id` that are stored already are duplicates.
     pub fn import(&self, input: impl Read + Send) -> Result<Imported> {
-        let (options, host) = (Options::default(), &mut SystemHost::new());
-        Ok(self.memory.work(|log| import(log, input, &options, host, &mut |_| {}))??)
+        let options = Options { live: true, ..Options::default() };
+        let host = &mut SystemHost::new();
+        Ok(import_shared(&self.memory, input, &options, host, &mut |_| {})?)
     }
 
-    /// Runs a pass now; `None` if there is nothing new.
+    /// Runs a pass now; `None` if there is nothing new. Then facts of passes that another handle or
+    /// process made are read, as [`Agent::refresh`] does.
     pub fn consolidate(&self) -> Result<Option<PassReport>> {
-        Ok(self.memory.consolidate()?)
+        let pass = self.memory.consolidate()?;
+        if pass.is_none() {
+            self.refresh()?;
+        }
+        Ok(pass)
     }
 
-    /// The facts that match, the most confident first, as of the last pass.
+    /// Reads the known facts again if another handle or process made a pass or forgot events since;
+    /// returns whether one did. Handles do not watch the store: a program that shares its store
+    /// calls this before it consults. (A server does it by itself.)
+    pub fn refresh(&self) -> Result<bool> {
+        Ok(self.memory.reload_if_moved()?)
+    }
+
+    /// The facts that match, the most confident first, as of the last pass that this handle knows
+    /// of: its own passes, and those of others as of the last [`Agent::refresh`].
     pub fn facts(&self, query: &Query) -> Vec<Fact> {
         let chosen = self.memory.known().choose(&query.0);
         chosen.into_iter().map(|fact| Fact::new(self.look.identity(), fact)).collect()
@@ -180,16 +230,20 @@ impl Agent {
         known.get(&key).map(|fact| Fact::new(self.look.identity(), fact.clone()))
     }
 
-    /// The facts that match with their consultation, for an intent and for a prompt.
+    /// The facts that match with their consultation, for an intent and for a prompt, as of the last
+    /// pass that this handle knows of ([`Agent::refresh`]).
+    ///
+    /// At most 1000 facts, the most confident ones, since an intent may echo no more; if a query
+    /// without a limit matches more, it is answered and recorded as one with the limit 1000.
+    /// [`Agent::facts`] has all of them.
     pub fn consult(&self, query: &Query) -> Answer {
-        let known = self.memory.known();
-        Answer::new(
-            self.look.identity(),
-            known.checkpoint(),
-            known.rule_version(),
-            query,
-            known.choose(&query.0),
-        )
+        let (known, identity) = (self.memory.known(), self.look.identity());
+        let (mut query, mut facts) = (query.clone(), known.choose(&query.0));
+        if facts.len() > MAX_FACTS {
+            query = query.limit(MAX_FACTS);
+            facts.truncate(MAX_FACTS);
+        }
+        Answer::new(identity, known.checkpoint(), known.rule_version(), &query, facts)
     }
 
     /// The facts as the log up to a position gives them.
@@ -208,9 +262,16 @@ impl Agent {
         Error::Beyond { asked, head: self.look.head().unwrap_or_default() }
     }
 
-    /// Why a fact says what it says, with a page of its evidence, from 1.
+    /// Why a fact says what it says, with a page of its evidence, from 1 to
+    /// [`Explanation::pages`]. Any other page is [`Error::NoPage`].
     pub fn explain(&self, fact: &FactId, page: usize) -> Result<Explanation> {
-        self.look.explanation(fact, page)?.ok_or(Error::NoFact(*fact))
+        if page > 0
+            && let Some(explanation) = self.look.explanation(fact, page)?
+        {
+            return Ok(explanation);
+        }
+        let first = self.look.explanation(fact, 1)?.ok_or(Error::NoFact(*fact))?;
+        Err(Error::NoPage { asked: page, pages: first.pages() })
     }
 
     /// What an event taught, and the walk back from it if it is an action.
@@ -229,6 +290,25 @@ impl Agent {
     pub fn decide(&self, intent: &EventRef, decision: Decision) -> Result<Proposed> {
         let host = &mut SystemHost::new();
         Ok(decide(&self.memory, &self.look, intent, decision, BY, host)??)
+    }
+
+    /// Reports how acting on an intent ended, durably. Only an intent that is admitted, clamped or
+    /// confirmed has an outcome. A report that is sent again is a duplicate, and no error.
+    pub fn report(&self, intent: &EventRef, report: &OutcomeReport) -> Result<Receipt> {
+        let source = report.source_name();
+        let report = ipse_intents::Report::read(report.json()?.as_bytes())?;
+        let append =
+            |event: &Admitted| Ok(self.memory.append_all(std::slice::from_ref(event))?.appended[0]);
+        let sent = report.send(&self.look, intent, source, &mut SystemHost::new(), append)?;
+        let (event, appended) = sent?;
+        receipt(event.event_ref, appended)
+    }
+
+    /// The skills of its registry, if the agent was opened with gate files, and those that facts
+    /// are about, as of the last pass that this handle knows of.
+    pub fn skills(&self) -> Skills {
+        let registry = self.desk.as_ref().map(|desk| desk.gates().registry());
+        Skills::new(registry, self.memory.known().iter().map(|fact| &fact.fact.key))
     }
 
     /// Forgets events for good: facts become what they would be without them.
@@ -250,7 +330,7 @@ impl Agent {
     pub fn verify(&self) -> Result<Report> {
         self.keys.check_public()?;
         let (outside, manifest) = (self.outside()?, self.look.standing()?.manifest);
-        let reader = Reader::open(&self.store)?;
+        let reader = self.store.reader()?;
         let snapshot = reader.view(self.look.identity())?;
         Ok(verify(&snapshot, self.look.identity(), &manifest, &outside, &mut |_, _| {})?)
     }
@@ -259,23 +339,48 @@ impl Agent {
     fn outside(&self) -> Result<Outside> {
         let name = TreeHead::origin_of(self.look.identity());
         let log_keys = self.keys.log_keys()?.into_iter().filter(|key| key.name() == name).collect();
-        let last = self.keys.last_head(self.look.identity()).map_err(|source| Error::File {
-            path: self.keys.path().display().to_string(),
-            source,
-        })?;
+        let last = self.keys.last_head(self.look.identity());
+        let last = last.map_err(|source| Error::file(self.keys.path(), source))?;
         Ok(Outside { log_keys, last_head: last.map(|(note, _)| note) })
     }
 }
 
-fn key_directory(store: &Path, opening: &Opening) -> KeyDirectory {
+/// The receipt of an event that is in the log.
+fn receipt(event_ref: EventRef, appended: Appended) -> Result<Receipt> {
+    match appended {
+        Appended::New(seq) => Ok(Receipt { event_ref, seq, duplicate: false }),
+        Appended::Duplicate(seq) => Ok(Receipt { event_ref, seq, duplicate: true }),
+        other => {
+            Err(refusal_of(other).expect("BUG: an event is neither in the log nor not").into())
+        }
+    }
+}
+
+fn key_directory(store: &Location, opening: &Opening) -> KeyDirectory {
     match &opening.keys {
         Some(path) => KeyDirectory::at(path),
         None => KeyDirectory::of_store(store),
     }
 }
 
-/// The notary of a log; `None` if its private key cannot be used, as where it is encrypted or
-/// missing. A damaged key is an error.
+/// Checks what a registration needs before anything is made.
+fn check(store: &Location, manifest: &Manifest, opening: &Opening) -> Result<()> {
+    if let Some(files) = &opening.gates {
+        files.bound_to(&manifest.canonical())?;
+    }
+    let keys = key_directory(store, opening);
+    let passphrase = opening.passphrase.as_deref();
+    keys.check_passphrase(passphrase)?;
+    // Without its directory there is no store, and that error comes first.
+    if store.path().is_none_or(|path| directory_of(path).is_dir()) {
+        keys.check_place()?;
+        notary(&keys, &manifest.identity(), passphrase)?;
+    }
+    Ok(())
+}
+
+/// The notary of a log; `None` if its private key is missing, or encrypted and there is no
+/// passphrase. A damaged key is an error, and so is a passphrase that does not open it.
 fn notary(
     keys: &KeyDirectory,
     identity: &Identity,
@@ -283,6 +388,7 @@ fn notary(
 ) -> Result<Option<Box<dyn Notary>>> {
     match DirectoryNotary::open(keys, identity, passphrase) {
         Ok(notary) => Ok(Some(Box::new(notary))),
+        Err(error @ KeyError::WrongPassphrase(_)) => Err(error.into()),
         Err(error) if error.is_damage() => Err(error.into()),
         Err(_) => Ok(None),
     }

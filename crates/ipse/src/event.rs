@@ -3,9 +3,10 @@
 //! **Invariant:** an event that is built here is text like any other and passes the same door; what
 //! the door refuses is refused.
 
-use crate::{Error, Result};
+use crate::value::{Value, Values};
+use crate::{Result, SystemHost};
 use ipse_core::event::{EXECUTION_RESULT, INCIDENT};
-use ipse_core::json::{Members, Value, quoted};
+use ipse_core::json::Members;
 use ipse_core::{EventRef, Outcome, Time, hex};
 use ipse_engine::Host;
 
@@ -20,51 +21,27 @@ const DEFAULT_SOURCE: &str = "program";
 /// let slipped = Event::attempt("grasp").target("cup").param("force_n", 12.5).failed("slip");
 /// let spill = Event::incident("ward 3").reason("spill").id("spill-1");
 /// ```
+///
+/// The last value of a name counts: a setter, a member of the data, a parameter or a property that
+/// is given again replaces the one before. So it is for [`Attempt`] and [`Intent`](crate::Intent).
+///
+/// The time of an event is the time at which it was built, unless [`Event::at`] sets another. So
+/// recording a clone of an event that has an [`Event::id`] is a duplicate and stores nothing; an
+/// event that is built anew under that id has another time and is a conflict.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Event {
     event_type: String,
     id: Option<String>,
     source: String,
-    time: Option<Time>,
+    time: Time,
     data: Vec<(String, Data)>,
-    params: Vec<(String, f64)>,
 }
 
 /// A value of an event.
 #[derive(Clone, PartialEq, Debug)]
 enum Data {
     Text(String),
-    Object(Vec<(String, Property)>),
-}
-
-/// A property of an object that was met.
-#[derive(Clone, PartialEq, Debug)]
-pub enum Property {
-    /// A number, such as a mass.
-    Number(f64),
-    /// A word, such as a colour.
-    Text(String),
-    /// Yes or no.
-    Bool(bool),
-}
-
-macro_rules! property_from {
-    ($($from:ty => $make:expr),* $(,)?) => {
-        $(impl From<$from> for Property {
-            fn from(value: $from) -> Self {
-                $make(value)
-            }
-        })*
-    };
-}
-
-property_from! {
-    f64 => Property::Number,
-    i32 => |value| Property::Number(f64::from(value)),
-    u32 => |value| Property::Number(f64::from(value)),
-    bool => Property::Bool,
-    String => Property::Text,
-    &str => |value: &str| Property::Text(value.to_owned()),
+    Values(Values),
 }
 
 impl Event {
@@ -85,14 +62,14 @@ impl Event {
             event_type: event_type.into(),
             id: None,
             source: DEFAULT_SOURCE.to_owned(),
-            time: None,
+            time: SystemHost::new().now(),
             data: Vec::new(),
-            params: Vec::new(),
         }
     }
 
-    /// Sets its name within its source. An event that is sent again under the same name is stored
-    /// once; without a name each call stores another event.
+    /// Sets its name within its source. An event that is recorded again under the same name is
+    /// stored once; without a name each call stores another event. Keep the event and record a
+    /// clone of it to try again, or set the time with [`Event::at`].
     pub fn id(mut self, id: impl Into<String>) -> Self {
         self.id = Some(id.into());
         self
@@ -104,9 +81,9 @@ impl Event {
         self
     }
 
-    /// Sets when it happened; now if absent.
+    /// Sets when it happened, in place of the time at which it was built.
     pub fn at(mut self, time: Time) -> Self {
-        self.time = Some(time);
+        self.time = time;
         self
     }
 
@@ -121,14 +98,20 @@ impl Event {
         self
     }
 
-    /// Adds a property of the object that it is about, such as `("mass_g", 180)`.
-    pub fn object(mut self, name: impl Into<String>, value: impl Into<Property>) -> Self {
-        let property = (name.into(), value.into());
-        match self.data.iter_mut().find(|(name, _)| name == "object") {
-            Some((_, Data::Object(properties))) => properties.push(property),
-            _ => self.set("object".to_owned(), Data::Object(vec![property])),
-        }
+    /// Sets a property of the object that it is about, such as `("mass_g", 180)`.
+    pub fn object(mut self, name: impl Into<String>, value: impl Into<Value>) -> Self {
+        self.set_in("object", name.into(), value.into());
         self
+    }
+
+    fn set_in(&mut self, object: &str, name: String, value: Value) {
+        if let Some((_, Data::Values(values))) = self.data.iter_mut().find(|(it, _)| it == object) {
+            values.set(name, value);
+            return;
+        }
+        let mut values = Values::default();
+        values.set(name, value);
+        self.set(object.to_owned(), Data::Values(values));
     }
 
     fn set(&mut self, name: String, value: Data) {
@@ -136,57 +119,24 @@ impl Event {
         self.data.push((name, value));
     }
 
-    /// Its JSON; a missing name and a missing time come from the host.
+    /// Its JSON; a missing name comes from the host.
     pub(crate) fn json(&self, host: &mut dyn Host) -> Result<String> {
         let mut data = Members::new();
         for (name, value) in &self.data {
             data = match value {
                 Data::Text(text) => data.text(name, text),
-                Data::Object(properties) => data.raw(name, object(properties)?),
+                Data::Values(values) => data.raw(name, values.json()?),
             };
         }
-        if !self.params.is_empty() {
-            let mut params = Members::new();
-            for (name, value) in &self.params {
-                params = params.raw(name, number(name, *value)?);
-            }
-            data = data.raw("params", params.finish());
-        }
         let id = self.id.clone().unwrap_or_else(|| hex::encode(&host.salt()));
-        let time = self.time.unwrap_or_else(|| host.now());
         Ok(Members::new()
             .text("id", &id)
             .text("source", &self.source)
             .text("type", &self.event_type)
-            .text("time", &time.to_string())
+            .text("time", &self.time.to_string())
             .raw("data", data.finish())
             .finish())
     }
-}
-
-fn object(properties: &[(String, Property)]) -> Result<String> {
-    let mut members = Members::new();
-    for (name, property) in properties {
-        members = members.raw(
-            name,
-            match property {
-                Property::Number(value) => number(name, *value)?,
-                Property::Text(text) => quoted(text),
-                Property::Bool(value) => value.to_string(),
-            },
-        );
-    }
-    Ok(members.finish())
-}
-
-/// A number as JSON; one that is not finite has none.
-fn number(name: &str, value: f64) -> Result<String> {
-    if !value.is_finite() {
-        return Err(Error::NotANumber(name.to_owned()));
-    }
-    let mut text = String::new();
-    Value::Number(value).write(&mut text);
-    Ok(text)
 }
 
 /// An attempt at a skill whose end is not known yet.
@@ -210,11 +160,12 @@ impl Attempt {
         Attempt(self.0.with("zone", zone))
     }
 
-    /// Adds a parameter that it was tried with.
-    pub fn param(mut self, name: impl Into<String>, value: impl Into<f64>) -> Self {
-        let name = name.into();
-        self.0.params.retain(|(other, _)| *other != name);
-        self.0.params.push((name, value.into()));
+    /// Sets a parameter that it was tried with. Facts are about numbers from -10^9 to 10^9, to 6
+    /// decimals; a recommended value has 4 significant digits
+    /// ([`Recommended`](crate::Recommended)). Any other number, a text or a boolean is stored and
+    /// feeds no fact.
+    pub fn param(mut self, name: impl Into<String>, value: impl Into<Value>) -> Self {
+        self.0.set_in("params", name.into(), value.into());
         self
     }
 
@@ -233,16 +184,15 @@ impl Attempt {
         self.ended(Outcome::Failed).reason(reason)
     }
 
-    /// It ended so; only success and failure count for a rate.
+    /// It ended so; only success and failure count for a rate. The time of the event is now.
     pub fn ended(self, outcome: Outcome) -> Event {
-        self.0.with("outcome", outcome.name())
+        self.0.with("outcome", outcome.name()).at(SystemHost::new().now())
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::SystemHost;
 
     #[test]
     fn an_event_is_written_as_the_door_reads_it() {
@@ -281,5 +231,12 @@ mod tests {
                 ("not_a_number", true)
             );
         }
+    }
+
+    #[test]
+    fn an_attempt_happened_when_it_ended() {
+        let begun = Event::attempt("grasp");
+        std::thread::sleep(std::time::Duration::from_millis(2));
+        assert!(begun.clone().success().time > begun.0.time);
     }
 }

@@ -5,6 +5,7 @@
 use ipse_core::decimal::SCALE;
 use ipse_core::json::{Object, Value};
 use ipse_core::{EventRef, FactId, FactKey, FactKind, Identity, Micro, Time};
+use ipse_engine::MAX_FACTS;
 use ipse_engine::facts::{Consulted, Filter};
 use std::fmt;
 use std::sync::Arc;
@@ -55,9 +56,10 @@ impl Query {
         self
     }
 
-    /// At most so many, the most confident ones.
+    /// At most so many, the most confident ones: from 1 to 1000. A greater limit is 1000, and 0 is
+    /// 1, as an intent may echo no other ([`Intent::consulted`](crate::Intent::consulted)).
     pub fn limit(mut self, limit: usize) -> Self {
-        self.0.limit = Some(limit);
+        self.0.limit = Some(limit.clamp(1, MAX_FACTS));
         self
     }
 }
@@ -70,6 +72,10 @@ pub struct Fact {
 }
 
 /// A value of a parameter that worked, with the window around it.
+///
+/// Facts keep a parameter to 6 decimals and, for windows, to 4 significant digits, both rounded
+/// half-even. So the recommended value may differ from the value that was tried by that rounding:
+/// 12345.6 is recommended as 12350, and 0.0000004 as 0. A number beyond ±10^9 feeds no fact.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Recommended {
     /// The value to take.

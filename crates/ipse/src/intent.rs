@@ -1,10 +1,12 @@
-//! Intents as a program writes them, without JSON.
+//! Intents and their outcomes as a program writes them, without JSON.
 
+use crate::Result;
 use crate::answer::Answer;
-use crate::{Error, Result};
-use ipse_core::json::{Members, Value, quoted};
+use crate::value::{Value, Values};
+use ipse_core::json::{Members, quoted};
+use ipse_core::{Outcome, Time};
 
-/// What an agent wants to do.
+/// What an agent wants to do. The last value of a name counts, as in an [`Event`](crate::Event).
 ///
 /// ```
 /// use ipse::Intent;
@@ -15,15 +17,22 @@ pub struct Intent {
     skill: String,
     target: Option<String>,
     environment: Option<String>,
-    params: Vec<(String, f64)>,
+    params: Values,
     consultation: Option<String>,
+    planner: Option<(String, String)>,
 }
 
 impl Intent {
     /// An intent to use a skill.
     pub fn new(skill: impl Into<String>) -> Self {
-        let (target, environment, consultation) = (None, None, None);
-        Intent { skill: skill.into(), target, environment, params: Vec::new(), consultation }
+        Intent {
+            skill: skill.into(),
+            target: None,
+            environment: None,
+            params: Values::default(),
+            consultation: None,
+            planner: None,
+        }
     }
 
     /// Sets the class of the object.
@@ -38,34 +47,117 @@ impl Intent {
         self
     }
 
-    /// Adds a parameter.
-    pub fn param(mut self, name: impl Into<String>, value: impl Into<f64>) -> Self {
-        self.params.push((name.into(), value.into()));
+    /// Sets a parameter: a number, a text or a boolean.
+    pub fn param(mut self, name: impl Into<String>, value: impl Into<Value>) -> Self {
+        self.params.set(name.into(), value.into());
         self
     }
 
-    /// Echoes the facts that it rests on, so that an auditor can ask the log for them again.
+    /// Echoes the facts that it rests on, so that an auditor can ask the log for them again. An
+    /// answer has at most 1000 facts, and so many can be echoed.
     pub fn consulted(mut self, answer: &Answer) -> Self {
         self.consultation = Some(answer.consultation().to_owned());
         self
     }
 
+    /// Names the program that proposes and its version, 1 to 64 bytes each, for people who read the
+    /// trail. No gate judges by it.
+    pub fn planner(mut self, name: impl Into<String>, version: impl Into<String>) -> Self {
+        self.planner = Some((name.into(), version.into()));
+        self
+    }
+
     pub(crate) fn json(&self) -> Result<String> {
-        let mut params = Members::new();
-        for (name, value) in &self.params {
-            if !value.is_finite() {
-                return Err(Error::NotANumber(name.clone()));
-            }
-            let mut text = String::new();
-            Value::Number(*value).write(&mut text);
-            params = params.raw(name, text);
-        }
+        let planner = self.planner.as_ref().map(|(name, version)| {
+            Members::new().text("name", name).text("version", version).finish()
+        });
         Ok(Members::new()
+            .optional("planner", planner)
             .text("skill_id", &self.skill)
             .optional("target_class", self.target.as_deref().map(quoted))
             .optional("environment", self.environment.as_deref().map(quoted))
-            .raw("params", params.finish())
+            .raw("params", self.params.json()?)
             .optional("consultation", self.consultation.as_ref())
+            .finish())
+    }
+}
+
+/// The source of a report that names none.
+const DEFAULT_SOURCE: &str = "program";
+
+/// How acting on an intent ended ([`Agent::report`](crate::Agent::report)). Skill, target and
+/// environment are those of the intent, and so are the parameters unless others are given.
+///
+/// ```
+/// use ipse::OutcomeReport;
+/// let worked = OutcomeReport::success();
+/// let slipped = OutcomeReport::failed("slip").param("force_n", 12.5);
+/// ```
+#[derive(Clone, PartialEq, Debug)]
+pub struct OutcomeReport {
+    outcome: Outcome,
+    reason: Option<String>,
+    params: Option<Values>,
+    object: Option<Values>,
+    source: String,
+    time: Option<Time>,
+}
+
+impl OutcomeReport {
+    /// It worked.
+    pub fn success() -> Self {
+        Self::ended(Outcome::Success)
+    }
+
+    /// It did not work, for that reason.
+    pub fn failed(reason: impl Into<String>) -> Self {
+        OutcomeReport { reason: Some(reason.into()), ..Self::ended(Outcome::Failed) }
+    }
+
+    /// It ended so; only success and failure count for a rate.
+    pub fn ended(outcome: Outcome) -> Self {
+        let (reason, params, object, time) = (None, None, None, None);
+        let source = DEFAULT_SOURCE.to_owned();
+        OutcomeReport { outcome, reason, params, object, source, time }
+    }
+
+    /// Sets a parameter that was used. Once one is set, only those that are set count as used;
+    /// without any, those that the gates admitted do.
+    pub fn param(mut self, name: impl Into<String>, value: impl Into<Value>) -> Self {
+        self.params.get_or_insert_default().set(name.into(), value.into());
+        self
+    }
+
+    /// Sets a property of the object, such as `("mass_g", 180)`.
+    pub fn object(mut self, name: impl Into<String>, value: impl Into<Value>) -> Self {
+        self.object.get_or_insert_default().set(name.into(), value.into());
+        self
+    }
+
+    /// Sets who reports it; `program` if absent. Each source may report an intent once.
+    pub fn source(mut self, source: impl Into<String>) -> Self {
+        self.source = source.into();
+        self
+    }
+
+    /// Sets when it happened. Without it the time of the first report is now, and a report that is
+    /// sent again is a duplicate.
+    pub fn at(mut self, time: Time) -> Self {
+        self.time = Some(time);
+        self
+    }
+
+    pub(crate) fn source_name(&self) -> &str {
+        &self.source
+    }
+
+    pub(crate) fn json(&self) -> Result<String> {
+        Ok(Members::new()
+            .text("outcome", self.outcome.name())
+            .optional("failure_reason", self.reason.as_deref().map(quoted))
+            .optional("params", self.params.as_ref().map(Values::json).transpose()?)
+            .optional("object", self.object.as_ref().map(Values::json).transpose()?)
+            .optional("time", self.time.map(|time| quoted(&time.to_string())))
             .finish())
     }
 }

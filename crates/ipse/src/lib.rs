@@ -1,6 +1,7 @@
 //! Memory for long-running agents that learn without becoming someone else.
 //!
-//! A robot that asks its memory which grip force to use, and tells it how that went:
+//! A robot that asks its memory which grip force to use, and tells it how that went. (The store is
+//! in a temporary directory of the crate `tempfile`; a program has a path of its own.)
 //!
 //! ```
 #![doc = include_str!("../examples/robot_loop.rs")]
@@ -11,7 +12,8 @@
 //! example `tour` goes through all of it: register, record, import, consult, propose, explain,
 //! forget, export and verify.
 //!
-//! Every operation returns [`Result`]; [`Error::code`] is the word for programs.
+//! Every operation returns [`Result`]; [`Error::code`] is the word for programs. A recommended
+//! value has 4 significant digits ([`Recommended`]).
 //!
 //! Cargo features, off by default: `passphrase` reads private keys that are encrypted (see
 //! [`keys`]), `gzip` imports compressed files.
@@ -39,25 +41,35 @@ mod host;
 mod intent;
 pub mod keys;
 mod notary;
+mod value;
 
 pub use agent::{Agent, Opening, Receipt};
 pub use answer::Answer;
 pub use bundle::import_bundle;
 pub use error::{Error, Result};
-pub use event::{Attempt, Event, Property};
+pub use event::{Attempt, Event};
 pub use fact::{Fact, Query, Recommended};
 pub use gates::{GATE_FIELDS, GateFiles, fields_of as gate_fields_of};
 pub use host::SystemHost;
-pub use intent::Intent;
+pub use intent::{Intent, OutcomeReport};
+pub use ipse_core::{Admitted, Digest};
 pub use ipse_core::{EventRef, FactId, FactKey, FactKind, Identity, Outcome, Seq, Time};
 pub use ipse_door::{Refusal, Rule};
-pub use ipse_engine::trail::{IntentStanding, Proposed};
+pub use ipse_engine::facts::{Consulted, Filter};
+pub use ipse_engine::trail::{Found, IntentStanding, Listing, Proposed};
 pub use ipse_engine::{
-    Forgotten, Known, Memory, PassCommitted, PassReport, Policy, Trigger, Which,
+    Acknowledged, Appended, Claim, Endorsed, Error as EngineError, Forgotten, Host, Known, Log,
+    Memory, Notary, PassCommitted, PassReport, Past, Policy, Status, Trigger, Watch, Which,
 };
-pub use ipse_exchange::{Exported, Imported, TakenIn};
-pub use ipse_inspect::{Diff, Look, Page, Standing, explain, verify};
-pub use ipse_intents::Decision;
-pub use ipse_manifest::{Manifest, ManifestError};
-pub use ipse_store::sqlite::forgets_in_place;
+pub use ipse_exchange::{Error as ExchangeError, Exported, Imported, TakenIn};
+pub use ipse_gates::{FileError, Gates, Which as GateFile};
+pub use ipse_inspect::{
+    Diff, Heads, IntentPage, LogEntry, LogPage, LogRow, Look, Page, PassPage, Passed, Proof,
+    SignedHead, SkillRow, Skills, Standing, explain, verify,
+};
+pub use ipse_intents::{Decision, Rejected, Undecided, Unreported};
+pub use ipse_ledger::{Bundled, NoteKey, NoteSigner};
+pub use ipse_manifest::{FIELDS as MANIFEST_FIELDS, Manifest, ManifestError};
+pub use ipse_store::{Location, forgets_in_place};
 pub use notary::DirectoryNotary;
+pub use value::Value;

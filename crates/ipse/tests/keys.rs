@@ -24,8 +24,19 @@ fn counting() -> impl FnMut() -> [u8; 32] {
 
 fn directory() -> (tempfile::TempDir, KeyDirectory) {
     let place = tempfile::tempdir().unwrap();
-    let keys = KeyDirectory::of_store(&place.path().join("ipse.db"));
+    let keys = KeyDirectory::of_store(&ipse::Location::file(place.path().join("ipse.db")));
     (place, keys)
+}
+
+fn manifest() -> ipse::Manifest {
+    let manifest = ipse::Manifest::new(|field| {
+        Some(match field {
+            "commissioned_at" => "2026-05-01T00:00:00Z".into(),
+            hash if hash.ends_with("_hash") => "1".repeat(64),
+            name => format!("my {name}"),
+        })
+    });
+    manifest.unwrap()
 }
 
 fn mode(path: &Path) -> u32 {
@@ -232,14 +243,7 @@ fn producers_have_plain_names() {
 fn a_damaged_public_half_opens_no_memory() {
     let (place, keys) = directory();
     let store = place.path().join("ipse.db");
-    let manifest = ipse::Manifest::new(|field| {
-        Some(match field {
-            "commissioned_at" => "2026-05-01T00:00:00Z".into(),
-            hash if hash.ends_with("_hash") => "1".repeat(64),
-            name => format!("my {name}"),
-        })
-    });
-    let identity = ipse::Agent::register(&store, &manifest.unwrap()).unwrap().identity();
+    let identity = ipse::Agent::register(&store, &manifest()).unwrap().identity();
     let open = || ipse::Agent::open(&store, identity).map(drop);
     open().unwrap();
     keys.create(&identity, &mut counting(), None).unwrap();
@@ -270,6 +274,24 @@ mod encrypted {
         assert_eq!(public, [signer(&ONE), signer(&TWO)]);
         assert_eq!(public[0].key(), public[1].key());
         assert_eq!(public[1].name(), format!("ipse/{TWO}"));
+    }
+
+    #[test]
+    fn an_agent_says_whether_it_signs() {
+        let place = tempfile::tempdir().unwrap();
+        let store = place.path().join("ipse.db");
+        let opening = |word: Option<&str>| ipse::Opening {
+            passphrase: word.map(str::to_owned),
+            ..ipse::Opening::default()
+        };
+        let manifest = manifest();
+        let open = |word| ipse::Agent::register_with(&store, &manifest, opening(word));
+        assert!(open(Some("word")).unwrap().signs());
+        assert!(!open(None).unwrap().signs(), "the key is encrypted");
+        let wrong = open(Some("sword")).err().unwrap();
+        assert!(matches!(wrong, ipse::Error::Key(KeyError::WrongPassphrase(_))), "{wrong}");
+        fs::remove_file(place.path().join("ipse.db.keys/log.key")).unwrap();
+        assert!(!open(Some("word")).unwrap().signs(), "there is no private key");
     }
 
     #[test]

@@ -14,6 +14,7 @@ use super::{new_key_file, new_secret, pem, read_signer};
 use crate::files;
 use ipse_core::{Identity, hex};
 use ipse_ledger::{NoteKey, NoteSigner, PublicKey, TreeHead};
+use ipse_store::Location;
 use std::ffi::OsString;
 use std::fs::{File, OpenOptions};
 use std::io;
@@ -84,7 +85,8 @@ impl KeyDirectory {
 
     /// The directory beside a store: `ipse.db.keys` for `ipse.db`. If the path is a link and has no
     /// such directory beside it, the directory beside the file that it leads to.
-    pub fn of_store(store: &Path) -> Self {
+    pub fn of_store(store: &Location) -> Self {
+        let Some(store) = store.path() else { return Self::at(format!("{store}.keys")) };
         let beside = |store: &Path| {
             let mut name = OsString::from(store);
             name.push(".keys");
@@ -125,6 +127,34 @@ impl KeyDirectory {
             self.publish(role, &public, &[*identity])?;
         }
         Ok(made)
+    }
+
+    /// An error if [`KeyDirectory::create`] cannot make keys here; nothing is written by that.
+    pub(crate) fn check_place(&self) -> Result<(), KeyError> {
+        let (parent, not_there) = (files::directory_of(&self.path), io::ErrorKind::NotFound);
+        let place = match self.path.metadata() {
+            Err(error) if error.kind() == not_there => {
+                return match parent.metadata() {
+                    Ok(_) => Ok(()),
+                    Err(error) => Err(KeyError::io("make", &self.path)(error)),
+                };
+            }
+            place => place.map_err(KeyError::io("read", &self.path))?,
+        };
+        if !place.is_dir() {
+            let error = io::Error::from(io::ErrorKind::NotADirectory);
+            return Err(KeyError::io("make", &self.path)(error));
+        }
+        check_directory(&self.path)?;
+        self.check_public()
+    }
+
+    /// An error if a passphrase is given and this build does not support passphrases.
+    pub(crate) fn check_passphrase(&self, passphrase: Option<&str>) -> Result<(), KeyError> {
+        match passphrase.is_some() && !cfg!(feature = "passphrase") {
+            true => Err(KeyError::PassphraseUnsupported(self.file(Role::Log.private()))),
+            false => Ok(()),
+        }
     }
 
     /// Whether a key of the store is here, or at least its public half.

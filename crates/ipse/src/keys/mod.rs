@@ -4,8 +4,9 @@
 //! half is a line of text, or PEM as `openssl pkey -pubin` reads.
 //!
 //! The Cargo feature `passphrase` adds private halves that are encrypted under a passphrase. It is
-//! off by default; without it, a passphrase or an encrypted key is
-//! [`KeyError::PassphraseUnsupported`].
+//! off by default. Without it, a passphrase is [`KeyError::PassphraseUnsupported`], and so is an
+//! encrypted key that is read. An agent that is opened without a passphrase beside such a key does
+//! not sign ([`Agent::signs`](crate::Agent::signs)).
 //!
 //! ```
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -14,7 +15,7 @@
 //! # let identity = ipse::Identity([1; 32]);
 //! use ipse::keys::KeyDirectory;
 //!
-//! let keys = KeyDirectory::of_store(&store);
+//! let keys = KeyDirectory::of_store(&ipse::Location::parse(&store)?);
 //! keys.create(&identity, &mut ipse::SystemHost::random, None)?;
 //! let signer = keys.log_signer(&identity, None)?;
 //! assert_eq!(keys.log_keys()?, [signer.public()]);
@@ -165,6 +166,13 @@ pub fn read_signer(
     }
     let key = pem::read_secret(path, passphrase)?;
     NoteSigner::new(name, key).ok_or_else(|| KeyError::Name(name.to_string()))
+}
+
+/// Reads a public key in PEM from a file anywhere, under a name: one SubjectPublicKeyInfo of an
+/// Ed25519 key, as `openssl pkey -pubout` writes it.
+pub fn read_verifier(path: &Path, name: &str) -> Result<NoteKey, KeyError> {
+    let key = pem::read_public(path)?;
+    NoteKey::new(name, key).ok_or_else(|| KeyError::Name(name.to_string()))
 }
 
 /// Others who may write to the directory of a key could put a key of theirs there. If the file is a

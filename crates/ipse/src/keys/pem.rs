@@ -23,6 +23,9 @@ const ED25519: AlgorithmIdentifierRef<'_> =
 const PLAIN: &str = "PRIVATE KEY";
 const ENCRYPTED: &str = "ENCRYPTED PRIVATE KEY";
 const PUBLIC: &str = "PUBLIC KEY";
+/// How every PEM block begins, and how the first line of one with a private key ends.
+const PEM_BLOCK: &str = "-----BEGIN ";
+const END_OF_PRIVATE_LABEL: &str = "PRIVATE KEY-----";
 
 /// A DER octet string of 32 bytes begins so: the form of an Ed25519 seed.
 const SEED_HEADER: [u8; 2] = [4, 32];
@@ -116,13 +119,28 @@ fn secret(path: &Path, der: &[u8]) -> Result<SecretKey, KeyError> {
 
 /// Reads a public key file.
 pub(super) fn read_public(path: &Path) -> Result<PublicKey, KeyError> {
-    let form = || KeyError::malformed(path, "it is no Ed25519 public key in PEM");
+    let wrong = |why| KeyError::malformed(path, why);
+    let form = || wrong("it is no Ed25519 public key in PEM");
     let (_, bytes) = read(path)?;
+    // It may be a private key, given by mistake.
+    let bytes = Zeroizing::new(bytes);
     let text = std::str::from_utf8(&bytes).map_err(|_| form())?;
+    if text.contains(END_OF_PRIVATE_LABEL) {
+        return Err(wrong(
+            "it holds a private key; `openssl pkey -in FILE -pubout` prints its \
+                          public half",
+        ));
+    }
+    if text.matches(PEM_BLOCK).count() > 1 {
+        return Err(wrong("it holds several PEM blocks; one public key is expected"));
+    }
     let (label, document) = Document::from_pem(text).map_err(|_| form())?;
+    if label != PUBLIC {
+        return Err(wrong("the PEM in it is no public key (SubjectPublicKeyInfo)"));
+    }
     let info = SubjectPublicKeyInfoRef::from_der(document.as_bytes()).map_err(|_| form())?;
-    if label != PUBLIC || info.algorithm != ED25519 {
-        return Err(form());
+    if info.algorithm != ED25519 {
+        return Err(wrong("it is a key of another kind than Ed25519"));
     }
     let bytes = info.subject_public_key.as_bytes().and_then(|bytes| bytes.try_into().ok());
     PublicKey::new(bytes.ok_or_else(form)?).ok_or_else(|| KeyError::Weak(path.to_path_buf()))
