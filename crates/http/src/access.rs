@@ -1,19 +1,20 @@
 //! Who is let in, before anything else is looked at; and the id that every answer carries.
 
+use crate::line::{Asker, Line};
 use crate::listen::keeping;
 use crate::places::Peer;
 use crate::problem::{Problem, method_not_allowed};
 use crate::routes::{Access, ROUTES, Route};
-use crate::service::{Caller, Service};
+use crate::service::{Guest, Service};
+use crate::trace::TRACERESPONSE;
 use axum::Router;
 use axum::body::{Body, to_bytes};
 use axum::extract::{Request, State};
 use axum::http::header::{AUTHORIZATION, CACHE_CONTROL, CONTENT_LENGTH, X_CONTENT_TYPE_OPTIONS};
-use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, Uri};
+use axum::http::{HeaderMap, HeaderName, HeaderValue, Method};
 use axum::middleware::{Next, from_fn_with_state};
 use axum::response::{IntoResponse, Response};
 use hyper::body::Body as _;
-use ipse_access::TokenId;
 use std::collections::BTreeMap;
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -28,9 +29,14 @@ const PIECE_BYTES: usize = 64 << 10;
 
 /// All routes over a service.
 pub fn router(service: Arc<Service>) -> Router {
+    routed(service, &ROUTES)
+}
+
+/// These routes over a service.
+fn routed(service: Arc<Service>, routes: &'static [Route]) -> Router {
     let mut verbs: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
     let mut router = Router::new();
-    for route in &ROUTES {
+    for route in routes {
         let allowed = verbs.entry(route.path).or_default();
         allowed.push(route.method.as_str());
         if route.method == Method::GET {
@@ -57,11 +63,16 @@ async fn admit(
     mut request: Request,
     next: Next,
 ) -> Response {
+    if route.browser
+        && let Err(problem) = service.hosts.check_browser(&request)
+    {
+        return problem.into_response();
+    }
     if route.access == Access::Open {
         return next.run(request).await;
     }
-    let caller = match caller(&service, request.headers()) {
-        Ok(caller) => caller,
+    let guest = match guest(&service, request.headers()) {
+        Ok(guest) => guest,
         Err(problem) => {
             service.metrics.turned_away.inc();
             return problem.into_response();
@@ -71,25 +82,26 @@ async fn admit(
         peer.identified();
     }
     let begun = service.outside().elapsed();
-    let (agent, token_id) = (caller.agent.clone(), caller.token.id);
-    let admitted = route.access.admits(caller.role());
-    let mut response = if admitted {
-        request.extensions_mut().insert(caller);
-        next.run(request).await
-    } else {
-        Problem::forbidden(caller.role().name()).into_response()
+    let (token_id, role) = (guest.token().id, guest.token().role);
+    let admitted = route.access.admits(role);
+    let agent = match guest {
+        Guest::Caller(caller) => {
+            let agent = caller.agent.clone();
+            request.extensions_mut().insert(caller);
+            Some(agent)
+        }
+        Guest::Observer(_) => None,
+    };
+    let mut response = match admitted {
+        true => next.run(request).await,
+        false => Problem::forbidden(role.name()).into_response(),
     };
     let took = service.outside().elapsed().saturating_sub(begun);
-    agent.metrics.answered(route, response.status(), took);
+    if let Some(agent) = agent {
+        agent.metrics.answered(route, response.status(), took);
+    }
     response.extensions_mut().insert(Asker { token_id, by_hand: route.by_hand && admitted });
     held(&service, response).await.unwrap_or_else(Problem::into_response)
-}
-
-/// Who asked, for the log; and whether an operator did something.
-#[derive(Clone, Copy)]
-struct Asker {
-    token_id: TokenId,
-    by_hand: bool,
 }
 
 /// An answer that takes room until it is read, if it is large. It goes out in pieces, so that it is
@@ -111,19 +123,7 @@ async fn held(service: &Service, response: Response) -> Result<Response, Problem
     Ok(Response::from_parts(head, keeping(body, room)))
 }
 
-/// Says in the log what was asked, by whom, and what came of it: what changed something always.
-fn told(id: &str, asked: &(Method, Uri), response: &Response, asker: Option<Asker>, micros: u64) {
-    let ((method, uri), status, request_id) = (asked, response.status().as_u16(), id);
-    let path = ipse_door::printable(uri.path());
-    let token_id = asker.map(|asker| asker.token_id.to_string());
-    if asker.is_some_and(|asker| asker.by_hand) {
-        tracing::info!(request_id, %method, path, token_id, status, micros, "an operator asked");
-    } else {
-        tracing::debug!(request_id, %method, path, token_id, status, micros, "a request");
-    }
-}
-
-fn caller(service: &Service, headers: &HeaderMap) -> Result<Caller, Problem> {
+fn guest(service: &Service, headers: &HeaderMap) -> Result<Guest, Problem> {
     let mut given = headers.get_all(AUTHORIZATION).iter();
     let text = given.next().and_then(|value| value.to_str().ok()?.split_at_checked(BEARER.len()));
     let text = text.filter(|(scheme, _)| scheme.eq_ignore_ascii_case(BEARER)).map(|(_, text)| text);
@@ -134,14 +134,14 @@ fn caller(service: &Service, headers: &HeaderMap) -> Result<Caller, Problem> {
 /// Gives a request its id, tells of it, and writes the problem if there was one.
 async fn name(State(service): State<Arc<Service>>, request: Request, next: Next) -> Response {
     let id = service.request_id();
-    let asked = (request.method().clone(), request.uri().clone());
-    let begun = service.outside().elapsed();
-    let mut response = next.run(request).await;
-    let asker = response.extensions_mut().remove::<Asker>();
-    if let Some(problem) = response.extensions_mut().remove::<Problem>() {
-        if problem.status().is_server_error() {
-            tracing::warn!(request_id = id, code = problem.code(), "a request failed");
-        }
+    let mut line = Line::new(&request, service.outside().elapsed());
+    let mut response = match service.hosts.check(&request) {
+        Ok(()) => next.run(request).await,
+        Err(problem) => problem.into_response(),
+    };
+    let problem = response.extensions_mut().remove::<Problem>();
+    line.ended(&mut response, problem.as_ref());
+    if let Some(problem) = problem {
         let mut answer = problem.answer(&id);
         // What a handler said beside the problem, such as the verbs of a path.
         for (name, value) in response.headers() {
@@ -149,11 +149,11 @@ async fn name(State(service): State<Arc<Service>>, request: Request, next: Next)
         }
         response = answer;
     }
-    if asker.is_some_and(|asker| asker.by_hand) || tracing::enabled!(tracing::Level::DEBUG) {
-        let took = service.outside().elapsed().saturating_sub(begun).as_micros();
-        told(&id, &asked, &response, asker, u64::try_from(took).unwrap_or(u64::MAX));
-    }
+    line.write(&id, service.outside().elapsed());
     let headers = response.headers_mut();
+    if let Some(value) = line.trace().and_then(|trace| trace.answer(&id)) {
+        headers.insert(TRACERESPONSE.clone(), value);
+    }
     if let Ok(value) = HeaderValue::from_str(&id) {
         headers.insert(REQUEST_ID.clone(), value);
     }
@@ -161,4 +161,46 @@ async fn name(State(service): State<Arc<Service>>, request: Request, next: Next)
     // An answer without a rule of its own is kept by no cache: it is of one moment and one token.
     headers.entry(CACHE_CONTROL).or_insert(HeaderValue::from_static("no-store"));
     response
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::world::World;
+    use axum::http::StatusCode;
+    use axum::http::header::HOST;
+    use axum::routing::get;
+    use tower::ServiceExt;
+
+    const fn open(path: &'static str, browser: bool) -> Route {
+        let (method, access) = (Method::GET, Access::Open);
+        Route { method, path, access, by_hand: false, browser, handler: || get(|| async { "" }) }
+    }
+
+    static PATHS: [Route; 2] = [open("/for-browsers", true), open("/for-programs", false)];
+
+    async fn status(world: &World, path: &str, host: &str) -> StatusCode {
+        let request = Request::builder().uri(path).header(HOST, host).body(Body::empty()).unwrap();
+        let answer = routed(world.service().clone(), &PATHS).oneshot(request).await.unwrap();
+        answer.status()
+    }
+
+    #[test]
+    fn the_host_is_checked_everywhere_on_loopback_and_for_browsers_elsewhere() {
+        let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+        for (listen, path, host, want) in [
+            ("127.0.0.1", "/for-browsers", "evil.example", 403),
+            ("127.0.0.1", "/for-programs", "evil.example", 403),
+            ("127.0.0.1", "/nowhere", "evil.example", 403),
+            ("127.0.0.1", "/for-browsers", "localhost", 200),
+            ("192.0.2.7", "/for-browsers", "evil.example", 403),
+            ("192.0.2.7", "/for-browsers", "192.0.2.7:7477", 200),
+            ("192.0.2.7", "/for-programs", "evil.example", 200),
+            ("192.0.2.7", "/nowhere", "evil.example", 404),
+        ] {
+            let world = World::listening_on(listen.parse().unwrap());
+            let answered = runtime.block_on(status(&world, path, host));
+            assert_eq!(answered.as_u16(), want, "{host}{path} on {listen}");
+        }
+    }
 }

@@ -52,6 +52,14 @@ impl Posted {
         Query::read(self.query.as_deref(), &[]).map(drop)
     }
 
+    /// An error unless the body is said to be JSON.
+    pub(crate) fn check_json(&self) -> Result<(), Problem> {
+        match media_type(&self.headers).as_str() {
+            "application/json" => Ok(()),
+            _ => Err(unsupported("send application/json")),
+        }
+    }
+
     /// Reads the body; its headers stay.
     pub(crate) async fn read(self, service: &Service, agent: &Agent) -> Result<Sent, Problem> {
         read(service, agent, &self.headers, self.body).await

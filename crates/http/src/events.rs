@@ -1,22 +1,23 @@
-//! `POST /api/agent/events`: one event, a CloudEvents batch, or lines.
+//! `POST /api/agent/events`: one event, a CloudEvents batch, lines, or an event in binary mode.
 //!
 //! **Invariants:** what is answered as appended is durable; what is refused stores nothing and says
 //! why; a signature over a batch is kept with all of its events or not at all.
 
 use crate::appender::{Done, NotDurable, Turned};
+use crate::binary::Attributes;
 use crate::body::{self, Posted, Sent};
 use crate::problem::Problem;
 use crate::service::{Caller, Service};
 use crate::{away, blocking, json};
 use axum::Extension;
 use axum::extract::State;
-use axum::http::{HeaderMap, StatusCode};
+use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 use axum::response::Response;
 use ipse_access::Token;
 use ipse_core::json::{Members, list, quoted};
 use ipse_core::{Admitted, EventRef, json_parse};
 use ipse_door::{Origin, Refusal, Rule, admit};
-use ipse_engine::{Appended, Endorsed, SignatureError, refusal_of};
+use ipse_engine::{Appended, Endorsed, SignatureError, decode_data, refusal_of, type_hint};
 use ipse_ledger::dsse;
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -24,31 +25,48 @@ use std::sync::Arc;
 /// Events of one request.
 const MAX_EVENTS: usize = 10_000;
 
+/// The header that tells how many events of a batch are not in the log. Emitters look at the status
+/// alone, which is 200.
+const REFUSED: HeaderName = HeaderName::from_static("ipse-refused");
+
 /// What a body holds.
-#[derive(Clone, Copy, PartialEq, Eq)]
 enum Shape {
     One,
     Batch,
     Lines,
+    /// The data of an event whose attributes are headers.
+    Data(Attributes),
 }
 
 impl Shape {
     fn of(headers: &HeaderMap) -> Result<Self, Problem> {
+        if let Some(attributes) = Attributes::of(headers)? {
+            return Ok(Shape::Data(attributes));
+        }
         match body::media_type(headers).as_str() {
             "application/json" | "application/cloudevents+json" => Ok(Shape::One),
             "application/cloudevents-batch+json" => Ok(Shape::Batch),
             "application/x-ndjson" => Ok(Shape::Lines),
             _ => Err(body::unsupported(
                 "send application/json, application/cloudevents+json, \
-                 application/cloudevents-batch+json or application/x-ndjson",
+                 application/cloudevents-batch+json, application/x-ndjson, or CloudEvents in \
+                 binary mode with `ce-specversion: 1.0`",
             )),
         }
     }
 }
 
+/// An event that the door let in.
+#[derive(Clone, Copy)]
+struct Passed {
+    name: EventRef,
+    /// What its sender should know about its type.
+    hint: Option<&'static str>,
+}
+
 /// What became of one event of a request.
 enum Outcome {
-    Done(EventRef, Appended),
+    Done(Passed, Appended),
     Refused(Refusal),
     /// The token does not allow its source.
     NotYours(String),
@@ -69,7 +87,7 @@ pub(crate) async fn append(
     let shape = Shape::of(&posted.headers)?;
     let sent = posted.read(&service, &caller.agent).await?;
     let (door, token) = (service.clone(), caller.token.clone());
-    let small = sent.is_small();
+    let (small, alone_asked) = (sent.is_small(), matches!(shape, Shape::One | Shape::Data(_)));
     let look = move || taken_in(&door, &token, shape, sent);
     let taken = if small { look()? } else { away(look).await?? };
     let (mut outcomes, mut signed) = (Vec::new(), 0);
@@ -79,8 +97,8 @@ pub(crate) async fn append(
     for outcome in &outcomes {
         caller.agent.metrics.events(outcome.result(), 1);
     }
-    match (shape, outcomes.as_slice()) {
-        (Shape::One, [one]) => alone(one),
+    match outcomes.as_slice() {
+        [one] if alone_asked => alone(one),
         _ => Ok(together(&outcomes, signed)),
     }
 }
@@ -103,14 +121,14 @@ async fn append_part(
     let mut appended = done.appended.into_iter();
     outcomes.extend(part.looked_at.into_iter().map(|event| match event {
         Err(outcome) => outcome,
-        Ok(event_ref) => {
+        Ok(passed) => {
             let appended = appended.next().expect("BUG: an event has no answer");
             match (appended, done.unkept) {
                 (Appended::Unsigned, Some(why)) => {
                     let why = why.to_string();
                     Outcome::Refused(Refusal::new("signatures", Rule::WrongSignature, &why))
                 }
-                (appended, _) => Outcome::Done(event_ref, appended),
+                (appended, _) => Outcome::Done(passed, appended),
             }
         }
     }));
@@ -122,8 +140,23 @@ struct TakenIn {
     /// Those that passed, in order.
     events: Vec<Admitted>,
     /// Every event in order: its name if it passed, else what became of it.
-    looked_at: Vec<Result<EventRef, Outcome>>,
+    looked_at: Vec<Result<Passed, Outcome>>,
     envelope: Option<String>,
+}
+
+impl TakenIn {
+    fn new(envelope: Option<String>) -> Self {
+        TakenIn { events: Vec::new(), looked_at: Vec::new(), envelope }
+    }
+
+    fn add(&mut self, event: Result<Admitted, Outcome>) {
+        self.looked_at.push(event.map(|event| {
+            let hint = type_hint(&event.event_type);
+            let passed = Passed { name: event.event_ref, hint };
+            self.events.push(event);
+            passed
+        }));
+    }
 }
 
 fn taken_in(
@@ -133,7 +166,20 @@ fn taken_in(
     mut sent: Sent,
 ) -> Result<Vec<TakenIn>, Problem> {
     let bytes = sent.unfolded()?;
-    let parts = split(shape, &bytes)?;
+    let parts = match shape {
+        Shape::Data(attributes) => {
+            let event = attributes.event(&bytes).map_err(Outcome::Refused);
+            let mut taken = TakenIn::new(None);
+            taken.add(event.and_then(|event| admit_one(service, token, &event)));
+            return Ok(vec![taken]);
+        }
+        Shape::One => vec![Part { events: vec![&*bytes], envelope: None }],
+        Shape::Batch => vec![batch(&bytes)?],
+        Shape::Lines => {
+            let lines = bytes.split(|byte| *byte == b'\n').map(<[u8]>::trim_ascii);
+            parts(lines.filter(|line| !line.is_empty()))?
+        }
+    };
     let count: usize = parts.iter().map(|part| part.events.len()).sum();
     if count > MAX_EVENTS {
         let detail = format!("{count} events; one request takes {MAX_EVENTS}");
@@ -142,34 +188,26 @@ fn taken_in(
     Ok(parts.into_iter().map(|part| looked_at(service, token, part)).collect())
 }
 
+/// Lets the events of a part through the door. Those under a signature go there as they were sent:
+/// their digests were signed.
 fn looked_at(service: &Service, token: &Token, part: Part<'_>) -> TakenIn {
     let envelope = part.envelope.map(|bytes| String::from_utf8_lossy(bytes).into_owned());
-    let mut taken = TakenIn { events: Vec::new(), looked_at: Vec::new(), envelope };
+    let mut taken = TakenIn::new(envelope);
     for event in part.events {
-        let looked_at = admit_one(service, token, event).map(|event| {
-            let name = event.event_ref;
-            taken.events.push(event);
-            name
-        });
-        taken.looked_at.push(looked_at);
+        let event = match taken.envelope {
+            Some(_) => Ok(event.into()),
+            None => decode_data(event).map_err(Outcome::Refused),
+        };
+        taken.add(event.and_then(|event| admit_one(service, token, &event)));
     }
     taken
 }
 
-fn split(shape: Shape, bytes: &[u8]) -> Result<Vec<Part<'_>>, Problem> {
-    match shape {
-        Shape::One => Ok(vec![Part { events: vec![bytes], envelope: None }]),
-        Shape::Batch => {
-            let events = elements(bytes).ok_or_else(|| {
-                Problem::bad_request("bad_batch", "the body is not a JSON array of events")
-            })?;
-            Ok(vec![Part { events, envelope: None }])
-        }
-        Shape::Lines => {
-            let lines = bytes.split(|byte| *byte == b'\n').map(<[u8]>::trim_ascii);
-            parts(lines.filter(|line| !line.is_empty()))
-        }
-    }
+fn batch(bytes: &[u8]) -> Result<Part<'_>, Problem> {
+    let events = elements(bytes).ok_or_else(|| {
+        Problem::bad_request("bad_batch", "the body is not a JSON array of events")
+    })?;
+    Ok(Part { events, envelope: None })
 }
 
 /// Lines, cut behind each envelope.
@@ -323,10 +361,11 @@ impl Outcome {
     fn members(&self) -> Members {
         let members = Members::new().text("result", self.result());
         let members = match self {
-            Outcome::Done(event_ref, Appended::New(seq) | Appended::Duplicate(seq)) => {
-                members.text("event_ref", &event_ref.to_string()).raw("seq", seq)
-            }
-            Outcome::Done(event_ref, _) => members.text("event_ref", &event_ref.to_string()),
+            Outcome::Done(event, Appended::New(seq) | Appended::Duplicate(seq)) => members
+                .text("event_ref", &event.name.to_string())
+                .optional("hint", event.hint.map(quoted))
+                .raw("seq", seq),
+            Outcome::Done(event, _) => members.text("event_ref", &event.name.to_string()),
             _ => members,
         };
         match self.refusal() {
@@ -347,13 +386,36 @@ fn alone(outcome: &Outcome) -> Result<Response, Problem> {
             let (code, _, why) = outcome.refusal().unwrap_or_default();
             return Err(Problem::new(StatusCode::CONFLICT, code, why));
         }
-        _ => {
-            let (rule, field, why) = outcome.refusal().unwrap_or_default();
-            let problem = Problem::new(StatusCode::UNPROCESSABLE_ENTITY, "refused", why);
-            return Err(problem.with("rule", quoted(rule)).with("field", quoted(&field)));
-        }
+        _ => return Err(problem_of(outcome)),
     };
     Ok(json(status, outcome.members().finish()))
+}
+
+/// The answer to an event that the server composed for a producer.
+pub(crate) fn answer_to_one(
+    caller: &Caller,
+    event_ref: EventRef,
+    appended: Appended,
+) -> Result<Response, Problem> {
+    let outcome = Outcome::Done(Passed { name: event_ref, hint: None }, appended);
+    caller.agent.metrics.events(outcome.result(), 1);
+    alone(&outcome)
+}
+
+/// 422: the door refuses an event that the server composed.
+pub(crate) fn refused(refusal: &Refusal) -> Problem {
+    problem_of(&Outcome::Refused(refusal.clone()))
+}
+
+/// 422: the token does not allow the source of an event that the server would compose.
+pub(crate) fn source_not_allowed(source: &str) -> Problem {
+    problem_of(&Outcome::NotYours(source.to_owned()))
+}
+
+fn problem_of(outcome: &Outcome) -> Problem {
+    let (rule, field, why) = outcome.refusal().unwrap_or_default();
+    let problem = Problem::new(StatusCode::UNPROCESSABLE_ENTITY, "refused", why);
+    problem.with("rule", quoted(rule)).with("field", quoted(&field))
 }
 
 /// The answer to several, one result for each.
@@ -366,5 +428,26 @@ fn together(outcomes: &[Outcome], signed: u64) -> Response {
         .raw("refused", count("refused"))
         .raw("signed", signed)
         .raw("results", list(outcomes.iter().map(|outcome| outcome.members().finish())));
-    json(StatusCode::OK, body.finish())
+    let mut response = json(StatusCode::OK, body.finish());
+    if let Some(refused) = RefusedEvents::of(outcomes) {
+        response.headers_mut().insert(REFUSED, HeaderValue::from(refused.count));
+        response.extensions_mut().insert(refused);
+    }
+    response
+}
+
+/// The events of a request that are not in the log, for the server's log.
+#[derive(Clone, Copy)]
+pub(crate) struct RefusedEvents {
+    pub(crate) count: u64,
+    /// The code of the first of them.
+    pub(crate) rule: &'static str,
+}
+
+impl RefusedEvents {
+    fn of(outcomes: &[Outcome]) -> Option<Self> {
+        let mut rules = outcomes.iter().filter_map(|one| Some(one.refusal()?.0));
+        let rule = rules.next()?;
+        Some(RefusedEvents { count: 1 + rules.count() as u64, rule })
+    }
 }

@@ -1,15 +1,16 @@
-//! Intents over HTTP: propose, look, decide.
+//! Intents over HTTP: propose, look, decide, report the outcome.
 //!
 //! **Invariants:** an intent is answered only after it is durable in the log. The crate
 //! [`ipse_intents`] judges and records; this module reads bodies and writes answers.
 
 use crate::body::{self, Posted};
-use crate::events::{durable, not_durable};
+use crate::events::{self, durable, not_durable};
 use crate::looking::NameInPath;
+use crate::places::Peer;
 use crate::problem::Problem;
 use crate::query::Query;
 use crate::service::{Ambient, Caller, Service};
-use crate::{away, blocking, json};
+use crate::{away, blocking, json, wait};
 use axum::Extension;
 use axum::extract::{Path, RawQuery, State};
 use axum::http::header::CONTENT_TYPE;
@@ -17,8 +18,9 @@ use axum::http::{HeaderMap, StatusCode};
 use axum::response::Response;
 use ipse_core::json::{Value, quoted};
 use ipse_core::{EventRef, Seq, json_parse};
-use ipse_engine::{IntentStanding as Standing, Proposed};
-use ipse_intents::{Audit, Decision, Desk, Rejected, Request, Undecided, decide};
+use ipse_engine::{Appended, IntentStanding as Standing, Proposed};
+use ipse_intents::decide;
+use ipse_intents::{Audit, Decision, Desk, Rejected, Report, Request, Undecided, Unreported};
 use std::sync::Arc;
 
 /// Rows of a page if the client does not say how many, and at most.
@@ -28,6 +30,9 @@ const MAX_PAGE: u64 = 1000;
 const DECISION_DEPTH: usize = 8;
 /// What a planner does about an intent that may not be on record.
 const DO_NOT_ACT: &str = "the intent may not be on record: do not act on it, propose it again";
+/// What a producer does about an outcome that may not be on record.
+const REPORT_AGAIN: &str =
+    "the outcome may not be durable: send it again; if it is there already, it is a duplicate";
 /// What an operator does about a decision that may not be on record.
 const LOOK_AGAIN: &str = "the decision may not be on record: look at the intent, and decide again";
 
@@ -39,9 +44,7 @@ pub(crate) async fn propose(
 ) -> Result<Response, Problem> {
     posted.check_query()?;
     let desk = caller.agent.desk.clone().ok_or_else(not_configured)?;
-    if body::media_type(&posted.headers) != "application/json" {
-        return Err(body::unsupported("send application/json"));
-    }
+    posted.check_json()?;
     let mut sent = posted.read(&service, &caller.agent).await?;
     // After the body, so that the connection of a client that is too fast can be kept.
     service.paces.admit(&caller.token.id, service.outside().elapsed()).map_err(too_fast)?;
@@ -117,8 +120,8 @@ impl From<Rejected> for Problem {
     fn from(rejected: Rejected) -> Self {
         let (code, detail) = (rejected.code(), rejected.to_string());
         match rejected {
-            Rejected::Bad { rule, field, .. } => {
-                Problem::new(StatusCode::UNPROCESSABLE_ENTITY, code, detail)
+            Rejected::Bad { rule, field, message } => {
+                Problem::new(StatusCode::UNPROCESSABLE_ENTITY, code, message)
                     .with("rule", quoted(rule))
                     .with("field", quoted(&field))
             }
@@ -148,15 +151,30 @@ fn too_fast(seconds: u32) -> Problem {
 
 /// `GET /api/agent/intents/{event_ref}`
 pub(crate) async fn intent(
+    State(service): State<Arc<Service>>,
     Extension(caller): Extension<Caller>,
+    peer: Option<Extension<Arc<Peer>>>,
     name: NameInPath,
     RawQuery(raw): RawQuery,
 ) -> Result<Response, Problem> {
-    Query::read(raw.as_deref(), &[])?;
-    let (look, name) = (caller.agent.look.clone(), event_ref(name)?);
-    let found = blocking(move || look.intent(&name)).await?;
-    let shown = found.ok_or(Undecided::NoIntent)?;
+    let query = Query::read(raw.as_deref(), &["wait"])?;
+    let wait = query.number("wait", 1..=wait::MAX_SECONDS)?;
+    let name = event_ref(name)?;
+    let shown = match wait {
+        None => look(&caller, name).await?,
+        Some(seconds) => {
+            let peer = peer.as_deref().map(|peer| &**peer);
+            wait::until_decided(&service, &caller, peer, name, seconds).await?
+        }
+    };
     Ok(json(StatusCode::OK, shown.json().to_owned()))
+}
+
+/// The intent as it stands.
+pub(crate) async fn look(caller: &Caller, name: EventRef) -> Result<Proposed, Problem> {
+    let look = caller.agent.look.clone();
+    let found = blocking(move || look.intent(&name)).await?;
+    Ok(found.ok_or(Undecided::NoIntent)?)
 }
 
 /// `GET /api/agent/intents`
@@ -205,6 +223,67 @@ pub(crate) async fn confirm(
     let after = caller.write(decided).await???;
     caller.agent.grown.send_modify(|times| *times += 1);
     Ok(json(StatusCode::OK, after.json().to_owned()))
+}
+
+/// `POST /api/agent/intents/{event_ref}/outcome`
+pub(crate) async fn outcome(
+    State(service): State<Arc<Service>>,
+    Extension(caller): Extension<Caller>,
+    name: NameInPath,
+    posted: Posted,
+) -> Result<Response, Problem> {
+    posted.check_query()?;
+    posted.check_json()?;
+    let mut sent = posted.read(&service, &caller.agent).await?;
+    let name = event_ref(name)?;
+    // An intent that is not there is 404, whatever the body says.
+    look(&caller, name).await?;
+    let report = Arc::new(away(move || Ok::<_, Problem>(Report::read(&sent.unfolded()?)?)).await??);
+    let source = caller.token.reporting_source();
+    if !caller.token.may_send(source) {
+        return Err(events::source_not_allowed(source));
+    }
+    let mut reported = reported(&service, &caller, &report, name).await?;
+    if report.is_to_repeat(reported.1) {
+        reported = self::reported(&service, &caller, &report, name).await?;
+    }
+    let (event_ref, appended) = reported;
+    events::answer_to_one(&caller, event_ref, appended)
+}
+
+/// Appends the event of a report; the log says whether it was there before.
+async fn reported(
+    service: &Arc<Service>,
+    caller: &Caller,
+    report: &Arc<Report>,
+    name: EventRef,
+) -> Result<(EventRef, Appended), Problem> {
+    let (host, asking, report) = (service.clone(), caller.clone(), report.clone());
+    let event = blocking(move || {
+        let (look, source) = (&asking.agent.look, asking.token.reporting_source());
+        report.event(look, &name, source, &mut Ambient(host.outside()))
+    });
+    let event = event.await??;
+    let event_ref = event.event_ref;
+    let done = durable(service, caller, vec![event], None, REPORT_AGAIN).await?;
+    let appended = done.appended.first().copied().ok_or_else(Problem::internal)?;
+    Ok((event_ref, appended))
+}
+
+impl From<Unreported> for Problem {
+    fn from(unreported: Unreported) -> Self {
+        let (code, detail) = (unreported.code(), unreported.to_string());
+        match unreported {
+            Unreported::NoIntent => Problem::not_found(detail),
+            Unreported::Bad { rule, field, message } => {
+                Problem::new(StatusCode::UNPROCESSABLE_ENTITY, code, message)
+                    .with("rule", quoted(rule))
+                    .with("field", quoted(&field))
+            }
+            Unreported::Refused(refusal) => events::refused(&refusal),
+            _ => Problem::new(StatusCode::CONFLICT, code, detail),
+        }
+    }
 }
 
 /// Nothing at all, or `{"decision": "confirmed"}`, or `{"decision": "declined"}`.

@@ -12,11 +12,15 @@ mod access;
 mod answers;
 mod appender;
 mod audit;
+mod binary;
 mod body;
 mod document;
 mod events;
+mod exposition;
 mod health;
+mod host;
 mod intents;
+mod line;
 mod listen;
 mod looking;
 mod metrics;
@@ -30,7 +34,10 @@ mod semantic;
 mod service;
 mod socket;
 mod stream;
+mod trace;
 mod turns;
+mod unread;
+mod wait;
 
 #[cfg(test)]
 #[path = "../tests/world/attacks.rs"]
@@ -42,7 +49,9 @@ extern crate self as ipse_http;
 mod world;
 
 pub use access::router;
+pub use host::{Host, Hosts};
 pub use listen::{MAX_CONNECTIONS, serve};
+pub use metrics::Process;
 pub use problem::Problem;
 pub use routes::{Access, ROUTES, Route};
 pub use service::{Outside, Service};

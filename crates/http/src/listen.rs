@@ -4,16 +4,21 @@
 //! - A slow client holds its own connection and nobody else's: a head that does not come, and an
 //!   answer that is not read, end it. When all places are taken, the connection whose client the
 //!   server has waited for longest gives way to a new one.
-//! - A request whose client has reset the connection is dropped: it waits for nothing any more.
+//! - A request whose client has reset the connection is dropped: it waits for nothing any more. A
+//!   stream ends as soon as its client closes the connection, in whichever way.
+//! - An answer that was given before the request was read reaches its client: the connection
+//!   lingers, inside its place, and gives way to a new one.
 //! - Told to stop, the server takes no new connection and answers what was asked, for a while:
 //!   nobody keeps it from stopping by being slow.
 
 use crate::access::router;
 use crate::places::{Peer, Place, Places};
 use crate::service::Service;
-use crate::socket::Socket;
+use crate::socket::{Remains, Socket};
+use crate::unread::{Unread, expects};
 use axum::Router;
 use axum::body::Body;
+use axum::response::Response;
 use http_body_util::BodyExt;
 use hyper::body::Incoming;
 use hyper::server::conn::http1;
@@ -66,13 +71,13 @@ pub async fn serve<Securing, Secured>(
         };
         let Some((socket, place)) = accepted else { continue };
         let (router, service) = (router.clone(), service.clone());
-        let cut = watched(&socket, &place.peer);
+        let (cut, remains) = (watched(&socket, &place.peer), socket.remains());
         let secured = secure(socket);
         tokio::spawn(async move {
             service.connected(1);
             let spoken = async {
                 let secured = tokio::time::timeout(HEAD, secured).await??;
-                speak(secured, router, &service, &place.peer).await
+                speak(secured, remains, router, &service, &place.peer).await
             };
             let ended = tokio::select! {
                 biased;
@@ -96,10 +101,15 @@ pub async fn serve<Securing, Secured>(
 /// for that: the connection is woken for every request, and polls one atomic flag for it.
 fn watched(socket: &Socket, peer: &Arc<Peer>) -> oneshot::Receiver<&'static str> {
     let (mut cut, told) = oneshot::channel();
-    let (reset, peer) = (socket.reset(), peer.clone());
+    let (reset, hung_up, peer) = (socket.reset(), socket.hung_up(), peer.clone());
     tokio::spawn(async move {
+        let left = async {
+            peer.has_stream().await;
+            hung_up.await;
+        };
         let why = tokio::select! {
             () = reset => "the client reset it",
+            () = left => "the client of a stream closed it",
             () = peer.gives_way() => "it gave way to a new connection",
             () = cut.closed() => return,
         };
@@ -124,22 +134,46 @@ async fn accept(listener: &TcpListener, places: &Arc<Places>) -> Option<(Socket,
     }
 }
 
-/// Answers the requests of one connection.
+/// Answers the requests of one connection, and lingers if the client may still be sending.
 async fn speak(
+    stream: impl AsyncRead + AsyncWrite + Send + 'static,
+    remains: Remains,
+    router: Router,
+    service: &Service,
+    peer: &Arc<Peer>,
+) -> Result<(), Failure> {
+    let unread = Arc::new(Unread::default());
+    let ended = answer_all(stream, router, service, peer, &unread).await;
+    // hyper answers a head that it cannot read, and leaves the rest of it unread.
+    let garbled = |error: &Failure| error.downcast_ref().is_some_and(hyper::Error::is_parse);
+    if unread.is_left() || ended.as_ref().is_err_and(garbled) {
+        let mut closing = service.closing();
+        let stopped = async {
+            let _ = closing.wait_for(|closing| *closing).await;
+            tokio::time::sleep(MOMENT).await;
+        };
+        tokio::select! {
+            () = remains.discard() => {}
+            () = stopped => {}
+        }
+    }
+    ended
+}
+
+/// Why a connection ended.
+type Failure = Box<dyn std::error::Error + Send + Sync>;
+
+/// Answers the requests of one connection, and shuts down its writing half.
+async fn answer_all(
     stream: impl AsyncRead + AsyncWrite + Send + 'static,
     router: Router,
     service: &Service,
     peer: &Arc<Peer>,
-) -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
+    unread: &Arc<Unread>,
+) -> Result<(), Failure> {
     let mut stream = TimeoutStream::new(stream);
     stream.set_write_timeout(Some(UNREAD));
-    let answer = service_fn(|mut request: hyper::Request<Incoming>| {
-        let asked = peer.asks();
-        request.extensions_mut().insert(peer.clone());
-        let answered = router.clone().oneshot(request.map(Body::new));
-        // Held until the last byte of the answer is handed over.
-        async { Ok::<_, Infallible>(answered.await?.map(|body| keeping(body, asked))) }
-    });
+    let answer = service_fn(|request| answered(router.clone(), request, peer, unread));
     let connection = http1::Builder::new()
         .timer(TokioTimer::new())
         .header_read_timeout(HEAD)
@@ -156,6 +190,22 @@ async fn speak(
     let grace = if peer.is_busy() { GRACE } else { MOMENT };
     let left = tokio::time::timeout(grace, connection).await;
     Ok(left.map_err(|_| "it was still there when the server had to stop")??)
+}
+
+/// Answers one request.
+async fn answered(
+    router: Router,
+    mut request: hyper::Request<Incoming>,
+    peer: &Arc<Peer>,
+    unread: &Arc<Unread>,
+) -> Result<Response, Infallible> {
+    // Held until the last byte of the answer is handed over.
+    let asked = peer.asks();
+    request.extensions_mut().insert(peer.clone());
+    let expects = expects(&request);
+    let mut response = router.oneshot(unread.watch(request)).await?;
+    unread.settle(&mut response, expects).await;
+    Ok(response.map(|body| keeping(body, asked)))
 }
 
 /// A body that keeps something until it is gone.

@@ -1,4 +1,5 @@
-//! Questions about an agent: its identity, a fact, why it says what it says, passes, the log.
+//! Questions about an agent: its identity, a fact, why it says what it says, passes, the log, its
+//! skills.
 
 use crate::problem::Problem;
 use crate::query::Query;
@@ -10,6 +11,7 @@ use axum::extract::{Path, RawQuery};
 use axum::http::StatusCode;
 use axum::response::Response;
 use ipse_core::{FactId, Seq};
+use ipse_inspect::Skills;
 
 /// Rows of a page if nobody says how many, and at most.
 const PAGE: u64 = 100;
@@ -74,6 +76,24 @@ pub(crate) async fn log(
     let look = caller.agent.look.clone();
     let (page, _turn) = caller.look(move || look.log(after, limit)).await?;
     Ok(json(StatusCode::OK, page.json()))
+}
+
+pub(crate) async fn skills(
+    Extension(caller): Extension<Caller>,
+    RawQuery(raw): RawQuery,
+) -> Result<Response, Problem> {
+    let query = Query::read(raw.as_deref(), &["after", "limit"])?;
+    let after = query.text("after").unwrap_or_default().to_owned();
+    let limit = query.number("limit", 1..=MAX_PAGE)?.unwrap_or(MAX_PAGE);
+    let limit = usize::try_from(limit).unwrap_or(usize::MAX);
+    let agent = caller.agent.clone();
+    let list = move || {
+        let known = agent.memory.known();
+        let registry = agent.desk.as_ref().map(|desk| desk.gates().registry());
+        Ok(Skills::new(registry, known.iter().map(|fact| &fact.fact.key)).after(&after, limit))
+    };
+    let (skills, _turn) = caller.look(list).await?;
+    Ok(json(StatusCode::OK, skills.json()))
 }
 
 /// What stands in the path, if it is text at all.

@@ -1,30 +1,36 @@
-//! `GET /metrics`: how the server and one agent fare, as OpenMetrics has it.
+//! `GET /metrics`: how the server and its agents fare.
 //!
-//! **Invariant:** whoever asks sees the figures of the agent that the token names, and of the
-//! server as a whole; nothing of another agent, not even that there is one.
+//! **Invariants**
+//! - A caller sees the figures of the agent that the token names, and of the server as a whole; no
+//!   figure of another agent.
+//! - An observer sees the figures of the server and of all agents, each under its identity.
 
+use crate::exposition::{self, Family as Shown, Format};
 use crate::problem::Problem;
 use crate::query::Query;
 use crate::routes::Route;
 use crate::service::{Agent, Caller, Service};
-use crate::{blocking, text};
+use crate::{away, text};
 use axum::Extension;
 use axum::extract::{RawQuery, State};
 use axum::http::StatusCode;
+use axum::http::header::{ACCEPT, HeaderMap, HeaderValue, VARY};
 use axum::response::Response;
 use ipse_engine::PassCommitted;
 use prometheus_client::encoding::EncodeLabelSet;
-use prometheus_client::encoding::text::{encode_eof, encode_registry};
+use prometheus_client::encoding::text::encode_registry;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::Histogram;
+use prometheus_client::metrics::info::Info;
 use prometheus_client::registry::{Registry, Unit};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-const OPENMETRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
+/// The label that says whose figures these are, for observers.
+const IDENTITY: &str = "identity";
 /// Bounds of what is measured in seconds: from what a snapshot takes to what a disk may.
 const SECONDS: [f64; 14] = [
     0.000_05, 0.000_1, 0.000_25, 0.000_5, 0.001, 0.002_5, 0.005, 0.01, 0.025, 0.05, 0.1, 0.5, 1.0,
@@ -52,6 +58,11 @@ struct Result {
 #[derive(Clone, PartialEq, Eq, Hash, Debug, EncodeLabelSet)]
 struct Trigger {
     trigger: &'static str,
+}
+
+#[derive(Clone, PartialEq, Eq, Hash, Debug, EncodeLabelSet)]
+struct StoreFile {
+    file: &'static str,
 }
 
 #[derive(Clone, PartialEq, Eq, Hash, Debug, EncodeLabelSet)]
@@ -183,11 +194,10 @@ impl Metrics {
         let heads = agent.look.heads()?;
         let known = agent.memory.known();
         let signed = heads.signed.map_or(0, |signed| signed.size);
-        let gauge = |gauge: &Gauge, value: u64| gauge.set(i64::try_from(value).unwrap_or(i64::MAX));
-        gauge(&self.log_size, heads.head.0);
-        gauge(&self.tree_size, signed);
-        gauge(&self.checkpoint, known.checkpoint().0);
-        gauge(&self.facts, known.len() as u64);
+        set(&self.log_size, heads.head.0);
+        set(&self.tree_size, signed);
+        set(&self.checkpoint, known.checkpoint().0);
+        set(&self.facts, known.len() as u64);
         let age = micros(now).saturating_sub(self.renewed.load(Ordering::Relaxed));
         self.snapshot_age.set(Duration::from_micros(age).as_secs_f64());
         Ok(())
@@ -210,10 +220,15 @@ fn micros(time: Duration) -> u64 {
 /// What is measured of the server as a whole.
 pub(crate) struct ServerMetrics {
     registry: Registry,
+    /// Has another prefix.
+    build: Registry,
     pub(crate) connections: Gauge,
     pub(crate) turned_away: Counter,
     pub(crate) closed: Counter,
     uptime: Gauge<f64, AtomicU64>,
+    streams: Gauge,
+    waits: Gauge,
+    store_bytes: Family<StoreFile, Gauge>,
 }
 
 impl ServerMetrics {
@@ -221,6 +236,8 @@ impl ServerMetrics {
         let mut registry = Registry::with_prefix("ipse_server");
         let (connections, turned_away) = (Gauge::default(), Counter::default());
         let (closed, uptime) = (Counter::default(), Gauge::default());
+        let (streams, waits) = (Gauge::default(), Gauge::default());
+        let store_bytes = Family::<StoreFile, Gauge>::default();
         registry.register("connections", "Connections that are open", connections.clone());
         let help = "Requests without a valid token";
         registry.register("unauthorized", help, turned_away.clone());
@@ -228,25 +245,146 @@ impl ServerMetrics {
         registry.register("closed_connections", help, closed.clone());
         let help = "How long the server has been there";
         registry.register_with_unit("uptime", help, Unit::Seconds, uptime.clone());
-        ServerMetrics { registry, connections, turned_away, closed, uptime }
+        registry.register("streams", "Streams that are open", streams.clone());
+        let help = "Requests that wait for a decision about an intent";
+        registry.register("waiting_requests", help, waits.clone());
+        let help = "Bytes of the store and of its write-ahead log";
+        registry.register_with_unit("store", help, Unit::Bytes, store_bytes.clone());
+        let mut build = Registry::with_prefix("ipse");
+        let version = Info::new(vec![("version", env!("CARGO_PKG_VERSION"))]);
+        build.register("build", "The version of this server", version);
+        ServerMetrics {
+            registry,
+            build,
+            connections,
+            turned_away,
+            closed,
+            uptime,
+            streams,
+            waits,
+            store_bytes,
+        }
     }
+
+    /// Looks at what only shows when it is looked at.
+    fn look(&self, service: &Service) {
+        self.uptime.set(service.outside().elapsed().as_secs_f64());
+        let [streams, waits] = service.held_open();
+        set(&self.streams, streams as u64);
+        set(&self.waits, waits as u64);
+        let bytes = service.file_bytes();
+        for (file, bytes) in [("store", bytes.store), ("wal", bytes.wal)] {
+            set(&self.store_bytes.get_or_create(&StoreFile { file }), bytes);
+        }
+    }
+
+    /// The figures of the server and of its process.
+    fn families(&self, process: Option<Process>) -> std::result::Result<Vec<Shown>, Problem> {
+        let mut families = written(&self.registry)?;
+        families.extend(written(&self.build)?);
+        families.extend(process.iter().flat_map(Process::families));
+        Ok(families)
+    }
+}
+
+/// What a process takes of its machine, under the names that Prometheus has for it.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Process {
+    /// CPU time of all threads.
+    pub cpu_seconds: f64,
+    /// Memory that is in use.
+    pub resident_bytes: u64,
+    /// Memory that is addressed.
+    pub virtual_bytes: u64,
+    /// File descriptors that are open.
+    pub open_fds: u64,
+    /// File descriptors that may be open.
+    pub max_fds: u64,
+    /// When it began, in seconds since 1970.
+    pub start_seconds: f64,
+}
+
+impl Process {
+    fn families(&self) -> [Shown; 6] {
+        [
+            Shown::counter("process_cpu_seconds", "CPU time in seconds.", self.cpu_seconds),
+            Shown::gauge(
+                "process_resident_memory_bytes",
+                "Resident memory in bytes.",
+                self.resident_bytes,
+            ),
+            Shown::gauge(
+                "process_virtual_memory_bytes",
+                "Virtual memory in bytes.",
+                self.virtual_bytes,
+            ),
+            Shown::gauge("process_open_fds", "Open file descriptors.", self.open_fds),
+            Shown::gauge("process_max_fds", "File descriptors at most.", self.max_fds),
+            Shown::gauge(
+                "process_start_time_seconds",
+                "Start of the process in seconds since 1970.",
+                self.start_seconds,
+            ),
+        ]
+    }
+}
+
+fn set(gauge: &Gauge, value: u64) {
+    gauge.set(i64::try_from(value).unwrap_or(i64::MAX));
+}
+
+fn written(registry: &Registry) -> std::result::Result<Vec<Shown>, Problem> {
+    let mut page = String::new();
+    encode_registry(&mut page, registry).map_err(|_| Problem::internal())?;
+    Ok(Shown::parse(&page))
 }
 
 pub(crate) async fn metrics(
     State(service): State<Arc<Service>>,
-    Extension(caller): Extension<Caller>,
+    caller: Option<Extension<Caller>>,
     RawQuery(raw): RawQuery,
+    headers: HeaderMap,
 ) -> std::result::Result<Response, Problem> {
     Query::read(raw.as_deref(), &[])?;
+    let format = accepted(&headers);
+    // Only an observer comes here without an agent.
+    let shown = match caller {
+        Some(Extension(caller)) => Scope::Agent(caller.agent),
+        None => Scope::Server(service.agents()),
+    };
+    let families = away(move || families(&service, &shown)).await??;
+    let mut response = text(format.media_type(), exposition::page(&families, format));
+    response.headers_mut().insert(VARY, HeaderValue::from_static("accept"));
+    Ok(response)
+}
+
+/// The agents whose figures are shown.
+enum Scope {
+    Agent(Arc<Agent>),
+    Server(Vec<Arc<Agent>>),
+}
+
+fn families(service: &Service, scope: &Scope) -> std::result::Result<Vec<Shown>, Problem> {
+    service.metrics.look(service);
+    let mut families = service.metrics.families(service.outside().process())?;
     let now = service.outside().elapsed();
-    let (agent, server) = (caller.agent, &service.metrics);
-    server.uptime.set(now.as_secs_f64());
-    let looked = agent.clone();
-    blocking(move || looked.metrics.look(&looked, now)).await?;
-    let mut page = String::new();
-    let written = encode_registry(&mut page, &server.registry)
-        .and_then(|()| encode_registry(&mut page, &agent.metrics.registry))
-        .and_then(|()| encode_eof(&mut page));
-    written.map_err(|_| Problem::internal())?;
-    Ok(text(OPENMETRICS, page))
+    let of_agent = |agent: &Agent| {
+        agent.metrics.look(agent, now)?;
+        written(&agent.metrics.registry)
+    };
+    match scope {
+        Scope::Agent(agent) => families.extend(of_agent(agent)?),
+        Scope::Server(agents) => {
+            let pages = agents.iter().map(|agent| Ok((agent.name.clone(), of_agent(agent)?)));
+            let pages = pages.collect::<std::result::Result<_, Problem>>()?;
+            families.extend(Shown::merged(IDENTITY, pages));
+        }
+    }
+    Ok(families)
+}
+
+/// The format that a request asks for.
+fn accepted(headers: &HeaderMap) -> Format {
+    let given = headers.get_all(ACCEPT).iter().filter_map(|value| value.to_str().ok());
+    Format::accepted(&given.collect::<Vec<_>>().join(","))
 }

@@ -1,6 +1,6 @@
 //! What operators do: a pass by hand, and forgetting.
 
-use crate::body::{self, Posted};
+use crate::body::Posted;
 use crate::problem::Problem;
 use crate::query::Query;
 use crate::service::{Caller, Service};
@@ -37,9 +37,7 @@ pub(crate) async fn forget(
     posted: Posted,
 ) -> Result<Response, Problem> {
     posted.check_query()?;
-    if body::media_type(&posted.headers) != "application/json" {
-        return Err(body::unsupported("send application/json"));
-    }
+    posted.check_json()?;
     let mut sent = posted.read(&service, &caller.agent).await?;
     let refs = away(move || refs(&sent.unfolded()?)).await??;
     let memory = caller.agent.memory.clone();

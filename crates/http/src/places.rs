@@ -8,9 +8,13 @@
 
 use prometheus_client::metrics::counter::Counter;
 use std::collections::BTreeMap;
+use std::pin::pin;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
+use std::task::{Context, Poll, Waker};
 use std::time::Duration;
+use tokio::io::Interest;
+use tokio::net::TcpStream;
 use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
 
 /// How long a connection that was closed may take to leave its place before the next is closed.
@@ -58,6 +62,8 @@ impl Places {
             requests: AtomicUsize::new(0),
             known: AtomicBool::new(false),
             close: Notify::new(),
+            socket: OnceLock::new(),
+            stream: Notify::new(),
         });
         let number = self.ticks.fetch_add(1, Ordering::Relaxed);
         self.peers.lock().unwrap_or_else(PoisonError::into_inner).insert(number, peer.clone());
@@ -111,6 +117,8 @@ pub(crate) struct Peer {
     /// Whether it has sent a valid token.
     known: AtomicBool,
     close: Notify,
+    socket: OnceLock<Weak<TcpStream>>,
+    stream: Notify,
 }
 
 impl Peer {
@@ -151,6 +159,33 @@ impl Peer {
         self.known.store(true, Ordering::Relaxed);
     }
 
+    /// The connection that it is at the other end of.
+    pub(crate) fn connected(&self, stream: &Arc<TcpStream>) {
+        let _ = self.socket.set(Arc::downgrade(stream));
+    }
+
+    /// Whether the client has closed its side of the connection. It may still read, so it gets an
+    /// answer; but a request that waits need not wait longer.
+    pub(crate) fn has_left(&self) -> bool {
+        let Some(stream) = self.socket.get().map(Weak::upgrade) else { return false };
+        let Some(stream) = stream else { return true };
+        let ready = pin!(stream.ready(Interest::READABLE));
+        match ready.poll(&mut Context::from_waker(Waker::noop())) {
+            Poll::Ready(ready) => ready.is_ok_and(|ready| ready.is_read_closed()),
+            Poll::Pending => false,
+        }
+    }
+
+    /// The connection carries a stream from now on, and nothing after it.
+    pub(crate) fn begin_stream(&self) {
+        self.stream.notify_one();
+    }
+
+    /// Waits until the connection carries a stream.
+    pub(crate) async fn has_stream(&self) {
+        self.stream.notified().await;
+    }
+
     /// Waits until the connection is to be closed for another.
     pub(crate) async fn gives_way(&self) {
         self.close.notified().await;
@@ -169,8 +204,6 @@ impl Drop for Asked {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::pin::pin;
-    use std::task::{Context, Waker};
 
     fn places(count: u32) -> Arc<Places> {
         Places::new(count, Counter::default())

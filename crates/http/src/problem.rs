@@ -86,6 +86,12 @@ impl Problem {
         Self::new(StatusCode::INTERNAL_SERVER_ERROR, "store_damaged", detail)
     }
 
+    /// 503: the facts follow rules that this build does not have. A retry does not help, so there
+    /// is no `Retry-After`.
+    fn unknown_rules(detail: impl Into<String>) -> Self {
+        Self::new(StatusCode::SERVICE_UNAVAILABLE, "unknown_rules", detail)
+    }
+
     /// The same with another member.
     pub fn with(mut self, name: &'static str, json: impl ToString) -> Self {
         self.more.push((name, json.to_string()));
@@ -100,6 +106,12 @@ impl Problem {
     /// Its code.
     pub fn code(&self) -> &'static str {
         self.code
+    }
+
+    /// The rule that was broken, if the problem names one.
+    pub fn rule(&self) -> Option<&str> {
+        let (_, json) = self.more.iter().find(|(name, _)| *name == "rule")?;
+        json.strip_prefix('"')?.strip_suffix('"')
     }
 
     /// The status.
@@ -161,6 +173,9 @@ impl From<ipse_engine::Error> for Problem {
         if error.is_damage() {
             tracing::error!(%error, "the store is damaged");
             return Problem::damaged();
+        }
+        if matches!(error, ipse_engine::Error::UnknownRules { .. }) {
+            return Problem::unknown_rules(error.to_string());
         }
         tracing::warn!(%error, "the store could not answer");
         Problem::unavailable("store_unavailable", "the store could not answer; the log says why")

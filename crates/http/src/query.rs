@@ -1,8 +1,17 @@
-//! Parameters of a request, strictly: one that nobody knows, or that comes twice, is an error.
+//! Parameters of a request, strictly: an unknown one, or one that is given twice, is an error.
 
 use crate::problem::Problem;
 use ipse_core::Seq;
 use std::borrow::Cow;
+
+/// Older names that are still read, so that a client which was written for them keeps working. The
+/// document and the message about unknown parameters show the current name only.
+const ALIASES: [(&str, &str); 1] = [("env", "environment")];
+
+/// The current name of a parameter.
+fn current(name: &str) -> &str {
+    ALIASES.iter().find(|(old, _)| *old == name).map_or(name, |(_, current)| current)
+}
 
 /// What was given after the question mark.
 pub(crate) struct Query<'q>(Vec<(Cow<'q, str>, Cow<'q, str>)>);
@@ -16,15 +25,22 @@ impl<'q> Query<'q> {
         }
         let mut all: Vec<(Cow<'q, str>, Cow<'q, str>)> = Vec::new();
         for (name, value) in form_urlencoded::parse(raw.unwrap_or_default().as_bytes()) {
-            if !known.contains(&&*name) {
+            if !known.contains(&current(&name)) {
                 let shown = ipse_door::printable(&name);
                 let known = known.join(", ");
                 let known = if known.is_empty() { "none".to_owned() } else { known };
                 let detail = format!("no parameter `{shown}` here; known: {known}");
                 return Err(Problem::bad_request("unknown_parameter", detail));
             }
-            if all.iter().any(|(other, _)| *other == name) {
-                let detail = format!("`{name}` is given twice");
+            if let Some((other, _)) = all.iter().find(|(other, _)| current(other) == current(&name))
+            {
+                let detail = match *other == name {
+                    true => format!("`{name}` is given twice"),
+                    false => {
+                        let kept = current(&name);
+                        format!("`{other}` and `{name}` name one parameter: give `{kept}` alone")
+                    }
+                };
                 return Err(Problem::bad_request("repeated_parameter", detail));
             }
             all.push((name, value));
@@ -32,9 +48,9 @@ impl<'q> Query<'q> {
         Ok(Query(all))
     }
 
-    /// A text, if it was given.
+    /// A text, if it was given: by the current name of its parameter.
     pub(crate) fn text(&self, name: &str) -> Option<&str> {
-        self.0.iter().find(|(other, _)| other == name).map(|(_, value)| &**value)
+        self.0.iter().find(|(other, _)| current(other) == name).map(|(_, value)| &**value)
     }
 
     /// A position of a log, if one was given.

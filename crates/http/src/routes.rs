@@ -9,7 +9,7 @@ use crate::{
 };
 use axum::http::Method;
 use axum::routing::{MethodRouter, get, post};
-use ipse_access::Role::{self, Auditor, Operator, Planner, Producer};
+use ipse_access::Role::{self, Auditor, Observer, Operator, Planner, Producer};
 use std::sync::Arc;
 
 /// Who may use a path.
@@ -42,10 +42,14 @@ pub struct Route {
     pub access: Access,
     /// Whether it is asked for by hand and changes something, so that it is worth a line.
     pub(crate) by_hand: bool,
+    /// Whether it is made for browsers, so that the host of a request is checked wherever the
+    /// server listens. No route is yet: `/docs` holds nothing that is not public.
+    pub browser: bool,
     pub(crate) handler: fn() -> MethodRouter<Arc<Service>>,
 }
 
 const ANY: Access = Access::Roles(&[Planner, Producer, Operator, Auditor]);
+const MEASURERS: Access = Access::Roles(&[Planner, Producer, Operator, Auditor, Observer]);
 const READERS: Access = Access::Roles(&[Planner, Operator, Auditor]);
 const OVERSEERS: Access = Access::Roles(&[Operator, Auditor]);
 const PLANNERS: Access = Access::Roles(&[Planner]);
@@ -58,7 +62,7 @@ const fn reading(
     access: Access,
     handler: fn() -> MethodRouter<Arc<Service>>,
 ) -> Route {
-    Route { method: Method::GET, path, access, by_hand: false, handler }
+    Route { method: Method::GET, path, access, by_hand: false, browser: false, handler }
 }
 
 const fn writing(
@@ -66,21 +70,24 @@ const fn writing(
     access: Access,
     handler: fn() -> MethodRouter<Arc<Service>>,
 ) -> Route {
-    Route { method: Method::POST, path, access, by_hand: false, handler }
+    Route { method: Method::POST, path, access, by_hand: false, browser: false, handler }
 }
 
 const fn by_hand(path: &'static str, handler: fn() -> MethodRouter<Arc<Service>>) -> Route {
-    Route { method: Method::POST, path, access: OPERATORS, by_hand: true, handler }
+    Route { method: Method::POST, path, access: OPERATORS, by_hand: true, browser: false, handler }
 }
 
 /// Every route.
-pub static ROUTES: [Route; 24] = [
+pub static ROUTES: [Route; 27] = [
     reading("/api/agent/semantic", READERS, || get(semantic::semantic)),
+    reading("/api/agent/grounding", READERS, || get(semantic::grounding_text)),
     writing("/api/agent/events", PRODUCERS, || post(events::append)),
     writing("/api/agent/intents", PLANNERS, || post(intents::propose)),
     reading("/api/agent/intents", READERS, || get(intents::intents)),
     reading("/api/agent/intents/{event_ref}", READERS, || get(intents::intent)),
     by_hand("/api/agent/intents/{event_ref}/confirm", || post(intents::confirm)),
+    writing("/api/agent/intents/{event_ref}/outcome", PRODUCERS, || post(intents::outcome)),
+    reading("/api/agent/skills", READERS, || get(looking::skills)),
     reading("/api/agent/identity", ANY, || get(looking::identity)),
     reading("/api/agent/facts/{fact_id}", READERS, || get(looking::fact)),
     reading("/api/agent/facts/{fact_id}/explanation", READERS, || get(looking::explanation)),
@@ -93,7 +100,7 @@ pub static ROUTES: [Route; 24] = [
     reading("/api/audit/proof", AUDITORS, || get(audit::proof)),
     reading("/api/audit/actions/{event_ref}", AUDITORS, || get(audit::action)),
     reading("/api/audit/bundle", AUDITORS, || get(audit::bundle)),
-    reading("/metrics", ANY, || get(metrics::metrics)),
+    reading("/metrics", MEASURERS, || get(metrics::metrics)),
     reading("/health/live", Access::Open, || get(health::live)),
     reading("/health/ready", Access::Open, || get(health::ready)),
     reading("/version", Access::Open, || get(health::version)),

@@ -1,4 +1,5 @@
-//! `GET /api/agent/semantic`: the facts that a planner grounds its next intent in.
+//! `GET /api/agent/semantic`: the facts that a planner grounds its next intent in; and
+//! `GET /api/agent/grounding`: the same facts as lines of text.
 //!
 //! **Invariants:** an answer is of one checkpoint, from a table that never changes; reading writes
 //! nothing and waits for no writer.
@@ -17,10 +18,13 @@ use ipse_engine::Known;
 use ipse_engine::facts::{Consulted, Filter};
 use ipse_engine::grounding::grounding;
 use ipse_inspect::answer;
+use std::borrow::Cow;
 use std::sync::Arc;
 
 const KNOWN: [&str; 8] =
-    ["skill_id", "target_class", "env", "zone", "kind", "limit", "as_of", "format"];
+    ["skill_id", "target_class", "environment", "zone", "kind", "limit", "as_of", "format"];
+/// The parameters of `/api/agent/grounding`: all but `format`, which that path fixes.
+const KNOWN_OF_GROUNDING: &[&str] = KNOWN.split_at(KNOWN.len() - 1).0;
 /// Facts of an answer if nobody says how many, and at most.
 const LIMIT: u64 = 20;
 const MAX_LIMIT: u64 = 1000;
@@ -31,6 +35,35 @@ enum Format {
     Grounding,
 }
 
+/// The two addresses of facts.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Path {
+    /// JSON, or text if `format` says so.
+    Semantic,
+    /// Text alone: a generated client expects one media type for one status.
+    Grounding,
+}
+
+impl Path {
+    fn known(self) -> &'static [&'static str] {
+        match self {
+            Path::Semantic => &KNOWN,
+            Path::Grounding => KNOWN_OF_GROUNDING,
+        }
+    }
+
+    /// The question by which an answer is kept. Both paths share what is kept: `grounding?Q` is
+    /// `semantic?Q&format=grounding`. A `Q` that has a `format` itself is never kept under that
+    /// name, since a parameter that is given twice is an error.
+    fn question(self, query: &str) -> Cow<'_, str> {
+        match self {
+            Path::Semantic => Cow::Borrowed(query),
+            Path::Grounding if query.is_empty() => Cow::Borrowed("format=grounding"),
+            Path::Grounding => Cow::Owned(format!("{query}&format=grounding")),
+        }
+    }
+}
+
 struct Asked {
     filter: Filter,
     as_of: Option<Seq>,
@@ -38,15 +71,15 @@ struct Asked {
 }
 
 impl Asked {
-    fn read(question: &str) -> Result<Self, Problem> {
-        let query = Query::read(Some(question), &KNOWN)?;
+    fn read(question: &str, path: Path) -> Result<Self, Problem> {
+        let query = Query::read(Some(question), path.known())?;
         let text = |name: &str| query.text(name).map(str::to_owned);
         let limit = query.number("limit", 1..=MAX_LIMIT)?.unwrap_or(LIMIT);
         let kind = query.text("kind").map(|name| FactKind::parse(name).ok_or_else(bad_kind));
-        let format = match query.text("format") {
-            None | Some("json") => Format::Json,
-            Some("grounding") => Format::Grounding,
-            Some(_) => {
+        let format = match (path, query.text("format")) {
+            (Path::Grounding, _) | (_, Some("grounding")) => Format::Grounding,
+            (Path::Semantic, None | Some("json")) => Format::Json,
+            (Path::Semantic, Some(_)) => {
                 let detail = "`format` must be json or grounding";
                 return Err(Problem::bad_request("bad_parameter", detail));
             }
@@ -54,7 +87,7 @@ impl Asked {
         let filter = Filter {
             skill: text("skill_id"),
             target: text("target_class"),
-            environment: text("env"),
+            environment: text("environment"),
             zone: text("zone"),
             kind: kind.transpose()?,
             limit: Some(usize::try_from(limit).unwrap_or(usize::MAX)),
@@ -72,16 +105,28 @@ pub(crate) async fn semantic(
     State(service): State<Arc<Service>>,
     request: Request,
 ) -> Result<Response, Problem> {
+    consulted(&service, request, Path::Semantic).await
+}
+
+pub(crate) async fn grounding_text(
+    State(service): State<Arc<Service>>,
+    request: Request,
+) -> Result<Response, Problem> {
+    consulted(&service, request, Path::Grounding).await
+}
+
+async fn consulted(service: &Service, request: Request, path: Path) -> Result<Response, Problem> {
     let (head, _) = request.into_parts();
     let caller = head.extensions.get::<Caller>().expect("BUG: whoever is let in is a caller");
-    let (agent, question) = (&caller.agent, head.uri.query().unwrap_or_default());
+    let (agent, query) = (&caller.agent, head.uri.query().unwrap_or_default());
+    let question = &*path.question(query);
     let known = agent.memory.known();
     // What is kept was asked well, and of this very table.
     if let Some(kept) = agent.answers.get(&known, question) {
         return Ok(kept.sent_to(&head.headers));
     }
-    let asked = Asked::read(question)?;
-    let tag = tag(&service, &agent.name, &known, asked.as_of);
+    let asked = Asked::read(query, path)?;
+    let tag = tag(service, &agent.name, &known, asked.as_of);
     let Some(seq) = asked.as_of else {
         let facts = known.choose(&asked.filter);
         let answer = written(agent, &known, known.checkpoint(), &asked, &facts, tag);

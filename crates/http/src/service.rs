@@ -8,20 +8,21 @@
 use crate::answers::Answers;
 use crate::appender::Appender;
 use crate::body::{AGENT_ROOM_KIB, ROOM_KIB};
-use crate::metrics::{Metrics, ServerMetrics};
+use crate::host::Hosts;
+use crate::metrics::{Metrics, Process, ServerMetrics};
 use crate::pace::Paces;
 use crate::problem::Problem;
 use crate::turns::{Line, Turn, Turns};
-use ipse_access::{Role, Token, Tokens, parse};
+use ipse_access::{Owner, Role, Token, Tokens};
 use ipse_core::{Identity, Time, hex, sha256};
 use ipse_door::Salt;
 use ipse_engine::{Error, Host, Memory, Watch};
 use ipse_gates::Gates;
 use ipse_inspect::Look;
 use ipse_intents::Desk;
+use ipse_store::{Erased, FileBytes, Patience, Store};
 use std::collections::BTreeMap;
 use std::fs::File;
-use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::Duration;
@@ -53,6 +54,10 @@ const AGENT_WRITES_WAITING: usize = 256;
 /// Streams that are open at once, and those of one agent: most connections are for others.
 const STREAMS: usize = 256;
 const AGENT_STREAMS: usize = 64;
+/// Requests that wait for a decision at once, and those of one agent. With the streams they leave a
+/// quarter of the connections to requests that are answered at once.
+const WAITS: usize = 128;
+const AGENT_WAITS: usize = 32;
 /// Bundles that are made or sent at once, and those of one agent: each takes a file as large as the
 /// log.
 const BUNDLES: usize = 8;
@@ -75,6 +80,12 @@ pub trait Outside: Send + Sync {
     fn gates(&self, identity: &Identity) -> Result<Option<Arc<Gates>>, Error>;
     /// How many intents one token may propose in a minute.
     fn intents_per_minute(&self) -> u64;
+    /// What the process takes of its machine; `None` if the system does not say.
+    fn process(&self) -> Option<Process> {
+        None
+    }
+    /// The hosts that the server answers to.
+    fn hosts(&self) -> Hosts;
 }
 
 /// The clock and the randomness that the server was handed, for operations of the library.
@@ -109,6 +120,8 @@ pub(crate) struct Agent {
     pub(crate) room: Arc<Semaphore>,
     /// Streams of this agent that may still be opened.
     pub(crate) streams: Arc<Semaphore>,
+    /// Requests of this agent that may still begin to wait for a decision.
+    pub(crate) waits: Arc<Semaphore>,
     /// Bundles of this agent that may still be made.
     pub(crate) bundles: Arc<Semaphore>,
     /// Moves whenever the log may have grown.
@@ -147,12 +160,37 @@ impl Caller {
     }
 }
 
+/// The bearer of a token that was found good.
+#[derive(Clone)]
+pub(crate) enum Guest {
+    /// A caller that acts on one log.
+    Caller(Caller),
+    /// An observer of the server, who acts on none.
+    Observer(Arc<Token>),
+}
+
+impl Guest {
+    pub(crate) fn token(&self) -> &Token {
+        match self {
+            Guest::Caller(caller) => &caller.token,
+            Guest::Observer(token) => token,
+        }
+    }
+
+    fn owner(&self) -> Owner {
+        match self {
+            Guest::Caller(caller) => Owner::Identity(caller.agent.identity),
+            Guest::Observer(_) => Owner::Store,
+        }
+    }
+}
+
 /// A token that was found good, and when.
-type Believed = (Caller, Time);
+type Believed = (Guest, Time);
 
 /// Everything behind the routes.
 pub struct Service {
-    store: PathBuf,
+    store: Store,
     /// Only reads, and so goes before what writes: whoever closes a store last must be able to copy
     /// the write-ahead log into it.
     watch: Mutex<Watch>,
@@ -163,7 +201,7 @@ pub struct Service {
     /// Tokens that were found good, by their hash.
     believed: RwLock<BTreeMap<[u8; 32], Believed>>,
     /// Tokens whose use is to be noted, and the handle that does it, which may wait.
-    used: Mutex<BTreeMap<[u8; 32], Caller>>,
+    used: Mutex<BTreeMap<[u8; 32], Guest>>,
     noting: Mutex<Tokens>,
     /// When the store could last be read, in microseconds since the server began.
     seen: AtomicU64,
@@ -177,11 +215,15 @@ pub struct Service {
     writes: Arc<Turns>,
     /// Streams that may still be opened.
     pub(crate) streams: Arc<Semaphore>,
+    /// Requests that may still begin to wait for a decision.
+    pub(crate) waits: Arc<Semaphore>,
     /// Bundles that may still be made.
     pub(crate) bundles: Arc<Semaphore>,
     pub(crate) metrics: ServerMetrics,
     /// How fast each token may propose.
     pub(crate) paces: Paces,
+    /// The hosts that the server answers to.
+    pub(crate) hosts: Hosts,
     /// How request ids of this process begin, and how many there were.
     session: String,
     requests: AtomicU64,
@@ -189,12 +231,13 @@ pub struct Service {
 
 impl Service {
     /// Serves a store: all agents of it, whose logs are opened at once.
-    pub fn open(store: &Path, outside: Arc<dyn Outside>) -> Result<Arc<Self>, Error> {
+    pub fn open(store: &Store, outside: Arc<dyn Outside>) -> Result<Arc<Self>, Error> {
         let (tokens, noting) = (Mutex::new(Tokens::open(store)?), Mutex::new(Tokens::open(store)?));
         let service = Service {
-            store: store.to_owned(),
+            store: store.clone(),
             session: hex::encode(&outside.random()[..8]),
             paces: Paces::of(outside.intents_per_minute()),
+            hosts: outside.hosts(),
             outside,
             agents: RwLock::default(),
             tokens,
@@ -209,6 +252,7 @@ impl Service {
             looks: Arc::new(Turns::new(LOOKS, LOOKS_KEPT)),
             writes: Arc::new(Turns::new(WRITES, WRITES_KEPT)),
             streams: Arc::new(Semaphore::new(STREAMS)),
+            waits: Arc::new(Semaphore::new(WAITS)),
             bundles: Arc::new(Semaphore::new(BUNDLES)),
             metrics: ServerMetrics::new(),
             requests: AtomicU64::new(0),
@@ -244,6 +288,16 @@ impl Service {
     /// So many connections more, or fewer.
     pub(crate) fn connected(&self, more: i64) {
         self.metrics.connections.inc_by(more);
+    }
+
+    /// How large the files of the store are.
+    pub(crate) fn file_bytes(&self) -> FileBytes {
+        self.store.file_bytes()
+    }
+
+    /// How many streams are open, and how many requests wait for a decision.
+    pub(crate) fn held_open(&self) -> [usize; 2] {
+        [STREAMS - self.streams.available_permits(), WAITS - self.waits.available_permits()]
     }
 
     /// How many agents are served.
@@ -306,11 +360,11 @@ impl Service {
         if !watch.erase_pending()? {
             return Ok(());
         }
-        // Whoever opens a store for writing erases what is left.
-        drop(Tokens::open(&self.store)?);
-        match watch.erase_pending()? {
-            true => tracing::warn!("forgotten bytes are still in the store: somebody reads it"),
-            false => tracing::info!("forgotten bytes are gone from the store"),
+        match self.store.finish_erasing(Patience::None)? {
+            Erased::Pending => {
+                tracing::warn!("forgotten bytes are still in the store: another process reads it");
+            }
+            Erased::Gone => tracing::info!("forgotten bytes are gone from the store"),
         }
         Ok(())
     }
@@ -318,12 +372,14 @@ impl Service {
     /// Looks what others have made of the store, if they have made anything of it.
     fn look(&self) -> Result<(), Error> {
         let mut watch = self.watch.lock().unwrap_or_else(PoisonError::into_inner);
-        if watch.moved()? {
-            self.open_new_agents(&watch)?;
-            for agent in self.agents() {
-                agent.refresh(&watch, self.outside.elapsed())?;
+        let mut followed = Ok(());
+        for identity in watch.changed()? {
+            if let Err(error) = self.follow(identity, &watch) {
+                watch.again(&identity);
+                followed = Err(error);
             }
         }
+        followed?;
         self.erase(&watch)?;
         self.seen.store(self.micros(), Ordering::Relaxed);
         Ok(())
@@ -348,26 +404,26 @@ impl Service {
     fn note_uses(&self) {
         let used = std::mem::take(&mut *self.used.lock().unwrap_or_else(PoisonError::into_inner));
         let mut noting = self.noting.lock().unwrap_or_else(PoisonError::into_inner);
-        for Caller { agent, token } in used.into_values() {
-            let noted = noting.note_use(&agent.identity, &token, self.outside.now());
+        for guest in used.into_values() {
+            let noted = noting.note_use(guest.owner(), guest.token(), self.outside.now());
             if let Err(error) = noted {
-                tracing::warn!(%error, token_id = %token.id, "a use could not be noted");
+                let token_id = guest.token().id;
+                tracing::warn!(%error, %token_id, "a use could not be noted");
             }
         }
     }
 
-    fn open_new_agents(&self, watch: &Watch) -> Result<(), Error> {
-        let served = |identity: &Identity| {
-            let agents = self.agents.read().unwrap_or_else(PoisonError::into_inner);
-            agents.contains_key(identity)
-        };
-        for identity in watch.identities()? {
-            if !served(&identity) {
-                let agent = Arc::new(self.opened(identity)?);
-                let mut agents = self.agents.write().unwrap_or_else(PoisonError::into_inner);
-                agents.insert(identity, agent);
-            }
+    /// Reads what others have made of a log, or opens it if it is new.
+    fn follow(&self, identity: Identity, watch: &Watch) -> Result<(), Error> {
+        let agents = self.agents.read().unwrap_or_else(PoisonError::into_inner);
+        let served = agents.get(&identity).cloned();
+        drop(agents);
+        if let Some(agent) = served {
+            return agent.refresh(watch, self.outside.elapsed());
         }
+        let agent = Arc::new(self.opened(identity)?);
+        let mut agents = self.agents.write().unwrap_or_else(PoisonError::into_inner);
+        agents.insert(identity, agent);
         Ok(())
     }
 
@@ -388,6 +444,7 @@ impl Service {
         let (name, answers) = (identity.to_string(), Answers::default());
         let room = Arc::new(Semaphore::new(AGENT_ROOM_KIB));
         let streams = Arc::new(Semaphore::new(AGENT_STREAMS));
+        let waits = Arc::new(Semaphore::new(AGENT_WAITS));
         let gates = self.outside.gates(&identity)?;
         let desk = gates.map(|gates| Arc::new(Desk::new(memory.clone(), look.clone(), gates)));
         let bundles = Arc::new(Semaphore::new(AGENT_BUNDLES));
@@ -406,6 +463,7 @@ impl Service {
             writes,
             room,
             streams,
+            waits,
             bundles,
             grown,
         })
@@ -417,7 +475,7 @@ impl Service {
     }
 
     /// Lets the bearer of a token in.
-    pub(crate) fn admit(&self, text: &str) -> Result<Caller, Problem> {
+    pub(crate) fn admit(&self, text: &str) -> Result<Guest, Problem> {
         let now = self.outside.now();
         if text.len() > MAX_TOKEN_BYTES {
             return Err(Problem::unauthorized());
@@ -425,49 +483,58 @@ impl Service {
         let hash = sha256(&[text.as_bytes()]);
         let believed = self.believed.read().unwrap_or_else(PoisonError::into_inner);
         // Found by a hash: how long that takes says nothing about the text.
-        if let Some((caller, at)) = believed.get(&hash)
+        if let Some((guest, at)) = believed.get(&hash)
             && is_fresh(*at, now)
-            && caller.token.lets_in(&hash, now)
+            && guest.token().lets_in(&hash, now)
         {
-            return Ok(caller.clone());
+            return Ok(guest.clone());
         }
         drop(believed);
-        let (identity, _) = parse(text).ok_or_else(Problem::unauthorized)?;
         let tokens = self.tokens.lock().unwrap_or_else(PoisonError::into_inner);
         let found = tokens.admit(text, now).map_err(Error::from)?;
         drop(tokens);
         // Unknown, expired and revoked look the same from outside.
-        let (_, token) = found.map_err(|_| Problem::unauthorized())?;
+        let (owner, token) = found.map_err(|_| Problem::unauthorized())?;
+        let guest = match owner {
+            Owner::Store => Guest::Observer(Arc::new(token)),
+            Owner::Identity(identity) => {
+                let agents = self.agents.read().unwrap_or_else(PoisonError::into_inner);
+                let agent = agents.get(&identity).cloned().ok_or_else(|| {
+                    let detail = "this agent's log is being opened; try again";
+                    Problem::unavailable("not_open_yet", detail)
+                })?;
+                Guest::Caller(Caller { agent, token: Arc::new(token) })
+            }
+        };
+        self.believe(hash, guest.clone(), now);
+        Ok(guest)
+    }
+
+    /// Whether the handle that a caller got on its log is still the one that is served. It is
+    /// replaced after a write had failed, and then nothing moves it any more.
+    pub(crate) fn is_served(&self, caller: &Caller) -> bool {
         let agents = self.agents.read().unwrap_or_else(PoisonError::into_inner);
-        let agent = agents.get(&identity).cloned().ok_or_else(|| {
-            Problem::unavailable("not_open_yet", "this agent's log is being opened; try again")
-        })?;
-        drop(agents);
-        let caller = Caller { agent, token: Arc::new(token) };
-        self.believe(hash, caller.clone(), now);
-        Ok(caller)
+        let served = agents.get(&caller.agent.identity);
+        served.is_some_and(|agent| Arc::ptr_eq(agent, &caller.agent))
     }
 
     /// Whether a caller who was let in would be let in still, to the same log.
     pub(crate) fn is_welcome(&self, caller: &Caller) -> Result<bool, Error> {
-        let agents = self.agents.read().unwrap_or_else(PoisonError::into_inner);
-        let served = agents.get(&caller.agent.identity);
-        if !served.is_some_and(|agent| Arc::ptr_eq(agent, &caller.agent)) {
+        if !self.is_served(caller) {
             return Ok(false);
         }
-        drop(agents);
         let tokens = self.tokens.lock().unwrap_or_else(PoisonError::into_inner);
         Ok(tokens.is_live(&caller.agent.identity, &caller.token.id, self.outside.now())?)
     }
 
-    fn believe(&self, hash: [u8; 32], caller: Caller, now: Time) {
-        if caller.token.use_is_due(now) {
+    fn believe(&self, hash: [u8; 32], guest: Guest, now: Time) {
+        if guest.token().use_is_due(now) {
             let mut used = self.used.lock().unwrap_or_else(PoisonError::into_inner);
-            used.insert(hash, caller.clone());
+            used.insert(hash, guest.clone());
         }
         let mut believed = self.believed.write().unwrap_or_else(PoisonError::into_inner);
         believed.retain(|_, (_, at)| is_fresh(*at, now));
-        believed.insert(hash, (caller, now));
+        believed.insert(hash, (guest, now));
     }
 }
 

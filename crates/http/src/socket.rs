@@ -1,7 +1,9 @@
 //! The socket of a connection, watched while a request is answered.
 //!
-//! **Invariants:** a connection that its client has reset is noticed although nothing reads from it
-//! or writes to it; a client that has only closed its sending half still gets its answer.
+//! **Invariants**
+//! - A connection that its client has reset is noticed although nothing reads from it or writes to
+//!   it. A client that has only closed its sending half still gets its answer.
+//! - Lingering ends: after [`LINGER`], after [`LINGER_BYTES`], or when nothing comes for [`QUIET`].
 
 use crate::places::Peer;
 use socket2::SockRef;
@@ -10,6 +12,7 @@ use std::net::Shutdown;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
+use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite, Interest, ReadBuf};
 use tokio::net::TcpStream;
 
@@ -20,6 +23,21 @@ const SEND_BUFFER_BYTES: usize = 64 << 10;
 /// Bytes that are read at once. The buffer has to be cleared before each read, and most requests
 /// are far smaller than the buffer that they are read into.
 const READ_BYTES: usize = 4 << 10;
+
+/// How long a connection lingers after an answer that came before the request was read. A client
+/// that sends the largest body at a megabyte a second has finished by then.
+const LINGER: Duration = Duration::from_secs(10);
+
+/// How long a lingering connection waits for the next bytes. A client that sends nothing for this
+/// long has read the answer, or will not read it.
+const QUIET: Duration = Duration::from_secs(2);
+
+/// Bytes that a lingering connection discards: twice the largest body, so that the answer to one
+/// that is somewhat larger arrives too.
+const LINGER_BYTES: usize = 16 << 20;
+
+/// Bytes that are discarded at once. They are on the stack.
+const DISCARD_BYTES: usize = 16 << 10;
 
 /// A connection that was accepted.
 pub struct Socket {
@@ -32,13 +50,38 @@ impl Socket {
         // Answers are small and whole: waiting to fill a packet would only delay them.
         let _ = stream.set_nodelay(true);
         let _ = SockRef::from(&stream).set_send_buffer_size(SEND_BUFFER_BYTES);
-        Socket { stream: Arc::new(stream), peer: peer.clone() }
+        let stream = Arc::new(stream);
+        peer.connected(&stream);
+        Socket { stream, peer: peer.clone() }
     }
 
     /// Waits until the client has reset the connection. Nothing can reach it any more.
     pub(crate) fn reset(&self) -> impl Future<Output = ()> + use<> {
         let stream = self.stream.clone();
         async move { drop(stream.ready(Interest::ERROR).await) }
+    }
+
+    /// Waits until the client has closed its sending half, or the whole connection. Nothing else
+    /// may read from the connection afterwards: bytes that the client sends meanwhile no longer
+    /// wake a reader.
+    pub(crate) fn hung_up(&self) -> impl Future<Output = ()> + use<> {
+        let stream = self.stream.clone();
+        async move {
+            while let Ok(ready) = stream.ready(Interest::READABLE).await {
+                if ready.is_read_closed() {
+                    return;
+                }
+                // There are bytes. Wait for what comes after them, which is never lost: the end of
+                // what a client sends stays set.
+                let _ = stream
+                    .try_io(Interest::READABLE, || Err::<(), _>(io::ErrorKind::WouldBlock.into()));
+            }
+        }
+    }
+
+    /// The socket under the connection, for the time after the last answer.
+    pub(crate) fn remains(&self) -> Remains {
+        Remains { stream: self.stream.clone(), peer: self.peer.clone() }
     }
 
     /// Tries until it need not wait for the client.
@@ -59,6 +102,35 @@ impl Socket {
             match attempt(&self.stream) {
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
                 done => return Poll::Ready(done),
+            }
+        }
+    }
+}
+
+/// What is left of a connection whose writing half is shut down.
+pub(crate) struct Remains {
+    stream: Arc<TcpStream>,
+    peer: Arc<Peer>,
+}
+
+impl Remains {
+    /// Reads and discards what the client still sends, until it closes the connection or a limit is
+    /// reached. The bytes are those on the wire, so that this works under TLS too.
+    pub(crate) async fn discard(&self) {
+        // From here on this connection gives way to a new one.
+        self.peer.waits();
+        let _ = tokio::time::timeout(LINGER, self.discard_all()).await;
+    }
+
+    async fn discard_all(&self) {
+        let mut left = LINGER_BYTES;
+        while let Ok(Ok(())) = tokio::time::timeout(QUIET, self.stream.readable()).await {
+            match self.stream.try_read(&mut [0; DISCARD_BYTES]) {
+                Ok(0) => return,
+                Ok(count) if count >= left => return,
+                Ok(count) => left -= count,
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+                Err(_) => return,
             }
         }
     }
@@ -143,7 +215,6 @@ mod tests {
     use prometheus_client::metrics::counter::Counter;
     use std::io::Write;
     use std::pin::pin;
-    use std::time::Duration;
     use tokio::net::TcpListener;
 
     /// How long a read may take that has something to read.
@@ -178,6 +249,46 @@ mod tests {
             drop(client);
             reset.await;
         });
+    }
+
+    /// A client that lingers, and goes on sending, is the first to give way.
+    #[test]
+    fn a_lingering_connection_gives_its_place_to_a_new_one() {
+        runtime().block_on(async {
+            let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+            let client = TcpStream::connect(listener.local_addr().unwrap()).await.unwrap();
+            let places = Places::new(1, Counter::default());
+            let place = places.take().await;
+            let socket = Socket::new(listener.accept().await.unwrap().0, &place.peer);
+            client.try_write(b"more").unwrap();
+            let remains = socket.remains();
+            let lingering = tokio::spawn(async move {
+                let gave_way = tokio::select! {
+                    () = remains.discard() => false,
+                    () = place.peer.gives_way() => true,
+                };
+                drop(place);
+                gave_way
+            });
+            let _second = places.take().await;
+            assert!(lingering.await.unwrap(), "the new connection had to wait for a limit");
+        });
+    }
+
+    #[test]
+    fn the_end_of_what_a_client_sends_is_noticed_behind_unread_bytes() {
+        for sent in [&b""[..], b"unread"] {
+            runtime().block_on(async {
+                let (client, socket) = connected().await;
+                let mut hung_up = pin!(socket.hung_up());
+                client.try_write(sent).unwrap();
+                socket.stream.writable().await.unwrap();
+                let poll = std::future::poll_fn(|cx| Poll::Ready(hung_up.as_mut().poll(cx))).await;
+                assert!(poll.is_pending(), "the client is there");
+                SockRef::from(&client).shutdown(Shutdown::Write).unwrap();
+                hung_up.await;
+            });
+        }
     }
 
     /// All of it is there before the first read, and nothing comes later to wake a reader.

@@ -3,16 +3,19 @@
 //! **Invariants:** the stream is the log, told as it grows: the id of an event is its position, so
 //! whoever resumes with `Last-Event-ID` misses nothing and sees nothing twice. A client that does
 //! not read is left behind, and holds up nobody; one whose token is revoked or expires hears no
-//! more.
+//! more. The place of a client that closes its connection is free at once.
 
 use crate::blocking;
+use crate::places::Peer;
 use crate::problem::Problem;
 use crate::query::{Query, whole_number};
 use crate::service::{Caller, Service};
 use axum::Extension;
 use axum::extract::{RawQuery, State};
-use axum::http::HeaderMap;
+use axum::http::header::CONNECTION;
+use axum::http::{HeaderMap, HeaderName, HeaderValue};
 use axum::response::sse::{Event, KeepAlive, Sse};
+use axum::response::{IntoResponse, Response};
 use ipse_core::Seq;
 use ipse_core::event::{FORGET, PASS_RECORD};
 use ipse_core::intent::{CONFIRMATION, INTENT};
@@ -22,7 +25,6 @@ use std::convert::Infallible;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::{mpsc, watch};
-use tokio_stream::Stream;
 use tokio_stream::wrappers::ReceiverStream;
 
 /// Entries that are read at once.
@@ -32,26 +34,27 @@ const WAITING: usize = 256;
 /// How often it is looked whether whoever follows may do so still.
 const WELCOME: Duration = Duration::from_secs(1);
 
+/// Headers of a stream. nginx would otherwise buffer it, and deliver nothing for a long time. No
+/// request can follow on the connection, because nothing reads from it while it is watched.
+const HEADERS: [(HeaderName, HeaderValue); 2] = [
+    (HeaderName::from_static("x-accel-buffering"), HeaderValue::from_static("no")),
+    (CONNECTION, HeaderValue::from_static("close")),
+];
+
 type Sender = mpsc::Sender<Result<Event, Infallible>>;
 
 pub(crate) async fn stream(
     State(service): State<Arc<Service>>,
     Extension(caller): Extension<Caller>,
+    peer: Option<Extension<Arc<Peer>>>,
     RawQuery(raw): RawQuery,
     headers: HeaderMap,
-) -> Result<Sse<impl Stream<Item = Result<Event, Infallible>>>, Problem> {
-    Query::read(raw.as_deref(), &[])?;
+) -> Result<Response, Problem> {
+    let query = Query::read(raw.as_deref(), &["after"])?;
+    let after = query.seq("after")?;
     let look = caller.agent.look.clone();
     let head = blocking(move || look.head()).await?;
-    let last = match headers.get("last-event-id") {
-        None => head,
-        Some(value) => {
-            let seq = value.to_str().ok().and_then(whole_number).map(Seq);
-            let seq = seq.filter(|seq| *seq <= head);
-            let detail = "`Last-Event-ID` must be a position of this log that was sent before";
-            seq.ok_or_else(|| Problem::bad_request("bad_last_event_id", detail))?
-        }
-    };
+    let last = begin(&headers, after, head)?;
     let full = |_| Problem::too_many("too many streams are open; try again");
     let places = [&caller.agent.streams, &service.streams];
     let places = places.map(|places| places.clone().try_acquire_owned().map_err(full));
@@ -62,8 +65,27 @@ pub(crate) async fn stream(
         follow(service, caller, last, sender).await;
         drop(places);
     });
+    if let Some(Extension(peer)) = peer {
+        peer.begin_stream();
+    }
     let alive = KeepAlive::new().interval(Duration::from_secs(15));
-    Ok(Sse::new(ReceiverStream::new(receiver)).keep_alive(alive))
+    let events = Sse::new(ReceiverStream::new(receiver)).keep_alive(alive);
+    Ok((HEADERS, events).into_response())
+}
+
+/// The position after which a stream begins. `Last-Event-ID` wins over `after`: a browser that
+/// connects again sends the header, and the address with `after` stays as it was.
+fn begin(headers: &HeaderMap, after: Option<Seq>, head: Seq) -> Result<Seq, Problem> {
+    let Some(value) = headers.get("last-event-id") else {
+        let detail = "`after` must be a position of this log, and is beyond its end";
+        return match after {
+            Some(after) if after > head => Err(Problem::bad_request("bad_last_event_id", detail)),
+            after => Ok(after.unwrap_or(head)),
+        };
+    };
+    let seq = value.to_str().ok().and_then(whole_number).map(Seq);
+    let detail = "`Last-Event-ID` must be a position of this log that was sent before";
+    seq.filter(|seq| *seq <= head).ok_or_else(|| Problem::bad_request("bad_last_event_id", detail))
 }
 
 /// Sends what comes after a position until nobody reads any more, or nobody may.

@@ -26,7 +26,7 @@ pub(crate) enum Rank {
 impl From<Role> for Rank {
     fn from(role: Role) -> Self {
         match role {
-            Role::Planner | Role::Producer => Rank::Ordinary,
+            Role::Planner | Role::Producer | Role::Observer => Rank::Ordinary,
             Role::Operator | Role::Auditor => Rank::Overseer,
         }
     }

@@ -9,7 +9,7 @@ mod world;
 use axum::http::StatusCode;
 use ipse_access::Role;
 use ipse_http::{Access, ROUTES, Route};
-use ipse_intents::{Rejected, Undecided};
+use ipse_intents::{Rejected, Undecided, Unreported};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
@@ -151,6 +151,7 @@ fn roles_that_are_not_listed_are_turned_away() {
 #[test]
 fn the_parameters_that_are_described_are_those_that_are_known() {
     let (document, world) = (document(), World::new());
+    let mut aliases = BTreeSet::new();
     for route in &ROUTES {
         let (path, role) = (address(&document, route), admitted(route));
         let ask = |query: &str| world.ask(route, &format!("{path}?{query}"), role, &[], "");
@@ -173,8 +174,16 @@ fn the_parameters_that_are_described_are_those_that_are_known() {
             assert_ne!(answer.status, StatusCode::BAD_REQUEST, "{} {name}={example}", route.path);
             let twice = ask(&format!("{name}={example}&{name}={example}"));
             assert_eq!(twice.code(), "repeated_parameter", "{} {name}", route.path);
+            if let Some(alias) = one["x-ipse-alias"].as_str() {
+                let answer = ask(&format!("{alias}={example}"));
+                assert_ne!(answer.status, StatusCode::BAD_REQUEST, "{} {alias}", route.path);
+                let both = ask(&format!("{name}={example}&{alias}={example}"));
+                assert_eq!(both.code(), "repeated_parameter", "{} {alias}", route.path);
+                aliases.insert(alias.to_owned());
+            }
         }
     }
+    assert_eq!(aliases, BTreeSet::from(["env".to_owned()]));
 }
 
 /// The bounds of numbers are where the document says, to the last digit.
@@ -289,7 +298,11 @@ fn codes_of_the_library() -> impl Iterator<Item = &'static str> {
     let undecided = [Undecided::NoIntent, Undecided::TooLate];
     let waiting = Undecided::NotWaiting(ipse_engine::IntentStanding::Denied);
     let undecided = undecided.into_iter().chain([waiting]).map(Undecided::code);
-    rejected.into_iter().chain(undecided).chain([ipse_door::Rule::Conflict.code()])
+    let bad = Unreported::Bad { rule: "", field: String::new(), message: String::new() };
+    let unreported = [bad, Unreported::NotAdmitted(ipse_engine::IntentStanding::Denied)];
+    let unreported = unreported.map(|unreported| unreported.code());
+    let library = rejected.into_iter().chain(undecided).chain(unreported);
+    library.chain([ipse_door::Rule::Conflict.code()])
 }
 
 #[test]
@@ -314,17 +327,69 @@ fn every_code_is_in_the_document_and_in_the_sources() {
     // Each is said by an answer, and each answer says listed ones.
     let mut answered = BTreeSet::new();
     for answer in document["components"]["responses"].as_object().unwrap().values() {
-        let held = &answer["content"]["application/problem+json"];
-        if let Some(narrowed) = held.pointer("/schema/allOf/1/properties") {
-            answered.extend(strings(&narrowed["code"]["enum"]).into_iter().map(str::to_owned));
-            assert!(
-                strings(&narrowed["code"]["enum"])
-                    .contains(&held["example"]["code"].as_str().unwrap())
-            );
-            assert_eq!(narrowed["status"]["const"], held["example"]["status"]);
-        }
+        let Some(held) = answer["content"].get("application/problem+json") else { continue };
+        // A plain reference: generators make one type of it. The codes stand beside.
+        let problem = serde_json::json!({"$ref": "#/components/schemas/Problem"});
+        assert_eq!(held["schema"], problem, "{answer}");
+        let narrowed = &held["x-ipse-problem"];
+        answered.extend(strings(&narrowed["codes"]).into_iter().map(str::to_owned));
+        assert!(strings(&narrowed["codes"]).contains(&held["example"]["code"].as_str().unwrap()));
+        assert_eq!(narrowed["status"], held["example"]["status"]);
     }
     assert_eq!(answered, listed);
+}
+
+/// Generators stop at these words, or leave out what has them.
+#[test]
+fn requests_say_nothing_that_generators_cannot_read() {
+    let document = document();
+    let mut pending: Vec<(String, &Value)> = Vec::new();
+    for route in &ROUTES {
+        let body = &operation(&document, route)["requestBody"];
+        pending.push((route.path.to_owned(), body));
+    }
+    let mut seen = BTreeSet::new();
+    while let Some((place, value)) = pending.pop() {
+        match value {
+            Value::Array(items) => pending.extend(items.iter().map(|item| (place.clone(), item))),
+            Value::Object(members) => {
+                for (name, member) in members.iter().filter(|(name, _)| *name != "example") {
+                    let banned = ["not", "propertyNames", "allOf", "oneOf"];
+                    assert!(!banned.contains(&name.as_str()), "{place}: {name}");
+                    pending.push((format!("{place}/{name}"), member));
+                }
+                if let Some(Value::String(reference)) = members.get("$ref")
+                    && seen.insert(reference)
+                {
+                    pending.push((reference.clone(), resolved(&document, value)));
+                }
+            }
+            _ => {}
+        }
+    }
+    assert!(seen.len() >= 6, "{seen:?}");
+}
+
+/// A choice between facts is made by one member, and each branch is a whole schema.
+#[test]
+fn kinds_of_facts_are_told_apart_by_a_discriminator() {
+    let document = document();
+    let schemas = &document["components"]["schemas"];
+    let kinds: BTreeSet<&str> = ipse_core::FactKind::ALL.map(|kind| kind.name()).into();
+    for name in ["Fact", "ExplainedFact"] {
+        let chosen = &schemas[name]["discriminator"];
+        assert_eq!(chosen["propertyName"], "fact_kind");
+        let mapping = chosen["mapping"].as_object().unwrap();
+        assert_eq!(mapping.keys().map(String::as_str).collect::<BTreeSet<_>>(), kinds, "{name}");
+        let branches = schemas[name]["oneOf"].as_array().unwrap();
+        assert_eq!(branches.len(), kinds.len());
+        for (kind, reference) in mapping {
+            assert!(branches.iter().any(|one| one["$ref"] == *reference), "{reference}");
+            let branch = document.pointer(&reference.as_str().unwrap()[1..]).unwrap();
+            assert_eq!(branch["properties"]["fact_kind"]["const"], **kind);
+            assert!(strings(&branch["required"]).contains(&"fact_kind"), "{reference}");
+        }
+    }
 }
 
 #[test]

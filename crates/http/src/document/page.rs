@@ -4,7 +4,7 @@
 //! no other.
 
 use super::html::{escaped, example, line, paragraphs, pretty};
-use super::types::{description, members, named, row};
+use super::types::{description, members, named, one_of, row};
 use crate::routes::{ROUTES, Route};
 use axum::http::Method;
 use ipse_core::json::{Object, Value};
@@ -217,6 +217,9 @@ impl<'d> Page<'d> {
             let told = self.at(held, "x-ipse-events").iter();
             let told = told.map(|(name, data)| row(name, &named(data), false, ""));
             out.push_str(&told.collect::<String>());
+            if let Some(Value::Array(codes)) = self.at(held, "x-ipse-problem").get("codes") {
+                out.push_str(&row("code", &one_of(codes), false, "What went wrong."));
+            }
             let single = held.get("example").map(|value| ("Example", value));
             let several = self.at(held, "examples").iter().filter_map(|(_, one)| {
                 let one = one.as_object()?;

@@ -34,8 +34,7 @@ pub(super) fn named(schema: &Value<'_>) -> String {
         return quoted(value);
     }
     if let Some(Value::Array(values)) = schema.get("enum") {
-        let values = values.iter().map(quoted).collect::<Vec<_>>().join(" or ");
-        return values + &usual(schema);
+        return one_of(values) + &usual(schema);
     }
     match schema.get("type") {
         Some(Value::Array(all)) => {
@@ -47,18 +46,12 @@ pub(super) fn named(schema: &Value<'_>) -> String {
     }
 }
 
-/// A schema that narrows another one, or none at all.
+/// A choice between schemas, or no restriction at all.
 fn untyped(schema: &Object<'_>) -> String {
-    if let Some(Value::Array(all)) = schema.get("oneOf") {
-        return joined(all, " or ");
+    match schema.get("oneOf") {
+        Some(Value::Array(all)) => joined(all, " or "),
+        _ => "anything".to_owned(),
     }
-    let Some(members) = schema.get("properties").and_then(Value::as_object) else {
-        return "anything".to_owned();
-    };
-    let member = |(name, schema): (&str, &Value<'_>)| {
-        format!("<code>{}</code> {}", escaped(name), named(schema))
-    };
-    members.iter().map(member).collect::<Vec<_>>().join(", ")
 }
 
 fn of_type(schema: &Object<'_>, kind: &str) -> String {
@@ -112,6 +105,11 @@ fn usual(schema: &Object<'_>) -> String {
     usual.map(|usual| format!(", {usual} if absent")).unwrap_or_default()
 }
 
+/// The values of which one is given.
+pub(super) fn one_of(values: &[Value<'_>]) -> String {
+    values.iter().map(quoted).collect::<Vec<_>>().join(" or ")
+}
+
 /// A value as it is written in JSON.
 fn quoted(value: &Value<'_>) -> String {
     let mut text = String::new();
@@ -130,7 +128,7 @@ pub(super) fn row(name: &str, kind: &str, required: bool, words: &str) -> String
     )
 }
 
-/// The members of an object, and of what it may be besides.
+/// The members of an object.
 pub(super) fn members(schema: &Object<'_>) -> String {
     let Some(all) = schema.get("properties").and_then(Value::as_object) else {
         return String::new();
@@ -143,22 +141,5 @@ pub(super) fn members(schema: &Object<'_>) -> String {
         let words = member.as_object().map(description).unwrap_or_default();
         row(name, &named(member), required(name), words)
     };
-    let mut out: String = all.iter().map(each).collect();
-    if let Some(Value::Array(branches)) = schema.get("oneOf") {
-        let branch = |branch: &Value<'_>| match required_of(branch) {
-            Some(name) => format!("<li>with <code>{}</code></li>", escaped(name)),
-            None => format!("<li>{}</li>", named(branch)),
-        };
-        let branches: String = branches.iter().map(branch).collect();
-        out.push_str(&format!("<p>and one of</p><ul>{branches}</ul>"));
-    }
-    out
-}
-
-/// The member that a branch asks for, if that is all it says.
-fn required_of<'v>(branch: &'v Value<'_>) -> Option<&'v str> {
-    match branch.as_object()?.get("required")? {
-        Value::Array(names) => names.first()?.as_text(),
-        _ => None,
-    }
+    all.iter().map(each).collect()
 }

@@ -53,7 +53,7 @@ impl Attack {
         let mut socket = TcpStream::connect(self.address).unwrap();
         let token = self.world.token(Role::Planner);
         let head =
-            format!("GET {AS_OF} HTTP/1.1\r\nhost: a\r\nauthorization: Bearer {token}\r\n\r\n");
+            format!("GET {AS_OF} HTTP/1.1\r\nhost: [::1]\r\nauthorization: Bearer {token}\r\n\r\n");
         socket.write_all(head.as_bytes()).unwrap();
         socket
     }

@@ -2,18 +2,17 @@
 #![allow(dead_code, unreachable_pub, missing_docs, clippy::unwrap_used)]
 
 use axum::body::{Body, to_bytes};
-use axum::http::{HeaderMap, Request, StatusCode};
-use ipse_access::{NewToken, Role, Tokens, make};
+use axum::http::{HeaderMap, HeaderValue, Request, StatusCode};
+use ipse_access::{NewToken, Owner, Role, Tokens, make};
 use ipse_core::{Identity, Time};
 use ipse_engine::{Error, Host, Memory, Policy};
 use ipse_gates::Gates;
-use ipse_http::{Outside, Route, Service, router};
-use ipse_store::sqlite::create;
+use ipse_http::{Hosts, Outside, Route, Service, router};
+use ipse_store::{Location, Store};
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::fs::File;
-use std::net::SocketAddr;
-use std::path::PathBuf;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 use tempfile::TempDir;
@@ -30,8 +29,8 @@ fn now() -> Time {
     Time::parse("2026-05-07T00:00:00Z").unwrap()
 }
 
-/// A clock that stands still, and salts that are all alike.
-struct Still(PathBuf);
+/// A clock that stands still, salts that are all alike, and an address that is listened on.
+struct Still(Store, IpAddr);
 
 impl Host for Still {
     fn now(&self) -> Time {
@@ -58,7 +57,7 @@ impl Outside for Still {
 
     fn open(&self, identity: &Identity) -> Result<Memory, Error> {
         let policy = Policy { every: 1, quiet: Duration::from_secs(1) };
-        Memory::open(&self.0, *identity, policy, Box::new(Still(self.0.clone())), None)
+        Memory::open(&self.0, *identity, policy, Box::new(Still(self.0.clone(), self.1)), None)
     }
 
     fn bundle(&self, _: &Identity) -> Result<File, String> {
@@ -72,6 +71,10 @@ impl Outside for Still {
 
     fn intents_per_minute(&self) -> u64 {
         60_000
+    }
+
+    fn hosts(&self) -> Hosts {
+        Hosts::new(self.1, [])
     }
 }
 
@@ -110,18 +113,28 @@ impl Answer {
 
 impl World {
     pub fn new() -> Self {
+        Self::listening_on(Ipv4Addr::LOCALHOST.into())
+    }
+
+    /// A world whose server listens on an address.
+    pub fn listening_on(address: IpAddr) -> Self {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("store.db");
-        let identity = create(&path).unwrap().register("{\"agent_id\":\"a\"}").unwrap().identity;
-        let mut store = Tokens::open(&path).unwrap();
+        let opened = Store::create(&Location::file(path)).unwrap();
+        let identity = opened.register("{\"agent_id\":\"a\"}").unwrap().identity;
+        let mut store = Tokens::open(&opened).unwrap();
         let mut tokens = BTreeMap::new();
         for (place, role) in Role::ALL.into_iter().enumerate() {
             let new = NewToken { role, name: None, sources: Vec::new(), expires: None };
-            let (text, token) = make(&identity, new, [place as u8; 32], now()).unwrap();
-            store.put(&identity, &token).unwrap();
+            let owner = match role {
+                Role::Observer => Owner::Store,
+                _ => Owner::Identity(identity),
+            };
+            let (text, token) = make(owner, new, [place as u8; 32], now()).unwrap();
+            store.put(owner, &token).unwrap();
             tokens.insert(role.name(), text);
         }
-        let service = Service::open(&path, Arc::new(Still(path.clone()))).unwrap();
+        let service = Service::open(&opened, Arc::new(Still(opened.clone(), address))).unwrap();
         let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
         World { service, tokens, runtime, _directory: directory }
     }
@@ -171,7 +184,8 @@ impl World {
         self.answer(Request::builder().method(method).uri(address).body(Body::empty()).unwrap())
     }
 
-    fn answer(&self, request: Request<Body>) -> Answer {
+    fn answer(&self, mut request: Request<Body>) -> Answer {
+        request.headers_mut().insert("host", HeaderValue::from_static("localhost"));
         self.runtime.block_on(async {
             let response = router(self.service.clone()).oneshot(request).await.unwrap();
             let (status, headers) = (response.status(), response.headers().clone());

@@ -1,0 +1,92 @@
+//! Waiting for a person's decision about an intent: `GET /api/agent/intents/{event_ref}?wait=30`.
+//!
+//! **Invariants**
+//! - A request that waits holds a connection and a place among those that wait, and neither a
+//!   thread nor a lock. There are fewer places than connections, so that planners that wait do not
+//!   keep others from being answered.
+//! - The wait ends with the decision, after the seconds that were asked for, when the server stops,
+//!   when the client has closed its side, and when the token is no longer valid.
+//! - A log that grows fast is looked at a few times a second for each request that waits.
+
+use crate::intents::look;
+use crate::places::Peer;
+use crate::problem::Problem;
+use crate::service::{Caller, Service};
+use ipse_core::EventRef;
+use ipse_engine::{IntentStanding, Proposed};
+use std::pin::{Pin, pin};
+use std::time::Duration;
+use tokio::sync::watch;
+use tokio::time::{Interval, Sleep, interval, sleep};
+
+/// The longest wait: most proxies close a connection on which nothing came for a minute.
+pub(crate) const MAX_SECONDS: u64 = 60;
+/// How often the server checks whether the client is still there and its token still valid.
+const CHECK_EVERY: Duration = Duration::from_secs(1);
+/// How far apart two looks of one request are at least while the log grows: with all places taken
+/// that is a few hundred looks a second.
+const LOOK_EVERY: Duration = Duration::from_millis(200);
+
+/// The intent once it is decided, or as it stands when the wait ends.
+pub(crate) async fn until_decided(
+    service: &Service,
+    caller: &Caller,
+    peer: Option<&Peer>,
+    name: EventRef,
+    seconds: u64,
+) -> Result<Proposed, Problem> {
+    let mut over = pin!(sleep(Duration::from_secs(seconds)));
+    // Before the first look, so that no decision falls between the two.
+    let mut grown = caller.agent.grown.subscribe();
+    let mut shown = look(caller, name).await?;
+    if shown.standing() != IntentStanding::Waiting {
+        return Ok(shown);
+    }
+    let full = |_| Problem::too_many("too many requests wait for decisions; try again");
+    let places = [&caller.agent.waits, &service.waits];
+    let [of_agent, of_all] = places.map(|places| places.try_acquire().map_err(full));
+    let _places = [of_agent?, of_all?];
+    let (mut closing, mut check) = (service.closing(), interval(CHECK_EVERY));
+    loop {
+        match woken(over.as_mut(), &mut grown, &mut closing, &mut check).await {
+            Woken::Over => return look(caller, name).await,
+            Woken::Check if peer.is_some_and(Peer::has_left) || !service.is_served(caller) => {
+                return Ok(shown);
+            }
+            Woken::Check => {
+                if !service.is_welcome(caller)? {
+                    return Err(Problem::unauthorized());
+                }
+            }
+            Woken::Grown => {
+                shown = look(caller, name).await?;
+                if shown.standing() != IntentStanding::Waiting {
+                    return Ok(shown);
+                }
+                sleep(LOOK_EVERY).await;
+            }
+        }
+    }
+}
+
+/// Why a wait goes on to its next step.
+enum Woken {
+    Grown,
+    Check,
+    Over,
+}
+
+async fn woken(
+    over: Pin<&mut Sleep>,
+    grown: &mut watch::Receiver<u64>,
+    closing: &mut watch::Receiver<bool>,
+    check: &mut Interval,
+) -> Woken {
+    tokio::select! {
+        biased;
+        () = over => Woken::Over,
+        _ = closing.wait_for(|closing| *closing) => Woken::Over,
+        _ = check.tick() => Woken::Check,
+        _ = grown.changed() => Woken::Grown,
+    }
+}
