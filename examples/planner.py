@@ -72,7 +72,8 @@ class Agent:
         return self.ask(self.planner, "/api/agent/identity")["identity_hash"]
 
     def consult(self):
-        query = urllib.parse.urlencode({"skill_id": SKILL, "target_class": TARGET, "env": WARD})
+        asked = {"skill_id": SKILL, "target_class": TARGET, "environment": WARD}
+        query = urllib.parse.urlencode(asked)
         return self.ask(self.planner, f"/api/agent/semantic?{query}")
 
     def propose(self, force, consultation):

@@ -23,6 +23,9 @@ WEEK = 300
 CANARY = b"canary-7f3a91d2c4"
 CANARY_ID = "to-be-forgotten"
 STORE, KEYS = "ipse.db", "ipse.db.keys"
+# Stores of earlier versions, and the one that has to take the most steps.
+SAMPLES = SOURCE / "vectors/store"
+OLDEST = "schema_5"
 # The roles of tokens: who appends, who proposes, who reads bundles.
 ROLES = ("producer", "planner", "auditor")
 ALL = ("kill", "torn", "short", "eio", "late", "dead", "full", "unread")
@@ -198,6 +201,13 @@ def is_set(name, value):
     return check
 
 
+def is_migrated(world):
+    older = ("--store", "older.db")
+    world.fine(*older, "verify")
+    facts = (SAMPLES / f"{OLDEST}.snapshot.jsonl").read_text()
+    need(world.fine(*older, "snapshot") == facts, "the facts of the migrated store are others")
+
+
 def is_initialised(world):
     world.verify()
     keys_fit(world)
@@ -362,6 +372,10 @@ def with_canary(world):
     world.fine("import", "-", stdin=lines("older", 5) + line + lines("newer", 5))
 
 
+def with_older_store(world):
+    world.write("older.db", gzip.decompress((SAMPLES / f"{OLDEST}.db.gz").read_bytes()))
+
+
 def with_old_output(world):
     world.write("out/log.ipse", b"an older file\n")
 
@@ -391,9 +405,9 @@ CASES = (
          changes=(f"{KEYS}/log.vkey",)),
     Case("record", ("record", "--id", "one", "--zone", "dock", "--failed",
                     "--time", "2026-05-08T10:00:00Z"), has_ids("one"), said_refs),
-    Case("import", ("import", "week.jsonl"), has_week, said_durable),
-    Case("import (gzip)", ("import", "week.jsonl.gz"), has_week, said_durable),
-    Case("import --signed", ("import", "--signed", "signed.jsonl"), has_week, said_durable),
+    Case("import", ("import", "--verbose", "week.jsonl"), has_week, said_durable),
+    Case("import (gzip)", ("import", "--verbose", "week.jsonl.gz"), has_week, said_durable),
+    Case("import --signed", ("import", "--verbose", "--signed", "signed.jsonl"), has_week, said_durable),
     Case("import-bundle", ("--store", "spare.db", "import-bundle", "log.ipse", "--trust",
                            f"{KEYS}/log.vkey", "--trust", f"{KEYS}/operator.pub"),
          is_taken_in, said_all_or_nothing, repeated=(0, 2)),
@@ -401,7 +415,7 @@ CASES = (
     Case("forget", (), is_forgotten, said_forgot, prepare=with_canary, forgets=True, run=forget),
     Case("prune", (), is_forgotten, said_forgot, prepare=with_canary, forgets=True, run=prune,
          repeated=(0, 1)),
-    Case("export", ("export", "-o", "out/log.ipse"), is_bundle, prepare=with_old_output,
+    Case("export", ("export", "-o", "out/log.ipse", "--force"), is_bundle, prepare=with_old_output,
          changes=("out/log.ipse",), output="out/log.ipse",
          # A key that can be read once and not again must not give a bundle without it.
          always=("unread",)),
@@ -432,6 +446,7 @@ CASES = (
     Case("config retention", ("config", "retention", "180d"), is_set("retention", "180d")),
     Case("config signatures", ("config", "signatures", "require"),
          is_set("signatures", "require")),
+    Case("migrate", ("--store", "older.db", "migrate"), is_migrated, prepare=with_older_store),
     Case("serve", (), done_nothing, said_served, run=serve(GATES), serves=True),
     # Its experiments run in stores of their own below tmp.
     Case("reproduce --out", REPORT, is_report, below="out", leaves=("*/.new-ipse-*", "tmp/*")),

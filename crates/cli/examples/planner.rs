@@ -98,7 +98,7 @@ impl<'p> Server<'p> {
     }
 
     fn consult(&self) -> Result<Value, Error> {
-        let query = format!("skill_id={SKILL}&target_class={TARGET}&env={WARD}");
+        let query = format!("skill_id={SKILL}&target_class={TARGET}&environment={WARD}");
         self.ask(&self.plan.planner, &format!("/api/agent/semantic?{query}"), None)
     }
 

@@ -4,9 +4,9 @@
 #[cfg(feature = "experiments")]
 use crate::commands::{bench, reproduce};
 use crate::commands::{
-    config, consolidate, demo, diff, explain, export, facts, forget, gates, identity, import,
-    import_bundle, init, key, log, manifest, passes, prune, rebuild, record, reference, serve,
-    sign, snapshot, token, tree_head, verify,
+    completions, config, consolidate, demo, diff, explain, export, facts, forget, gates, identity,
+    import, import_bundle, init, key, log, man, manifest, migrate, passes, prune, rebuild, record,
+    reference, serve, sign, skills, snapshot, token, tree_head, verify, version,
 };
 use clap::{Parser, Subcommand};
 use std::path::PathBuf;
@@ -22,7 +22,6 @@ use std::path::PathBuf;
 #[command(
     name = "ipse",
     version,
-    disable_help_subcommand = true,
     after_help = "Exit 0: fine. 1: findings, or nothing found. 2: could not run.\n\
                   Results go to standard output, words for people to standard error."
 )]
@@ -56,6 +55,14 @@ pub(crate) struct Args {
     #[arg(long, global = true, help_heading = "Everywhere")]
     pub(crate) json: bool,
 
+    /// Print no messages but errors
+    #[arg(short, long, global = true, conflicts_with = "verbose", help_heading = "Everywhere")]
+    pub(crate) quiet: bool,
+
+    /// Print a message for each step of long work
+    #[arg(short, long, global = true, help_heading = "Everywhere")]
+    pub(crate) verbose: bool,
+
     #[command(subcommand)]
     pub(crate) command: Command,
 }
@@ -79,6 +86,7 @@ pub(crate) enum Command {
     Import(import::Args),
     Consolidate(consolidate::Args),
     Facts(facts::Args),
+    Skills(skills::Args),
     Explain(explain::Args),
     Snapshot(snapshot::Args),
     Diff(diff::Args),
@@ -87,6 +95,7 @@ pub(crate) enum Command {
     Forget(forget::Args),
     Prune(prune::Args),
     Config(config::Args),
+    Migrate(migrate::Args),
     /// Make, list and revoke keys
     Key(key::Args),
     /// Create, list and revoke access tokens
@@ -101,9 +110,12 @@ pub(crate) enum Command {
     Verify(verify::Args),
     Rebuild(rebuild::Args),
     Serve(serve::Args),
+    Completions(completions::Args),
+    Man(man::Args),
     #[cfg(feature = "experiments")]
     Bench(bench::Args),
     #[cfg(feature = "experiments")]
     Reproduce(reproduce::Args),
     Reference(reference::Args),
+    Version(version::Args),
 }

@@ -13,12 +13,12 @@ pub(crate) fn is_seen() -> bool {
 
 /// Says what will be done and asks; only a clear yes is one.
 pub(crate) fn agrees(terminal: &mut Terminal<'_>, what: &str) -> anyhow::Result<bool> {
-    write!(terminal.err, "{what} Go on? [y/N] ")?;
-    terminal.err.flush()?;
+    write!(terminal.asks(), "{what} Go on? [y/N] ")?;
+    terminal.asks().flush()?;
     let mut answer = Vec::new();
     answers()?.read_until(b'\n', &mut answer)?;
     if !answer.ends_with(b"\n") {
-        writeln!(terminal.err)?;
+        writeln!(terminal.asks())?;
     }
     Ok(matches!(answer.trim_ascii(), b"y" | b"Y" | b"yes"))
 }

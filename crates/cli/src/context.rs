@@ -14,15 +14,18 @@ use ipse::SystemHost;
 use ipse::keys::KeyDirectory;
 use ipse_core::{Identity, Time};
 use ipse_engine::{Host, Log, Watch};
-use ipse_store::Error as StoreError;
-use ipse_store::sqlite::Reader;
+use ipse_store::{Location, Migrated, Patience, Reader, Store};
+use std::cell::OnceCell;
 use std::path::PathBuf;
 
 /// Fewer digits of an identity than these are too easily somebody else's.
 const MIN_PREFIX: usize = 4;
 
 pub(crate) struct Context {
-    pub(crate) store: PathBuf,
+    /// The address of the store.
+    pub(crate) location: Location,
+    /// The store, once it was opened.
+    opened: OnceCell<Store>,
     keys: Option<PathBuf>,
     prefix: Option<String>,
     pub(crate) json: bool,
@@ -33,7 +36,8 @@ pub(crate) struct Context {
 impl Context {
     pub(crate) fn new(args: &Args, matches: ArgMatches) -> Self {
         Context {
-            store: args.store.clone(),
+            location: Location::file(&args.store),
+            opened: OnceCell::new(),
             keys: args.key_dir.clone(),
             prefix: args.identity.clone(),
             json: args.json,
@@ -52,27 +56,29 @@ impl Context {
     }
 
     /// The same for another store with its keys.
-    pub(crate) fn with_store(&self, store: PathBuf, keys: Option<PathBuf>) -> Self {
-        Context { store, keys, prefix: None, json: self.json, matches: None }
+    pub(crate) fn with_store(&self, location: Location, keys: Option<PathBuf>) -> Self {
+        Context { keys, json: self.json, ..Context::on(location) }
     }
 
     /// A context on one store, without arguments.
-    pub(crate) fn on(store: PathBuf) -> Self {
-        Context { store, keys: None, prefix: None, json: false, matches: None }
+    pub(crate) fn on(location: Location) -> Self {
+        let (keys, prefix, json, matches) = (None, None, false, None);
+        Context { location, opened: OnceCell::new(), keys, prefix, json, matches }
     }
 
-    /// A context on one identity of a store, with its keys.
-    pub(crate) fn of(store: PathBuf, keys: &KeyDirectory, identity: &Identity) -> Self {
+    /// A context on one identity of a store that is open, with its keys.
+    pub(crate) fn of(store: &Store, keys: &KeyDirectory, identity: &Identity) -> Self {
         let keys = Some(keys.path().to_owned());
         let prefix = Some(identity.to_string());
-        Context { store, keys, prefix, json: false, matches: None }
+        let opened = OnceCell::from(store.clone());
+        Context { keys, prefix, opened, ..Context::on(store.location().clone()) }
     }
 
     /// Where the keys are.
     pub(crate) fn keys(&self) -> KeyDirectory {
         match &self.keys {
             Some(path) => KeyDirectory::at(path),
-            None => KeyDirectory::of_store(&self.store),
+            None => KeyDirectory::of_store(&self.location),
         }
     }
 
@@ -80,28 +86,68 @@ impl Context {
         SystemHost::new().now()
     }
 
-    /// The name must be a file's: PostgreSQL is not there yet.
-    pub(crate) fn check_store_name(&self) -> anyhow::Result<()> {
-        let name = self.store.to_string_lossy();
-        if name.starts_with("postgres://") || name.starts_with("postgresql://") {
-            bail!("this ipse stores in files; PostgreSQL is not supported yet");
+    /// An error if the address of the store cannot be one.
+    pub(crate) fn check_location(&self) -> anyhow::Result<()> {
+        Ok(Location::parse(self.location.to_string()).map(drop)?)
+    }
+
+    /// The store for reading. One with an older schema is an error, and nothing is changed.
+    pub(crate) fn store(&self) -> anyhow::Result<&Store> {
+        match self.opened.get() {
+            Some(store) => Ok(store),
+            None => {
+                let store = Store::open(&self.location)?;
+                Ok(self.opened.get_or_init(|| store))
+            }
         }
-        if name.is_empty() {
-            bail!("the store's path is empty");
+    }
+
+    /// Brings a store that is there up to date; no store is no error.
+    pub(crate) fn migrate_if_there(&self, terminal: &mut Terminal<'_>) -> anyhow::Result<()> {
+        match Store::migrate(&self.location) {
+            Err(ipse_store::Error::NotFound(_)) => Ok(()),
+            migrated => note_migrated(terminal, migrated?),
         }
-        Ok(())
+    }
+
+    /// The store for a command that writes. One with an older schema is brought up to date first.
+    pub(crate) fn store_to_write(&self, terminal: &mut Terminal<'_>) -> anyhow::Result<&Store> {
+        if self.opened.get().is_none() {
+            let (store, migrated) = Store::open_migrated(&self.location)?;
+            note_migrated(terminal, migrated)?;
+            self.opened.get_or_init(|| store);
+        }
+        let store = self.store()?;
+        // If another process is in the way, or the disk is full, the bytes stay for now.
+        let _ = store.finish_erasing(Patience::None);
+        Ok(store)
     }
 
     /// The store for reading, and whose log is meant.
     pub(crate) fn read(&self) -> anyhow::Result<(Reader, Identity)> {
-        let reader = Reader::open(&self.store)?;
+        let reader = self.store()?.reader()?;
         let identity = self.choose(&reader)?;
+        Ok((reader, identity))
+    }
+
+    /// As [`Self::read`]. Of several identities it is the preferred one, if it is among them.
+    pub(crate) fn read_preferring(
+        &self,
+        preferred: Identity,
+    ) -> anyhow::Result<(Reader, Identity)> {
+        let reader = self.store()?.reader()?;
+        let name = preferred.to_string();
+        let registered = reader.manifests()?.iter().any(|(hash, _)| *hash == name);
+        let identity = match registered && self.prefix.is_none() {
+            true => preferred,
+            false => self.choose(&reader)?,
+        };
         Ok((reader, identity))
     }
 
     /// The log for writing.
     pub(crate) fn write(&self, terminal: &mut Terminal<'_>) -> anyhow::Result<Log> {
-        let (_, identity) = self.read_or_migrate()?;
+        let (_, identity) = self.read_to_write(terminal)?;
         let log = self.write_as(terminal, identity)?;
         note_pending_erase(terminal, log.erase_pending())?;
         Ok(log)
@@ -114,28 +160,30 @@ impl Context {
         terminal: &mut Terminal<'_>,
         identity: Identity,
     ) -> anyhow::Result<Log> {
-        let mut log = Log::open(&self.store, identity, Box::new(SystemHost::new()))?;
+        let store = self.store_to_write(terminal)?;
+        let mut log = Log::open(store, identity, Box::new(SystemHost::new()))?;
         match self.notary(terminal, &identity)? {
             Some(notary) => log.set_notary(Box::new(notary))?,
-            None => check_last_head(&self.store, &self.keys(), &identity)?,
+            None => check_last_head(store, &self.keys(), &identity)?,
         }
         Ok(log)
     }
 
-    /// Whose log is meant, in a store that is brought up to date if it is older.
-    pub(crate) fn read_or_migrate(&self) -> anyhow::Result<(Reader, Identity)> {
-        let reader = self.reader_of_newest_schema()?;
-        let identity = self.choose(&reader)?;
-        Ok((reader, identity))
+    /// The same for a command that writes.
+    pub(crate) fn read_to_write(
+        &self,
+        terminal: &mut Terminal<'_>,
+    ) -> anyhow::Result<(Reader, Identity)> {
+        self.store_to_write(terminal)?;
+        self.read()
     }
 
     /// The identities that are meant, where all of a store's may be.
     pub(crate) fn identities(&self) -> anyhow::Result<Vec<Identity>> {
-        let reader = self.reader_of_newest_schema()?;
         if self.prefix.is_some() {
-            return Ok(vec![self.choose(&reader)?]);
+            return Ok(vec![self.choose(&self.store()?.reader()?)?]);
         }
-        Ok(Watch::open(&self.store)?.identities()?)
+        Ok(Watch::open(self.store()?)?.identities()?)
     }
 
     /// Whose log is meant; a whole identity needs no store.
@@ -144,22 +192,10 @@ impl Context {
         if let Some(identity) = given.as_deref().and_then(Identity::parse) {
             return Ok(identity);
         }
-        self.check_store_name()?;
         let (_, identity) = self.read().context(
             "to whom do the events go? give all 64 digits of --identity, or a store that has it",
         )?;
         Ok(identity)
-    }
-
-    fn reader_of_newest_schema(&self) -> anyhow::Result<Reader> {
-        match Reader::open(&self.store) {
-            // An older schema is brought up to date by opening it for writing.
-            Err(StoreError::Older { .. }) => {
-                ipse_store::sqlite::create(&self.store)?;
-                Ok(Reader::open(&self.store)?)
-            }
-            opened => Ok(opened?),
-        }
     }
 
     fn choose(&self, reader: &Reader) -> anyhow::Result<Identity> {
@@ -198,6 +234,14 @@ impl Context {
         }
         Ok(lines.join("\n"))
     }
+}
+
+/// Says once that an older store was brought up to date.
+fn note_migrated(terminal: &mut Terminal<'_>, migrated: Option<Migrated>) -> anyhow::Result<()> {
+    if let Some(Migrated { from, to }) = migrated {
+        writeln!(terminal.err, "note: brought the store from schema {from} to {to}")?;
+    }
+    Ok(())
 }
 
 /// The manifest that an identity was registered with.

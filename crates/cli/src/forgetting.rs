@@ -12,7 +12,6 @@ use ipse_core::Identity;
 use ipse_core::json::{Members, quoted};
 use ipse_engine::{Error, Forgotten, Which};
 use ipse_inspect::{Preview, preview};
-use ipse_store::sqlite::Reader;
 
 /// Why nothing was forgotten.
 pub(crate) struct Refused {
@@ -54,17 +53,20 @@ impl Refused {
 }
 
 /// Whose log is meant. To look, a store is not even brought up to date.
-pub(crate) fn whose(context: &Context, dry_run: bool) -> anyhow::Result<Identity> {
-    let (_, identity) = if dry_run { context.read()? } else { context.read_or_migrate()? };
-    Ok(identity)
+pub(crate) fn whose(
+    context: &Context,
+    terminal: &mut Terminal<'_>,
+    dry_run: bool,
+) -> anyhow::Result<Identity> {
+    let read = if dry_run { context.read()? } else { context.read_to_write(terminal)? };
+    Ok(read.1)
 }
 
 /// Forgets, or shows what that would do; asks first, if a person is there.
 pub(crate) fn forget(
     context: &Context,
     terminal: &mut Terminal<'_>,
-    identities: &[Identity],
-    which: &Which,
+    chosen: &[(Identity, Which)],
     dry_run: bool,
     yes: bool,
 ) -> Ran {
@@ -72,7 +74,7 @@ pub(crate) fn forget(
     let (mut agreed, mut seen_before) = (Vec::new(), Vec::new());
     let (mut sum, mut all_signed) = (Done::default(), true);
     if dry_run || asks {
-        match previews(context, identities, which) {
+        match previews(context, chosen) {
             Ok(seen) if dry_run => return tell_previews(context, terminal, &seen),
             Ok(seen) if !says_yes(terminal, &seen)? => {
                 writeln!(terminal.err, "nothing was changed")?;
@@ -86,12 +88,12 @@ pub(crate) fn forget(
             Err(error) => return told_as_refused(context, terminal, error),
         }
     }
-    for (place, identity) in identities.iter().enumerate() {
+    for (place, (identity, which)) in chosen.iter().enumerate() {
         let mut log = context.write_as(terminal, *identity)?;
         match log.forget(agreed.get(place).unwrap_or(which)) {
             Ok(mut done) => {
                 done.already += seen_before.get(place).copied().unwrap_or(0);
-                tell_json(context, terminal, identity, identities.len(), &done)?;
+                tell_json(context, terminal, identity, chosen.len(), &done)?;
                 sum.add(&done);
             }
             Err(error) => return told_as_refused(context, terminal, error.into()),
@@ -127,15 +129,14 @@ fn told_as_refused(context: &Context, terminal: &mut Terminal<'_>, error: anyhow
 /// What forgetting would do, for each identity; reads only.
 fn previews(
     context: &Context,
-    identities: &[Identity],
-    which: &Which,
+    chosen: &[(Identity, Which)],
 ) -> anyhow::Result<Vec<(Identity, Preview)>> {
-    let reader = Reader::open(&context.store)?;
-    let seen = |identity: &Identity| {
+    let reader = context.store()?.reader()?;
+    let seen = |(identity, which): &(Identity, Which)| {
         let snapshot = reader.view(identity)?;
         Ok((*identity, preview(snapshot.view(), which)?))
     };
-    identities.iter().map(seen).collect()
+    chosen.iter().map(seen).collect()
 }
 
 /// `forget 2 events, change 3 facts and remove 1`.

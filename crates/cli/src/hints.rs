@@ -7,10 +7,11 @@ use ipse::keys::{KeyError, MAX_NAME_BYTES};
 use ipse_engine::Error;
 use ipse_exchange::Error as ExchangeError;
 use ipse_store::Error as StoreError;
+use ipse_store::{Location, Store};
 use std::path::Path;
 
 /// The hint that goes with an error, on a store at a path.
-pub(crate) fn of(error: &anyhow::Error, store: &Path) -> Option<String> {
+pub(crate) fn of(error: &anyhow::Error, store: &Location) -> Option<String> {
     if let Some(error) = error.chain().find_map(key_error) {
         return key_hint(error);
     }
@@ -18,25 +19,45 @@ pub(crate) fn of(error: &anyhow::Error, store: &Path) -> Option<String> {
     if let Some(hint) = error.chain().find_map(engine_hint) {
         return Some(hint.to_string());
     }
-    let store = shell_word(&store.to_string_lossy());
+    let location = store;
+    let store = shell_word(&location.to_string());
     if error.chain().any(is_altered) {
         return Some(format!("ipse --store {store} verify tells what else does not fit"));
     }
     if let Some(hint) = error.chain().find_map(exchange_hint) {
-        return Some(hint.to_owned());
+        return Some(hint);
     }
-    error.chain().find_map(store_error).and_then(|error| store_hint(error, &store))
+    match error.chain().find_map(store_error)? {
+        // Commands that read stop at an older store, so there is nothing that works as it is.
+        StoreError::ReadOnly if is_older(location) => Some(format!(
+            "let this user write {store} and its directory, or copy the store to a place where \
+             this user may write and migrate the copy"
+        )),
+        error => store_hint(error, &store),
+    }
 }
 
-/// What to do about a bundle that has no place here.
-fn exchange_hint(cause: &(dyn std::error::Error + 'static)) -> Option<&'static str> {
-    match cause.downcast_ref()? {
-        ExchangeError::Unregistered(_) => Some(
-            "tar -xOf BUNDLE manifest.json > manifest.json, then ipse init --manifest \
-             manifest.json",
-        ),
-        _ => None,
-    }
+/// Whether a store has a schema that this program has to migrate first.
+fn is_older(location: &Location) -> bool {
+    matches!(Store::open(location), Err(StoreError::Older { .. }))
+}
+
+/// What to do about a bundle that cannot be made, or has no place here.
+fn exchange_hint(cause: &(dyn std::error::Error + 'static)) -> Option<String> {
+    let sign = "`ipse tree-head --sign` signs a tree head; it needs the log's key";
+    let verify = "`ipse verify` tells what else does not fit";
+    let hint = match cause.downcast_ref()? {
+        ExchangeError::Uncovered { size, .. } => {
+            return Some(format!("--to {size} exports what it covers; {sign}"));
+        }
+        ExchangeError::NoHead | ExchangeError::Forgotten => sign,
+        ExchangeError::Damaged(_) | ExchangeError::ForeignManifest => verify,
+        ExchangeError::Unregistered(_) => {
+            "tar -xOf BUNDLE manifest.json > manifest.json, then ipse init --manifest manifest.json"
+        }
+        _ => return None,
+    };
+    Some(hint.to_owned())
 }
 
 /// What to do if a head cannot be signed.
@@ -84,7 +105,7 @@ fn store_hint(error: &StoreError, store: &str) -> Option<String> {
         }
         StoreError::Newer { .. } => "open it with the ipse that wrote it, or a newer one".into(),
         StoreError::Older { .. } => {
-            "any command that writes brings it up to date, such as: ipse consolidate".into()
+            format!("bring it up to date: ipse --store {store} migrate")
         }
         StoreError::Busy(_) => {
             "wait until it has finished, or end it; nothing was changed here".into()

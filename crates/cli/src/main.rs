@@ -19,13 +19,16 @@ mod erasure;
 mod experiments;
 mod forgetting;
 mod gate_files;
+mod help;
 mod hints;
 mod input;
 mod manifest_file;
+mod notify;
 mod output;
 mod pass_report;
 mod passphrase;
 mod position;
+mod process;
 mod retention;
 mod scratch;
 mod terminal;
@@ -34,11 +37,11 @@ mod vocabulary;
 mod wiring;
 
 use args::Args;
-use clap::{CommandFactory, FromArgMatches};
+use clap::FromArgMatches;
 use context::Context;
 use std::io::{self, BufWriter, IsTerminal, Write};
 use std::process::ExitCode;
-use terminal::{Terminal, Unread};
+use terminal::{Colour, Terminal, Unread};
 
 /// How a command ended, or why it could not run.
 pub(crate) type Ran = anyhow::Result<Exit>;
@@ -58,16 +61,20 @@ impl Exit {
 }
 
 fn main() -> ExitCode {
-    let matches = Args::command().get_matches();
+    let matches = help::command().get_matches();
     let args = Args::from_arg_matches(&matches).unwrap_or_else(|error| error.exit());
     // On a terminal lines appear as they are made, in step with the words between them.
     let stdout = io::stdout().lock();
     let stdout: Box<dyn Write> =
         if stdout.is_terminal() { Box::new(stdout) } else { Box::new(BufWriter::new(stdout)) };
     let mut out = Unread::results(stdout);
-    let mut err = Unread::words(io::stderr());
+    let mut messages: Box<dyn Write> =
+        if args.quiet { Box::new(io::sink()) } else { Box::new(Unread::words(io::stderr())) };
+    let mut asks = Unread::words(io::stderr());
     let unread = out.closed();
-    let mut terminal = Terminal::new(&mut out, &mut err, unread);
+    let mut terminal = Terminal::new(&mut out, &mut messages, &mut asks, unread);
+    (terminal.quiet, terminal.verbose) = (args.quiet, args.verbose);
+    terminal.colour = Colour::of(&io::stdout());
     let context = Context::new(&args, matches);
     let ran = commands::run(&args.command, &context, &mut terminal)
         .and_then(|exit| terminal.out.flush().map(|()| exit).map_err(Into::into));
@@ -75,9 +82,10 @@ fn main() -> ExitCode {
         Ok(Exit::Fine) => ExitCode::SUCCESS,
         Ok(Exit::Found) => ExitCode::from(1),
         Err(error) => {
-            let _ = writeln!(terminal.err, "error: {error:#}");
-            if let Some(hint) = hints::of(&error, &context.store) {
-                let _ = writeln!(terminal.err, "hint: {hint}");
+            let colour = Colour::of(&io::stderr());
+            let _ = writeln!(terminal.asks(), "{} {error:#}", colour.alarm("error:"));
+            if let Some(hint) = hints::of(&error, &context.location) {
+                let _ = writeln!(terminal.asks(), "{} {hint}", colour.strong("hint:"));
             }
             ExitCode::from(2)
         }

@@ -5,6 +5,8 @@
 //! - A file is written by [`ipse::files`]: under a random name beside its final one, and renamed
 //!   when it is complete and on the disk.
 //! - No SQLite file is replaced, of whichever store.
+//! - A command replaces files of its own kind and empty ones, a bundle only by one of the same
+//!   agent; others only with `--force`.
 //! - A destination is compared with the files of the store, the key directory and the inputs after
 //!   its links are followed, also if the last one leads nowhere yet.
 //! - A pipe or a device is written to, not replaced.
@@ -14,9 +16,12 @@ use crate::passphrase;
 use crate::terminal::shown;
 use anyhow::{Context as _, bail};
 use ipse::files::{self, Unfinished};
+use ipse_bundle::{BLOCK, is_bundle};
+use ipse_core::{Identity, sha256};
+use ipse_ledger::{Sent, dsse};
 use std::ffi::OsString;
 use std::fs::{File, Metadata};
-use std::io::{self, BufWriter, Read, Write};
+use std::io::{self, BufWriter, Read, Seek, SeekFrom, Write};
 use std::os::fd::AsFd;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
@@ -31,8 +36,69 @@ const STORE_SUFFIXES: [&str; 4] = ["", "-wal", "-shm", "-journal"];
 const KEY_LEVELS: usize = 3;
 /// How every SQLite file begins.
 const DATABASE: &[u8; 16] = b"SQLite format 3\0";
+/// Where the header of a tar member has its size, in octal digits.
+const SIZE_FIELD: std::ops::Range<usize> = 124..135;
+/// Bytes of a manifest that are read to recognise a bundle: seven fields of at most 1 KiB, escaped.
+const MAX_MANIFEST_BYTES: u64 = 64 << 10;
 /// The permission bits of a mode.
 const PERMISSIONS: u32 = 0o777;
+
+/// Which files at the destination a command replaces.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Replaces {
+    /// Whatever is there: the caller has looked.
+    Anything,
+    /// Bundles of this identity.
+    Bundles(Identity),
+    /// Files of signed events.
+    SignedFiles,
+}
+
+impl Replaces {
+    /// An error if the file at a path is of another kind. An empty one holds nothing that is lost.
+    fn check(self, path: &Path, name: &str) -> anyhow::Result<()> {
+        let attempt = || format!("could not read {name}, which would be replaced");
+        let (kind, fits) = match self {
+            Replaces::Anything => return Ok(()),
+            Replaces::Bundles(of) => ("a bundle of this agent", is_bundle_file(path, &of)),
+            Replaces::SignedFiles => ("a file of signed events", is_signed_file(path)),
+        };
+        if !fits.with_context(attempt)? {
+            bail!(
+                "{name} is not replaced, because it is not {kind}: name another file, or give \
+                 --force"
+            );
+        }
+        Ok(())
+    }
+}
+
+/// Whether a file is empty, or begins as a bundle of an identity does: with its manifest.
+fn is_bundle_file(path: &Path, identity: &Identity) -> io::Result<bool> {
+    let (mut file, mut beginning) = (File::open(path)?, Vec::new());
+    (&mut file).take(BLOCK as u64).read_to_end(&mut beginning)?;
+    if beginning.is_empty() || is_bundle(&beginning) != Some(true) {
+        return Ok(beginning.is_empty());
+    }
+    let size = std::str::from_utf8(&beginning[SIZE_FIELD]).ok();
+    let size = size.and_then(|digits| u64::from_str_radix(digits, 8).ok()).unwrap_or_default();
+    let mut manifest = Vec::new();
+    file.take(size.min(MAX_MANIFEST_BYTES)).read_to_end(&mut manifest)?;
+    Ok(sha256(&[&manifest]) == identity.0)
+}
+
+/// Whether a file is empty, or its last line is an envelope, as `ipse sign` ends every file.
+fn is_signed_file(path: &Path) -> io::Result<bool> {
+    let mut file = File::open(path)?;
+    // The last line, its end, and the end of the line before it.
+    let tail = Sent::MAX_ENVELOPE_BYTES as u64 + 2;
+    let length = file.metadata()?.len();
+    file.seek(SeekFrom::Start(length.saturating_sub(tail)))?;
+    let mut end = Vec::new();
+    file.take(tail).read_to_end(&mut end)?;
+    let last = end.trim_ascii_end().rsplit(|byte| *byte == b'\n').next();
+    Ok(length == 0 || last.is_some_and(dsse::is_envelope))
+}
 
 /// A file that a command is writing.
 pub(crate) enum Output {
@@ -44,8 +110,13 @@ pub(crate) enum Output {
 
 impl Output {
     /// Begins to write to a path, which must be neither of the store, nor among the keys, nor one
-    /// of the files that are `read`.
-    pub(crate) fn create(context: &Context, path: &Path, read: &[&Path]) -> anyhow::Result<Self> {
+    /// of the files that are `read`. A file that is there must be one that the command replaces.
+    pub(crate) fn create(
+        context: &Context,
+        path: &Path,
+        read: &[&Path],
+        replaces: Replaces,
+    ) -> anyhow::Result<Self> {
         let name = shown(path);
         let attempt = || format!("could not write {name}");
         let there = match path.metadata() {
@@ -59,6 +130,9 @@ impl Output {
                 // The file at the end of a link is replaced, not the link.
                 let path = resolve(path).with_context(attempt)?;
                 check(context, &path, read, &name)?;
+                if there.is_some() {
+                    replaces.check(&path, &name)?;
+                }
                 let mode = there.map(|there| there.mode() & PERMISSIONS);
                 let file = begin(&path, mode).with_context(attempt)?;
                 Ok(Output::File(BufWriter::with_capacity(BUFFER_BYTES, file), name))
@@ -145,9 +219,9 @@ pub(crate) fn is_standard_output(path: &Path) -> bool {
 }
 
 fn is_store(context: &Context, place: &Place) -> bool {
-    let store = &context.store;
+    let Some(store) = context.location.path() else { return false };
     // SQLite puts its files beside the file at the end of a link.
-    let bases = [Some(store.clone()), resolve(store).ok()];
+    let bases = [Some(store.to_owned()), resolve(store).ok()];
     bases.into_iter().flatten().any(|base| {
         STORE_SUFFIXES.iter().any(|suffix| {
             let mut file = OsString::from(&base);

@@ -91,13 +91,13 @@ fn can_ask(terminal: &Terminal<'_>) -> bool {
 
 /// A line that is typed and not shown.
 fn typed(terminal: &mut Terminal<'_>, question: &str) -> anyhow::Result<Zeroizing<String>> {
-    write!(terminal.err, "{question}")?;
-    terminal.err.flush()?;
+    write!(terminal.asks(), "{question}")?;
+    terminal.asks().flush()?;
     let mut line = Zeroizing::new(String::with_capacity(MAX_BYTES + 2));
     let quiet = Quiet::begin().context("could not keep the terminal from showing what is typed")?;
     let read = std::io::stdin().lock().take(MAX_BYTES as u64 + 2).read_line(&mut line);
     drop(quiet);
-    writeln!(terminal.err)?;
+    writeln!(terminal.asks())?;
     read.context("could not read the passphrase")?;
     Ok(Zeroizing::new(line.trim_end_matches(['\r', '\n']).to_string()))
 }

@@ -5,7 +5,7 @@ use anyhow::bail;
 use ipse_core::Seq;
 use ipse_engine::rules_of;
 use ipse_store::Progress;
-use ipse_store::sqlite::View;
+use ipse_store::View;
 
 /// A position that is asked for must lie in the log.
 pub(crate) fn within(view: View<'_>, seq: u64) -> anyhow::Result<Seq> {

@@ -1,9 +1,10 @@
-//! How long events are kept: the store's setting `retention`.
+//! How long the events of an identity are kept: the setting `retention`.
 
 use anyhow::Context as _;
-use ipse_store::sqlite::Reader;
+use ipse_core::Identity;
+use ipse_store::Reader;
 
-/// The name of the setting, which is for the whole store.
+/// The name of the setting, which each identity has.
 pub(crate) const RETENTION: &str = "retention";
 
 /// The longest retention: a hundred years.
@@ -34,12 +35,12 @@ impl Retention {
     }
 }
 
-/// What a store's retention is set to.
-pub(crate) fn retention(reader: &Reader) -> anyhow::Result<Option<Retention>> {
-    let Some(text) = reader.setting(RETENTION)? else { return Ok(None) };
+/// The retention of an identity.
+pub(crate) fn retention(reader: &Reader, identity: &Identity) -> anyhow::Result<Option<Retention>> {
+    let Some(text) = reader.retention(identity)? else { return Ok(None) };
     let text = ipse_door::printable(&text);
     let hint = format!("set it: ipse config {RETENTION} 180d");
-    let damaged = || format!("the store's {RETENTION} is `{text}`, which is none; {hint}");
+    let damaged = || format!("the {RETENTION} of {identity} is `{text}`, which is none; {hint}");
     Retention::parse(&text).map(Some).with_context(damaged)
 }
 

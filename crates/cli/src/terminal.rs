@@ -12,7 +12,7 @@ use std::rc::Rc;
 
 /// Columns of a sentence.
 const PROSE: usize = 78;
-/// The narrowest table: below this, wrapping helps nobody.
+/// The narrowest table. On a narrower terminal each row is a block of lines.
 const MIN_WIDTH: u16 = 60;
 
 /// Output whose reader may go away: what nobody reads is dropped, and work goes on.
@@ -71,8 +71,16 @@ impl<W: Write> Write for Unread<W> {
 /// Standard output and standard error, as arguments.
 pub(crate) struct Terminal<'t> {
     pub(crate) out: &'t mut dyn Write,
+    /// Messages for people; `--quiet` drops them.
     pub(crate) err: &'t mut dyn Write,
+    /// Errors and questions, which are never dropped; if absent, they go where messages go.
+    asks: Option<&'t mut dyn Write>,
     width: Option<u16>,
+    /// Whether messages and progress bars are dropped.
+    pub(crate) quiet: bool,
+    /// Whether each step of long work is reported.
+    pub(crate) verbose: bool,
+    pub(crate) colour: Colour,
     /// Whether a person watches standard error.
     pub(crate) watched: bool,
     /// Nobody reads the results any more: long listings may stop.
@@ -83,21 +91,47 @@ impl<'t> Terminal<'t> {
     pub(crate) fn new(
         out: &'t mut dyn Write,
         err: &'t mut dyn Write,
+        asks: &'t mut dyn Write,
         unread: Rc<Cell<bool>>,
     ) -> Self {
+        let asks = Some(asks);
         let width = terminal_size::terminal_size_of(std::io::stdout()).map(|(width, _)| width.0);
         let watched = std::io::stderr().is_terminal();
-        Terminal { out, err, width, watched, unread }
+        let colour = Colour::default();
+        Terminal { out, err, asks, width, quiet: false, verbose: false, colour, watched, unread }
     }
 
-    /// Output that nobody watches.
+    /// Output to writers that are no terminal.
     pub(crate) fn plain(out: &'t mut dyn Write, err: &'t mut dyn Write) -> Self {
-        Terminal { out, err, width: None, watched: false, unread: Rc::default() }
+        Terminal {
+            out,
+            err,
+            asks: None,
+            width: None,
+            quiet: false,
+            verbose: false,
+            colour: Colour::default(),
+            watched: false,
+            unread: Rc::default(),
+        }
+    }
+
+    /// Where errors and questions go.
+    pub(crate) fn asks(&mut self) -> &mut dyn Write {
+        match &mut self.asks {
+            Some(asks) => *asks,
+            None => &mut *self.err,
+        }
+    }
+
+    /// Whether a progress bar is shown.
+    pub(crate) fn shows_bars(&self) -> bool {
+        self.watched && !self.quiet
     }
 
     /// A bar for long work, which only a person sees.
     pub(crate) fn bar(&self, what: &str) -> ProgressBar {
-        if !self.watched {
+        if !self.shows_bars() {
             return ProgressBar::hidden();
         }
         let template = format!("{{bar:40}} {{pos}} of {{len}} {what}, {{eta}} to go");
@@ -141,12 +175,15 @@ impl<'t> Terminal<'t> {
 
     /// Prints a table; on a terminal it wraps to fit, elsewhere every row is one line.
     pub(crate) fn table(&mut self, header: &[&str], rows: &[Vec<String>]) -> std::io::Result<()> {
+        if self.width.is_some_and(|width| width < MIN_WIDTH) {
+            return self.blocks(header, rows);
+        }
         let mut table = Table::new();
         table.load_style(presets::NOTHING).set_header(header.iter().copied());
         match self.width {
-            Some(width) => table
-                .set_content_arrangement(ContentArrangement::Dynamic)
-                .set_width(width.max(MIN_WIDTH)),
+            Some(width) => {
+                table.set_content_arrangement(ContentArrangement::Dynamic).set_width(width)
+            }
             None => table.set_content_arrangement(ContentArrangement::Disabled),
         };
         table.add_rows(rows);
@@ -154,10 +191,69 @@ impl<'t> Terminal<'t> {
         for (index, column) in columns.into_iter().enumerate() {
             column.set_padding((if index == 0 { 0 } else { 1 }, 1));
         }
-        for line in table.to_string().lines() {
-            writeln!(self.out, "{}", line.trim_end())?;
+        for (number, line) in table.to_string().lines().enumerate() {
+            let line = line.trim_end();
+            match number {
+                0 => writeln!(self.out, "{}", self.colour.strong(line))?,
+                _ => writeln!(self.out, "{}", self.colour.severity(line))?,
+            }
         }
         Ok(())
+    }
+
+    /// Prints the rows of a table one below the other, for a terminal that is too narrow.
+    fn blocks(&mut self, header: &[&str], rows: &[Vec<String>]) -> io::Result<()> {
+        for (number, row) in rows.iter().enumerate() {
+            if number > 0 {
+                writeln!(self.out)?;
+            }
+            for (name, cell) in header.iter().zip(row).filter(|(_, cell)| !cell.is_empty()) {
+                writeln!(self.out, "{} {cell}", self.colour.strong(&format!("{name}:")))?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Colours, where a person sees them: on a terminal, unless `NO_COLOR` is set or `TERM` is `dumb`.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub(crate) struct Colour(bool);
+
+impl Colour {
+    /// Whether a stream shows colours.
+    pub(crate) fn of(stream: &impl IsTerminal) -> Self {
+        let set = |name: &str| std::env::var_os(name).is_some_and(|value| !value.is_empty());
+        let dumb = std::env::var_os("TERM").is_some_and(|term| term == "dumb");
+        Colour(stream.is_terminal() && !set("NO_COLOR") && !dumb)
+    }
+
+    /// Bold text.
+    pub(crate) fn strong(self, text: &str) -> String {
+        self.paint("1", text)
+    }
+
+    /// Bold red text.
+    pub(crate) fn alarm(self, text: &str) -> String {
+        self.paint("1;31", text)
+    }
+
+    /// A line of a table, whose first word may be a severity.
+    fn severity(self, line: &str) -> String {
+        let word = line.split(' ').next().unwrap_or_default();
+        let code = match word {
+            "FAIL" | "DIFFERS" | "finding" => "31",
+            "PASS" => "32",
+            "LIMIT" | "note" => "33",
+            _ => return line.to_owned(),
+        };
+        format!("{}{}", self.paint(code, word), &line[word.len()..])
+    }
+
+    fn paint(self, code: &str, text: &str) -> String {
+        match self.0 {
+            true => format!("\u{1b}[{code}m{text}\u{1b}[0m"),
+            false => text.to_owned(),
+        }
     }
 }
 

@@ -12,8 +12,8 @@ use ipse_core::Identity;
 use ipse_engine::{Error, Log, Notary, check_head};
 use ipse_exchange::Keys;
 use ipse_inspect::verify::Outside;
+use ipse_store::Store;
 use std::io;
-use std::path::Path;
 
 impl Context {
     /// The notary of an identity's log; `None`, and a note, if its private key is missing or may
@@ -85,7 +85,7 @@ pub(crate) fn is_damage(error: &anyhow::Error) -> bool {
 /// Compares a log with the last tree head in the key directory, where the log's key is missing;
 /// an error if the log does not continue it.
 pub(crate) fn check_last_head(
-    store: &Path,
+    store: &Store,
     keys: &KeyDirectory,
     identity: &Identity,
 ) -> Result<(), Error> {

@@ -3,6 +3,7 @@
 use crate::context::Context;
 use crate::gate_files::GateFiles;
 use crate::passphrase;
+use crate::process;
 use crate::terminal::Terminal;
 use crate::tree_heads::{check_last_head, is_damage};
 use ipse::keys::{KeyDirectory, KeyError};
@@ -10,23 +11,25 @@ use ipse::{DirectoryNotary, Memory, Policy, SystemHost};
 use ipse_core::{Identity, Time};
 use ipse_engine::{Error, Host, Notary};
 use ipse_gates::Gates;
-use ipse_http::Outside;
-use ipse_store::sqlite::Reader;
+use ipse_http::{Hosts, Outside, Process};
+use ipse_store::Store;
 use std::fs::File;
 use std::io;
-use std::path::PathBuf;
+use std::net::Ipv4Addr;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 /// The wiring of one server.
 pub(crate) struct Wiring {
-    store: PathBuf,
+    store: Store,
     keys: KeyDirectory,
     policy: Policy,
     /// The files that judge intents; `None` if intents are not judged.
     gates: Option<GateFiles>,
     /// How many intents one token may propose in a minute.
     intents_per_minute: u64,
+    /// The hosts that the server answers to.
+    hosts: Hosts,
     host: Mutex<SystemHost>,
     begun: Instant,
 }
@@ -35,19 +38,24 @@ impl Wiring {
     /// The wiring of the store and the keys of a context.
     pub(crate) fn new(
         context: &Context,
+        store: &Store,
         policy: Policy,
         gates: Option<GateFiles>,
         intents_per_minute: u64,
+        hosts: Hosts,
     ) -> Self {
-        let (keys, store) = (context.keys(), context.store.clone());
-        Wiring { keys, policy, gates, intents_per_minute, ..Wiring::on(store) }
+        let keys = context.keys();
+        Wiring { keys, policy, gates, intents_per_minute, hosts, ..Wiring::on(store) }
     }
 
-    /// The wiring of a store whose keys are beside it, with the default policy and without gates.
-    pub(crate) fn on(store: PathBuf) -> Self {
-        let (keys, host) = (KeyDirectory::of_store(&store), Mutex::new(SystemHost::new()));
+    /// The wiring of a store whose keys are beside it, on loopback, with the default policy and
+    /// without gates.
+    pub(crate) fn on(store: &Store) -> Self {
+        let keys = KeyDirectory::of_store(store.location());
+        let (store, host) = (store.clone(), Mutex::new(SystemHost::new()));
         let (policy, begun) = (Policy::default(), Instant::now());
-        Wiring { store, keys, policy, gates: None, intents_per_minute: 0, host, begun }
+        let hosts = Hosts::new(Ipv4Addr::LOCALHOST.into(), []);
+        Wiring { store, keys, policy, gates: None, intents_per_minute: 0, hosts, host, begun }
     }
 
     fn notary(&self, identity: &Identity) -> anyhow::Result<DirectoryNotary> {
@@ -58,10 +66,9 @@ impl Wiring {
     }
 
     fn exported(&self, identity: &Identity) -> anyhow::Result<File> {
-        let context = Context::of(self.store.clone(), &self.keys, identity);
+        let context = Context::of(&self.store, &self.keys, identity);
         let (mut out, mut err) = (std::io::sink(), std::io::sink());
         let mut silent = Terminal::plain(&mut out, &mut err);
-        context.read_or_migrate()?;
         let keys = context.export_keys(&mut silent, identity)?;
         Ok(ipse_exchange::spool(&self.store, identity, &keys)?)
     }
@@ -104,12 +111,20 @@ impl Outside for Wiring {
     fn gates(&self, identity: &Identity) -> Result<Option<Arc<Gates>>, Error> {
         let Some(gates) = &self.gates else { return Ok(None) };
         let name = identity.to_string();
-        let manifests = Reader::open(&self.store)?.manifests()?;
+        let manifests = self.store.reader()?.manifests()?;
         let manifest = manifests.into_iter().find(|(hash, _)| *hash == name);
         Ok(manifest.and_then(|(_, manifest)| gates.gates_of(&manifest)))
     }
 
     fn intents_per_minute(&self) -> u64 {
         self.intents_per_minute
+    }
+
+    fn process(&self) -> Option<Process> {
+        process::figures()
+    }
+
+    fn hosts(&self) -> Hosts {
+        self.hosts.clone()
     }
 }

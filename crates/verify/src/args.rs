@@ -7,7 +7,7 @@ use std::path::PathBuf;
 
 /// Verify a bundle: is this the log that its keys signed, whole, and do the facts follow from it?
 ///
-/// Everything in the file is computed anew and compared: the archive byte for byte, every hash and
+/// Everything in the file is computed again and compared: the archive byte for byte, every hash and
 /// signature, the identity from the manifest, the tree over all entries, each event, each pass, and
 /// the facts. A line that begins with PASS was checked and holds, FAIL does not hold, LIMIT cannot
 /// be known from this file with these keys.

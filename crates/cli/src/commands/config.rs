@@ -1,4 +1,4 @@
-//! `config`: what an operator sets for a store.
+//! `config`: what an operator sets for an identity.
 
 use crate::context::Context;
 use crate::erasure::note_pending_erase;
@@ -8,20 +8,19 @@ use crate::{Exit, Ran};
 use anyhow::bail;
 use ipse_core::Identity;
 use ipse_core::json::{Members, quoted};
-use ipse_store::Signatures;
-use ipse_store::sqlite::{Reader, Settings};
+use ipse_store::{Reader, Signatures};
 
-/// What is done about producers' signatures, for one identity.
+/// What is done about producers' signatures.
 const SIGNATURES: &str = "signatures";
 /// The word that takes a setting away.
 const OFF: &str = "off";
 
-/// Show or change what is set for this store
+/// Show or change the settings of an identity
 ///
-/// `retention`: how long events are kept, in hours, days or weeks, for the whole store. It is
-/// applied by `ipse prune --retention`, never by itself.
+/// `retention`: how long events are kept, in hours, days or weeks. It is applied by `ipse prune
+/// --retention`, never by itself.
 ///
-/// `signatures`: what is done about producers' signatures, for one identity. `record` keeps
+/// `signatures`: what is done about producers' signatures. `record` keeps
 /// them and takes unsigned events too; `require` refuses what is unsigned or wrongly signed;
 /// `off` passes signatures over.
 ///
@@ -39,8 +38,8 @@ pub(crate) fn run(context: &Context, terminal: &mut Terminal<'_>, args: &Args) -
     let (name, value) = (args.name.as_deref(), args.value.as_deref());
     if let Some(value) = value {
         match name {
-            Some(RETENTION) => set_retention(context, value)?,
-            Some(SIGNATURES) => set_signatures(context, value)?,
+            Some(RETENTION) => set_retention(context, terminal, value)?,
+            Some(SIGNATURES) => set_signatures(context, terminal, value)?,
             _ => {}
         }
     }
@@ -48,16 +47,20 @@ pub(crate) fn run(context: &Context, terminal: &mut Terminal<'_>, args: &Args) -
         let name = ipse_door::printable(name);
         bail!("there is no setting `{name}`; there are: {RETENTION}, {SIGNATURES}");
     }
-    let reader = Reader::open(&context.store)?;
+    let reader = context.store()?.reader()?;
     tell(context, terminal, &reader, name)?;
-    if name == Some(RETENTION) && value.is_some() && reader.setting(RETENTION)?.is_some() {
+    if name == Some(RETENTION) && value.is_some_and(|value| value != OFF) {
         writeln!(terminal.err, "hint: `ipse prune --retention` applies it")?;
     }
     note_pending_erase(terminal, value.is_some() && reader.erase_pending()?)?;
     Ok(Exit::Fine)
 }
 
-fn set_retention(context: &Context, value: &str) -> anyhow::Result<()> {
+fn set_retention(
+    context: &Context,
+    terminal: &mut Terminal<'_>,
+    value: &str,
+) -> anyhow::Result<()> {
     if value != OFF && Retention::parse(value).is_none() {
         let value = ipse_door::printable(value);
         bail!(
@@ -66,19 +69,27 @@ fn set_retention(context: &Context, value: &str) -> anyhow::Result<()> {
         );
     }
     let value = Some(value).filter(|value| *value != OFF);
-    Ok(Settings::open(&context.store)?.set(RETENTION, value)?)
+    let (_, identity) = context.read_to_write(terminal)?;
+    Ok(context.store()?.settings()?.set_retention(&identity, value)?)
 }
 
-fn set_signatures(context: &Context, value: &str) -> anyhow::Result<()> {
+fn set_signatures(
+    context: &Context,
+    terminal: &mut Terminal<'_>,
+    value: &str,
+) -> anyhow::Result<()> {
     let Some(policy) = Signatures::parse(value) else {
         let (value, words) = (ipse_door::printable(value), Signatures::ALL.map(Signatures::name));
         bail!("`{value}` is no policy on signatures: say {}", words.join(", "));
     };
-    let (_, identity) = context.read_or_migrate()?;
-    Ok(Settings::open(&context.store)?.set_signatures(&identity, policy)?)
+    let (_, identity) = context.read_to_write(terminal)?;
+    Ok(context.store()?.settings()?.set_signatures(&identity, policy)?)
 }
 
-/// Says what is set: one setting, or all.
+/// An identity with its retention and its policy on signatures.
+type Setting = (Identity, Option<String>, Signatures);
+
+/// Shows what is set: one setting, or all.
 fn tell(
     context: &Context,
     terminal: &mut Terminal<'_>,
@@ -86,30 +97,35 @@ fn tell(
     name: Option<&str>,
 ) -> anyhow::Result<()> {
     let shown = |setting: &str| name.is_none_or(|name| name == setting);
-    let retention = reader.setting(RETENTION)?;
-    let mut policies = Vec::new();
-    for identity in context.identities()?.into_iter().filter(|_| shown(SIGNATURES)) {
-        policies.push((identity, reader.view(&identity)?.view().signatures()?));
+    let mut all = Vec::new();
+    for identity in context.identities()? {
+        let policy = reader.view(&identity)?.view().signatures()?;
+        all.push((identity, reader.retention(&identity)?, policy));
     }
     if context.json {
-        let text = retention.as_deref().map_or("null".to_string(), quoted);
-        let policy = |members: Members, (identity, policy): &(Identity, Signatures)| {
-            members.text(identity.to_string(), policy.name())
+        let by_identity = |value: &dyn Fn(&Option<String>, Signatures) -> String| {
+            let add = |members: Members, (identity, kept, policy): &Setting| {
+                members.raw(identity.to_string(), value(kept, *policy))
+            };
+            all.iter().fold(Members::new(), add).finish()
         };
-        let policies = policies.iter().fold(Members::new(), policy).finish();
+        let kept = by_identity(&|kept, _| kept.as_deref().map_or("null".to_string(), quoted));
+        let policies = by_identity(&|_, policy| quoted(policy.name()));
         let json = Members::new()
-            .optional(RETENTION, shown(RETENTION).then_some(text))
+            .optional(RETENTION, shown(RETENTION).then_some(kept))
             .optional(SIGNATURES, shown(SIGNATURES).then_some(policies));
         return Ok(terminal.json(&json.finish())?);
     }
-    if shown(RETENTION) {
-        let shown = retention.as_deref().map_or(OFF.to_string(), ipse_door::printable);
-        writeln!(terminal.out, "{RETENTION:<10}  {shown}")?;
-    }
-    let several = policies.len() > 1;
-    for (identity, policy) in policies {
+    let several = all.len() > 1;
+    for (identity, kept, policy) in all {
         let whose = if several { format!("  ({identity})") } else { String::new() };
-        writeln!(terminal.out, "{SIGNATURES}  {}{whose}", policy.name())?;
+        if shown(RETENTION) {
+            let kept = kept.as_deref().map_or(OFF.to_string(), ipse_door::printable);
+            writeln!(terminal.out, "{RETENTION:<10}  {kept}{whose}")?;
+        }
+        if shown(SIGNATURES) {
+            writeln!(terminal.out, "{SIGNATURES}  {}{whose}", policy.name())?;
+        }
     }
     Ok(())
 }

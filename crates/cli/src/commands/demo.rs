@@ -11,21 +11,33 @@ use ipse::{Manifest, SystemHost};
 use ipse_bundle::{Trust, verify};
 use ipse_core::event::EXECUTION_RESULT;
 use ipse_core::json::Members;
-use ipse_core::{Admitted, Identity, sha256};
+use ipse_core::{Admitted, Fact, Identity, sha256};
 use ipse_door::{Origin, admit};
 use ipse_engine::facts::Filter;
 use ipse_engine::grounding::{body, grounding, two_decimals};
 use ipse_engine::{Log, Then, Trigger};
-use ipse_store::sqlite::{Reader, create};
+use ipse_inspect::explain::Explanation;
+use ipse_store::{Location, Store};
 use std::path::Path;
 
 const SKILL: &str = "manipulation.grasp";
 const TARGET: &str = "glass_cup";
+/// Stands for the policy file of the agent.
+const POLICY: &str = "max_force_n = 40";
+/// Commands that work as they are printed, one after the other (a test runs them).
+const TRY_NEXT: [&str; 5] = [
+    "ipse manifest new > agent.toml",
+    "ipse init --manifest agent.toml",
+    "ipse record --skill grasp --target cup --param force_n=25 --success",
+    "ipse facts",
+    "ipse export -o agent.ipse",
+];
 
-/// Show a week of learning, end to end, in a temporary store
+/// Show a week of learning in a temporary store
 ///
-/// Fifteen grasps of a glass cup, one pass, the fact it yields, the events behind it, a bundle
-/// that verifies without the store, and the identity before and after: byte-equal.
+/// Record fifteen grasps of a glass cup, learn from them, explain the fact, verify everything
+/// without the store, and compare the identity before and after: it is byte-equal. An edited policy
+/// gives another identity.
 #[derive(clap::Args, Debug)]
 pub(crate) struct Args;
 
@@ -51,12 +63,12 @@ pub(crate) fn run(context: &Context, terminal: &mut Terminal<'_>, _: &Args) -> R
 
 fn show(terminal: &mut Terminal<'_>) -> anyhow::Result<Identity> {
     let directory = Scratch::new()?;
-    let context = Context::on(directory.path().join("demo.db"));
-    let before = create(&context.store)?.register(&manifest()?.canonical())?.identity;
+    let context = Context::on(Location::file(directory.path().join("demo.db")));
+    let before =
+        Store::create(&context.location)?.register(&manifest(POLICY)?.canonical())?.identity;
     context.keys().create(&before, &mut SystemHost::random, None)?;
     writeln!(terminal.out, "One week with a glass cup, in a temporary store.\n")?;
     writeln!(terminal.out, "identity  {before}")?;
-
     let mut log = context.write(terminal)?;
     let done = log.append(&week()?, Then::Nothing)?;
     writeln!(
@@ -66,18 +78,20 @@ fn show(terminal: &mut Terminal<'_>) -> anyhow::Result<Identity> {
     )?;
     let pass = log.consolidate(Trigger::Manual)?;
     writeln!(terminal.out, "learned   {}\n", pass_words(pass.as_ref()))?;
-    show_fact(terminal, &context.store, &before)?;
-    show_evidence(terminal, &context.store, &before)?;
+    let fact = show_fact(terminal, context.store()?, &before)?;
+    show_why(terminal, context.store()?, &before, &fact)?;
     show_proof(terminal, &context, directory.path())?;
-    finish(terminal, &context.store, &mut log, &before)
+    finish(terminal, context.store()?, &mut log, &before)
 }
 
-fn manifest() -> anyhow::Result<Manifest> {
+/// The manifest of an agent with this policy file.
+fn manifest(policy: &str) -> anyhow::Result<Manifest> {
     let value = |field: &str| match field {
         "agent_id" => "ward-robot-01".to_string(),
         "operator" => "St. Example Hospital".to_string(),
         "embodiment" => "two-arm-mobile/rev-c".to_string(),
         "commissioned_at" => "2026-04-20T08:00:00Z".to_string(),
+        "policy_hash" => ipse_core::hex::encode(&sha256(&[policy.as_bytes()])),
         file => ipse_core::hex::encode(&sha256(&[file.as_bytes()])),
     };
     Ok(Manifest::new(|field| Some(value(field)))?)
@@ -113,8 +127,12 @@ fn attempt(number: u32) -> anyhow::Result<Admitted> {
     Ok(admit(event.as_bytes(), Origin::Producer, || salt)?)
 }
 
-fn show_fact(terminal: &mut Terminal<'_>, store: &Path, identity: &Identity) -> anyhow::Result<()> {
-    let reader = Reader::open(store)?;
+fn show_fact(
+    terminal: &mut Terminal<'_>,
+    store: &Store,
+    identity: &Identity,
+) -> anyhow::Result<Fact> {
+    let reader = store.reader()?;
     let facts = reader.view(identity)?.view().facts()?;
     let filter = Filter {
         skill: Some(SKILL.to_string()),
@@ -131,21 +149,25 @@ fn show_fact(terminal: &mut Terminal<'_>, store: &Path, identity: &Identity) -> 
     for line in grounding(identity, "v1", &facts).lines() {
         writeln!(terminal.out, "  {line}")?;
     }
-    Ok(())
+    Ok(fact.fact.clone())
 }
 
-fn show_evidence(
+/// Why the fact says what it says, as `ipse explain` shows it.
+fn show_why(
     terminal: &mut Terminal<'_>,
-    store: &Path,
+    store: &Store,
     identity: &Identity,
+    fact: &Fact,
 ) -> anyhow::Result<()> {
-    writeln!(terminal.out, "\nthe events behind it, first and last:")?;
-    let reader = Reader::open(store)?;
+    let reader = store.reader()?;
     let snapshot = reader.view(identity)?;
-    for seq in [1, 15] {
-        let event = snapshot.view().stored(ipse::Seq(seq))?.context("BUG: an event is missing")?;
-        let (time, event_ref) = (event.time, event.event_ref);
-        writeln!(terminal.out, "  seq {seq:<3} {time}  {event_ref}")?;
+    let why = Explanation::of(snapshot.view(), identity, fact, Some(1))?;
+    writeln!(terminal.out, "\nwhy (ipse explain):")?;
+    for words in &why.words {
+        terminal.prose(2, words)?;
+    }
+    for line in why.charts.iter().flat_map(|chart| chart.lines()) {
+        writeln!(terminal.out, "  {line}")?;
     }
     Ok(())
 }
@@ -159,7 +181,7 @@ fn show_proof(
     let output = directory.join("demo.ipse");
     let mut words = std::io::sink();
     let mut told = std::io::sink();
-    let args = export::Args { output: output.clone(), from: None, to: None };
+    let args = export::Args { output: output.clone(), force: false, from: None, to: None };
     export::run(context, &mut Terminal::plain(&mut told, &mut words), &args)?;
     let keys = context.keys();
     let mut trust = Trust::default();
@@ -181,25 +203,25 @@ fn show_proof(
 
 fn finish(
     terminal: &mut Terminal<'_>,
-    store: &Path,
+    store: &Store,
     log: &mut Log,
     before: &Identity,
 ) -> anyhow::Result<Identity> {
     let again = log.consolidate(Trigger::Manual)?;
     ensure!(again.is_none(), "BUG: a second pass found something new");
-    writeln!(terminal.out, "\na second pass: {}, nothing written", pass_words(None))?;
-    let stored = Reader::open(store)?.manifests()?;
+    writeln!(terminal.out, "\nlearning again from the same log: {}", pass_words(None))?;
+    let stored = store.reader()?.manifests()?;
     let after = Manifest::from_canonical(stored[0].1.as_bytes())?.identity();
     ensure!(after == *before, "BUG: the identity moved");
     writeln!(terminal.out, "identity  {after}")?;
-    writeln!(terminal.out, "          byte-equal: it learned, and is the very same one\n")?;
+    writeln!(terminal.out, "          byte-equal: it learned, and is the same agent")?;
+    let edited = manifest("max_force_n = 41")?.identity();
+    ensure!(edited != *before, "BUG: an edited policy did not change the identity");
+    writeln!(terminal.out, "\none number of its policy file edited:")?;
+    writeln!(terminal.out, "identity  {edited}")?;
+    writeln!(terminal.out, "          another agent, with an empty log of its own\n")?;
     writeln!(terminal.out, "try next:")?;
-    for command in [
-        "ipse manifest new > agent.toml && ipse init --manifest agent.toml",
-        "ipse record --skill grasp --target cup --param force_n=25 --success",
-        "ipse import week.jsonl && ipse facts",
-        "ipse export -o agent.ipse",
-    ] {
+    for command in TRY_NEXT {
         writeln!(terminal.out, "  {command}")?;
     }
     Ok(after)

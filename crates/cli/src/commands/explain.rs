@@ -9,7 +9,7 @@ use ipse_engine::trail::{EVIDENCE, Listing, MAX_EVIDENCE};
 use ipse_inspect::answer::clean;
 use ipse_inspect::explain::{ExplainedEvent, Explanation};
 use ipse_inspect::prove;
-use ipse_store::sqlite::View;
+use ipse_store::View;
 
 /// Show why a fact says what it says, or what an event taught
 ///
@@ -109,7 +109,12 @@ fn tell(
     }
     match context.json {
         true => terminal.json(&explanation.json())?,
-        false => terminal.page(&explanation.page())?,
+        false => {
+            terminal.page(&explanation.page())?;
+            if page.is_some() && pages > 1 {
+                writeln!(terminal.err, "hint: --page N for another page, --all for all of them")?;
+            }
+        }
     }
     Ok(Exit::fine_if(explanation.true_to_sum))
 }

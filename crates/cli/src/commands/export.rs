@@ -3,7 +3,7 @@
 //! **Invariant:** a bundle stands under its name only when it is whole.
 
 use crate::context::Context;
-use crate::output::{Output, is_standard_output};
+use crate::output::{Output, Replaces, is_standard_output};
 use crate::terminal::{Terminal, counted, shown};
 use crate::{Exit, Ran};
 use ipse_exchange::{Export, Exported, Range, with_export};
@@ -15,8 +15,9 @@ use std::path::{Path, PathBuf};
 /// `ipse-verify` checks it without this store, and so do tools that we did not write
 /// (docs/guide/audit.md). A tree head over everything is signed first; without the log's key
 /// the newest one must cover what is exported. A range that does not start at 1 carries no
-/// facts. A file that is there is replaced once the new one is whole. Until then the new one is
-/// .new-ipse-* in the same directory, and stays there if the command is killed: delete it.
+/// facts. A bundle that is there, or an empty file, is replaced once the new one is whole. Until
+/// then the new one is .new-ipse-* in the same directory, and stays there if the command is
+/// killed: delete it. Any other file is replaced only with --force.
 ///
 /// Example: ipse export -o ward-robot.ipse
 #[derive(clap::Args, Debug)]
@@ -24,6 +25,9 @@ pub(crate) struct Args {
     /// The file to write; - for standard output
     #[arg(short, long, value_name = "FILE")]
     pub(crate) output: PathBuf,
+    /// Replace a file that is not a bundle; the store, keys and databases are never replaced
+    #[arg(long)]
+    pub(crate) force: bool,
     /// The first event that goes into it
     #[arg(long, value_name = "SEQ", value_parser = clap::value_parser!(u64).range(1..))]
     pub(crate) from: Option<u64>,
@@ -33,13 +37,14 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(context: &Context, terminal: &mut Terminal<'_>, args: &Args) -> Ran {
-    let (_, identity) = context.read_or_migrate()?;
+    let (_, identity) = context.read_to_write(terminal)?;
     let keys = context.export_keys(terminal, &identity)?;
     let (range, output) = (Range { from: args.from, to: args.to }, args.output.as_path());
     // Asked before the bundle takes the place of a file that standard output was sent to.
     let to_stdout = output == Path::new("-") || is_standard_output(output);
-    let done = with_export(&context.store, &identity, &keys, range, |export| {
-        write(export, context, terminal, output)
+    let replaces = if args.force { Replaces::Anything } else { Replaces::Bundles(identity) };
+    let done = with_export(context.store()?, &identity, &keys, range, |export| {
+        write(export, context, terminal, output, replaces)
     })?;
     tell(context, terminal, (!to_stdout).then_some(output), &done)
 }
@@ -50,6 +55,7 @@ fn write(
     context: &Context,
     terminal: &mut Terminal<'_>,
     output: &Path,
+    replaces: Replaces,
 ) -> anyhow::Result<Exported> {
     let bar = terminal.bar("bytes");
     let mut progress = |done, total| {
@@ -59,7 +65,7 @@ fn write(
     if output == Path::new("-") {
         return Ok(export.write(&mut *terminal.out, &mut progress)?);
     }
-    let mut file = Output::create(context, output, &[])?;
+    let mut file = Output::create(context, output, &[], replaces)?;
     let done = export.write(&mut file, &mut progress);
     bar.finish_and_clear();
     let done = done?;

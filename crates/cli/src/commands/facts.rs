@@ -28,8 +28,8 @@ pub(crate) struct Args {
     #[arg(long, value_name = "TARGET_CLASS")]
     target: Option<String>,
     /// Only facts about this environment (patterns of failure have none and stay)
-    #[arg(long, value_name = "ENVIRONMENT")]
-    env: Option<String>,
+    #[arg(long, visible_alias = "env")]
+    environment: Option<String>,
     /// Only facts about this zone
     #[arg(long)]
     zone: Option<String>,
@@ -95,7 +95,7 @@ fn filter(args: &Args) -> Filter {
     Filter {
         skill: args.skill.clone(),
         target: args.target.clone(),
-        environment: args.env.clone(),
+        environment: args.environment.clone(),
         zone: args.zone.clone(),
         kind: args.kind,
         limit: args.limit.map(|limit| usize::try_from(limit).unwrap_or(usize::MAX)),

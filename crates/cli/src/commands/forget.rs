@@ -60,9 +60,9 @@ pub(crate) fn run(context: &Context, terminal: &mut Terminal<'_>, args: &Args) -
     if refs.is_empty() {
         writeln!(terminal.err, "note: there was no event ref in the input")?;
     }
-    let identity = forgetting::whose(context, args.dry_run)?;
+    let identity = forgetting::whose(context, terminal, args.dry_run)?;
     let which = Which::Refs(refs.into_iter().collect());
-    forgetting::forget(context, terminal, &[identity], &which, args.dry_run, args.yes)
+    forgetting::forget(context, terminal, &[(identity, which)], args.dry_run, args.yes)
 }
 
 /// Adds the refs of a file, one a line.

@@ -48,15 +48,6 @@ pub(crate) enum Action {
     },
 }
 
-/// A file of each kind that can be used as it stands.
-fn example(which: Which) -> &'static str {
-    match which {
-        Which::Registry => include_str!("../../../../examples/gates/ecm-registry.toml"),
-        Which::Policy => include_str!("../../../../examples/gates/policy.toml"),
-        Which::Temperament => include_str!("../../../../examples/gates/temperament.toml"),
-    }
-}
-
 /// A file, which of the three it says it is, what it holds and what is wrong with it.
 struct File<'p> {
     path: &'p Path,
@@ -76,7 +67,7 @@ pub(crate) fn run(context: &Context, terminal: &mut Terminal<'_>, args: &Args) -
     match &args.action {
         Action::Check { files } => check(terminal, context.json, files),
         Action::New { kind } => {
-            terminal.out.write_all(example(*kind).as_bytes())?;
+            terminal.out.write_all(kind.example().as_bytes())?;
             Ok(Exit::Fine)
         }
     }
@@ -224,7 +215,7 @@ mod tests {
 
     #[test]
     fn the_examples_pass_together() {
-        let [registry, policy, temperament] = Which::ALL.map(example);
+        let [registry, policy, temperament] = Which::ALL.map(Which::example);
         assert!(Gates::new(registry, policy, temperament).is_ok());
     }
 }

@@ -6,15 +6,16 @@ use crate::passphrase;
 use crate::terminal::Terminal;
 use crate::{Exit, Ran};
 use anyhow::bail;
-use ipse_inspect::Standing;
+use ipse_core::json::quoted;
+use ipse_inspect::{Against, Standing};
 use ipse_ledger::{Certificate, dsse};
 use std::path::PathBuf;
 
 /// Show who this is: manifest, identity, and that it has not changed
 ///
-/// The identity is computed anew from the stored manifest and compared with the one it was
-/// registered under; exit 1 if they differ. With --manifest it is also compared with a file on
-/// disk, as before a restart.
+/// The identity is computed again from the stored manifest and compared with the registered one.
+/// With --manifest it is also compared with a file, as before a restart: the fields that differ are
+/// listed, and the last line is the verdict. Exit 1 if an identity differs.
 ///
 /// Example: ipse identity --canonical | sha256sum
 #[derive(clap::Args, Debug)]
@@ -34,24 +35,28 @@ pub(crate) fn run(context: &Context, terminal: &mut Terminal<'_>, args: &Args) -
     if args.certificate {
         return certificate(context, terminal);
     }
-    let file = args.manifest.as_deref();
-    let given = file.map(manifest_file::read).transpose()?.map(|manifest| manifest.identity());
-    let (reader, identity) = context.read()?;
+    let file = args.manifest.as_deref().map(manifest_file::read).transpose()?;
+    let (reader, identity) = match &file {
+        Some(manifest) => context.read_preferring(manifest.identity())?,
+        None => context.read()?,
+    };
     let standing = Standing::read(&reader, &identity)?;
     if args.canonical {
         terminal.out.write_all(standing.manifest.as_bytes())?;
         return Ok(Exit::Fine);
     }
+    let against = file.map(|manifest| standing.against(&manifest.canonical()));
     if context.json {
-        let same = given.map(|given| given == identity);
-        terminal.json(&standing.json().optional("same_as_file", same).finish())?;
+        let answer = standing.json();
+        let file = against.as_ref();
+        let answer = answer.optional("same_as_file", file.map(|file| file.same));
+        let answer =
+            answer.optional("file_identity", file.map(|file| quoted(&file.identity.to_string())));
+        terminal.json(&answer.optional("differs", file.map(Against::fields)).finish())?;
     } else {
-        terminal.page(&standing.page())?;
+        terminal.page(&standing.page(against.as_ref()))?;
     }
-    let same = given.is_none_or(|given| given == identity);
-    if let (false, Some(given)) = (same, given) {
-        writeln!(terminal.err, "the manifest file is another identity: {given}")?;
-    }
+    let same = against.is_none_or(|file| file.same);
     Ok(Exit::fine_if(standing.is_unchanged() && same))
 }
 

@@ -1,13 +1,16 @@
 //! `import`: events from a JSON Lines file, with a report while it goes on and at the end.
 
 use crate::context::Context;
+use crate::hints::shell_word;
 use crate::input::open_events;
 use crate::pass_report::pass_words;
-use crate::terminal::{Terminal, counted};
+use crate::terminal::{Terminal, counted, shown};
 use crate::{Exit, Ran};
+use anyhow::anyhow;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
-use ipse::SystemHost;
-use ipse_exchange::{Imported, MAX_LISTED, Options, Progress, Signing, import};
+use ipse::{Refusal, Rule, SystemHost};
+use ipse_engine::TYPE_HINT;
+use ipse_exchange::{Error, Imported, MAX_LISTED, Options, Progress, Signing, import};
 use ipse_store::Signatures;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -50,20 +53,36 @@ pub(crate) fn run(context: &Context, terminal: &mut Terminal<'_>, args: &Args) -
     let signing = args.signed.then(|| signing(context, terminal)).transpose()?;
     let (live, consolidate) = (args.file == Path::new("-"), !args.no_consolidate);
     let options = Options { live, signing, consolidate };
-    let mut teller = Teller { bar: Bar::new(size, terminal.watched), terminal, told: 0 };
+    let mut teller = Teller { bar: Bar::new(size, terminal.shows_bars()), terminal, told: 0 };
     let input = teller.bar.bar.wrap_read(input);
     let host = &mut SystemHost::new();
     let done = import(&mut log, input, &options, host, &mut |news| teller.tell(news));
     teller.bar.bar.finish_and_clear();
-    let (done, told) = (done?, teller.told);
+    let told = teller.told;
+    let done = done.map_err(|error| match error {
+        Error::IsBundle => is_bundle(&args.file),
+        error => error.into(),
+    })?;
     tell(context, terminal, args, &done, told)?;
     let signed_head = context.tell_head(terminal, &mut log)?;
     Ok(Exit::fine_if(done.is_clean() && signed_head))
 }
 
+/// The error of a bundle in the place of events, with the command that takes it in.
+fn is_bundle(file: &Path) -> anyhow::Error {
+    let (name, file) = match file == Path::new("-") {
+        true => ("standard input".to_string(), "FILE".to_string()),
+        false => (shown(file), shell_word(&file.to_string_lossy())),
+    };
+    anyhow!(
+        "{name} is a bundle, and no file of events; nothing was stored. To take it in, unpacked if \
+         it is gzip: ipse import-bundle {file} --trust log.vkey operator.pub"
+    )
+}
+
 /// Whose signatures count; says so if none does.
 fn signing(context: &Context, terminal: &mut Terminal<'_>) -> anyhow::Result<Signing> {
-    let (reader, identity) = context.read_or_migrate()?;
+    let (reader, identity) = context.read_to_write(terminal)?;
     let signing = Signing::of(reader.view(&identity)?.view(), &identity)?;
     if signing.policy == Signatures::Off {
         let hint = "`ipse config signatures record` keeps them";
@@ -90,13 +109,13 @@ impl Teller<'_, '_> {
             Progress::Refused(line, refusal) => {
                 self.told += 1;
                 match self.told <= MAX_TOLD {
-                    true => writeln!(self.terminal.err, "line {line}: {refusal}"),
+                    true => writeln!(self.terminal.asks(), "line {line}: {refusal}"),
                     false => Ok(()),
                 }
             }
             Progress::Durable { line, so_far, had_events } => {
                 self.bar.durable(line);
-                if !had_events || self.terminal.watched {
+                if !had_events || !self.terminal.verbose {
                     return;
                 }
                 let duplicates = counted(so_far.duplicates, "duplicate");
@@ -120,6 +139,10 @@ fn tell(
         let more = told - MAX_TOLD;
         writeln!(terminal.err, "… and {more} more such lines (--json lists {MAX_LISTED})")?;
     }
+    let envelope = |(_, refusal): &(u64, Refusal)| refusal.rule == Rule::WrongSignature;
+    if !args.signed && done.listed.iter().any(envelope) {
+        writeln!(terminal.err, "hint: the file has signatures; --signed checks and keeps them")?;
+    }
     let Imported { appended, duplicates, conflicts, refused, .. } = done;
     let unsigned = (appended + duplicates).saturating_sub(done.signed);
     if args.signed && unsigned > 0 {
@@ -132,6 +155,11 @@ fn tell(
     }
     if appended + duplicates + conflicts + refused == 0 {
         writeln!(terminal.err, "note: there was no event in the input")?;
+    }
+    if done.misnamed > 0 {
+        let events = counted(done.misnamed, "event");
+        let (err, hint) = (&mut terminal.err, TYPE_HINT);
+        writeln!(err, "hint: {events} of a type that ends in .execution_result: {hint}")?;
     }
     if context.json {
         return Ok(terminal.json(&done.json())?);

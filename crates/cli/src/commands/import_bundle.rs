@@ -76,14 +76,15 @@ fn taken_in(
     let identity = opened.identity;
     let last_head = context.outside(&identity)?.last_head;
     let bar = terminal.bar("events");
-    let done = take_in(&context.store, opened, trusted, last_head.as_deref(), &mut |done, all| {
-        bar.set_length(all);
-        bar.set_position(done);
-    });
+    let done =
+        take_in(context.store()?, opened, trusted, last_head.as_deref(), &mut |done, all| {
+            bar.set_length(all);
+            bar.set_position(done);
+        });
     bar.finish_and_clear();
     let done = done?;
     if let Some(notary) = context.notary(terminal, &identity)? {
-        sign_head(&context.store, &identity, &notary)?;
+        sign_head(context.store()?, &identity, &notary)?;
     }
     if done.left_out > 0 {
         let statements = counted(done.left_out, "statement");

@@ -10,7 +10,7 @@ use crate::{Exit, Ran};
 use ipse::SystemHost;
 use ipse::keys::Role;
 use ipse_core::json::Members;
-use ipse_store::sqlite::{Reader, create};
+use ipse_store::Store;
 use std::path::PathBuf;
 
 /// Create or open the store, register a manifest, print the identity
@@ -19,7 +19,7 @@ use std::path::PathBuf;
 /// a log of its own, never a silent move.
 ///
 /// Keys are made beside the store, unless they are there: one that signs the log, one that
-/// signs for the operator. Keep them; give their public halves to whoever will check.
+/// signs for the operator. Keep them; give their public halves to auditors.
 ///
 /// Example: ipse init --manifest agent.toml
 #[derive(clap::Args, Debug)]
@@ -39,7 +39,8 @@ pub(crate) fn run(context: &Context, terminal: &mut Terminal<'_>, args: &Args) -
     let keys = context.keys();
     let all_there = keys.has(Role::Log) && keys.has(Role::Operator);
     let passphrase = passphrase::chosen_if(args.passphrase && !all_there, terminal)?;
-    let registered = create(&context.store)?.register(&manifest.canonical())?;
+    context.migrate_if_there(terminal)?;
+    let registered = Store::create(&context.location)?.register(&manifest.canonical())?;
     // A link that led nowhere leads to the store now, and the keys belong beside that.
     let keys = context.keys();
     let word = passphrase.as_ref().map(|passphrase| passphrase.as_str());
@@ -57,11 +58,11 @@ pub(crate) fn run(context: &Context, terminal: &mut Terminal<'_>, args: &Args) -
     } else {
         writeln!(terminal.out, "{}", registered.identity)?;
     }
-    let store = context.store.display();
+    let store = &context.location;
     let words = if registered.created { "registered" } else { "already registered" };
     writeln!(terminal.err, "{words} in {store}")?;
     tell_keys(context, terminal, &made)?;
-    let reader = Reader::open(&context.store)?;
+    let reader = context.store()?.reader()?;
     note_pending_erase(terminal, reader.erase_pending()?)?;
     let others = reader.manifests()?.len() - 1;
     if registered.created && others > 0 {
@@ -86,7 +87,7 @@ fn tell_keys(
         Ok(made) if made.is_empty() => {}
         Ok(made) => writeln!(
             terminal.err,
-            "keys in {path}: {} (keep them; give log.vkey and operator.pub to whoever will check)",
+            "keys in {path}: {} (keep them; give log.vkey and operator.pub to auditors)",
             made.join(", ")
         )?,
         Err(error) => {
@@ -94,7 +95,7 @@ fn tell_keys(
                 terminal.err,
                 "error: the keys in {path} are not complete, so nothing is signed: {error:#}"
             )?;
-            let hint = hints::of(error, &context.store);
+            let hint = hints::of(error, &context.location);
             let hint = hint.map(|hint| format!("{hint}, then ")).unwrap_or_default();
             writeln!(
                 terminal.err,

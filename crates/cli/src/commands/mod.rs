@@ -2,6 +2,7 @@
 
 #[cfg(feature = "experiments")]
 pub(crate) mod bench;
+pub(crate) mod completions;
 pub(crate) mod config;
 pub(crate) mod consolidate;
 pub(crate) mod demo;
@@ -17,7 +18,9 @@ pub(crate) mod import_bundle;
 pub(crate) mod init;
 pub(crate) mod key;
 pub(crate) mod log;
+pub(crate) mod man;
 pub(crate) mod manifest;
+pub(crate) mod migrate;
 pub(crate) mod passes;
 pub(crate) mod prune;
 pub(crate) mod rebuild;
@@ -27,10 +30,12 @@ pub(crate) mod reference;
 pub(crate) mod reproduce;
 pub(crate) mod serve;
 pub(crate) mod sign;
+pub(crate) mod skills;
 pub(crate) mod snapshot;
 pub(crate) mod token;
 pub(crate) mod tree_head;
 pub(crate) mod verify;
+pub(crate) mod version;
 
 use crate::Ran;
 use crate::args::Command;
@@ -40,11 +45,12 @@ use crate::terminal::Terminal;
 /// Runs a command.
 pub(crate) fn run(command: &Command, context: &Context, terminal: &mut Terminal<'_>) -> Ran {
     if needs_store(command) {
-        context.check_store_name()?;
+        context.check_location()?;
     }
     match command {
         #[cfg(feature = "experiments")]
         Command::Bench(args) => bench::run(context, terminal, args),
+        Command::Completions(args) => completions::run(context, terminal, args),
         Command::Config(args) => config::run(context, terminal, args),
         Command::Consolidate(args) => consolidate::run(context, terminal, args),
         Command::Demo(args) => demo::run(context, terminal, args),
@@ -60,7 +66,9 @@ pub(crate) fn run(command: &Command, context: &Context, terminal: &mut Terminal<
         Command::Init(args) => init::run(context, terminal, args),
         Command::Key(args) => key::run(context, terminal, args),
         Command::Log(args) => log::run(context, terminal, args),
+        Command::Man(args) => man::run(context, terminal, args),
         Command::Manifest(args) => manifest::run(context, terminal, args),
+        Command::Migrate(args) => migrate::run(context, terminal, args),
         Command::Passes(args) => passes::run(context, terminal, args),
         Command::Prune(args) => prune::run(context, terminal, args),
         Command::Rebuild(args) => rebuild::run(context, terminal, args),
@@ -70,10 +78,12 @@ pub(crate) fn run(command: &Command, context: &Context, terminal: &mut Terminal<
         Command::Reproduce(args) => reproduce::run(context, terminal, args),
         Command::Serve(args) => serve::run(context, terminal, args),
         Command::Sign(args) => sign::run(context, terminal, args),
+        Command::Skills(args) => skills::run(context, terminal, args),
         Command::Snapshot(args) => snapshot::run(context, terminal, args),
         Command::Token(args) => token::run(context, terminal, args),
         Command::TreeHead(args) => tree_head::run(context, terminal, args),
         Command::Verify(args) => verify::run(context, terminal, args),
+        Command::Version(args) => version::run(context, terminal, args),
     }
 }
 
@@ -85,7 +95,14 @@ fn needs_store(command: &Command) -> bool {
     }
     let without = matches!(
         command,
-        Command::Demo(_) | Command::Gates(_) | Command::Manifest(_) | Command::Reference(_)
+        Command::Completions(_)
+            | Command::Demo(_)
+            | Command::Gates(_)
+            | Command::Man(_)
+            | Command::Manifest(_)
+            | Command::Reference(_)
+            | Command::Sign(_)
+            | Command::Version(_)
     );
-    !without && !matches!(command, Command::Sign(_))
+    !without
 }

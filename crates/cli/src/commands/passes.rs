@@ -17,7 +17,7 @@ pub(crate) struct Args {
 pub(crate) fn run(context: &Context, terminal: &mut Terminal<'_>, args: &Args) -> Ran {
     let (_, identity) = context.read()?;
     let limit = args.newest.limit.unwrap_or(u64::MAX);
-    let mut page = Look::at(&context.store, identity).passes(Seq(u64::MAX), limit)?;
+    let mut page = Look::at(context.store()?, identity).passes(Seq(u64::MAX), limit)?;
     if page.passes.is_empty() {
         writeln!(terminal.err, "no passes yet: `ipse consolidate` runs one")?;
         return Ok(Exit::Found);

@@ -3,12 +3,12 @@
 use crate::Ran;
 use crate::context::Context;
 use crate::forgetting;
+use crate::hints::shell_word;
 use crate::retention::{RETENTION, retention};
 use crate::terminal::Terminal;
 use anyhow::{Context as _, bail};
 use ipse_core::Time;
 use ipse_engine::Which;
-use ipse_store::sqlite::Reader;
 
 /// Forget old events: all before a time, or all but the newest
 ///
@@ -38,8 +38,8 @@ struct Range {
     /// All but the newest so many in the log, housekeeping not counted; intents go with them
     #[arg(long, value_name = "N")]
     keep: Option<u64>,
-    /// All that is older than the store's retention (`ipse config retention`), for all of its
-    /// identities unless --identity names one
+    /// All events that are older than the retention of their identity (`ipse config retention`), of
+    /// every identity that has one unless --identity names one
     #[arg(long)]
     retention: bool,
 }
@@ -54,24 +54,36 @@ pub(crate) fn run(context: &Context, terminal: &mut Terminal<'_>, args: &Args) -
     let which = match (&args.range.before, args.range.keep) {
         (Some(time), _) => Which::Before(*time),
         (_, Some(kept)) => Which::AllBut(kept),
-        _ => Which::Before(end_of_retention(context)?),
+        _ => return too_old(context, terminal, args),
     };
     if let Which::Before(time) = which {
         writeln!(terminal.err, "note: what happened before {time}")?;
     }
-    // The retention is the store's, so it goes for all of its identities.
-    let identities = match args.range.retention {
-        true => context.identities()?,
-        false => vec![forgetting::whose(context, args.dry_run)?],
-    };
-    forgetting::forget(context, terminal, &identities, &which, args.dry_run, args.yes)
+    let identity = forgetting::whose(context, terminal, args.dry_run)?;
+    forgetting::forget(context, terminal, &[(identity, which)], args.dry_run, args.yes)
 }
 
-/// The time before which events are too old to keep.
-fn end_of_retention(context: &Context) -> anyhow::Result<Time> {
-    let Some(kept) = retention(&Reader::open(&context.store)?)? else {
-        bail!("no {RETENTION} is set; set one, such as: ipse config {RETENTION} 180d");
-    };
-    let end = Time::from_micros(context.now().micros().saturating_sub(kept.micros()).max(0));
-    end.context("the retention reaches beyond 1970")
+/// Forgets the events of each identity that are older than its retention.
+fn too_old(context: &Context, terminal: &mut Terminal<'_>, args: &Args) -> Ran {
+    if !args.dry_run {
+        context.store_to_write(terminal)?;
+    }
+    let mut chosen = Vec::new();
+    let identities = context.identities()?;
+    for &identity in &identities {
+        let Some(kept) = retention(&context.store()?.reader()?, &identity)? else { continue };
+        let end = Time::from_micros(context.now().micros().saturating_sub(kept.micros()).max(0));
+        let end = end.context("the retention reaches beyond 1970")?;
+        writeln!(terminal.err, "note: what happened before {end}, of {identity}")?;
+        chosen.push((identity, Which::Before(end)));
+    }
+    if chosen.is_empty() {
+        let store = shell_word(&context.location.to_string());
+        let first = identities.first().map(ToString::to_string).unwrap_or_default();
+        bail!(
+            "no {RETENTION} is set; set one, such as: ipse --store {store} --identity {first:.8} \
+             config {RETENTION} 180d"
+        );
+    }
+    forgetting::forget(context, terminal, &chosen, args.dry_run, args.yes)
 }

@@ -6,18 +6,25 @@ use crate::terminal::Terminal;
 use crate::vocabulary::words;
 use crate::{Exit, Ran};
 use anyhow::{Context as _, bail};
+use ipse::SystemHost;
 use ipse_core::event::EXECUTION_RESULT;
-use ipse_core::json::Members;
+use ipse_core::json::{Members, quoted};
 use ipse_core::json_parse::{self, Rule as JsonRule};
 use ipse_core::{Admitted, Columns, EventRef, Outcome, Seq, hex};
 use ipse_door::{Origin, Refusal, Rule, admit};
-use ipse_engine::{Host, PassReport, Then, Trigger, pass_json, refusal_of};
+use ipse_engine::{Acknowledged, Host, Log, PassReport, Then, Trigger, pass_json, refusal_of};
+use ipse_inspect::Look;
+use ipse_intents::{Report, Unreported};
 use ipse_store::Appended;
 
 /// Append one event from flags, and renew the facts
 ///
-/// Example: ipse record --skill manipulation.grasp --target glass_cup --env ward3 --param
-/// force_n=25 --success
+/// With --intent and without --skill it is the outcome of that intent: skill, target, environment
+/// and, unless --param is given, parameters are those that the gates admitted. Its id follows from
+/// the intent, so recording it again is a duplicate.
+///
+/// Example: ipse record --skill manipulation.grasp --target glass_cup --environment ward3
+/// --param force_n=25 --success
 #[derive(clap::Args, Debug)]
 pub(crate) struct Args {
     /// What kind of event it is
@@ -30,11 +37,11 @@ pub(crate) struct Args {
     #[arg(long, value_name = "TARGET_CLASS")]
     target: Option<String>,
     /// The environment it was tried in
-    #[arg(long, value_name = "ENVIRONMENT")]
-    env: Option<String>,
+    #[arg(long, visible_alias = "env")]
+    environment: Option<String>,
     /// The intent that it goes back to, as the gates named it
     #[arg(long, value_name = "EVENT_REF", value_parser = event_ref)]
-    intent: Option<String>,
+    intent: Option<EventRef>,
 
     /// The zone it happened in
     #[arg(long)]
@@ -80,28 +87,31 @@ struct OutcomeArgs {
 }
 
 /// The name of an event.
-fn event_ref(text: &str) -> Result<String, &'static str> {
-    let name = ipse_core::EventRef::parse(text).map(|name| name.to_string());
-    name.ok_or("an event ref is ev_ and 32 hex digits")
+fn event_ref(text: &str) -> Result<EventRef, &'static str> {
+    EventRef::parse(text).ok_or("an event ref is ev_ and 32 hex digits")
 }
 
 pub(crate) fn run(context: &Context, terminal: &mut Terminal<'_>, args: &Args) -> Ran {
     if args.event_type == EXECUTION_RESULT && outcome(&args.outcome).is_none() {
-        bail!("how did it end? give one of --success, --failed, --outcome WORD");
+        bail!("give --success, --failed or --outcome WORD");
     }
+    let reported = reported_intent(args)?;
     let mut log = context.write(terminal)?;
-    let event = event_json(args, log.host())?;
-    let admitted = match admit(event.as_bytes(), Origin::Producer, || log.host().salt()) {
-        Ok(admitted) => admitted,
-        Err(refusal) => return refused(context, terminal, &refusal),
+    let (event_ref, done) = match reported {
+        Some(intent) => match report(context, args, &intent, &mut log)? {
+            Ok(reported) => reported,
+            Err(unreported) => return not_reported(context, terminal, &unreported),
+        },
+        None => {
+            let event = event_json(args, log.host())?;
+            let admitted = match admit(event.as_bytes(), Origin::Producer, || log.host().salt()) {
+                Ok(admitted) => admitted,
+                Err(refusal) => return refused(context, terminal, &refusal),
+            };
+            note_unusable(terminal, args, &admitted)?;
+            (admitted.event_ref, log.append(&[admitted], then(args))?)
+        }
     };
-    let then = match args.no_consolidate {
-        true => Then::Nothing,
-        false => Then::Consolidate(Trigger::Manual),
-    };
-    let event_ref = admitted.event_ref;
-    note_unusable(terminal, args, &admitted)?;
-    let done = log.append(&[admitted], then)?;
     let (status, seq) = match done.appended[0] {
         Appended::New(seq) => ("appended", seq),
         Appended::Duplicate(seq) => ("duplicate", seq),
@@ -121,6 +131,78 @@ pub(crate) fn run(context: &Context, terminal: &mut Terminal<'_>, args: &Args) -
     }
 }
 
+/// What follows the event.
+fn then(args: &Args) -> Then {
+    match args.no_consolidate {
+        true => Then::Nothing,
+        false => Then::Consolidate(Trigger::Manual),
+    }
+}
+
+/// The intent whose outcome is recorded, if the rest of the event is to be taken from it.
+fn reported_intent(args: &Args) -> anyhow::Result<Option<EventRef>> {
+    let Some(intent) = args.intent.filter(|_| args.skill.is_none()) else { return Ok(None) };
+    if args.event_type != EXECUTION_RESULT {
+        return Ok(None);
+    }
+    let own = [&args.target, &args.environment, &args.zone, &args.id];
+    if own.iter().any(|value| value.is_some()) {
+        bail!(
+            "--target, --env, --zone and --id need --skill: without --skill the outcome of the \
+             intent is recorded as the gates admitted it"
+        );
+    }
+    Ok(Some(intent))
+}
+
+/// Records the outcome of an intent.
+fn report(
+    context: &Context,
+    args: &Args,
+    intent: &EventRef,
+    log: &mut Log,
+) -> anyhow::Result<Result<(EventRef, Acknowledged), Unreported>> {
+    let report = match Report::read(report_json(args)?.as_bytes()) {
+        Ok(report) => report,
+        Err(unreported) => return Ok(Err(unreported)),
+    };
+    let look = Look::at(context.store()?, context.read()?.1);
+    let mut last = None;
+    let sent = report.send(&look, intent, &args.source, &mut SystemHost::new(), |event| {
+        let done = log.append(std::slice::from_ref(event), then(args))?;
+        let appended = done.appended[0];
+        last = Some(done);
+        Ok(appended)
+    })?;
+    Ok(sent.map(|(event, _)| (event.event_ref, last.expect("BUG: nothing was appended"))))
+}
+
+fn report_json(args: &Args) -> anyhow::Result<String> {
+    let outcome = outcome(&args.outcome).map(|outcome| quoted(outcome.name()));
+    Ok(Members::new()
+        .optional("outcome", outcome)
+        .optional("failure_reason", args.reason.as_deref().map(quoted))
+        .optional("params", params(args)?)
+        .optional("time", args.time.as_deref().map(quoted))
+        .finish())
+}
+
+fn not_reported(context: &Context, terminal: &mut Terminal<'_>, why: &Unreported) -> Ran {
+    if let Unreported::Refused(refusal) = why {
+        return refused(context, terminal, refusal);
+    }
+    if context.json {
+        let json = Members::new()
+            .raw("event_ref", "null")
+            .raw("seq", "null")
+            .text("status", why.code())
+            .raw("pass", "null");
+        terminal.json(&json.finish())?;
+    }
+    writeln!(terminal.err, "{}: {why}; nothing was stored", why.code())?;
+    Ok(Exit::Found)
+}
+
 /// Says so if something that was given is kept but can feed no fact.
 fn note_unusable(terminal: &mut Terminal<'_>, args: &Args, event: &Admitted) -> anyhow::Result<()> {
     let columns = Columns::decode(&event.columns).unwrap_or_default();
@@ -128,7 +210,7 @@ fn note_unusable(terminal: &mut Terminal<'_>, args: &Args, event: &Admitted) -> 
         let words = "a parameter without a name or beyond ±1000000000 is kept but feeds no fact";
         writeln!(terminal.err, "note: {words}")?;
     }
-    let given = [&args.skill, &args.target, &args.env, &args.zone, &args.reason];
+    let given = [&args.skill, &args.target, &args.environment, &args.zone, &args.reason];
     let read = [columns.skill, columns.target, columns.environment, columns.zone, columns.reason];
     if given.iter().zip(read).any(|(given, read)| given.is_some() && read.is_none()) {
         let words = "an empty text or one over 1024 bytes is kept but feeds no fact";
@@ -172,7 +254,7 @@ fn refused(context: &Context, terminal: &mut Terminal<'_>, refusal: &Refusal) ->
             .finish();
         terminal.json(&json)?;
     }
-    writeln!(terminal.err, "{status}: {refusal}; nothing was stored")?;
+    writeln!(terminal.asks(), "{status}: {refusal}; nothing was stored")?;
     Ok(Exit::Found)
 }
 
@@ -184,7 +266,8 @@ fn outcome(args: &OutcomeArgs) -> Option<Outcome> {
     }
 }
 
-fn event_json(args: &Args, host: &mut dyn Host) -> anyhow::Result<String> {
+/// The parameters that were given, as JSON.
+fn params(args: &Args) -> anyhow::Result<Option<String>> {
     let mut params = Members::new();
     let mut seen = Vec::new();
     for param in &args.param {
@@ -195,21 +278,22 @@ fn event_json(args: &Args, host: &mut dyn Host) -> anyhow::Result<String> {
         seen.push(name);
         params = params.raw(name, number);
     }
-    let mut data = Members::new();
+    Ok(Some(params).filter(|params| !params.is_empty()).map(Members::finish))
+}
+
+fn event_json(args: &Args, host: &mut dyn Host) -> anyhow::Result<String> {
+    let mut data = Members::new().optional("params", params(args)?);
     let texts = [
         ("skill_id", &args.skill),
         ("target_class", &args.target),
-        ("environment", &args.env),
+        ("environment", &args.environment),
         ("zone", &args.zone),
-        ("intent", &args.intent),
+        ("intent", &args.intent.map(|intent| intent.to_string())),
         ("failure_reason", &args.reason),
         ("outcome", &outcome(&args.outcome).map(|outcome| outcome.name().to_string())),
     ];
     for (name, text) in texts {
-        data = data.optional(name, text.as_deref().map(ipse_core::json::quoted));
-    }
-    if !params.is_empty() {
-        data = data.raw("params", params.finish());
+        data = data.optional(name, text.as_deref().map(quoted));
     }
     let id = args.id.clone().unwrap_or_else(|| hex::encode(&host.salt()));
     let time = args.time.clone().unwrap_or_else(|| host.now().to_string());

@@ -6,7 +6,7 @@
 use super::import::MAX_TOLD;
 use crate::context::Context;
 use crate::input::open_events;
-use crate::output::{Output, is_same, is_standard_output};
+use crate::output::{Output, Replaces, is_same, is_standard_output};
 use crate::passphrase;
 use crate::terminal::{Terminal, counted, shown};
 use crate::{Exit, Ran};
@@ -20,14 +20,15 @@ use ipse_engine::Host;
 use ipse_exchange::{Line, Lines, MAX_LISTED, refusals_json};
 use ipse_ledger::{NoteSigner, Sent, dsse};
 use std::io::{self, Write};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// Sign events as their producer, away from any store
 ///
 /// Reads JSON Lines as `ipse import` does and writes every event in canonical form, with a salt
 /// if it brings none. After so many events, and at the end, follows an envelope that signs the
 /// digests of the events since the one before. Events that have a salt give the same bytes
-/// every time. Exit 1 if a line was refused; it is not signed and not written.
+/// every time. Exit 1 if a line was refused; it is not signed and not written. The file -o may
+/// be there if it is the input, is empty or holds signed events; any other needs --force.
 ///
 /// A whole identity of 64 digits needs no store; a prefix is looked up in one.
 ///
@@ -49,6 +50,21 @@ pub(crate) struct Args {
     /// Where they go; standard output if absent
     #[arg(short, long, value_name = "FILE")]
     out: Option<PathBuf>,
+    /// Replace a file that holds no signed events; keys, stores and databases are never replaced
+    #[arg(long, requires = "out")]
+    force: bool,
+}
+
+impl Args {
+    /// Begins to write the file. The input may be replaced: that happens after its last byte was
+    /// read.
+    fn output(&self, context: &Context, out: &Path) -> anyhow::Result<Output> {
+        let replaces = match self.force || is_same(&self.file, out) {
+            true => Replaces::Anything,
+            false => Replaces::SignedFiles,
+        };
+        Output::create(context, out, &[&self.key], replaces)
+    }
 }
 
 pub(crate) fn run(context: &Context, terminal: &mut Terminal<'_>, args: &Args) -> Ran {
@@ -60,8 +76,7 @@ pub(crate) fn run(context: &Context, terminal: &mut Terminal<'_>, args: &Args) -
     let file = args.out.as_deref();
     // The report goes to standard output as JSON, unless the events do.
     let json = context.json && file.is_some_and(|out| !is_standard_output(out));
-    // The input may be replaced: that happens after its last byte was read.
-    let mut file = file.map(|out| Output::create(context, out, &[&args.key])).transpose()?;
+    let mut file = file.map(|out| args.output(context, out)).transpose()?;
     let out: &mut dyn Write = match &mut file {
         Some(file) => file,
         None => &mut *terminal.out,

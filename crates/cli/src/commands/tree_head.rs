@@ -25,14 +25,14 @@ pub(crate) struct Args {
 
 pub(crate) fn run(context: &Context, terminal: &mut Terminal<'_>, args: &Args) -> Ran {
     let (reader, identity) = match args.sign {
-        true => context.read_or_migrate()?,
+        true => context.read_to_write(terminal)?,
         false => context.read()?,
     };
     let note = if args.sign {
         let keys = context.keys();
         let open = |passphrase: Option<&str>| DirectoryNotary::open(&keys, &identity, passphrase);
         let notary = passphrase::open(terminal, open)?;
-        Some(sign_head(&context.store, &identity, &notary)?)
+        Some(sign_head(context.store()?, &identity, &notary)?)
     } else {
         reader.view(&identity)?.view().tree_head()?
     };

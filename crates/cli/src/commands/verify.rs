@@ -6,7 +6,7 @@ use crate::context::Context;
 use crate::terminal::Terminal;
 use crate::{Exit, Ran};
 use anyhow::Context as _;
-use ipse_inspect::verify::verify as verify_store;
+use ipse_inspect::verify::{SHOWN, verify as verify_store};
 
 /// Check everything that is stored: compute it anew and compare; never repairs
 ///
@@ -35,6 +35,9 @@ pub(crate) fn run(context: &Context, terminal: &mut Terminal<'_>, _: &Args) -> R
         terminal.json(&report.json(&identity))?;
     } else {
         terminal.page(&report.page(&identity))?;
+        if report.findings.len() > SHOWN {
+            writeln!(terminal.err, "hint: --json lists all findings")?;
+        }
     }
     Ok(Exit::fine_if(report.findings.is_empty()))
 }

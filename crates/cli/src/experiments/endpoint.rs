@@ -13,9 +13,9 @@ use ipse_engine::Host;
 use ipse_engine::facts::Filter;
 use ipse_http::Service;
 use ipse_reproduce::runtime::Endpoint;
+use ipse_store::Store;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
-use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::net::TcpListener;
@@ -36,11 +36,11 @@ pub(super) struct Asking {
 
 impl Asking {
     /// Serves a store to a planner of an identity, which gets a token for it.
-    pub(super) fn begin(store: &Path, identity: &Identity) -> anyhow::Result<Self> {
+    pub(super) fn begin(store: &Store, identity: &Identity) -> anyhow::Result<Self> {
         let new = NewToken { role: Role::Planner, name: None, sources: Vec::new(), expires: None };
         let (text, token) = make(identity, new, SystemHost::random(), SystemHost::new().now())?;
         Tokens::open(store)?.put(identity, &token)?;
-        let service = Service::open(store, Arc::new(Wiring::on(store.to_owned())))?;
+        let service = Service::open(store, Arc::new(Wiring::on(store)))?;
         let runtime = Builder::new_multi_thread().worker_threads(1).enable_all().build()?;
         let listener = runtime.block_on(TcpListener::bind(("127.0.0.1", 0)))?;
         let address = listener.local_addr()?;
@@ -101,7 +101,7 @@ fn query(filter: &Filter) -> String {
     let parts = [
         ("skill_id", skill),
         ("target_class", target),
-        ("env", environment),
+        ("environment", environment),
         ("zone", zone),
         ("kind", &kind),
         ("limit", &limit),

@@ -6,8 +6,8 @@
 use super::endpoint;
 use ipse_core::Identity;
 use ipse_reproduce::runtime::{Endpoint, Instruments};
+use ipse_store::Store;
 use std::cell::Cell;
-use std::path::Path;
 use std::time::Instant;
 
 /// What tells a process about its memory.
@@ -47,7 +47,7 @@ impl Instruments for Machine {
         self.peak_holds.set(std::fs::write(CLEAR_REFS, RESET_PEAK).is_ok());
     }
 
-    fn serve(&self, store: &Path, identity: &Identity) -> Result<Box<dyn Endpoint>, String> {
+    fn serve(&self, store: &Store, identity: &Identity) -> Result<Box<dyn Endpoint>, String> {
         let served = endpoint::Asking::begin(store, identity);
         served.map(|asking| Box::new(asking) as Box<dyn Endpoint>).map_err(|why| format!("{why:#}"))
     }

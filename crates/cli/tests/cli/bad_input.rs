@@ -1,6 +1,6 @@
 //! Bad input: a clear message, the documented exit code, nothing stored, never a panic.
 
-use super::store::{Store, attempt, ran, vector};
+use super::store::{Ran, Store, attempt, ran, vector};
 use flate2::{Compression, write::GzEncoder};
 use std::io::Write;
 
@@ -52,7 +52,7 @@ fn a_store_that_is_removed_meanwhile_is_no_success() {
     let lines: String = (0..60_000).map(|n| attempt(&n.to_string(), true)).collect();
     let file = store.write("log.jsonl", lines);
     let mut child = std::process::Command::new(env!("CARGO_BIN_EXE_ipse"))
-        .args(["--store", store.path.to_str().unwrap(), "import", &file])
+        .args(["--store", store.path.to_str().unwrap(), "import", "-v", &file])
         .stdout(std::process::Stdio::null())
         .stderr(std::process::Stdio::piped())
         .spawn()
@@ -202,10 +202,9 @@ fn a_damaged_store_is_an_error_and_not_a_panic() {
     }
 }
 
-/// Root may write anything, so this runs as nobody.
-#[test]
-fn a_read_only_store_can_be_read_and_says_why_it_cannot_be_written() {
-    let store = Store::with("facts/glass_cup.events.jsonl");
+/// Runs commands on a store that only its owner could write, and in whose directory nothing can be
+/// made. Root may write anything, so they run as nobody.
+pub(crate) fn on_a_read_only(store: &Store, commands: impl FnOnce(&dyn Fn(&[&str]) -> Ran)) {
     let binary = store.directory.path().join("ipse");
     std::fs::copy(env!("CARGO_BIN_EXE_ipse"), &binary).unwrap();
     let script = format!(
@@ -213,22 +212,30 @@ fn a_read_only_store_can_be_read_and_says_why_it_cannot_be_written() {
         store.directory.path().display()
     );
     ran(assert_cmd::Command::new("sh").args(["-c", &script])).fine();
-    let as_nobody = |args: &[&str]| {
+    commands(&|args| {
         let nobody = ["--reuid=65534", "--regid=65534", "--clear-groups"];
         let mut command = assert_cmd::Command::new("setpriv");
         command.args(if is_root() { &nobody[..] } else { &[] });
         ran(command.arg(&binary).arg("--store").arg(&store.path).args(args))
-    };
-    assert!(as_nobody(&["facts"]).fine().out.contains("0.83"));
-    as_nobody(&["rebuild"]).fine();
-    as_nobody(&["record", "--success"]).ended(2, &["read-only"]);
-    let events = vector("facts/glass_cup.events.jsonl");
-    let input = std::fs::read_to_string(events).unwrap();
-    let copy = std::env::temp_dir().join(format!("ipse-test-{}.jsonl", std::process::id()));
-    std::fs::write(&copy, input).unwrap();
-    as_nobody(&["import", copy.to_str().unwrap()]).ended(2, &["read-only"]);
-    std::fs::remove_file(copy).unwrap();
+    });
     ran(assert_cmd::Command::new("chmod").arg("755").arg(store.directory.path())).fine();
+}
+
+#[test]
+fn a_read_only_store_can_be_read_and_says_why_it_cannot_be_written() {
+    let store = Store::with("facts/glass_cup.events.jsonl");
+    on_a_read_only(&store, |as_nobody| {
+        assert!(as_nobody(&["facts"]).fine().out.contains("0.83"));
+        as_nobody(&["rebuild"]).fine();
+        let words = ["read-only", "reading commands work"];
+        as_nobody(&["record", "--success"]).ended(2, &words);
+        let events = vector("facts/glass_cup.events.jsonl");
+        let input = std::fs::read_to_string(events).unwrap();
+        let copy = std::env::temp_dir().join(format!("ipse-test-{}.jsonl", std::process::id()));
+        std::fs::write(&copy, input).unwrap();
+        as_nobody(&["import", copy.to_str().unwrap()]).ended(2, &words);
+        std::fs::remove_file(copy).unwrap();
+    });
 }
 
 /// A directory that cannot be synced is an error: the name of the write-ahead log may be lost in

@@ -28,7 +28,7 @@ fn record_appends_and_renews_the_facts() {
         "grasp",
         "--target",
         "cup",
-        "--env",
+        "--environment",
         "ward3",
         "--param",
         "force_n=25",
@@ -48,6 +48,23 @@ fn record_appends_and_renews_the_facts() {
     let log = store.run(&["log", "--json"]).fine().out;
     let event: serde_json::Value = serde_json::from_str(log.lines().next().unwrap()).unwrap();
     assert_eq!(event["event"]["source"], "cli");
+    assert_eq!(event["event"]["data"]["environment"], "ward3");
+}
+
+#[test]
+fn the_environment_is_named_once() {
+    let store = Store::new();
+    for short in [false, true] {
+        let flag = if short { "--env" } else { "--environment" };
+        store.run(&["record", "--skill", "grasp", flag, "ward3", "--success"]).fine();
+    }
+    let known = store.run(&["facts", "--env", "ward3", "--json"]).fine().json();
+    assert_eq!(known["facts"][0]["n_observations"], 2, "{known}");
+    assert_eq!(known["consultation"]["query"]["env"], "ward3", "hashed, so it keeps its name");
+    for command in ["facts", "record"] {
+        let twice = [command, "--env", "a", "--environment", "b"];
+        store.run(&twice).ended(2, &["--environment", "cannot be used multiple times"]);
+    }
 }
 
 #[test]
@@ -112,6 +129,40 @@ fn import_counts_and_lists() {
 }
 
 #[test]
+fn import_decodes_binary_data_of_unsigned_events_and_tells_a_type_nearly_counted() {
+    let store = Store::new();
+    let event = |id: &str, members: &str| {
+        let (time, kind) = ("2026-05-06T10:00:00Z", "org.x.execution_result");
+        format!("{{\"id\":\"{id}\",\"time\":\"{time}\",\"type\":\"{kind}\",{members}}}\n")
+    };
+    // {"skill_id":"s"}
+    let encoded = r#""data_base64":"eyJza2lsbF9pZCI6InMifQ==""#;
+    let plain = r#""data":{"skill_id":"s"}"#;
+    let both = format!("{plain},{encoded}");
+    let lines = event("1", encoded) + &event("1", plain) + &event("2", &both) + &event("3", plain);
+    let ran = store.import(lines).ended(1, &["line 3", "`data_base64`", "[data_and_base64]"]);
+    let hint = "hint: 3 events of a type that ends in .execution_result: feeds no fact; did you \
+                mean execution_result";
+    assert_eq!(ran.err.matches(hint).count(), 1, "{}", ran.err);
+    let json = ran.json();
+    for (name, count) in [("appended", 2), ("duplicates", 1), ("refused", 1), ("misnamed", 3)] {
+        assert_eq!(json[name], count, "{name}: {json}");
+    }
+    let quiet = store.import(attempt("4", true)).fine();
+    assert!(!quiet.err.contains("hint"), "{}", quiet.err);
+    assert_eq!(quiet.json()["misnamed"], 0);
+    // A line of a signed file is stored as it is.
+    let unsigned = event("5", encoded);
+    assert_eq!(
+        store.fed(&["import", "-", "--signed", "--json"], unsigned).fine().json()["appended"],
+        1
+    );
+    let ran = store.import(event("5", plain)).ended(1, &["[conflict]"]);
+    assert_eq!(ran.json()["conflicts"], 1);
+    store.run(&["verify"]).fine();
+}
+
+#[test]
 fn import_without_a_pass_and_the_pass_later() {
     let store = Store::new();
     let ran = store.fed(&["import", "-", "--no-consolidate", "--json"], attempt("1", true)).fine();
@@ -144,16 +195,17 @@ fn the_list_of_refusals_is_capped_and_says_so() {
 }
 
 #[test]
-fn each_durable_batch_is_reported() {
+fn each_durable_batch_is_reported_if_asked_for() {
     let store = Store::new();
     let lines: String = (0..2500).map(|n| attempt(&n.to_string(), true)).collect();
     let file = store.write("log.jsonl", &lines);
-    let ran = store.run(&["import", &file]).fine();
+    let ran = store.run(&["import", "--verbose", &file]).fine();
     for line in ["durable up to line 1000", "durable up to line 2000", "durable up to line 2500"] {
         assert!(ran.err.contains(line), "{}", ran.err);
     }
-    let again = store.import(lines).fine().err;
+    let again = store.run(&["import", "-v", &file]).fine().err;
     assert!(again.contains("durable up to line 2500: 0 appended, 2500 duplicates"), "{again}");
+    assert_eq!(store.import(lines).fine().err, "", "one summary is enough");
 }
 
 #[test]
@@ -162,7 +214,7 @@ fn a_pipe_that_stays_open_is_made_durable_as_it_comes() {
     use std::process::Stdio;
     let store = Store::new();
     let mut child = std::process::Command::new(env!("CARGO_BIN_EXE_ipse"))
-        .args(["--store", store.path.to_str().unwrap(), "import", "-"])
+        .args(["--store", store.path.to_str().unwrap(), "--verbose", "import", "-"])
         .stdin(Stdio::piped())
         .stdout(Stdio::null())
         .stderr(Stdio::piped())
@@ -228,8 +280,9 @@ fn facts_can_be_filtered() {
         count
     };
     assert_eq!(count(&["--skill", "manipulation.grasp"]), 2);
-    assert_eq!(count(&["--env", "sim_relaxed", "--kind", "skill_success_rate"]), 1);
-    assert_eq!(count(&["--env", "elsewhere"]), 1, "patterns have no environment");
+    assert_eq!(count(&["--environment", "sim_relaxed", "--kind", "skill_success_rate"]), 1);
+    assert_eq!(count(&["--env", "sim_relaxed", "--kind", "skill_success_rate"]), 1, "an alias");
+    assert_eq!(count(&["--environment", "elsewhere"]), 1, "patterns have no environment");
     assert_eq!(count(&["--zone", "ward"]), 0);
     assert_eq!(count(&["--limit", "1"]), 1);
     assert_eq!(count(&["--target", "*"]), 0);
@@ -352,14 +405,25 @@ fn demo_shows_it_all_on_one_screen() {
         "0.83",
         "15 observations",
         "known facts for this agent",
-        "ev_",
+        "12 of 12 at 25 worked, 3 of 3 below failed",
+        "verified without the store",
         "nothing new",
         "byte-equal",
-        "try next",
+        "another agent",
     ] {
         assert!(ran.out.contains(words), "{words}");
     }
-    assert!(ran.out.lines().count() <= 30, "one screen");
+    assert!(ran.out.lines().count() <= 48, "one screen");
+    let identities: Vec<_> = ran.out.lines().filter(|line| line.starts_with("identity ")).collect();
+    assert!(identities[0] == identities[1] && identities[1] != identities[2], "{identities:?}");
+    // The commands at the end work as they are printed.
+    let store = Store::nothing();
+    let (_, next) = ran.out.split_once("try next:\n").unwrap();
+    let bin = std::path::Path::new(env!("CARGO_BIN_EXE_ipse")).parent().unwrap().to_owned();
+    let path = format!("{}:{}", bin.display(), std::env::var("PATH").unwrap());
+    let mut shell = assert_cmd::Command::new("sh");
+    shell.args(["-ec", next]).current_dir(store.path.parent().unwrap()).env("PATH", path);
+    super::store::ran(shell.env_remove("IPSE_STORE").env_remove("IPSE_KEYS")).fine();
     let json = super::store::ran(super::store::binary().args(["demo", "--json"])).fine().json();
     assert_eq!(json["byte_equal"], true);
 }

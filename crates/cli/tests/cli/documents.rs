@@ -20,11 +20,18 @@ fn the_transcript_of_signing_is_real() {
     assert!(transcript("docs/guide/signing.md") >= 8, "the transcript is there");
 }
 
+#[test]
+fn the_transcript_of_a_language_model_agent_is_real() {
+    assert!(transcript("docs/guide/llm-agents.md") >= 3, "the transcript is there");
+}
+
 /// Runs every `$ ` line of a page's console blocks and compares what it prints; says how many.
 fn transcript(page: &str) -> usize {
     let readme = fs::read_to_string(root().join(page)).unwrap();
     let directory = tempfile::tempdir().unwrap();
-    std::os::unix::fs::symlink(root().join("vectors"), directory.path().join("vectors")).unwrap();
+    for name in ["vectors", "examples"] {
+        std::os::unix::fs::symlink(root().join(name), directory.path().join(name)).unwrap();
+    }
     let bin = std::path::Path::new(env!("CARGO_BIN_EXE_ipse")).parent().unwrap().to_owned();
     let path = format!("{}:{}", bin.display(), std::env::var("PATH").unwrap());
     let mut commands = 0;

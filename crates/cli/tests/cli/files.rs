@@ -1,7 +1,7 @@
 //! Files that commands write: no link is followed to a file that is not named, no store, key or
 //! input is replaced or removed, and a killed command leaves the file under its name as it was.
 
-use super::store::{Ran, Store, attempt, binary, ran, root};
+use super::store::{Ran, Store, attempt, binary, ran, root, vector};
 use std::collections::BTreeMap;
 use std::fs::{self, Permissions};
 use std::os::unix::fs::{PermissionsExt, symlink};
@@ -89,7 +89,9 @@ fn links_beside_the_destination_are_not_followed() {
             symlink(victim, place(&store, &format!("{name}{suffix}"))).unwrap();
             let before = fs::read(victim).unwrap();
             export(&store, &name).fine();
+            fs::remove_file(place(&store, &name)).unwrap();
             sign(&store, &events, &key, text(&place(&store, &name))).fine();
+            fs::remove_file(place(&store, &name)).unwrap();
             assert!(fs::read(victim).unwrap() == before, "{victim} through {name}{suffix}");
         }
     }
@@ -275,6 +277,105 @@ fn a_new_file_has_the_mode_that_users_expect() {
     }
 }
 
+/// A command replaces what it could have written itself; anything else needs `--force`.
+#[test]
+fn a_file_of_another_kind_is_not_replaced() {
+    let store = cup();
+    let (key, events) = (key(&store, "arm.key"), store.write("week.jsonl", attempt("1", true)));
+    let [bundle, signed] = ["log.ipse", "signed.jsonl"].map(|name| place(&store, name));
+    export(&store, "log.ipse").fine();
+    sign(&store, &events, &key, text(&signed)).fine();
+    let manifest = store.write("agent.toml", "agent_id = \"x\"\n");
+    let archive = store.write("other.tar", [&b"facts.jsonl"[..], &[0; 600]].concat());
+    let link = text(&place(&store, "link")).to_string();
+    symlink("agent.toml", &link).unwrap();
+    for file in [&manifest, &archive, &events, text(&signed), &link] {
+        let run = || store.run(&["export", "-o", file]);
+        changes_nothing(&store, run, &["is not replaced", "not a bundle of this agent", "--force"]);
+    }
+    for file in [&manifest, &archive, text(&bundle)] {
+        let run = || sign(&store, &events, &key, file);
+        changes_nothing(&store, run, &["is not replaced", "signed events", "--force"]);
+    }
+    // Its own kind, an empty file, and the input.
+    let whole = fs::read(&bundle).unwrap();
+    let empty = store.write("empty", "");
+    for name in ["log.ipse", "empty"] {
+        export(&store, name).fine();
+        assert!(fs::read(place(&store, name)).unwrap() == whole, "{name}");
+    }
+    fs::write(&empty, "").unwrap();
+    for file in [text(&signed), &empty, &events] {
+        sign(&store, &events, &key, file).fine();
+    }
+}
+
+/// The bundle of another agent may be the only evidence of it.
+#[test]
+fn a_bundle_of_another_agent_is_not_replaced() {
+    let (store, other) = (cup(), Store::nothing());
+    let manifest = std::fs::read_to_string(vector("manifest/golden.toml")).unwrap();
+    let manifest = other.write("other.toml", manifest.replace("ward-robot-01", "another"));
+    other.run(&["init", "--manifest", &manifest]).fine();
+    let bundle = place(&store, "robot.ipse");
+    other.run(&["export", "-o", text(&bundle)]).fine();
+    let run = || export(&store, "robot.ipse");
+    changes_nothing(&store, run, &["is not replaced", "not a bundle of this agent", "--force"]);
+    store.run(&["export", "-o", text(&bundle), "--force"]).fine();
+    export(&store, "robot.ipse").fine();
+}
+
+#[test]
+fn force_replaces_any_file_but_those_that_are_needed() {
+    let store = cup();
+    let (key, events) = (key(&store, "arm.key"), store.write("week.jsonl", attempt("1", true)));
+    let forced_export = |file: &str| ran(store.command().args(["export", "-o", file, "--force"]));
+    let forced_sign = |more: &[&str]| {
+        let args = ["sign", &events, "--key", &key, "--name", "arm", "--identity", WHOM];
+        ran(store.command().args(args).args(more).arg("--force"))
+    };
+    let manifest = store.write("agent.toml", "agent_id = \"x\"\n");
+    forced_export(&manifest).fine();
+    assert_eq!(ipse_bundle::is_bundle(&fs::read(&manifest).unwrap()), Some(true));
+    forced_sign(&["-o", &manifest]).fine();
+    assert_eq!(fs::read_to_string(&manifest).unwrap().lines().count(), 2);
+    let log_key = format!("{}.keys/log.key", text(&store.path));
+    for file in [text(&store.path), &log_key] {
+        changes_nothing(&store, || forced_export(file), &["is not written to"]);
+    }
+    changes_nothing(&store, || forced_sign(&["-o", &key]), &["is not written to"]);
+    forced_sign(&[]).ended(2, &["--out"]);
+}
+
+/// Events taken out of a bundle would be stored without what verifies them.
+#[test]
+fn a_bundle_is_not_imported_as_events() {
+    let store = cup();
+    let bundle = place(&store, "robot one.ipse");
+    export(&store, "robot one.ipse").fine();
+    let bytes = fs::read(&bundle).unwrap();
+    let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+    std::io::Write::write_all(&mut encoder, &bytes).unwrap();
+    let folded = encoder.finish().unwrap();
+    let zipped = store.write("robot.ipse.gz", &folded);
+    let other = Store::new();
+    let command = "ipse import-bundle 'REPLACED' --trust";
+    let named = command.replace("REPLACED", text(&bundle));
+    for more in [&[][..], &["--signed"], &["--json"]] {
+        let import = |file: &str| other.run(&[&["import", file][..], more].concat());
+        import(text(&bundle)).ended(2, &["is a bundle", "nothing was stored", &named]);
+        import(&zipped).ended(2, &["is a bundle", "ipse import-bundle"]);
+        for input in [&bytes, &folded] {
+            let args = [&["import", "-"][..], more].concat();
+            let ran = other.fed(&args, input.clone());
+            ran.ended(2, &["standard input is a bundle", "ipse import-bundle FILE"]);
+        }
+    }
+    other.run(&["log"]).ended(1, &[]);
+    let key = key(&store, "arm.key");
+    sign(&store, text(&bundle), &key, text(&place(&store, "signed"))).ended(2, &["is a bundle"]);
+}
+
 /// The names in a directory that an unfinished file has.
 fn unfinished(store: &Store) -> Vec<String> {
     let names = fs::read_dir(store.directory.path()).unwrap();
@@ -286,7 +387,10 @@ fn unfinished(store: &Store) -> Vec<String> {
 fn a_killed_command_leaves_the_file_as_it_was_and_another_that_can_be_found() {
     let store = cup();
     let key = key(&store, "arm.key");
-    let out = store.write("signed.jsonl", "what was there");
+    let events = store.write("week.jsonl", attempt("1", true));
+    let out = text(&place(&store, "signed.jsonl")).to_string();
+    sign(&store, &events, &key, &out).fine();
+    let before = fs::read(&out).unwrap();
     let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_ipse"));
     command.args(["sign", "-", "--key", &key, "--name", "arm", "--identity", WHOM, "-o", &out]);
     let mut child = command.stdin(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
@@ -297,13 +401,12 @@ fn a_killed_command_leaves_the_file_as_it_was_and_another_that_can_be_found() {
     }
     child.kill().unwrap();
     child.wait().unwrap();
-    assert_eq!(fs::read_to_string(&out).unwrap(), "what was there");
+    assert!(fs::read(&out).unwrap() == before);
     assert_eq!(unfinished(&store).len(), 1);
     let guide = fs::read_to_string(root().join("docs/guide/forgetting.md")).unwrap();
     assert!(guide.contains(".new-ipse-"), "the guide says what it is called");
     // Neither an error nor a success leaves one.
     fs::remove_file(place(&store, &unfinished(&store)[0])).unwrap();
-    let events = store.write("week.jsonl", attempt("1", true));
     sign(&store, &events, &key, &out).fine();
     fs::write(store.path.with_extension("db.keys").join("operator.pub"), "damaged").unwrap();
     export(&store, "bundle").ended(2, &["operator.pub"]);

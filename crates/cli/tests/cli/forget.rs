@@ -247,52 +247,6 @@ fn pruning_shows_first_and_then_does() {
     }
 }
 
-#[test]
-fn a_retention_is_set_kept_and_applied() {
-    let store = Store::with("facts/glass_cup.events.jsonl");
-    assert_eq!(store.run(&["config"]).fine().out, "retention   off\nsignatures  record\n");
-    assert!(store.run(&["config", "--json"]).fine().json()["retention"].is_null());
-    for bad in ["soon", "0d", "180", "36501d", ""] {
-        store.run(&["config", "retention", bad]).ended(2, &["is no retention"]);
-    }
-    store.run(&["config", "colour"]).ended(2, &["no setting `colour`", "retention"]);
-    store.run(&["prune", "--retention"]).ended(2, &["ipse config retention 180d"]);
-    store.run(&["config", "retention", "36500d"]).ended(0, &["prune --retention"]);
-    assert_eq!(store.run(&["config", "retention"]).fine().out, "retention   36500d\n");
-    let ran = store.run(&["prune", "--retention", "--json"]).fine();
-    assert_eq!(ran.json()["forgotten"], 0);
-    let attempt = ["record", "--skill", "s", "--success"];
-    store.run(&attempt).fine();
-    store.run(&["config", "retention", "1h"]).fine();
-    assert_eq!(store.run(&["prune", "--retention", "--json"]).fine().json()["forgotten"], 15);
-    assert_eq!(store.run(&["config", "retention", "off"]).fine().out, "retention   off\n");
-    store.run(&["prune", "--retention"]).ended(2, &["no retention is set"]);
-}
-
-/// The retention is the store's: it goes for every identity, unless one is named.
-#[test]
-fn a_retention_goes_for_every_identity() {
-    let store = Store::with("facts/glass_cup.events.jsonl");
-    let other = store.write("other.json", OTHER);
-    store.run(&["init", "--manifest", &other]).fine();
-    let events = vector("facts/glass_cup.events.jsonl");
-    store.run(&["--identity", SECOND, "import", events.to_str().unwrap()]).fine();
-    store.run(&["config", "retention", "1h"]).fine();
-    let seen = store.run(&["prune", "--retention", "--dry-run", "--json"]).fine().out;
-    assert_eq!(seen.matches("\"would_forget\":15").count(), 2, "{seen}");
-    assert!(seen.contains(FIRST) && seen.contains(SECOND), "{seen}");
-    let done = store.run(&["--identity", SECOND, "prune", "--retention", "--json"]).fine().json();
-    assert_eq!(done["forgotten"], 15);
-    let done = store.run(&["prune", "--retention", "--json"]).fine().out;
-    assert!(done.contains("\"forgotten\":15") && done.contains("\"forgotten\":0"), "{done}");
-    assert!(done.contains(FIRST) && done.contains(SECOND), "one line for each: {done}");
-    for identity in [FIRST, SECOND] {
-        assert_eq!(store.run(&["--identity", identity, "snapshot"]).fine().out, "");
-        store.run(&["--identity", identity, "verify"]).fine();
-    }
-    store.run(&["prune", "--keep", "1"]).ended(2, &["--identity"]);
-}
-
 /// Canaries that an event has room for, and the one that is shared: the skill's.
 const WORDS: usize = 16;
 const SHARED: usize = 2;
@@ -483,13 +437,13 @@ fn no_page_keeps_what_has_moved() {
 }
 
 /// The first digits of the golden identity, and of the other one.
-const FIRST: &str = "b113b1a4";
-const OTHER: &str = "{\"agent_id\":\"b\",\"commissioned_at\":\"2026-05-01T00:00:00Z\",\
+pub(crate) const FIRST: &str = "b113b1a4";
+pub(crate) const OTHER: &str = "{\"agent_id\":\"b\",\"commissioned_at\":\"2026-05-01T00:00:00Z\",\
     \"ecm_registry_hash\":\"2222222222222222222222222222222222222222222222222222222222222222\",\
     \"embodiment\":\"e\",\"operator\":\"o\",\
     \"policy_hash\":\"1111111111111111111111111111111111111111111111111111111111111111\",\
     \"temperament_hash\":\"3333333333333333333333333333333333333333333333333333333333333333\"}";
-const SECOND: &str = "84d08943";
+pub(crate) const SECOND: &str = "84d08943";
 
 #[test]
 fn a_reader_that_stays_makes_it_pending_and_the_next_writer_finishes() {

@@ -1,6 +1,7 @@
 //! Manifests, identities, and that nothing but a manifest moves one.
 
 use super::store::{Store, binary, ran, vector};
+use std::fs;
 
 const HASH: &str = "1111111111111111111111111111111111111111111111111111111111111111";
 
@@ -158,9 +159,47 @@ fn a_manifest_file_can_be_compared_without_changing_anything() {
     let golden = vector("manifest/golden.toml");
     store.run(&["identity", "--manifest", golden.to_str().unwrap()]).fine();
     let other = store.write("other.toml", toml(&[]));
-    let ran = store.run(&["identity", "--manifest", &other, "--json"]);
-    assert_eq!(ran.ended(1, &["another identity"]).json()["same_as_file"], false);
+    let ran = store.run(&["identity", "--manifest", &other, "--json"]).ended(1, &[]);
+    assert_eq!(ran.json()["same_as_file"], false);
     store.run(&["identity"]).fine();
+}
+
+/// The last line is the verdict, and no line contradicts it.
+#[test]
+fn a_manifest_file_that_differs_is_named_field_by_field() {
+    let store = Store::new();
+    let golden = fs::read_to_string(vector("manifest/golden.toml")).unwrap();
+    let changed = golden.replace(&"1".repeat(64), &"a".repeat(64)).replace("rev-c", "rev-d");
+    let changed = store.write("changed.toml", changed);
+    let out = store.run(&["identity", "--manifest", &changed]).ended(1, &[]).out;
+    assert!(
+        out.contains("policy_hash differs\n  store: 1111") && out.contains("file:  aaaa"),
+        "{out}"
+    );
+    assert!(out.contains("embodiment differs\n  store: two-arm-mobile/rev-c\n"), "{out}");
+    assert!(!out.contains("unchanged") && !out.contains("operator differs"), "{out}");
+    let json = store.run(&["identity", "--manifest", &changed, "--json"]).ended(1, &[]).json();
+    assert_eq!(json["differs"], serde_json::json!(["embodiment", "policy_hash"]));
+    let verdict = out.trim_end().rsplit_once("another agent").unwrap().1;
+    assert!(verdict.ends_with(json["file_identity"].as_str().unwrap()), "{out}");
+    let same = vector("manifest/golden.toml");
+    let out = store.run(&["identity", "--manifest", same.to_str().unwrap()]).fine().out;
+    assert!(out.ends_with("the manifest file gives the same identity\n"), "{out}");
+}
+
+/// A store of several agents: the file says which one is meant.
+#[test]
+fn a_manifest_file_is_compared_with_its_own_agent() {
+    let store = Store::new();
+    let other = store.write("other.toml", toml(&[]));
+    init(&store, &toml(&[])).fine();
+    let golden = vector("manifest/golden.toml");
+    for file in [golden.to_str().unwrap(), &other] {
+        let out = store.run(&["identity", "--manifest", file]).fine().out;
+        assert!(out.ends_with("the manifest file gives the same identity\n"), "{out}");
+    }
+    let third = store.write("third.toml", toml(&[("agent_id", "\"third\"")]));
+    store.run(&["identity", "--manifest", &third]).ended(2, &["several identities"]);
 }
 
 #[test]

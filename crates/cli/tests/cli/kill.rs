@@ -26,7 +26,7 @@ fn log() -> String {
 
 fn start(store: &Store, file: &str) -> Child {
     Command::new(env!("CARGO_BIN_EXE_ipse"))
-        .args(["--store", store.path.to_str().unwrap(), "import", file])
+        .args(["--store", store.path.to_str().unwrap(), "--verbose", "import", file])
         .stdout(Stdio::null())
         .stderr(Stdio::piped())
         .spawn()

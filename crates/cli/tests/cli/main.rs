@@ -6,9 +6,11 @@ mod bad_input;
 #[cfg(feature = "experiments")]
 mod bench;
 mod commands;
+mod conventions;
 mod damage;
 mod documents;
 mod files;
+mod foreign_keys;
 mod forget;
 mod gates;
 mod identity;
@@ -22,6 +24,7 @@ mod older;
 mod planned;
 #[cfg(feature = "experiments")]
 mod reproduce;
+mod retention;
 mod shell;
 mod signed;
 mod signing;

@@ -86,8 +86,10 @@ fn attempt(id: &str, intent: &EventRef, force: u8) -> Admitted {
 pub(crate) fn plan(store: &Store) -> Planned {
     let identity = store.run(&["identity", "--json"]).fine().json();
     let identity = Identity::parse(identity["identity_hash"].as_str().unwrap()).unwrap();
+    let opened = ipse_store::Location::file(&store.path);
+    let opened = ipse_store::Store::open(&opened).unwrap();
     let policy = Policy { every: 1_000_000, quiet: Duration::from_secs(3600) };
-    let memory = Memory::open(&store.path, identity, policy, Box::new(TestHost(0)), None).unwrap();
+    let memory = Memory::open(&opened, identity, policy, Box::new(TestHost(0)), None).unwrap();
     let filter = Filter { target: Some("glass_cup".to_owned()), ..Filter::default() };
     let known = memory.known();
     let said =

@@ -1,6 +1,6 @@
 //! `reproduce`: what it prints, what it writes, and what it refuses.
 
-use crate::store::{Ran, binary, ran, vector};
+use crate::store::{Ran, binary, ran, root, vector};
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::fs;
@@ -83,6 +83,10 @@ fn two_runs_write_equal_results() {
     }
     for figure in ["two-stances", "worked-example", "hash-inputs", "consolidation-pipeline"] {
         assert!(one[&format!("{figure}.png")].starts_with(b"\x89PNG"), "{figure}");
+    }
+    for figure in ["worked-example.svg", "hash-inputs.svg"] {
+        let shown = fs::read(root().join("docs/figures").join(figure)).unwrap();
+        assert!(one[figure] == shown, "docs/figures/{figure}: copy it from `ipse reproduce --out`");
     }
     let printed = reproduce(directory.path(), &["--quick", "--json"]).fine().out;
     let results = String::from_utf8(one["results.json"].clone()).unwrap();

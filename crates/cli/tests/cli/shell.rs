@@ -29,3 +29,47 @@ fn episodic_events_can_be_read_and_not_written() {
     assert_ne!(ran.code, 0);
     assert!(ran.err.contains("readonly"), "{}", ran.err);
 }
+
+/// Every column that an event has, for an event as it is, a forgotten one and a damaged one.
+#[test]
+fn episodic_events_has_source_id_and_time_as_columns() {
+    let store = Store::with("facts/edges.events.jsonl");
+    let sql = "SELECT count(*) FROM episodic_events WHERE source IS NOT payload_json ->> 'source' \
+               OR id IS NOT payload_json ->> 'id' OR source IS NULL OR id IS NULL \
+               OR unixepoch(time) <> time_us / 1000000 OR length(time) <> 27 \
+               OR substr(time, -7) <> printf('%06dZ', time_us % 1000000)";
+    assert_eq!(shell(&store, sql).fine().out, "0\n");
+    let sorted = |by| {
+        let rows = format!("SELECT seq FROM episodic_events ORDER BY {by}, seq");
+        shell(&store, &format!("SELECT group_concat(seq) FROM ({rows})")).fine().out
+    };
+    assert_eq!(sorted("time"), sorted("time_us"), "as text too");
+    let first = "SELECT event_ref FROM episodic_events WHERE seq = 1";
+    let first = shell(&store, first).fine().out;
+    let time = shell(&store, "SELECT time FROM episodic_events WHERE seq = 1").fine().out;
+    store.run(&["forget", "--yes", first.trim()]).fine();
+    let sql = "SELECT source IS NULL, id IS NULL, time FROM episodic_events WHERE seq = 1";
+    assert_eq!(shell(&store, sql).fine().out, format!("1|1|{time}"));
+    let db = rusqlite::Connection::open(&store.path).unwrap();
+    db.execute_batch("DROP TRIGGER event_is_frozen").unwrap();
+    db.execute("UPDATE event SET payload = '{\"id\":' WHERE at & 1023 = 2", []).unwrap();
+    let sql = "SELECT count(*), count(source), count(id), count(time) FROM episodic_events";
+    let out = shell(&store, sql).fine().out;
+    let counts: Vec<u64> = out.trim().split('|').map(|count| count.parse().unwrap()).collect();
+    let all = counts[0];
+    assert_eq!(counts, [all, all - 2, all - 2, all], "one damaged row does not stop the query");
+}
+
+/// A query that reads columns by their number reads what it read before there were more.
+#[test]
+fn columns_of_the_views_keep_their_places() {
+    let store = Store::with("facts/glass_cup.events.jsonl");
+    let columns = |view| {
+        let sql = format!("SELECT group_concat(name, ' ') FROM pragma_table_info('{view}')");
+        shell(&store, &sql).fine().out
+    };
+    let want = "identity_hash seq event_ref type time_us digest payload_json source id time\n";
+    assert_eq!(columns("episodic_events"), want);
+    let want = "identity_hash fact_kind fact_key fact_value_json last_updated\n";
+    assert_eq!(columns("semantic_facts"), want);
+}

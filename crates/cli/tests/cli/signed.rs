@@ -158,6 +158,8 @@ fn damaged_statements_are_found() {
     for (sql, words) in [
         ("UPDATE statement SET envelope = replace(envelope, 'keyid', 'keyed')", "envelope"),
         ("UPDATE statement SET signer = 'x'", "another producer"),
+        // Statements are numbered from 1: one at 0 must not escape.
+        ("UPDATE statement SET number = number - 1, signer = 'x'", "another producer"),
         ("UPDATE statement SET events = x'0107'", "does not name the events"),
         ("UPDATE statement SET events = x'0109'", "does not name the events"),
         ("UPDATE statement SET events = x'01ffffffffffffffff01'", "does not name the events"),

@@ -1,7 +1,7 @@
 //! Tokens on the command line: shown once, listed without what they are, revoked for good.
 
 use super::store::{Ran, Store, vector};
-use ipse_access::{TokenId, parse};
+use ipse_access::{Owner, TokenId, parse};
 use ipse_core::{Identity, Time};
 use rusqlite::Connection;
 
@@ -39,7 +39,7 @@ fn a_token_alone_goes_to_standard_output() {
     let ran = ran.ended(0, &words);
     assert_eq!(ran.out.matches('\n').count(), 1);
     let (whose, _) = parse(ran.out.trim_end_matches('\n')).unwrap();
-    assert_eq!(whose, identity());
+    assert_eq!(whose, Owner::Identity(identity()));
     assert!(ran.err.contains(&id_of(&ran.out)) && !ran.err.contains("ipse_"), "{}", ran.err);
     let again = create(&store, &["--role", "planner", "--expires", "never"]);
     let again = again.ended(0, &["until it is revoked"]);
@@ -200,7 +200,8 @@ fn identities_have_tokens_of_their_own() {
         store.run(&args).fine().out
     };
     let (ours, theirs) = (create("b113"), create(other.trim()));
-    assert_eq!(parse(theirs.trim()).unwrap().0.to_string(), other.trim());
+    let other_identity = Identity::parse(other.trim()).unwrap();
+    assert_eq!(parse(theirs.trim()).unwrap().0, Owner::Identity(other_identity));
     let list = |whose: &str| store.run(&["--identity", whose, "token", "list"]).fine().out;
     assert!(list("b113").contains(&id_of(&ours)) && !list("b113").contains(&id_of(&theirs)));
     let revoke =
@@ -228,9 +229,11 @@ fn a_store_of_schema_4_gets_tokens_by_the_first_command_that_writes() {
     let store = Store::with("facts/glass_cup.events.jsonl");
     let facts = store.snapshot();
     let db = Connection::open(&store.path).unwrap();
-    let back = "DROP INDEX event_of_house; DROP TABLE token; PRAGMA user_version = 4";
+    let back = "DROP INDEX event_of_house; DROP TABLE token; DROP TABLE retention; \
+                CREATE TABLE setting (name TEXT PRIMARY KEY, value TEXT NOT NULL) STRICT; \
+                PRAGMA user_version = 4";
     db.execute_batch(back).unwrap();
-    let words = ["schema 4, older than 5", "hint:", "any command that writes"];
+    let words = ["schema 4, older than 8", "hint:", "migrate"];
     store.run(&["token", "list"]).ended(2, &words);
     create(&store, &["--role", "planner", "--expires", "1s"]).ended(2, &["a minute"]);
     store.run(&["token", "list"]).ended(2, &["schema 4"]);
@@ -264,4 +267,36 @@ fn a_token_is_on_standard_output_and_nowhere_else() {
     let all = seen.concat();
     let holds = |needle: &str| all.windows(needle.len()).any(|window| window == needle.as_bytes());
     assert!(holds("arm-7") && !holds(secret) && !holds(&secret[..20]));
+}
+
+#[test]
+fn the_token_of_an_observer_needs_no_identity() {
+    let store = Store::new();
+    let other = store.write("other.toml", store.run(&["manifest", "new"]).fine().out);
+    store.run(&["init", "--manifest", &other]).fine();
+    let made = create(&store, &["--role", "observer", "--name", "prometheus", "--json"]).fine();
+    assert_eq!(made.members(), ["expires", "name", "role", "token", "token_id"]);
+    let text = made.json()["token"].as_str().unwrap().to_string();
+    assert!(text.starts_with("ipse_observer_"), "{text}");
+    let identity = identity().to_string();
+    let args = ["--identity", &identity, "token", "create", "--role", "observer"];
+    store.run(&args).ended(2, &["belongs to the store", "--identity"]);
+    create(&store, &["--role", "observer", "--source", "a"]).ended(2, &["only a producer's"]);
+    // Listed with those of an identity, and alone.
+    let listed = list(&store, &["--observers"]);
+    assert_eq!(
+        (&listed[0]["role"], &listed[0]["name"]),
+        (&"observer".into(), &"prometheus".into())
+    );
+    let args = ["--identity", &identity, "token", "create", "--role", "planner"];
+    store.run(&args).fine();
+    let args = ["--identity", &identity, "token", "list", "--json"];
+    assert_eq!(store.run(&args).fine().json().as_array().unwrap().len(), 2);
+    store.run(&["token", "list"]).ended(2, &["several identities"]);
+    store.run(&["--identity", &identity, "verify"]).fine();
+    // Revoked by its name, by itself or by its id.
+    store.run(&["token", "revoke", "nothing"]).ended(2, &["several identities"]);
+    store.run(&["token", "revoke", &text]).fine();
+    store.run(&["token", "revoke", "prometheus"]).ended(0, &["it was revoked at"]);
+    store.run(&["token", "list", "--observers"]).ended(1, &["no live tokens"]);
 }

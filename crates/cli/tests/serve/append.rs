@@ -13,26 +13,26 @@ use std::io::Write;
 const EMPTY: &str = "{\"appended\":0,\"conflicts\":0,\"duplicates\":0,\"refused\":0,\
                      \"results\":[],\"signed\":0}";
 
-struct Log {
-    store: Store,
-    agent: Agent,
-    server: Server,
+pub(super) struct Log {
+    pub(super) store: Store,
+    pub(super) agent: Agent,
+    pub(super) server: Server,
 }
 
 impl Log {
-    fn new() -> Self {
+    pub(super) fn new() -> Self {
         let (store, agent) = one_agent();
         let server = Server::start(&store);
         Log { store, agent, server }
     }
 
     #[track_caller]
-    fn send(&self, kind: &str, body: impl Into<Vec<u8>>) -> Answer {
+    pub(super) fn send(&self, kind: &str, body: impl Into<Vec<u8>>) -> Answer {
         self.server.ask(&Request::events(kind, body).token(&self.agent.producer))
     }
 
     /// The producers' events of the log: name, digest, signers.
-    fn events(&self) -> Vec<(String, String, Value)> {
+    pub(super) fn events(&self) -> Vec<(String, String, Value)> {
         let page = self.server.get("/api/agent/log?limit=1000", &self.agent.operator).ok().json();
         let mut all = Vec::new();
         for entry in page["events"].as_array().unwrap() {
@@ -46,7 +46,7 @@ impl Log {
 
     /// The log has exactly these events, byte for byte.
     #[track_caller]
-    fn holds(&self, events: &[String]) {
+    pub(super) fn holds(&self, events: &[String]) {
         let want: Vec<_> =
             events.iter().map(|event| (ref_of(event), digest(event), json!([]))).collect();
         assert_eq!(self.events(), want);
@@ -258,7 +258,7 @@ fn what_was_forgotten_does_not_come_back() {
 }
 
 /// Signs lines with the key of a producer that is registered here.
-fn signed(log: &Log, events: &str) -> String {
+pub(super) fn signed(log: &Log, events: &str) -> String {
     let input = log.store.write("plain.jsonl", events);
     let key = log.store.path.with_extension("db.keys").join("producers").join("arm.key");
     let (key, identity) = (key.to_str().unwrap(), log.agent.identity.as_str());

@@ -67,7 +67,7 @@ impl Request {
 
     /// The head as it goes out, the empty line included.
     pub(crate) fn head(&self) -> Vec<u8> {
-        let mut head = format!("{} {} HTTP/1.1\r\nhost: ipse\r\n", self.method, self.path);
+        let mut head = format!("{} {} HTTP/1.1\r\nhost: localhost\r\n", self.method, self.path);
         for (name, value) in &self.headers {
             head += &format!("{name}: {value}\r\n");
         }

@@ -36,7 +36,7 @@ fn post(agent: &Agent, id: &str) -> Request {
 fn garbled(agent: &Agent) -> Vec<(&'static str, Vec<u8>, &'static [u16])> {
     let head = |line: &str, more: &str| {
         let token = format!("authorization: Bearer {}\r\ncontent-type: {ONE}\r\n", agent.producer);
-        format!("{line}\r\nhost: ipse\r\n{token}{more}\r\n\r\n").into_bytes()
+        format!("{line}\r\nhost: localhost\r\n{token}{more}\r\n\r\n").into_bytes()
     };
     let with = |more: &str, body: &str| {
         [head("POST /api/agent/events HTTP/1.1", more), body.as_bytes().to_vec()].concat()

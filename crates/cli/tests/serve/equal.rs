@@ -95,7 +95,8 @@ fn facts_are_the_same_under_every_filter() {
     for (parameter, flag, values) in [
         ("skill_id", "--skill", &["skill.0", "manipulation.grasp", "nothing"][..]),
         ("target_class", "--target", &["t1", "glass_cup"]),
-        ("env", "--env", &["e0", "sim_relaxed"]),
+        ("environment", "--environment", &["e0", "sim_relaxed"]),
+        ("env", "--env", &["e0"]),
         ("zone", "--zone", &["z0", "z1"]),
         ("kind", "--kind", &["zone_risk", "interaction_pattern", "object_property"]),
     ] {
@@ -105,8 +106,8 @@ fn facts_are_the_same_under_every_filter() {
         }
     }
     assert!(found > all, "{found}");
-    let two = ["--skill", "skill.0", "--env", "e1", "--kind", "skill_success_rate"];
-    let query = "skill_id=skill.0&env=e1&kind=skill_success_rate&limit=1000";
+    let two = ["--skill", "skill.0", "--environment", "e1", "--kind", "skill_success_rate"];
+    let query = "skill_id=skill.0&environment=e1&kind=skill_success_rate&limit=1000";
     assert!(both.same_facts(query, &two) > 0);
 }
 

@@ -190,3 +190,17 @@ fn damage_does_not_look_as_if_a_retry_helped() {
     assert_eq!(answer.json()["code"], "store_damaged");
     assert!(answer.header("retry-after").is_none(), "a retry never helps");
 }
+
+#[test]
+fn unknown_rules_do_not_look_as_if_a_retry_helped() {
+    let (store, agent) = one_agent();
+    store.run(&["import", vector("facts/glass_cup.events.jsonl").to_str().unwrap()]).fine();
+    let db = rusqlite::Connection::open(&store.path).unwrap();
+    db.execute("UPDATE pass SET rule_version = 'v9'", []).unwrap();
+    let server = Server::start(&store);
+    let answer = server.get("/api/agent/semantic?as_of=3", &agent.planner);
+    assert_eq!(answer.status, 503, "{}", answer.text());
+    assert_eq!(answer.json()["code"], "unknown_rules");
+    assert!(answer.json()["detail"].as_str().unwrap().contains("rule set `v9`"));
+    assert!(answer.header("retry-after").is_none(), "a retry never helps");
+}

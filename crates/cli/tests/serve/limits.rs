@@ -7,6 +7,7 @@ use super::store::Store;
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use std::io::Write;
+use std::time::{Duration, Instant};
 
 const MIB: usize = 1 << 20;
 /// The documented limits: of a body as it is sent, of what it unfolds to, of events.
@@ -15,6 +16,9 @@ const MAX_UNFOLDED: usize = 32 * MIB;
 const MAX_EVENTS: u32 = 10_000;
 /// Streams of one agent.
 const AGENT_STREAMS: usize = 64;
+/// How long the places of closed streams may stay taken: less than the 15 s after which a comment
+/// would find the closed connection, and far more than it takes.
+const FREED: Duration = Duration::from_secs(10);
 /// Bytes of bodies that the server holds at once for one agent.
 const ROOM: usize = 48 * MIB;
 
@@ -150,8 +154,18 @@ fn streams_of_an_agent_are_limited() {
     }
     server.get("/api/agent/stream", &agent.planner).problem(429, "queue_full");
     assert_eq!(open(&other).0, 200, "another agent has its own");
+    // All of them close, and all places are free before the next comment would find out.
     streams.clear();
-    wait_until("there is room again", || open(&agent).0 == 200);
+    let closed = Instant::now();
+    for _ in 0..AGENT_STREAMS {
+        let mut opened = open(&agent);
+        while opened.0 != 200 {
+            assert!(closed.elapsed() < FREED, "a stream that was closed keeps its place");
+            std::thread::sleep(Duration::from_millis(20));
+            opened = open(&agent);
+        }
+        streams.push(opened.1);
+    }
 }
 
 /// Large answers that nobody reads take bounded memory, and whoever reads is answered.

@@ -6,17 +6,22 @@ mod append;
 mod chance;
 mod client;
 mod clients;
+mod cloud_events;
+mod early;
 mod equal;
 mod events;
 mod failing;
 mod fair;
 mod gates;
+mod hosts;
 mod identities;
 mod killed;
 mod limits;
 mod load;
+mod logged;
 mod matrix;
 mod metrics;
+mod notified;
 #[allow(dead_code)]
 #[path = "../cli/planned.rs"]
 mod planned;

@@ -12,6 +12,8 @@ use std::collections::BTreeSet;
 
 const VERBS: [&str; 7] = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"];
 const ROLES: [&str; 4] = ["planner", "producer", "operator", "auditor"];
+/// Those who may read measurements.
+const MEASURERS: Who = Who::Roles(&["planner", "producer", "operator", "auditor", "observer"]);
 
 /// Who may use a path.
 #[derive(Clone, Copy)]
@@ -48,13 +50,16 @@ const PRODUCERS: Who = Who::Roles(&["producer"]);
 
 /// The routes and their roles, as `docs/guide/serve.md` lists them. A path that the server does not
 /// have answers 404 to everybody.
-const TABLE: [Row; 24] = [
+const TABLE: [Row; 27] = [
     row("/api/agent/semantic", "GET", READERS),
+    row("/api/agent/grounding", "GET", READERS),
     Row { good: 201, ..row("/api/agent/events", "POST", PRODUCERS) },
     Row { good: 201, ..row("/api/agent/intents", "POST", PLANNERS) },
     row("/api/agent/intents", "GET", READERS),
     object("/api/agent/intents/{event_ref}", "GET", READERS),
     object("/api/agent/intents/{event_ref}/confirm", "POST", OPERATORS),
+    Row { good: 201, ..object("/api/agent/intents/{event_ref}/outcome", "POST", PRODUCERS) },
+    row("/api/agent/skills", "GET", READERS),
     row("/api/agent/identity", "GET", ANY),
     object("/api/agent/facts/{fact_id}", "GET", READERS),
     object("/api/agent/facts/{fact_id}/explanation", "GET", READERS),
@@ -70,7 +75,7 @@ const TABLE: [Row; 24] = [
     row("/health/live", "GET", Who::Anybody),
     row("/health/ready", "GET", Who::Anybody),
     row("/version", "GET", Who::Anybody),
-    row("/metrics", "GET", ANY),
+    row("/metrics", "GET", MEASURERS),
     row("/docs", "GET", Who::Anybody),
     row("/openapi.json", "GET", Who::Anybody),
 ];
@@ -167,6 +172,9 @@ impl World {
                 request.header("content-type", ONE).body(event)
             }
             "/api/agent/intents" if verb == "POST" => proposal(25),
+            "/api/agent/intents/{event_ref}/outcome" if verb != "GET" && verb != "HEAD" => {
+                request.header("content-type", "application/json").body("{\"success\":true}")
+            }
             "/api/agent/forget" if verb != "GET" && verb != "HEAD" => {
                 let body = format!("{{\"event_refs\":[\"{}\"]}}", self.event_ref);
                 request.header("content-type", "application/json").body(body)
@@ -218,6 +226,13 @@ impl World {
             nobody("an expired token", bearer(&expired(&self.store, &self.ours))),
             nobody("a revoked token", bearer(&revoked(&self.store, &self.ours))),
         ];
+        let observer = self.store.run(&["token", "create", "--role", "observer"]).fine().out;
+        all.push(Caller {
+            name: "an observer".to_string(),
+            authorization: bearer(observer.trim()),
+            role: Some("observer"),
+            own: false,
+        });
         for (agent, own, whose) in [(&self.ours, true, "our"), (&self.theirs, false, "their")] {
             all.extend(ROLES.map(|role| Caller {
                 name: format!("{whose} {role}"),
@@ -377,8 +392,9 @@ fn the_role_is_checked_before_the_body() {
     let world = World::new();
     let agent = &world.ours;
     let confirm = format!("/api/agent/intents/{}/confirm", world.intent);
+    let outcome = format!("/api/agent/intents/{}/outcome", world.intent);
     let paths = ["/api/agent/events", "/api/agent/forget", "/api/agent/consolidate", &confirm[..]];
-    for path in paths.into_iter().chain(["/api/agent/intents"]) {
+    for path in paths.into_iter().chain(["/api/agent/intents", &outcome[..]]) {
         for length in ["9000000000", "100", "0"] {
             let first = if path.ends_with("/intents") { "producer" } else { "planner" };
             let wrong = [first, "auditor"].map(|role| Some(agent.token(role)));

@@ -2,7 +2,8 @@
 
 use super::client::Request;
 use super::events::event;
-use super::server::{Agent, Server, one_agent};
+use super::server::{Agent, Server, one_agent, wait_until};
+use super::store::Store;
 
 fn attempt(id: &str) -> String {
     event("arm", id, "grasp", true)
@@ -66,4 +67,109 @@ fn other_agents_are_not_in_it() {
     for absent in ["/api/agent/events", &agent.identity] {
         assert!(!page.contains(absent), "{absent} in {page}");
     }
+}
+
+const PROMETHEUS: &str = "text/plain; version=0.0.4; charset=utf-8";
+
+fn observer(store: &Store) -> String {
+    let made = store.run(&["token", "create", "--role", "observer", "--name", "p"]).fine();
+    made.out.trim().to_string()
+}
+
+fn page(server: &Server, token: &str, accept: &str) -> String {
+    let request = Request::get("/metrics").token(token).header("accept", accept);
+    let answer = server.ask(&request).ok();
+    assert_eq!(answer.header("vary"), Some("accept"));
+    answer.text()
+}
+
+#[test]
+fn the_format_is_the_one_that_is_asked_for() {
+    let (store, agent) = one_agent();
+    let server = Server::start(&store);
+    server.ask(&Request::events("application/json", attempt("a")).token(&agent.producer)).is(201);
+    let request = Request::get("/metrics").token(&agent.planner);
+    let answer = server.ask(&request.header("accept", "text/plain;version=0.0.4")).ok();
+    assert_eq!(answer.header("content-type"), Some(PROMETHEUS));
+    let text = answer.text();
+    assert!(text.contains("# TYPE ipse_events_total counter\n"), "{text}");
+    assert!(text.contains("# HELP ipse_events_total Events that producers sent"), "{text}");
+    assert!(!text.contains("# EOF") && !text.contains("# UNIT"), "{text}");
+    let open = page(&server, &agent.planner, "application/openmetrics-text;version=1.0.0");
+    assert!(open.contains("# TYPE ipse_events counter\n") && open.ends_with("# EOF\n"));
+    // Both have the same figures.
+    let samples = |page: &str| {
+        let names = page.lines().filter(|line| !line.starts_with('#'));
+        names.map(|line| line.rsplit_once(' ').unwrap().0.to_owned()).collect::<Vec<_>>()
+    };
+    let new = |name: &String| !name.contains("route=\"/metrics\"");
+    let [text, open] =
+        [text, open].map(|page| samples(&page).into_iter().filter(new).collect::<Vec<_>>());
+    assert_eq!(text, open);
+}
+
+#[test]
+fn the_process_and_the_store_are_measured() {
+    let (store, agent) = one_agent();
+    let server = Server::start(&store);
+    let page = || page(&server, &agent.operator, "*/*");
+    let before = page();
+    let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap();
+    let started = figure(&before, "process_start_time_seconds");
+    assert!((now.as_secs_f64() - started).abs() < 600.0, "{started}");
+    assert!(figure(&before, "process_cpu_seconds_total") > 0.0);
+    let [resident, addressed] = ["resident", "virtual"]
+        .map(|kind| figure(&before, &format!("process_{kind}_memory_bytes")));
+    assert!(resident > 1e6 && addressed >= resident, "{resident} {addressed}");
+    let open = figure(&before, "process_open_fds");
+    assert!(open > 3.0 && open < figure(&before, "process_max_fds"));
+    let version = format!("ipse_build_info{{version=\"{}\"}}", env!("CARGO_PKG_VERSION"));
+    assert_eq!(figure(&before, &version), 1.0);
+
+    let bytes = std::fs::metadata(&store.path).unwrap().len();
+    assert_eq!(figure(&before, "ipse_server_store_bytes{file=\"store\"}"), bytes as f64);
+    server.ask(&Request::events("application/json", attempt("a")).token(&agent.producer)).is(201);
+    let wal = std::fs::metadata(store.path.with_extension("db-wal")).unwrap().len();
+    assert_eq!(figure(&page(), "ipse_server_store_bytes{file=\"wal\"}"), wal as f64);
+    assert!(wal > 0);
+
+    assert_eq!(figure(&before, "ipse_server_streams"), 0.0);
+    let mut streams: Vec<_> = (0..3).map(|_| server.connect()).collect();
+    for stream in &mut streams {
+        let request = Request::get("/api/agent/stream").token(&agent.planner);
+        stream.write(&request.bytes()).unwrap();
+        stream.answer_head().unwrap().ok();
+    }
+    assert_eq!(figure(&page(), "ipse_server_streams"), 3.0);
+    assert_eq!(figure(&page(), "ipse_server_waiting_requests"), 0.0);
+}
+
+#[test]
+fn an_observer_sees_every_agent_and_nothing_else() {
+    let (store, agent) = one_agent();
+    let other = Agent::register(&store, "ward-robot-02");
+    let token = observer(&store);
+    let server = Server::start(&store);
+    server.ask(&Request::events("application/json", attempt("a")).token(&agent.producer)).is(201);
+    for accept in ["text/plain", "*/*"] {
+        let page = page(&server, &token, accept);
+        for (of, size) in [(&agent, 1.0), (&other, 0.0)] {
+            let label = format!("identity=\"{}\"", of.identity);
+            let sent = format!("ipse_events_total{{{label},result=\"appended\"}}");
+            assert_eq!(figure(&page, &sent), size);
+            assert!(figure(&page, &format!("ipse_log_size{{{label}}}")) >= size);
+        }
+        figure(&page, "ipse_server_connections");
+        let types: Vec<&str> = page.lines().filter(|line| line.starts_with("# TYPE")).collect();
+        let mut once = types.clone();
+        once.sort_unstable();
+        once.dedup();
+        assert_eq!(once.len(), types.len(), "{page}");
+    }
+    server.get("/api/agent/identity", &token).problem(403, "forbidden");
+    // Its use is noted, and it lets nobody in once it is revoked.
+    let listed = || store.run(&["token", "list", "--observers", "--json"]).json();
+    wait_until("its use is noted", || listed()[0]["last_used"].is_string());
+    store.run(&["token", "revoke", "p"]).fine();
+    wait_until("it is revoked", || server.get("/metrics", &token).status == 401);
 }

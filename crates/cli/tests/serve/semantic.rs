@@ -144,11 +144,62 @@ fn parameters_are_taken_at_their_word() {
         ("?format=xml", "bad_parameter"),
         ("?target=cup", "unknown_parameter"),
         ("?identity_hash=0", "unknown_parameter"),
+        ("?environment=a&environment=b", "repeated_parameter"),
         ("?env=a&env=b", "repeated_parameter"),
+        ("?env=a&environment=a", "repeated_parameter"),
     ] {
         server.get(&format!("{SEMANTIC}{query}"), &agent.planner).problem(400, code);
     }
     server.get(&format!("{SEMANTIC}?as_of=1000"), &agent.planner).problem(404, "not_found");
+}
+
+#[test]
+fn the_environment_has_one_name_and_an_older_one() {
+    let (_store, agent, server) = patient();
+    lived(&server, &agent, "cup", 0..5);
+    let get = |query: &str| server.get(&format!("{SEMANTIC}?{query}"), &agent.planner);
+    let (named, aliased) = (get("environment=ward").ok(), get("env=ward").ok());
+    assert_eq!(named.text(), aliased.text());
+    assert_eq!(named.json()["facts"].as_array().unwrap().len(), 1);
+    assert!(get("environment=hall").ok().json()["facts"].as_array().unwrap().is_empty());
+    // The query of a consultation is hashed, so its member keeps the older name.
+    assert_eq!(named.json()["consultation"]["query"]["env"], "ward");
+    for both in ["env=ward&environment=ward", "environment=ward&env=hall"] {
+        let problem = get(both).problem(400, "repeated_parameter");
+        let detail = problem["detail"].as_str().unwrap();
+        assert!(detail.ends_with("name one parameter: give `environment` alone"), "{detail}");
+    }
+}
+
+#[test]
+fn grounding_has_a_path_of_its_own() {
+    let (_store, agent, server) = patient();
+    lived(&server, &agent, "cup", 0..5);
+    lived(&server, &agent, "jar", 5..9);
+    let get = |path: &str| server.get(path, &agent.planner);
+    // Each twice: the second answer is the one that was kept, whichever path wrote it.
+    for query in ["", "target_class=jar&limit=1", "target_class=cup", "as_of=5", ""] {
+        for _ in 0..2 {
+            let json = get(&format!("{SEMANTIC}?{query}")).ok();
+            assert_eq!(json.header("content-type"), Some("application/json"), "{query}");
+            let text = get(&format!("/api/agent/grounding?{query}")).ok();
+            assert_eq!(text.header("content-type"), Some("text/plain; charset=utf-8"), "{query}");
+        }
+        let alone = get(&format!("/api/agent/grounding?{query}")).ok();
+        let formatted = get(&format!("{SEMANTIC}?{query}&format=grounding")).ok();
+        assert_eq!(alone.text(), formatted.text(), "{query}");
+        for header in ["content-type", "etag", "cache-control", "vary"] {
+            assert!(alone.header(header).is_some(), "{header}");
+            assert_eq!(alone.header(header), formatted.header(header), "{query} {header}");
+        }
+        let path = format!("/api/agent/grounding?{query}");
+        let again = Request::get(&path).token(&agent.planner);
+        server.ask(&again.header("if-none-match", &tag(&alone))).is(304);
+    }
+    assert!(get("/api/agent/grounding").ok().text().contains("grasp + cup + ward"));
+    get("/api/agent/grounding?format=grounding").problem(400, "unknown_parameter");
+    get("/api/agent/grounding?format=json").problem(400, "unknown_parameter");
+    get("/api/agent/grounding?limit=0").problem(400, "bad_parameter");
 }
 
 #[test]

@@ -100,7 +100,8 @@ impl Server {
         server
     }
 
-    fn of(mut command: Command) -> Self {
+    /// A server by its command.
+    pub(crate) fn of(mut command: Command) -> Self {
         let mut child = command.spawn().unwrap();
         let (found, address) = channel();
         let words = Arc::new(Mutex::new(String::new()));

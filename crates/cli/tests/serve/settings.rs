@@ -58,7 +58,8 @@ fn each_place_wins_over_the_next() {
 fn what_is_printed_gives_the_same_settings() {
     let store = Store::nothing();
     let args = ["--print-config", "--listen", "127.0.0.1:4", "--pass-quiet", "7"];
-    let (exit, out, _) = ran(&mut serve(&store, &args));
+    let urls = ["--public-url", "https://a.example", "--public-url", "https://b.example/x"];
+    let (exit, out, _) = ran(&mut serve(&store, &[&args[..], &urls].concat()));
     assert_eq!(exit, 0);
     let file = store.write("printed.toml", &out);
     let (_, again, _) = ran(&mut serve(&store, &["--print-config", "--config", &file]));
@@ -68,6 +69,8 @@ fn what_is_printed_gives_the_same_settings() {
     };
     assert_eq!(values(&again), values(&out));
     assert!(out.contains("listen = \"127.0.0.1:4\"") && out.contains("pass_quiet = 7"), "{out}");
+    let both = "public_url = [\"https://a.example\", \"https://b.example/x\"]";
+    assert!(out.contains(both), "{out}");
 }
 
 #[test]
@@ -83,6 +86,13 @@ fn a_bad_setting_is_told_with_its_place() {
         ("log_level = \"loud\"", "log_level must be error, warn, info or debug, not `loud`"),
         ("log_format = \"xml\"", "log_format must be text or json"),
         ("listen = \"nowhere\"", "listen must be an address and a port"),
+        (
+            "public_url = \"ipse.example.org\"",
+            "public_url must be a URL with a host, such as https",
+        ),
+        ("public_url = [\"https://a\", \"b\"]", "not `b` (file "),
+        ("public_url = []", "public_url must be a text in quotes, or a list of such texts"),
+        ("public_url = [1]", "public_url must be a text in quotes, or a list of such texts"),
         ("tls_cert = \"c.pem\"", "tls_cert and tls_key go together"),
         ("listen = ", "could not read the settings in"),
         (&"#".repeat(70_000), "has more than 65536 bytes"),
@@ -94,6 +104,26 @@ fn a_bad_setting_is_told_with_its_place() {
     }
     let (exit, _, err) = ran(&mut serve(&store, &["--config", "absent.toml"]));
     assert!(exit == 2 && err.contains("could not read the settings in absent.toml"), "{err}");
+}
+
+#[test]
+fn public_urls_are_given_several_at_once() {
+    let store = Store::nothing();
+    let file = store.write("urls.toml", "public_url = \"https://in.file\"\n");
+    let told = |args: &[&str], variables: &[(&str, &str)]| {
+        let all = printed(&store, args, variables);
+        all["public_url"]["value"].clone()
+    };
+    let urls = |all: &[&str]| Value::from(all.to_vec());
+    let variable = [("IPSE_PUBLIC_URL", "https://a,http://b")];
+    assert_eq!(told(&[], &[]), Value::Null);
+    assert_eq!(told(&["--config", &file], &[]), urls(&["https://in.file"]));
+    assert_eq!(told(&["--config", &file], &variable), urls(&["https://a", "http://b"]));
+    let flags = ["--public-url", "https://c", "--public-url", "https://d"];
+    assert_eq!(told(&flags, &variable), urls(&["https://c", "https://d"]));
+    let (exit, _, err) = ran(&mut serve(&store, &["--public-url", "ipse.example.org"]));
+    let words = "public_url must be a URL with a host, such as https://ipse.example.org";
+    assert!(exit == 2 && err.contains(words) && err.contains("(flag --public-url)"), "{err}");
 }
 
 #[test]
@@ -135,8 +165,8 @@ fn every_request_is_told_of() {
         assert!(line["micros"].is_u64(), "{line}");
         line["message"].as_str().unwrap().to_string()
     });
-    assert_eq!(told[..4], ["a request"; 4].map(str::to_string));
-    assert_eq!(told[4], "an operator asked");
+    assert_eq!(told[..3], ["a request"; 3].map(str::to_string));
+    assert_eq!(told[3..], ["a request was refused", "an operator asked"]);
 }
 
 #[test]

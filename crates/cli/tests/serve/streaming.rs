@@ -6,6 +6,7 @@ use super::events::{BATCH, LINES, ONE, batch, event, lines, ref_of};
 use super::server::{Agent, Server, one_agent};
 use super::store::Store;
 use serde_json::Value;
+use std::net::Shutdown;
 
 /// What a stream told.
 #[derive(Debug)]
@@ -233,6 +234,61 @@ fn a_stream_ends_with_its_token() {
             assert!(number < 10_000, "it goes on");
         }
     }
+}
+
+/// A closed half ends a stream, whatever the client sent before: there is no answer to wait for.
+#[test]
+fn a_stream_ends_when_its_client_closes() {
+    let (store, agent) = one_agent();
+    let server = Server::with(&store, &BY_HAND);
+    for more in [&b""[..], b"x", &Request::get("/version").bytes()] {
+        let mut stream = Stream::open(&server, &agent.planner, None);
+        stream.connection.write(more).unwrap();
+        stream.connection.socket.shutdown(Shutdown::Write).unwrap();
+        // No event and no comment comes any more, and no answer to what followed.
+        assert!(stream.connection.is_closed(), "{more:?}");
+    }
+}
+
+#[test]
+fn a_stream_says_that_it_must_not_be_buffered() {
+    let (store, agent) = one_agent();
+    let server = Server::start(&store);
+    let mut connection = server.connect();
+    let request = Request::get("/api/agent/stream").token(&agent.planner);
+    connection.write(&request.bytes()).unwrap();
+    let head = connection.answer_head().unwrap().ok();
+    assert_eq!(head.header("x-accel-buffering"), Some("no"));
+    assert_eq!(head.header("connection"), Some("close"), "nothing can follow a stream");
+}
+
+/// `after` is for clients that cannot set a header. The header wins, because a browser that
+/// connects again sends it with the address that it was given at first.
+#[test]
+fn a_stream_begins_after_a_position() {
+    let (store, agent) = one_agent();
+    let server = Server::with(&store, &BY_HAND);
+    send(&server, &agent, &some(0, 6));
+    let first = |path: &str, last: Option<&str>| {
+        let request = Request::get(path).token(&agent.planner);
+        let request = last.iter().fold(request, |it, last| it.header("last-event-id", last));
+        let mut connection = server.connect();
+        connection.write(&request.bytes()).unwrap();
+        connection.answer_head().unwrap().ok();
+        Stream { connection, text: String::new() }.event().0
+    };
+    assert_eq!(first("/api/agent/stream?after=0", None), 1);
+    assert_eq!(first("/api/agent/stream?after=4", None), 5);
+    assert_eq!(first("/api/agent/stream?after=0", Some("3")), 4);
+    assert_eq!(first("/api/agent/stream?after=5", Some("0")), 1);
+    let refused = |path: &str, code: &str| {
+        server.get(&format!("/api/agent/stream?{path}"), &agent.planner).problem(400, code);
+    };
+    refused("after=7", "bad_last_event_id");
+    refused("after=99999999999999999999", "bad_parameter");
+    refused("after=", "bad_parameter");
+    refused("after=-1", "bad_parameter");
+    refused("after=1&after=1", "repeated_parameter");
 }
 
 /// What another process writes is told too, without anybody asking this one.

@@ -50,6 +50,38 @@ fn a_client_that_checks_the_certificate_is_answered() {
     server.stop();
 }
 
+/// The answer arrives although the client sends on, and the connection ends in order.
+#[test]
+fn an_answer_before_the_body_arrives() {
+    let (store, _agent) = one_agent();
+    let [cert, key] = certificate(&store, "good");
+    let server = Server::with(&store, &["--tls-cert", &cert, "--tls-key", &key]);
+    for _ in 0..5 {
+        let mut client = Command::new("openssl")
+            .args(["s_client", "-quiet", "-CAfile", &cert])
+            .args(["-connect", &server.address.to_string()])
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let head = "POST /api/agent/events HTTP/1.1\r\nhost: localhost\r\n\
+                    authorization: Bearer wrong\r\ncontent-length: 1500000\r\n\r\n";
+        let mut to_client = client.stdin.take().unwrap();
+        to_client.write_all(head.as_bytes()).unwrap();
+        // OpenSSL ends once it has read the end of the answer.
+        let _ = to_client.write_all(&vec![b'x'; 1_500_000]);
+        let done = client.wait_with_output().unwrap();
+        drop(to_client);
+        let (answer, why) = (String::from_utf8(done.stdout).unwrap(), done.stderr);
+        let why = String::from_utf8_lossy(&why);
+        assert!(answer.starts_with("HTTP/1.1 401 ") && answer.ends_with('}'), "{answer} {why}");
+        assert!(answer.contains("connection: close"), "{answer}");
+        assert!(!why.contains("errno"), "it was reset: {why}");
+    }
+    server.stop();
+}
+
 #[test]
 fn a_key_of_another_certificate_is_refused() {
     let store = Store::nothing();

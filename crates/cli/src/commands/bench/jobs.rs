@@ -2,7 +2,7 @@
 
 use super::Args;
 use super::measure::Run;
-use super::workload::{copy_store, generate, import_quietly, signed_lines, write_lines};
+use super::workload::{generate, import_quietly, signed_lines, write_lines};
 use crate::context::Context;
 use crate::scratch::Scratch;
 use crate::terminal::Terminal;
@@ -15,7 +15,7 @@ use ipse_inspect::explain::Explanation;
 use ipse_inspect::prove;
 use ipse_ledger::{NoteSigner, SecretKey};
 use ipse_reproduce::Workload;
-use ipse_store::sqlite::{Reader, Settings};
+use ipse_store::Location;
 use std::time::Instant;
 
 /// Events that one run of `append` adds: enough for many durable batches.
@@ -48,11 +48,11 @@ impl Bench {
         let mut path = directory.path().join("bench.db");
         match args.events {
             Some(events) => generate(&path, events, args.keys, terminal)?,
-            None if args.job.writes() => copy_store(&context.store, &path)?,
-            None => path.clone_from(&context.store),
+            None if args.job.writes() => context.store()?.copy_to(&path)?,
+            None => path = context.location.path().context("only a file can be measured")?.into(),
         }
-        let context = Context::on(path);
-        let (reader, identity) = context.read_or_migrate()?;
+        let context = Context::on(Location::file(path));
+        let (reader, identity) = context.read_to_write(terminal)?;
         if args.job.writes() {
             // A copy has no keys, and signs with its own.
             context.keys().create(&identity, &mut SystemHost::random, None)?;
@@ -67,7 +67,7 @@ impl Bench {
     }
 
     pub(super) fn rebuild(&self, runs: usize) -> anyhow::Result<Vec<Run>> {
-        let reader = Reader::open(&self.context.store)?;
+        let reader = self.context.store()?.reader()?;
         let snapshot = reader.view(&self.identity)?;
         let checkpoint = snapshot.view().progress()?.checkpoint;
         let one = |_| Run::of(self.events, || Ok(rebuild(snapshot.view(), checkpoint)?));
@@ -103,7 +103,7 @@ impl Bench {
     }
 
     pub(super) fn lookup(&self, runs: usize) -> anyhow::Result<Vec<Run>> {
-        let reader = Reader::open(&self.context.store)?;
+        let reader = self.context.store()?.reader()?;
         let known = Known::read(reader.view(&self.identity)?.view())?;
         let keys: Vec<FactKey> = known.iter().map(|fact| fact.fact.key.clone()).collect();
         if keys.is_empty() {
@@ -123,7 +123,7 @@ impl Bench {
 
     /// One fact a run, spread over all of them: common ones, and rare ones whose evidence is old.
     pub(super) fn explain(&self, runs: usize) -> anyhow::Result<Vec<Run>> {
-        let reader = Reader::open(&self.context.store)?;
+        let reader = self.context.store()?.reader()?;
         let snapshot = reader.view(&self.identity)?;
         let facts = snapshot.view().facts()?;
         if facts.is_empty() {
@@ -139,7 +139,8 @@ impl Bench {
     pub(super) fn open(&self, runs: usize) -> anyhow::Result<Vec<Run>> {
         let one = |line: String| {
             Run::of(1, || {
-                let memory = Agent::open(&self.context.store, self.identity)?.memory().clone();
+                let memory =
+                    Agent::open(self.context.location.to_string(), self.identity)?.memory().clone();
                 memory.append(line.as_bytes())??;
                 Ok(memory)
             })
@@ -152,7 +153,7 @@ impl Bench {
         let mut names: Vec<Vec<EventRef>> = vec![Vec::new(); runs];
         let wanted = (count * runs as u64).max(1);
         let step = (self.events / wanted).max(1);
-        let reader = Reader::open(&self.context.store)?;
+        let reader = self.context.store()?.reader()?;
         reader.view(&self.identity)?.view().each_entry(Seq(1)..=Seq(self.events), |entry, _| {
             let number = entry.seq.0 / step;
             if entry.seq.0.is_multiple_of(step) && !is_housekeeping(&entry.event_type) {
@@ -177,14 +178,14 @@ impl Bench {
         let one = |line: String| {
             let event = admit(line.as_bytes(), Origin::Producer, || log.host().salt())?;
             log.append(&[event], Then::Consolidate(Trigger::Threshold))?;
-            Run::of(1, || Ok(sign_head(&self.context.store, &self.identity, &notary)?))
+            Run::of(1, || Ok(sign_head(self.context.store()?, &self.identity, &notary)?))
         };
         Workload::new(self.keys, self.events).take(runs).map(one).collect()
     }
 
     pub(super) fn proof(&self, runs: usize) -> anyhow::Result<Vec<Run>> {
         self.log()?.sign_head()?;
-        let reader = Reader::open(&self.context.store)?;
+        let reader = self.context.store()?.reader()?;
         let snapshot = reader.view(&self.identity)?;
         let one = |number: usize| {
             let seq = Seq(1 + (number * SPREAD) as u64 % self.events);
@@ -197,7 +198,7 @@ impl Bench {
         let seed = SystemHost::random();
         let signer = NoteSigner::new("bench", SecretKey::from_seed(&seed));
         let signer = signer.context("BUG: no key can be called bench")?;
-        let mut settings = Settings::open(&self.context.store)?;
+        let mut settings = self.context.store()?.settings()?;
         settings.put_producer(&self.identity, &signer.public().to_string())?;
         let file = self.directory.path().join("signed.jsonl");
         let mut from = self.events;

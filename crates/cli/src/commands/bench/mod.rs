@@ -120,7 +120,7 @@ fn report(
     let wall = Spread::of(runs.iter().map(|run| run.wall));
     let (done, spent) = runs.iter().fold((0, 0), |(n, t), run| (n + run.count, t + run.wall));
     let rate = i128::from(done) * 1_000_000_000 / spent.max(1);
-    let disk = std::fs::metadata(&bench.context.store)?.len();
+    let disk = std::fs::metadata(bench.context.location.to_string())?.len();
     // 0 if the kernel does not tell.
     let peak = Machine::new().peak().unwrap_or(0);
     let job = args.job.name();

@@ -10,7 +10,7 @@ use ipse_door::{Origin, admit};
 use ipse_engine::Host;
 use ipse_ledger::{NoteSigner, Sent, dsse};
 use ipse_reproduce::Workload;
-use ipse_store::sqlite::{Reader, create};
+use ipse_store::{Location, Store};
 use std::io::Write;
 use std::path::Path;
 
@@ -32,8 +32,9 @@ pub(super) fn generate(
             name => format!("bench {name}"),
         })
     })?;
-    let identity = create(path)?.register(&manifest.canonical())?.identity;
-    let context = Context::on(path.to_owned());
+    let location = Location::file(path);
+    let identity = Store::create(&location)?.register(&manifest.canonical())?.identity;
+    let context = Context::on(location);
     context.keys().create(&identity, &mut SystemHost::random, None)?;
     let file = path.with_extension("jsonl");
     let count = usize::try_from(events).unwrap_or(usize::MAX);
@@ -49,14 +50,6 @@ pub(super) fn write_lines(file: &Path, lines: impl Iterator<Item = String>) -> a
         writeln!(out, "{line}")?;
     }
     Ok(out.into_inner()?.replace()?)
-}
-
-/// Copies a store: a given one is only read.
-pub(super) fn copy_store(from: &Path, to: &Path) -> anyhow::Result<()> {
-    // Opened first: a missing or foreign file gives the same error as in other commands.
-    let reader = Reader::open(from)?;
-    reader.copy_to(to)?;
-    Ok(())
 }
 
 /// Imports a file, with one pass at the end.

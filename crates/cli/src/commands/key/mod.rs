@@ -15,7 +15,7 @@ use anyhow::Context as _;
 use ipse::keys::Role;
 use ipse_core::Identity;
 use ipse_ledger::NoteKey;
-use ipse_store::sqlite::Reader;
+use ipse_store::Reader;
 use std::path::PathBuf;
 
 const PRODUCER: &str = "producer";
@@ -77,14 +77,16 @@ pub(crate) enum NewKey {
     /// The public half is registered in the store and printed. The private half is made in the key
     /// directory, or in --out FILE, and belongs on the producer's machine. With --public only the
     /// public half of a key that was made elsewhere is registered. If the command is interrupted,
-    /// run it again: it goes on with the private half that is there.
+    /// run it again: it goes on with the private half that is there. The command prints the
+    /// verifier key; its first two parts, NAME+ID, are the keyid in envelopes.
     ///
-    /// Example: ipse key new producer arm-7 --out arm-7.key
+    /// Example: ipse key new producer arm-7 --public arm-7.pem
     Producer {
         /// What the producer is called: letters, digits, . _ and -
         name: String,
-        /// Register this verifier key: its name, id and bytes, joined by +
-        #[arg(long, value_name = "VKEY", conflicts_with_all = ["out", "passphrase"],
+        /// Register this public key: a file in PEM, as `openssl pkey -pubout` writes it, or a
+        /// verifier key, which is name, id and bytes, joined by +
+        #[arg(long, value_name = "FILE|VKEY", conflicts_with_all = ["out", "passphrase"],
               allow_hyphen_values = true)]
         public: Option<String>,
         /// Write the private half to this new file

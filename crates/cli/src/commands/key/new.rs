@@ -9,16 +9,19 @@ use crate::context::Context;
 use crate::hints::shell_word;
 use crate::output;
 use crate::passphrase;
-use crate::terminal::Terminal;
+use crate::terminal::{Terminal, shown};
 use crate::{Exit, Ran};
-use anyhow::{Context as _, bail};
+use anyhow::{Context as _, anyhow, bail};
 use ipse::keys::{self, KeyError, Role};
 use ipse::{DirectoryNotary, SystemHost};
 use ipse_core::Identity;
 use ipse_engine::{Watch, sign_head};
 use ipse_ledger::{NoteKey, dsse};
-use ipse_store::sqlite::{Reader, Settings};
+use ipse_store::Reader;
 use std::path::{Path, PathBuf};
+
+/// Bytes of a file that is read as a verifier key, which is a line.
+const MAX_NOTE_FILE: u64 = 4 << 10;
 
 /// Makes a key of the store.
 pub(super) fn of_store(
@@ -27,7 +30,7 @@ pub(super) fn of_store(
     role: Role,
     encrypt: bool,
 ) -> Ran {
-    let identities = Watch::open(&context.store)?.identities()?;
+    let identities = Watch::open(context.store()?)?.identities()?;
     let directory = context.keys();
     // Checked before a passphrase is typed for nothing.
     if directory.has(role) && !directory.is_unfinished(role) {
@@ -49,7 +52,7 @@ pub(super) fn of_store(
         // What the key before it signed counts no more.
         for identity in identities {
             let notary = DirectoryNotary::open(&directory, &identity, passphrase)?;
-            sign_head(&context.store, &identity, &notary)?;
+            sign_head(context.store()?, &identity, &notary)?;
         }
     }
     Ok(Exit::Fine)
@@ -72,12 +75,12 @@ pub(super) fn producer(
     encrypt: bool,
 ) -> Ran {
     keys::check_producer_name(name)?;
-    let (reader, identity) = context.read_or_migrate()?;
+    let (reader, identity) = context.read_to_write(terminal)?;
     check_free(&reader, &identity, name, None)?;
     if let Some(file) = out {
         output::check_free(context, file, &[])?;
     }
-    let mut settings = Settings::open(&context.store)?;
+    let mut settings = context.store_to_write(terminal)?.settings()?;
     let new = NewProducer { context, name, out, encrypt };
     let (key, place) = (new.key(terminal, &reader, &identity)?, new.place());
     settings.put_producer(&identity, &key.to_string()).with_context(|| {
@@ -178,7 +181,7 @@ impl NewProducer<'_> {
         left: &NoteKey,
     ) -> anyhow::Result<Standing> {
         let mut standing = Standing::Unknown;
-        for of in Watch::open(&self.context.store)?.identities()? {
+        for of in Watch::open(self.context.store()?)?.identities()? {
             for (key, revoked) in producers(reader, &of)? {
                 let here = of == *identity && key == *left && self.out.is_none();
                 match key.key() == left.key() {
@@ -209,19 +212,10 @@ pub(super) fn register(
     public: &str,
 ) -> Ran {
     keys::check_producer_name(name)?;
-    let Some(key) = NoteKey::parse(public.trim()) else {
-        // It is not shown: it may be a private key, given by mistake.
-        bail!(
-            "what --public was given is no verifier key, or a weak one; \
-             NAME+ID+KEY, as `ipse key new producer` prints it"
-        );
-    };
-    if key.name() != name {
-        bail!("the key is called `{}`, not `{name}`", ipse_door::printable(key.name()));
-    }
-    let (reader, identity) = context.read_or_migrate()?;
+    let key = given_key(name, public)?;
+    let (reader, identity) = context.read_to_write(terminal)?;
     check_free(&reader, &identity, name, Some(&key))?;
-    if !Settings::open(&context.store)?.put_producer(&identity, &key.to_string())? {
+    if !context.store_to_write(terminal)?.settings()?.put_producer(&identity, &key.to_string())? {
         bail!("that key was revoked, and does not come back: {name} needs a new one");
     }
     show_new(context, terminal, &Row::new(PRODUCER, &key, REGISTERED.into()))?;
@@ -229,7 +223,42 @@ pub(super) fn register(
     Ok(Exit::Fine)
 }
 
-/// A name means one key at a time.
+/// The public half that was given: a verifier key, or a file with one, or a PEM file.
+fn given_key(name: &str, public: &str) -> anyhow::Result<NoteKey> {
+    let written = || note_file(Path::new(public));
+    if let Some(key) = NoteKey::parse(public.trim()).or_else(written) {
+        if key.name() != name {
+            bail!("the key is called `{}`, not `{name}`", ipse_door::printable(key.name()));
+        }
+        return Ok(key);
+    }
+    let file = Path::new(public);
+    if file.symlink_metadata().is_err() {
+        // It is not shown: it may be a private key, given by mistake.
+        bail!(
+            "what --public was given is no verifier key, or a weak one, and no file: give \
+             NAME+ID+KEY, as `ipse key new producer` prints it, or a PEM file, as `openssl pkey \
+             -pubout` writes it"
+        );
+    }
+    // As text: the hints about keys are about those of the store.
+    keys::read_verifier(file, name).map_err(|error| match error {
+        KeyError::Io { source, .. } => {
+            anyhow::Error::new(source).context(format!("could not read {}", shown(file)))
+        }
+        error => anyhow!("{error}"),
+    })
+}
+
+/// The verifier key that a small ordinary file holds.
+fn note_file(file: &Path) -> Option<NoteKey> {
+    let there = file.metadata().ok().filter(|there| there.is_file())?;
+    let text = (there.len() <= MAX_NOTE_FILE).then(|| std::fs::read_to_string(file).ok())??;
+    NoteKey::parse(text.trim())
+}
+
+/// A name means one key at a time, and a key means one name: under a second name a revoked key
+/// would count again, and one producer would look like two.
 fn check_free(
     reader: &Reader,
     identity: &Identity,
@@ -239,6 +268,13 @@ fn check_free(
     for (key, revoked) in producers(reader, identity)? {
         if key.name() == name && !revoked && Some(&key) != wanted {
             bail!("`{name}` has a key already, {key}; revoke it first: ipse key revoke {name}");
+        }
+        let renamed = |wanted: &NoteKey| key.key() == wanted.key() && key.name() != name;
+        if wanted.is_some_and(renamed) {
+            let (other, how) = (key.name(), if revoked { "revoked" } else { "registered" });
+            bail!(
+                "that key is {how} as `{other}`: a key has one name, so `{name}` needs a new one"
+            );
         }
         let same_id =
             |wanted: &NoteKey| key != *wanted && dsse::key_id(&key) == dsse::key_id(wanted);

@@ -9,7 +9,6 @@ use crate::{Exit, Ran};
 use ipse::keys::{self, KeyError, Role};
 use ipse_core::json::Members;
 use ipse_ledger::NoteKey;
-use ipse_store::sqlite::Settings;
 use std::path::Path;
 
 /// Revokes a key, after a question on a terminal.
@@ -42,9 +41,9 @@ pub(super) fn run(context: &Context, terminal: &mut Terminal<'_>, name: &str, ye
 }
 
 fn revoke_producer(context: &Context, terminal: &mut Terminal<'_>, name: &str) -> Ran {
-    let (reader, identity) = context.read_or_migrate()?;
+    let (reader, identity) = context.read_to_write(terminal)?;
     let directory = context.keys();
-    if !Settings::open(&context.store)?.revoke_producer(&identity, name)? {
+    if !context.store_to_write(terminal)?.settings()?.revoke_producer(&identity, name)? {
         let here = directory.producer_key(name)?;
         let is_left = |(key, revoked): &(NoteKey, bool)| *revoked && Some(key) == here.as_ref();
         // A process that died below revoked it, and did not move its files.

@@ -3,7 +3,7 @@
 //! **Invariant:** a directory that holds anything but an earlier report is not touched.
 
 use crate::context::Context;
-use crate::output::{self, Output};
+use crate::output::{self, Output, Replaces};
 use crate::terminal::shown;
 use anyhow::{Context as _, bail};
 use ipse::files;
@@ -59,7 +59,8 @@ pub(super) fn write(
         std::fs::remove_file(&old).with_context(|| format!("could not remove {}", shown(&old)))?;
     }
     for file in files {
-        let mut output = Output::create(context, &out.join(&file.name), inputs)?;
+        let path = out.join(&file.name);
+        let mut output = Output::create(context, &path, inputs, Replaces::Anything)?;
         output.write_all(&file.bytes).with_context(|| format!("could not write {}", file.name))?;
         output.finish()?;
     }

@@ -15,15 +15,14 @@ mod tls;
 
 use crate::context::Context;
 use crate::gate_files::GateFiles;
+use crate::notify::Notifier;
 use crate::terminal::{Terminal, counted};
 use crate::wiring::Wiring;
 use crate::{Exit, Ran};
 use anyhow::{Context as _, bail};
 use ipse::Policy;
-use ipse_access::Tokens;
 use ipse_engine::Error;
-use ipse_http::Service;
-use ipse_store::sqlite::Reader;
+use ipse_http::{Hosts, Service};
 use settings::Settings;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
@@ -99,6 +98,11 @@ pub(crate) struct Args {
     #[arg(long, env = "IPSE_INTENT_RATE", value_name = "N")]
     intent_rate: Option<String>,
 
+    /// A URL under which clients reach the server, through a proxy for instance; repeatable. On
+    /// loopback the server answers to localhost, 127.0.0.1, [::1] and the hosts of these URLs
+    #[arg(long, env = "IPSE_PUBLIC_URL", value_name = "URL", value_delimiter = ',')]
+    public_url: Vec<String>,
+
     /// Print the settings, and where each one comes from, and do nothing else
     #[arg(long)]
     print_config: bool,
@@ -113,15 +117,14 @@ pub(crate) fn run(context: &Context, terminal: &mut Terminal<'_>, args: &Args) -
         bail!("all agents of a store are served: a token says whose log a request is about");
     }
     let context = context.with_store(settings.store.clone(), settings.key_dir.clone());
-    context.check_store_name()?;
     let secure = Secure::of(&settings)?;
     log_as(&settings, context.json);
-    // A store of an older ipse is brought up to date by whoever opens it for writing.
-    drop(Tokens::open(&context.store)?);
+    let store = context.store_to_write(terminal)?;
     let gates = gates(&context, &settings)?;
     let policy = Policy { every: settings.pass_every, quiet: settings.pass_quiet };
-    let wiring = Wiring::new(&context, policy, gates, settings.intent_rate);
-    let service = Service::open(&context.store, Arc::new(wiring))?;
+    let hosts = Hosts::new(settings.listen.ip(), settings.public_hosts.clone());
+    let wiring = Wiring::new(&context, store, policy, gates, settings.intent_rate, hosts);
+    let service = Service::open(store, Arc::new(wiring))?;
     let nobody = !service.has_tokens()?;
     if nobody && !settings.listen.ip().is_loopback() {
         let listen = settings.listen;
@@ -140,11 +143,12 @@ pub(crate) fn run(context: &Context, terminal: &mut Terminal<'_>, args: &Args) -
     // Whoever reads that it serves may stop it at once.
     let (stop, stopped) = oneshot::channel();
     watch_signals(stop).context("could not watch for signals")?;
-    tell(&listener, &secure, service.agent_count() as u64)?;
+    let notifier = Notifier::from_environment();
+    notifier.ready(&tell(&listener, &secure, service.agent_count() as u64)?);
     if nobody {
         tracing::warn!("no token exists, so nobody can come in: `ipse token create` makes one");
     }
-    let served = runtime.block_on(serve(listener, service.clone(), secure, stopped));
+    let served = runtime.block_on(serve(listener, service.clone(), secure, stopped, notifier));
     end(runtime, service);
     served.map(|()| Exit::Fine)
 }
@@ -153,7 +157,7 @@ pub(crate) fn run(context: &Context, terminal: &mut Terminal<'_>, args: &Args) -
 fn gates(context: &Context, settings: &Settings) -> anyhow::Result<Option<GateFiles>> {
     let Some(paths) = &settings.gates else { return Ok(None) };
     let files = GateFiles::read(paths)?;
-    let manifests = Reader::open(&context.store)?.manifests()?;
+    let manifests = context.store()?.reader()?.manifests()?;
     let (bound, all) = (files.bound(&manifests)?, counted(manifests.len() as u64, "agent"));
     tracing::info!("gates judge the intents of {bound} of {all}");
     Ok(Some(files))
@@ -176,14 +180,16 @@ fn log_as(settings: &Settings, json: bool) {
     if settings.log_json || json { lines.json().flatten_event(true).init() } else { lines.init() }
 }
 
-fn tell(listener: &TcpListener, secure: &Secure, agents: u64) -> anyhow::Result<()> {
+/// Says where it serves, and returns what it said.
+fn tell(listener: &TcpListener, secure: &Secure, agents: u64) -> anyhow::Result<String> {
     let address = listener.local_addr().context("could not tell where it listens")?;
     let (scheme, counted) = (secure.scheme(), counted(agents, "agent"));
-    tracing::info!("serving {counted} on {scheme}://{address}; Ctrl-C stops");
+    let serving = format!("serving {counted} on {scheme}://{address}");
+    tracing::info!("{serving}; Ctrl-C stops");
     if scheme == "http" && !address.ip().is_loopback() {
         tracing::warn!("tokens travel in the clear: let a proxy speak TLS, or set tls_cert");
     }
-    Ok(())
+    Ok(serving)
 }
 
 async fn serve(
@@ -191,6 +197,7 @@ async fn serve(
     service: Arc<Service>,
     secure: Secure,
     stopped: oneshot::Receiver<()>,
+    notifier: Notifier,
 ) -> anyhow::Result<()> {
     let mut looker = tokio::spawn(look_after(service.clone()));
     let mut gone = None;
@@ -199,6 +206,7 @@ async fn serve(
             _ = stopped => looker.abort(),
             error = &mut looker => gone = error.ok(),
         }
+        notifier.stopping();
         tracing::info!("stopping: what was begun is finished");
         tokio::spawn(async {
             tokio::time::sleep(GRACE).await;

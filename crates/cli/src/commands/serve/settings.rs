@@ -11,6 +11,8 @@ use crate::{Exit, Ran};
 use anyhow::{Context as _, anyhow, bail};
 use clap::parser::ValueSource;
 use ipse_core::json::{Members, quoted};
+use ipse_http::Host;
+use ipse_store::Location;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -25,16 +27,22 @@ const MAX_QUIET_MS: u64 = 24 * 60 * 60 * 1000;
 /// The most intents a minute: beyond ten thousand a second a pace is no limit.
 const MAX_INTENT_RATE: u64 = 600_000;
 
+/// What a public URL must be.
+const PUBLIC_URL: &str = "a URL with a host, such as https://ipse.example.org: http or https, the \
+                          host in ASCII, without a user, a query or a fragment";
+
 /// What a setting may be.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Kind {
     Text,
+    /// Texts, with commas between them.
+    Texts,
     Number,
     Path,
 }
 
 /// Each setting, what kind it is, and what it is if nobody says.
-const ALL: [(&str, Kind, Option<&str>); 13] = [
+const ALL: [(&str, Kind, Option<&str>); 14] = [
     ("listen", Kind::Text, Some("127.0.0.1:7477")),
     ("store", Kind::Path, Some("ipse.db")),
     ("key_dir", Kind::Path, None),
@@ -48,12 +56,15 @@ const ALL: [(&str, Kind, Option<&str>); 13] = [
     ("policy", Kind::Path, None),
     ("temperament", Kind::Path, None),
     ("intent_rate", Kind::Number, Some("600")),
+    ("public_url", Kind::Texts, None),
 ];
 
 /// What was settled on.
 pub(super) struct Settings {
     pub(super) listen: SocketAddr,
-    pub(super) store: PathBuf,
+    /// The hosts of the URLs under which clients reach the server.
+    pub(super) public_hosts: Vec<Host>,
+    pub(super) store: Location,
     pub(super) key_dir: Option<PathBuf>,
     pub(super) pass_every: u64,
     pub(super) pass_quiet: Duration,
@@ -99,7 +110,8 @@ impl Settings {
         Ok(Settings {
             listen: row("listen")
                 .parsed("an address and a port, such as 127.0.0.1:7477", address)?,
-            store: path("store").expect("BUG: a store has a default"),
+            public_hosts: row("public_url").each(PUBLIC_URL, Host::of_url)?,
+            store: Location::parse(path("store").expect("BUG: a store has a default"))?,
             key_dir: path("key_dir"),
             pass_every: row("pass_every").parsed("a whole number from 1 on", |text| {
                 text.parse().ok().filter(|every| *every > 0)
@@ -147,28 +159,49 @@ impl Settings {
 
 impl Row {
     fn parsed<T>(&self, wanted: &str, parse: impl Fn(&str) -> Option<T>) -> anyhow::Result<T> {
-        let text = self.value.as_deref().unwrap_or_default();
+        self.one(self.value.as_deref().unwrap_or_default(), wanted, parse)
+    }
+
+    /// The same for each of several texts.
+    fn each<T>(&self, wanted: &str, parse: impl Fn(&str) -> Option<T>) -> anyhow::Result<Vec<T>> {
+        self.texts().map(|text| self.one(text, wanted, &parse)).collect()
+    }
+
+    fn one<T>(
+        &self,
+        text: &str,
+        wanted: &str,
+        parse: impl Fn(&str) -> Option<T>,
+    ) -> anyhow::Result<T> {
         let shown = ipse_door::printable(text);
         let (name, origin) = (self.name, &self.origin);
         parse(text).ok_or_else(|| anyhow!("{name} must be {wanted}, not `{shown}` ({origin})"))
     }
 
+    fn texts(&self) -> impl Iterator<Item = &str> {
+        self.value.iter().flat_map(|all| all.split(','))
+    }
+
+    /// A value as TOML and as JSON, which agree here.
+    fn written(&self, value: &str) -> String {
+        match self.kind {
+            Kind::Number => value.to_owned(),
+            Kind::Texts => format!("[{}]", self.texts().map(quoted).collect::<Vec<_>>().join(", ")),
+            // What JSON escapes, TOML reads.
+            Kind::Text | Kind::Path => quoted(value),
+        }
+    }
+
     /// The setting as TOML; one that is not set as a comment.
     fn line(&self) -> String {
-        match (&self.value, self.kind) {
-            (None, _) => format!("# {} =", self.name),
-            (Some(number), Kind::Number) => format!("{} = {number}", self.name),
-            // What JSON escapes, TOML reads.
-            (Some(text), _) => format!("{} = {}", self.name, quoted(text)),
+        match &self.value {
+            None => format!("# {} =", self.name),
+            Some(value) => format!("{} = {}", self.name, self.written(value)),
         }
     }
 
     fn json(&self) -> String {
-        let value = match (&self.value, self.kind) {
-            (None, _) => "null".to_owned(),
-            (Some(number), Kind::Number) => number.clone(),
-            (Some(text), _) => quoted(text),
-        };
+        let value = self.value.as_ref().map_or("null".to_owned(), |value| self.written(value));
         Members::new().raw("value", value).text("origin", &self.origin).finish()
     }
 }
@@ -223,7 +256,7 @@ fn typed(context: &Context, args: &Args, name: &str) -> Option<String> {
     let path = |path: &Path| path.to_string_lossy().into_owned();
     match name {
         "listen" => args.listen.clone(),
-        "store" => Some(path(&context.store)),
+        "store" => Some(context.location.to_string()),
         "key_dir" => Some(path(context.keys().path())),
         "pass_every" => args.pass_every.clone(),
         "pass_quiet" => args.pass_quiet.clone(),
@@ -235,6 +268,7 @@ fn typed(context: &Context, args: &Args, name: &str) -> Option<String> {
         "policy" => args.policy.clone(),
         "temperament" => args.temperament.clone(),
         "intent_rate" => args.intent_rate.clone(),
+        "public_url" => Some(args.public_url.join(",")),
         _ => None,
     }
 }
@@ -276,6 +310,13 @@ fn written(file: &Path, name: &str, kind: Kind, value: &Value) -> anyhow::Result
             let beside = file.parent().unwrap_or(Path::new(""));
             Ok(beside.join(text).to_string_lossy().into_owned())
         }
+        (Kind::Texts, Value::String(text)) => Ok(text.clone()),
+        (Kind::Texts, Value::Array(all)) => {
+            let texts: Option<Vec<&str>> = all.iter().map(Value::as_str).collect();
+            let texts = texts.filter(|texts| !texts.is_empty());
+            Ok(texts.ok_or_else(|| wrong("a text in quotes, or a list of such texts"))?.join(","))
+        }
+        (Kind::Texts, _) => Err(wrong("a text in quotes, or a list of such texts")),
         _ => Err(wrong("a text in quotes")),
     }
 }

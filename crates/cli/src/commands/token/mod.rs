@@ -12,10 +12,10 @@ use crate::{Exit, Ran};
 use anyhow::bail;
 use expiry::{Expiry, expires, expiry};
 use ipse::SystemHost;
-use ipse_access::{self, NewToken, Role, State, Token, TokenId, Tokens};
+use ipse_access::{self, NewToken, Owner, Role, State, Token, TokenId, Tokens};
+use ipse_core::Time;
 use ipse_core::json::list as json_list;
 use ipse_core::json::{Members, quoted};
-use ipse_core::{Identity, Time};
 use ipse_inspect::answer::clean;
 
 pub(crate) type Args = Nested<Action>;
@@ -24,19 +24,26 @@ pub(crate) type Args = Nested<Action>;
 pub(crate) enum Action {
     /// Create a token for an identity and print it, once
     ///
+    /// The token of an observer belongs to the store: it needs no identity, and reads the
+    /// measurements of the whole server and nothing else.
+    ///
     /// The token alone goes to standard output. The store keeps its SHA-256, from which it cannot
     /// be had again: if it is lost, revoke it and create another.
     ///
     /// Example: TOKEN=$(ipse token create --role producer --name arm-7 --source arm-7)
     Create(CreateArgs),
 
-    /// List the tokens of an identity: whose they are, never what they are
+    /// List the tokens of an identity and the observers of the store: whose they are, never what
+    /// they are
     ///
     /// Exit 1 if there is none.
     List {
         /// Also those that are revoked or expired
         #[arg(long)]
         all: bool,
+        /// Only those of observers; no identity is needed
+        #[arg(long)]
+        observers: bool,
     },
 
     /// Revoke a token by its id or its name: for good, and at once
@@ -74,7 +81,7 @@ pub(crate) struct CreateArgs {
 pub(crate) fn run(context: &Context, terminal: &mut Terminal<'_>, args: &Args) -> Ran {
     match &args.action {
         Action::Create(args) => create(context, terminal, args),
-        Action::List { all } => list(context, terminal, *all),
+        Action::List { all, observers } => list(context, terminal, *all, *observers),
         Action::Revoke { which } => revoke(context, terminal, which),
     }
 }
@@ -86,11 +93,17 @@ fn create(context: &Context, terminal: &mut Terminal<'_>, args: &CreateArgs) -> 
     let new = NewToken { role, name, sources, expires };
     // Checked before an older store is brought up to date for nothing.
     new.check(now)?;
-    let (_, identity) = context.read_or_migrate()?;
-    let (text, token) = ipse_access::make(&identity, new, SystemHost::random(), now)?;
-    Tokens::open(&context.store)?.put(&identity, &token)?;
+    let owner = match role {
+        Role::Observer if context.names_identity() => {
+            bail!("the token of an observer belongs to the store: leave out --identity")
+        }
+        Role::Observer => Owner::Store,
+        _ => Owner::Identity(context.read_to_write(terminal)?.1),
+    };
+    let (text, token) = ipse_access::make(owner, new, SystemHost::random(), now)?;
+    Tokens::open(context.store_to_write(terminal)?)?.put(owner, &token)?;
     match context.json {
-        true => terminal.json(&created_json(&identity, &text, &token))?,
+        true => terminal.json(&created_json(owner, &text, &token))?,
         false => writeln!(terminal.out, "{text}")?,
     }
     let until = match token.expires {
@@ -99,20 +112,32 @@ fn create(context: &Context, terminal: &mut Terminal<'_>, args: &CreateArgs) -> 
     };
     writeln!(
         terminal.err,
-        "{} token {} for {identity}, good {until}\nshown once, kept hashed: put it where only its \
+        "{} token {} for {}, good {until}\nshown once, kept hashed: put it where only its \
          bearer reads it",
         role.name(),
-        token.id
+        token.id,
+        whose(owner)
     )?;
     Ok(Exit::Fine)
 }
 
-fn created_json(identity: &Identity, text: &str, token: &Token) -> String {
+fn whose(owner: Owner) -> String {
+    match owner {
+        Owner::Identity(identity) => identity.to_string(),
+        Owner::Store => "the store".into(),
+    }
+}
+
+fn created_json(owner: Owner, text: &str, token: &Token) -> String {
+    let identity = match owner {
+        Owner::Identity(identity) => Some(quoted(&identity.to_string())),
+        Owner::Store => None,
+    };
     Members::new()
         .text("token", text)
         .text("token_id", &token.id.to_string())
         .text("role", token.role.name())
-        .text("identity_hash", &identity.to_string())
+        .optional("identity_hash", identity)
         .optional("expires", token.expires.map(quoted_time))
         .optional("name", token.name.as_deref().map(quoted))
         .optional("sources", token.sources.as_deref().map(sources_json))
@@ -127,10 +152,14 @@ fn sources_json(sources: &[String]) -> String {
     json_list(sources.iter().map(|source| quoted(source)))
 }
 
-fn list(context: &Context, terminal: &mut Terminal<'_>, all: bool) -> Ran {
+fn list(context: &Context, terminal: &mut Terminal<'_>, all: bool, observers: bool) -> Ran {
     let now = context.now();
-    let (reader, identity) = context.read()?;
-    let tokens = ipse_access::tokens(reader.view(&identity)?.view())?;
+    let mut tokens = Vec::new();
+    if !observers {
+        let (reader, identity) = context.read()?;
+        tokens = ipse_access::tokens(reader.view(&identity)?.view())?;
+    }
+    tokens.extend(ipse_access::store_tokens(&context.store()?.reader()?)?);
     let shown = |token: &&Token| all || token.state(now) == State::Live;
     let rows: Vec<&Token> = tokens.iter().filter(shown).collect();
     if context.json {
@@ -183,8 +212,18 @@ fn listed_json(token: &Token, now: Time) -> String {
 
 fn revoke(context: &Context, terminal: &mut Terminal<'_>, which: &str) -> Ran {
     let now = context.now();
-    let (reader, identity) = context.read_or_migrate()?;
-    let tokens = ipse_access::tokens(reader.view(&identity)?.view())?;
+    let observers = ipse_access::store_tokens(&context.store_to_write(terminal)?.reader()?)?;
+    // The identity is not needed to revoke the token of an observer.
+    let known = match context.read() {
+        Err(_) if choose(&observers, which, now)?.is_some() => (Owner::Store, Vec::new()),
+        read => {
+            let (reader, identity) = read?;
+            let tokens = ipse_access::tokens(reader.view(&identity)?.view())?;
+            (Owner::Identity(identity), tokens)
+        }
+    };
+    let (identity, of_identity) = known;
+    let tokens = [of_identity, observers].concat();
     let Some(token) = choose(&tokens, which, now)? else {
         // It is not shown if it may be a token, of somebody else or with a digit missing.
         let which = match which.starts_with(ipse_access::TEXT_PREFIX) {
@@ -192,10 +231,13 @@ fn revoke(context: &Context, terminal: &mut Terminal<'_>, which: &str) -> Ran {
             false => format!("no token `{}`", ipse_door::printable(which)),
         };
         let hint = "`ipse token list --all` lists what there is";
+        let identity = whose(identity);
         writeln!(terminal.err, "{which} of {identity}; nothing was changed. {hint}")?;
         return Ok(Exit::Found);
     };
-    let changed = Tokens::open(&context.store)?.revoke(&identity, &token.id, now)?;
+    let owner = if token.role == Role::Observer { Owner::Store } else { identity };
+    let mut desk = Tokens::open(context.store_to_write(terminal)?)?;
+    let changed = desk.revoke(owner, &token.id, now)?;
     // If neither, somebody else revoked it since it was read.
     let revoked = token.revoked.filter(|_| !changed).unwrap_or(now);
     if context.json {

@@ -4,6 +4,7 @@ mod authority;
 mod consulted;
 mod files;
 mod limits;
+mod outcomes;
 mod planners;
 mod verdicts;
 mod walked;

@@ -1,0 +1,34 @@
+//! `migrate`: the schema of a store is brought up to date.
+
+use crate::context::Context;
+use crate::terminal::Terminal;
+use crate::{Exit, Ran};
+use ipse_core::json::Members;
+use ipse_store::{Migrated, Store};
+
+/// Bring the schema of a store up to date
+///
+/// Commands that write do this by themselves. Commands that only read stop at a store of an older
+/// ipse and name this one. Events, facts and keys stay as they are. An older ipse cannot open the
+/// store afterwards: copy the file first if you may want to go back.
+///
+/// Example: ipse --store ipse.db migrate
+#[derive(clap::Args, Debug)]
+pub(crate) struct Args {}
+
+pub(crate) fn run(context: &Context, terminal: &mut Terminal<'_>, _: &Args) -> Ran {
+    let migrated = Store::migrate(&context.location)?;
+    if context.json {
+        let number = |version: Option<usize>| version.map_or("null".into(), |it| it.to_string());
+        let json = Members::new()
+            .raw("from", number(migrated.map(|migrated| migrated.from)))
+            .raw("to", number(migrated.map(|migrated| migrated.to)));
+        terminal.json(&json.finish())?;
+        return Ok(Exit::Fine);
+    }
+    match migrated {
+        Some(Migrated { from, to }) => writeln!(terminal.out, "schema {from} -> {to}")?,
+        None => writeln!(terminal.out, "the schema is up to date")?,
+    }
+    Ok(Exit::Fine)
+}

@@ -1,0 +1,16 @@
+//! `version`: the same line as `--version`, for people who type it as a command.
+
+use crate::context::Context;
+use crate::help;
+use crate::terminal::Terminal;
+use crate::{Exit, Ran};
+
+/// Print the version
+#[derive(clap::Args, Debug)]
+#[command(hide = true)]
+pub(crate) struct Args;
+
+pub(crate) fn run(_: &Context, terminal: &mut Terminal<'_>, _: &Args) -> Ran {
+    write!(terminal.out, "{}", help::command().render_version())?;
+    Ok(Exit::Fine)
+}
