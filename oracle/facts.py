@@ -12,6 +12,7 @@ nothing is shared with the program that it judges.
 """
 
 import argparse
+import base64
 import datetime
 import functools
 import gzip
@@ -229,11 +230,28 @@ def event_ref(source, event_id):
     return "ev_" + hashlib.sha256(f"{source}\n{event_id}".encode()).hexdigest()[:32]
 
 
+def decode_data(event):
+    """Puts a JSON object that is in `data_base64` under `data`; both together are refused. An event
+    that has its salt stays as it is."""
+    encoded = event.get("data_base64")
+    refuse_if("data_base64" in event and "data" in event, "data and data_base64")
+    if not isinstance(encoded, str) or "salt" in event:
+        return event
+    try:
+        data = read_json(base64.b64decode(encoded, validate=True))
+    except ValueError:
+        return event
+    if not isinstance(data, dict):
+        return event
+    return {"data": data, **{name: value for name, value in event.items() if name != "data_base64"}}
+
+
 def admit(line):
     """The event of one line of bytes, or a ValueError: refused."""
     refuse_if(len(line) > SIZE_LIMIT, "too large as sent")
     event = read_json(line)
     refuse_if(not isinstance(event, dict), "not an object")
+    event = decode_data(event)
     check_tree(event, 1)
     event = normalise(event)
     check_attributes(event)

@@ -36,8 +36,8 @@ pub const ERRATA: [Erratum; 35] = [
     erratum(
         1,
         "V3, raw and calibrated, attempts 544.4",
-        "the protocol gives 491.6. 544.4 lies 8.9 standard deviations of a mean of ten seeds \
-         from 500, where any scene lies that chooses between two things evenly.",
+        "the protocol gives 491.6. A scene that chooses evenly between two objects has a mean \
+         of 500. 544.4 is 8.9 standard deviations of a mean of ten seeds away from that.",
     ),
     erratum(
         2,
@@ -60,10 +60,10 @@ pub const ERRATA: [Erratum; 35] = [
     erratum(
         7,
         "The calibrated control as a test of the raw one",
-        "its prior has the threshold for its mean, so shrinking cannot carry a rate across \
-         it: what decides is whether the held-out rate is one half or more. On each of the \
-         ten seeds it is on the side of the other four fifths, so the two controls decide \
-         alike; on about 3 % of all seeds it is not.",
+        "the mean of its prior is the threshold, so shrinking cannot move a rate across the \
+         threshold. The decision depends only on whether the held-out rate is one half or more. \
+         On each of the ten seeds the held-out fifth and the other four fifths are on the same \
+         side, so the two controls decide alike. On about 3 % of all seeds they are not.",
     ),
     erratum(
         8,
@@ -74,18 +74,18 @@ pub const ERRATA: [Erratum; 35] = [
     erratum(
         9,
         "`last_updated`",
-        "the paper writes the checkpoint into it. Then the same events in other passes would \
-         give other bytes; here it is the time of the last supporting event.",
+        "the paper stores the checkpoint in it. Then the same events in other passes would give \
+         other bytes. Here it is the time of the last supporting event.",
     ),
     erratum(
         10,
         "\"Capability-evolution identity invariance\" in the status table",
-        "V2 shows the contrary: a registered capability moves the hash. Here, too.",
+        "V2 shows the contrary: a registered capability changes the hash. The same is true here.",
     ),
     erratum(
         11,
         "The safety clamp held constant in V3",
-        "what the text describes of V3 has no clamp, and no parameter that one could act on.",
+        "V3 as described has no clamp, and no parameter that a clamp could change.",
     ),
     erratum(12, "About 4 points below the bound", "78.02 − 74.58 is 3.44."),
     erratum(
@@ -97,27 +97,27 @@ pub const ERRATA: [Erratum; 35] = [
     erratum(
         14,
         "The hashes printed in V2",
-        "the paper does not give the manifest behind them, so they cannot be computed from \
-         it. Ours are pinned by a test.",
+        "the paper does not give the manifest behind them, so they cannot be computed from it. \
+         A test pins ours.",
     ),
     erratum(
         15,
         "Order-free \"modulo source-id ordering\"",
-        "section 3.2 says byte-equal, without that. Here snapshots are byte-equal without \
-         exception, since the last event is chosen by time and ref and no row number is in a \
-         fact.",
+        "section 3.2 says byte-equal, without this exception. Here snapshots are byte-equal \
+         without exception, because the last event is chosen by time and ref, and no fact \
+         contains a row number.",
     ),
     erratum(
         16,
         "Crash recovery by upsert, then append",
-        "counters are cumulative, so a pass that is repeated adds the same events again: 10 \
-         events with 8 successes become 20 and 16 (vector). Here facts, checkpoint and record \
-         commit together.",
+        "counters are cumulative, so a repeated pass adds the same events again: 10 events with \
+         8 successes become 20 and 16 (vector). Here facts, checkpoint and record commit \
+         together.",
     ),
     erratum(
         17,
         "A timestamp as checkpoint",
-        "events that come late, or at the same time as the last one, are never read: 2 of 4 \
+        "events that arrive late, or with the same time as the last one, are never read: 2 of 4 \
          in the vector. Here the checkpoint is a position in the log.",
     ),
     erratum(
@@ -128,50 +128,52 @@ pub const ERRATA: [Erratum; 35] = [
     erratum(
         19,
         "The reduction \"against a calibrated baseline\"",
-        "abstract and contributions name the calibrated estimate as what is compared with. \
-         Section 4 compares the calibrated control with no memory; against raw the difference \
-         is 0.",
+        "abstract and contributions name the calibrated estimate as the baseline. Section 4 \
+         compares the calibrated control with no memory; against raw the difference is 0.",
     ),
     erratum(
         20,
         "Confidence in V3 is a success rate",
-        "section 3.2 computes confidence from count and variance, so that a skill that mostly \
-         fails is known with confidence too: here `unknown_object` has 0.56 to 0.82 over the \
-         ten seeds. A planner that attempts at such a confidence of 0.5 or more would attempt \
-         it.",
+        "section 3.2 computes confidence from count and variance, so a skill that mostly fails \
+         can have a high confidence: here `unknown_object` has 0.56 to 0.82 over the ten seeds. \
+         A planner that attempts at a confidence of 0.5 or more would attempt it.",
     ),
     erratum(
         21,
         "Uniform is no memory, drawn again",
         "both attempt all 1000 decisions, and uniform draws each outcome a second time. Its \
-         reduction is against the no-memory count of the raw run, which saw other draws; \
-         against that of its own run it is −0.07 % over the ten seeds. So −2.6 % is the \
-         difference of samples of one thing, and an interval around it says nothing about \
-         structure.",
+         reduction is against the no-memory count of the raw run, which had other draws; \
+         against the count of its own run it is −0.07 % over the ten seeds. So −2.6 % is the \
+         difference between two samples of the same distribution, and an interval around it \
+         says nothing about structure.",
     ),
     erratum(
         22,
         "Within 2 points, two regions of collapse, a safe interior",
-        "on the plateaus that the text names the mean stays within 2 points. Of all 19 \
-         settings five fall below 65 %: thresholds 0.3 and 0.4 (−2.6, 55.0), and the prior \
-         mean 0.7 at every weight (63.7, 55.0, −2.6). The default is beside them: one step \
-         down in the threshold, or up in the prior mean, costs 24.8 points.",
+        "on the plateaus that the text names, the mean stays within 2 points. Of all 19 \
+         settings five fall below 65 %: thresholds 0.3 and 0.4 (−2.6, 55.0), and the prior mean \
+         0.7 at every weight (63.7, 55.0, −2.6). The default is next to them: one step down in \
+         the threshold, or up in the prior mean, costs 24.8 points.",
     ),
     erratum(
         23,
         "The plateau from 0.5 to 0.7",
-        "it ends at 0.64. At 0.7 seed 20260507 attempts nothing, which counts as 100 %. On \
-         the other nine nothing changes (79.5 %), on 20260517 only because it stands at 0.70 \
-         exactly.",
+        "it ends at 0.64. At 0.7, seed 20260507 attempts nothing, which counts as 100 %. On the \
+         other nine seeds nothing changes (79.5 %); on seed 20260517 only because its rate is \
+         exactly 0.70.",
     ),
     erratum(
         24,
         "The shrunk rate of `unknown_object`, about 0.3, below or above a threshold",
         "it ranges from 0.30 to 0.45. At a threshold of 0.3, and at 0.5 with a prior of mean \
-         0.7 and weight 20, it equals the threshold on four seeds: there \"at least\" \
-         decides, not a distance.",
+         0.7 and weight 20, it equals the threshold on four seeds. There the comparison \"at \
+         least\" decides, not a difference.",
     ),
-    erratum(25, "The intervals of the prior table, said to be in the prose", "no prose has them."),
+    erratum(
+        25,
+        "The intervals of the prior table, said to be in the prose",
+        "the prose does not contain them.",
+    ),
     erratum(
         26,
         "309 ms at most",
@@ -182,14 +184,14 @@ pub const ERRATA: [Erratum; 35] = [
     erratum(
         28,
         "Queries on small and large fact tables",
-        "the fact table has 2 rows at either size, by the same sentence.",
+        "by the same sentence, the fact table has 2 rows at either size.",
     ),
     erratum(
         29,
         "Names that change",
-        "section 3.2 has `fact_kind`, `fact_value_json`, `n_observations`; the query of \
-         section 4 has `fact_type`, V1 has `value_json` and `source_count`, and its value \
-         lacks confidence, last event and rule version, which section 3.2 wants.",
+        "section 3.2 has `fact_kind`, `fact_value_json`, `n_observations`; the query of section \
+         4 has `fact_type`; V1 has `value_json` and `source_count`. The value in V1 lacks \
+         confidence, last event and rule version, which section 3.2 requires.",
     ),
     erratum(
         30,
@@ -200,19 +202,19 @@ pub const ERRATA: [Erratum; 35] = [
     erratum(
         31,
         "Pruning lowers `n_observations`",
-        "the counter is cumulative and a pass reads new rows only, so removed rows would stay \
-         counted. Here pruning subtracts them.",
+        "the counter is cumulative and a pass reads new rows only, so removed rows would still \
+         be counted. Here pruning subtracts them.",
     ),
     erratum(
         32,
         "The mean saturates exactly at 1000",
-        "at 500 decisions it is 79.89 already, nearer to it than at 10⁴ (79.91).",
+        "at 500 decisions it is already 79.89, nearer to 79.82 than at 10⁴ (79.91).",
     ),
     erratum(
         33,
         "Parameters that select the kind",
-        "the three that are listed select skill, target and environment. No question can ask \
-         for a zone.",
+        "the three listed parameters select skill, target and environment. No query can select \
+         a zone.",
     ),
     erratum(34, "Five research currents", "the section has six."),
     erratum(35, "Three controls and four", "the contributions name three, section 4 runs four."),

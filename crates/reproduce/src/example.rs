@@ -41,7 +41,7 @@ pub struct Example {
     pub last_event: EventRef,
     /// The identity before anything was learned.
     pub before: Identity,
-    /// The identity after the pass, computed anew from the manifest in the store.
+    /// The identity after the pass, computed again from the manifest in the store.
     pub after: Identity,
 }
 

@@ -8,8 +8,7 @@ use ipse_core::{Admitted, Identity};
 use ipse_door::{Origin, Refusal, admit};
 use ipse_engine::{Host, Known, Memory, PassReport, Policy};
 use ipse_manifest::{Manifest, ManifestError};
-use ipse_store::Appended;
-use ipse_store::sqlite::{Reader, create};
+use ipse_store::{Appended, Location, Reader, Store};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -23,7 +22,7 @@ const AT_ONCE: Policy = Policy { every: 1, ..BY_HAND };
 
 /// A directory for scratch stores, and the clock and randomness that they use.
 pub struct Lab<'l> {
-    /// Where the stores lie; whoever made it takes it away.
+    /// The directory of the stores; the caller that made it deletes it.
     pub directory: &'l Path,
     /// Clock and randomness, one for each log that is opened.
     pub host: &'l dyn Fn() -> Box<dyn Host>,
@@ -57,9 +56,10 @@ impl Lab<'_> {
     }
 
     fn open(&self, store: &Path, manifest: &Manifest, passes: Policy) -> Result<Agent, Error> {
-        let identity = create(store)?.register(&manifest.canonical())?.identity;
-        let memory = Memory::open(store, identity, passes, (self.host)(), None)?;
-        Ok(Agent { identity, memory, host: (self.host)(), store: store.to_owned() })
+        let store = Store::create(&Location::file(store))?;
+        let identity = store.register(&manifest.canonical())?.identity;
+        let memory = Memory::open(&store, identity, passes, (self.host)(), None)?;
+        Ok(Agent { identity, memory, host: (self.host)(), store })
     }
 }
 
@@ -81,7 +81,7 @@ pub struct Agent {
     pub identity: Identity,
     memory: Memory,
     host: Box<dyn Host>,
-    store: PathBuf,
+    store: Store,
 }
 
 impl Agent {
@@ -135,7 +135,7 @@ impl Agent {
         Ok(ipse_consolidate::snapshot(&facts))
     }
 
-    /// The identity, computed anew from the manifest that the store holds.
+    /// The identity, computed again from the manifest in the store.
     pub fn recomputed_identity(&self) -> Result<Identity, Error> {
         let name = self.identity.to_string();
         let stored = self.reader()?.manifests()?.into_iter().find(|(other, _)| *other == name);
@@ -145,6 +145,6 @@ impl Agent {
 
     /// A connection that only reads.
     pub fn reader(&self) -> Result<Reader, Error> {
-        Ok(Reader::open(&self.store)?)
+        Ok(self.store.reader()?)
     }
 }

@@ -97,8 +97,8 @@ mod tests {
         assert_eq!(below(f64::INFINITY), 1.0);
     }
 
-    /// `np.sum` of `1 / (1 + i * i % 97)` for the first so many `i`. Another order of adding gives
-    /// another last digit of 128, 136, 201 or 1000 of them.
+    /// `np.sum` of `1 / (1 + i * i % 97)` for the first values of `i`. Another order of adding
+    /// gives another last digit of 128, 136, 201 or 1000 of them.
     const NUMPY: [(usize, f64); 15] = [
         (0, 0.0),
         (1, 1.0),

@@ -5,7 +5,7 @@
 use crate::table::{Row, Verdict};
 use crate::v3::Summary;
 
-/// A number in the form of a printed one: so many decimals, and a plus sign if that has one.
+/// A number in the form of a printed one: as many decimals, and a plus sign if that has one.
 pub fn like(printed: &str, value: f64) -> String {
     let decimals = printed.split_once('.').map_or(0, |(_, decimals)| decimals.len());
     let text = format!("{value:.decimals$}");

@@ -67,7 +67,7 @@ pub struct Results {
     pub real: Vec<Real>,
 }
 
-/// Who is told how far the work is: what is done now, how much of it, of how much.
+/// Receives the progress: the current experiment, the work done, and the total.
 pub type Progress<'p> = dyn FnMut(&str, u64, u64) + 'p;
 
 impl Results {

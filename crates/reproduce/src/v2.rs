@@ -17,7 +17,7 @@ const PRINTED: usize = 24;
 #[derive(Clone, PartialEq, Debug)]
 pub struct V2 {
     /// The identity at registration, after one pass, and after a second; the latter two computed
-    /// anew from the manifest in the store.
+    /// again from the manifest in the store.
     pub identities: [Identity; 3],
     /// Facts after the passes.
     pub facts: usize,

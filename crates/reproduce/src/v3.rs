@@ -1,6 +1,6 @@
 //! V3: does what an agent has learned spare its planner attempts that fail?
 //!
-//! **Invariants:** every decision consults the facts of the agent's store anew; reductions are
+//! **Invariants:** every decision reads the facts of the agent's store again; reductions are
 //! against the no-memory count of the raw run of the same seed and length, as in the paper.
 
 use crate::Error;

@@ -33,8 +33,8 @@ struct Key {
 }
 
 impl Workload {
-    /// Events that are numbered from `from` on. What they say is drawn anew for each `from`: a
-    /// stream that begins later is not a later part of another.
+    /// Events that are numbered from `from` on. Their content is drawn again for each `from`:
+    /// a stream that begins later is not a later part of another.
     pub fn new(keys: u64, from: u64) -> Self {
         Workload { keys: keys.max(1), next: from, random: 20_260_506 + from }
     }

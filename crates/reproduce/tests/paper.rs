@@ -194,7 +194,7 @@ fn v1_shuffles_and_v2_learns_twice() {
     });
 }
 
-/// Puts another operator into the manifests of a store, as nobody can who goes through it.
+/// Puts another operator into the manifests of a store, which its interface does not allow.
 fn edit(store: &Path) {
     let edit = r#"DROP TRIGGER manifest_is_frozen;
                   UPDATE manifest SET canonical =
@@ -292,7 +292,7 @@ fn ends(figures: [f64; 10]) -> [String; 2] {
     [least, most].map(|end| format!("{end:.2}"))
 }
 
-/// The confidence of the fact that so many attempts make, as a store has it.
+/// The confidence of the fact that these attempts make, as a store has it.
 fn confidence(lab: &Lab<'_>, name: &str, record: Record) -> f64 {
     let attempt = |number: u64| {
         json!({

@@ -19,7 +19,7 @@ const MINUTE: i64 = 60_000_000;
 const HOUR: i64 = 60 * MINUTE;
 const DAY: i64 = 24 * HOUR;
 
-/// An event so many microseconds after the start. Its target and outcome stand in `data` if given.
+/// An event `at` microseconds after the start. Its target and outcome are in `data` if given.
 fn event(id: usize, at: i64, target: Option<&str>, outcome: &str) -> String {
     let data = Members::new()
         .text("skill_id", "grasp")

@@ -1,4 +1,4 @@
-//! V3's question to real logs, where they are at hand.
+//! V3's question to real logs, if they are available.
 //!
 //! **Invariant:** logs that belong to others are read where they lie; without them, this says so.
 #![allow(missing_docs, clippy::unwrap_used, clippy::print_stderr)]
@@ -15,7 +15,7 @@ use serde_json::Value;
 use std::io::Read;
 use std::path::Path;
 
-/// The lines of a real log; `None` if it is not at hand.
+/// The lines of a real log; `None` if it is not available.
 fn real_log(name: &str) -> Option<Vec<Vec<u8>>> {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/data").join(name);
     let Ok(mut bytes) = std::fs::read(&path) else {

@@ -18,15 +18,15 @@ use ipse_reproduce::table::{Row, Table, Verdict};
 use ipse_reproduce::v1::V1;
 use ipse_reproduce::v2::V2;
 use ipse_reproduce::v3::{Agents, Control, DECISIONS, SEEDS};
+use ipse_store::Store;
 use laboratory::{lab, vector};
 use serde_json::{Value, json};
-use std::path::Path;
 
-/// Instruments that nobody looks at.
+/// Instruments that are never read.
 struct Unused;
 
 impl Instruments for Unused {
-    fn serve(&self, _: &Path, _: &Identity) -> Result<Box<dyn Endpoint>, String> {
+    fn serve(&self, _: &Store, _: &Identity) -> Result<Box<dyn Endpoint>, String> {
         panic!("nothing is served here")
     }
 

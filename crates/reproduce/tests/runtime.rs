@@ -9,10 +9,10 @@ use ipse_reproduce::runtime::{
     Endpoint, Instruments, Point, Runtime, Scale, measure, measure_at, nearest_rank,
 };
 use ipse_reproduce::table::{Row, Table, Verdict};
+use ipse_store::Store;
 use laboratory::lab;
 use serde_json::Value;
 use std::cell::Cell;
-use std::path::Path;
 
 /// A clock that takes a longer step at every look, and memory that grows at every pass.
 #[derive(Default)]
@@ -49,7 +49,7 @@ impl Endpoint for Silent {
 }
 
 impl Instruments for Stepping {
-    fn serve(&self, _: &Path, _: &Identity) -> Result<Box<dyn Endpoint>, String> {
+    fn serve(&self, _: &Store, _: &Identity) -> Result<Box<dyn Endpoint>, String> {
         self.is_idle();
         Ok(Box::new(Answering))
     }
@@ -89,7 +89,7 @@ impl Mute {
 }
 
 impl Instruments for Mute {
-    fn serve(&self, _: &Path, _: &Identity) -> Result<Box<dyn Endpoint>, String> {
+    fn serve(&self, _: &Store, _: &Identity) -> Result<Box<dyn Endpoint>, String> {
         Ok((self.served)())
     }
 
@@ -200,7 +200,7 @@ fn ranks_are_nearest_ones() {
     assert_eq!(nearest_rank(&[7], 1), 7);
 }
 
-/// A point whose passes took so many milliseconds each, but for the last, which took twice that.
+/// A point whose passes took `milliseconds` each, except the last, which took twice that.
 fn point(keys: u64, events: u64, facts: u64, milliseconds: u64) -> Point {
     let mut pass = vec![milliseconds * 1_000_000; 9];
     pass[8] *= 2;

@@ -95,7 +95,7 @@ impl Axis {
             canvas.line(&[(plot.x - 5.0, y), (plot.x, y)], MUTED, 1.0, Stroke::Solid);
             canvas.label((plot.x - 10.0, y), Side::Right, NOTE, word, 48.0);
         }
-        // It stands above the plot and not along it: nobody turns their head.
+        // The label is above the plot, not along it, so that readers need not turn their heads.
         canvas.label((plot.x - 58.0, plot.y - 20.0), Side::Left, BODY, &self.name, plot.w);
     }
 }

@@ -203,7 +203,7 @@ fn action(canvas: &mut Canvas, at: Area, told: &Told<'_>) {
     ];
     table(canvas, Area::new(x + 12.0, last.y + 30.0, room - 24.0, 24.0), &rows, INK);
     let y = at.y + at.h - 19.0;
-    canvas.label((at.middle().0, y), Side::Middle, NOTE, "gates: not in this version", room);
+    canvas.label((at.middle().0, y), Side::Middle, NOTE, "the gates judge it before it runs", room);
 }
 
 /// The identity before and after, and whether they are equal.
@@ -239,8 +239,8 @@ fn caption(told: &Told<'_>) -> String {
         "The worked example, end to end. (1) A week of attempts by force: {} held. (2) f groups \
          the events by skill, object and context and counts them. (3) One fact: {} N recommended, \
          confidence {}, {} observations. (4) What a planner does with it, knowing that the force \
-         itself has a confidence of {}; gates are not part of this version. (5) The identity, \
-         computed before and after the pass, is {equal}: {}.",
+         itself has a confidence of {}; the gates judge the action before it runs. (5) The \
+         identity, computed before and after the pass, is {equal}: {}.",
         forces.join(", "),
         told.recommended,
         example.confidence,

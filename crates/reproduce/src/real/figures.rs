@@ -58,7 +58,7 @@ pub(super) fn ratio(part: u64, whole: u64) -> Option<f64> {
     (whole > 0).then(|| part as f64 / whole as f64)
 }
 
-/// The lift, if keys had been drawn anew.
+/// The lift over resampled keys.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Interval {
     /// The ends of the 95 % interval; `None` if too many resamples say nothing.

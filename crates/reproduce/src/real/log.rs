@@ -41,8 +41,8 @@ pub struct Part {
     pub failures: u64,
     /// Distinct keys of the decisions.
     pub keys: u64,
-    /// Failures without a target or environment that every success of their skill has: nobody can
-    /// ask for their key before they have failed.
+    /// Failures without a target or environment that every success of their skill has: a planner
+    /// cannot ask for their key before they have failed.
     pub lost_fields: u64,
 }
 
@@ -118,8 +118,8 @@ impl Log {
     }
 }
 
-/// By time, then by ref. Two events of one ref are told apart by what they say, the salt aside:
-/// it is drawn as lines arrive.
+/// By time, then by ref. Events with the same ref are ordered by their content without the
+/// salt, because the salt is drawn as lines arrive.
 fn order(a: &Admitted, b: &Admitted) -> Ordering {
     let says = |event: &Admitted| {
         let (before, after) = (event.salt_at.start, event.salt_at.end);

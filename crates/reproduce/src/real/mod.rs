@@ -78,8 +78,8 @@ pub struct Real {
     pub runs: Vec<Run>,
 }
 
-/// Asks a log under all policies. `progress` is told how many events were lived through or decided,
-/// and how many that will be.
+/// Asks a log under all policies. `progress` gets the number of events that were replayed or
+/// decided so far, and the total.
 pub fn ask(
     lab: &Lab<'_>,
     source: &Source,

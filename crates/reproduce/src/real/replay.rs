@@ -1,6 +1,6 @@
 //! What a planner does with the decisions of a real log under one policy.
 //!
-//! **Invariants:** every decision consults the agent's table anew; what was skipped never reaches
+//! **Invariants:** every decision reads the agent's table again; a skipped event never reaches
 //! the agent's log. Time is that of the events: a skipped one moves the clock like any other.
 
 use super::figures::{Counts, Interval, interval};
@@ -95,7 +95,7 @@ pub struct Run {
     pub counts: Counts,
     /// Failures under keys that had no fact when it was decided.
     pub unknown_failures: u64,
-    /// Failures avoided under keys that nobody can ask for before they have failed.
+    /// Failures avoided under keys that a planner cannot ask for before they have failed.
     pub hindsight: u64,
     /// Keys of which a decision was skipped.
     pub keys_skipped: u64,
@@ -103,8 +103,8 @@ pub struct Run {
     pub interval: Option<Interval>,
 }
 
-/// Lets an agent live through the history and its planner decide on what is later. `step` is told
-/// of events as they are done with.
+/// Replays the history to an agent and lets its planner decide on the later events. `step` gets
+/// the number of events that were just processed.
 pub(super) fn replay(
     lab: &Lab<'_>,
     store: &Path,

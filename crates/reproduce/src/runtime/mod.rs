@@ -17,7 +17,7 @@ use crate::Error;
 use crate::lab::Lab;
 use ipse_core::Identity;
 use ipse_engine::facts::Filter;
-use std::path::Path;
+use ipse_store::Store;
 use stream::Stream;
 
 /// What the paper measured: events of the log, median and p90 of a pass in milliseconds, as
@@ -41,10 +41,10 @@ pub trait Instruments {
     fn resident(&self) -> Option<u64>;
     /// The most that it held since the last reset; `None` if the machine does not tell.
     fn peak(&self) -> Option<u64>;
-    /// Lets the peak begin anew.
+    /// Resets the peak.
     fn reset_peak(&self);
     /// Serves a store over HTTP, on this machine, to one planner of an identity.
-    fn serve(&self, store: &Path, identity: &Identity) -> Result<Box<dyn Endpoint>, String>;
+    fn serve(&self, store: &Store, identity: &Identity) -> Result<Box<dyn Endpoint>, String>;
 }
 
 /// A planner's connection to a server, which ends with it.
@@ -107,7 +107,7 @@ pub struct Runtime {
     pub points: Vec<Point>,
 }
 
-/// Measures both streams; `progress` is told how much is done, and of how much.
+/// Measures both streams; `progress` gets the work done and the total.
 pub fn measure(
     lab: &Lab<'_>,
     instruments: &dyn Instruments,
@@ -137,8 +137,8 @@ pub fn measure_at(
     Ok(Runtime { points })
 }
 
-/// The value of an ascending list that so many percent of it do not exceed, by nearest rank; 0 if
-/// the list is empty.
+/// The value that `percent` percent of an ascending list do not exceed, by nearest rank; 0 if the
+/// list is empty.
 pub fn nearest_rank<T: Copy + Default>(ascending: &[T], percent: usize) -> T {
     let rank = (ascending.len() * percent).div_ceil(100).max(1);
     ascending.get(rank - 1).copied().unwrap_or_default()
@@ -152,7 +152,7 @@ struct Work<'w> {
 }
 
 impl Work<'_> {
-    /// A pass over so many events, with the copy of the store that it runs on.
+    /// The cost of a pass over `events` events, including the copy of the store that it runs on.
     fn trial(events: u64) -> u64 {
         events / 20
     }

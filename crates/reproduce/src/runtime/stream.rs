@@ -16,7 +16,7 @@ use crate::{Error, Workload};
 use ipse_core::{Admitted, Identity};
 use ipse_door::{Origin, admit};
 use ipse_engine::{Log, Then};
-use ipse_store::sqlite::create;
+use ipse_store::{Location, Store};
 use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
@@ -46,11 +46,12 @@ impl<'l> Stream<'l> {
         let name = format!("g with {keys} keys");
         let store = Scratch::new(lab.store(&format!("g-{keys}")))?;
         let manifest = manifest(&name)?;
-        let identity = create(&store.path)?.register(&manifest.canonical())?.identity;
+        let identity =
+            Store::create(&Location::file(&store.path))?.register(&manifest.canonical())?.identity;
         Ok(Stream { keys, events: 0, identity, lines: lines(keys), lab, store })
     }
 
-    /// Lets the store grow to so many events.
+    /// Lets the store grow to `to` events.
     pub(super) fn grow(&mut self, to: u64, work: &mut Work<'_>) -> Result<(), Error> {
         let mut log = self.open(&self.store)?;
         while self.events < to {
@@ -68,7 +69,7 @@ impl<'l> Stream<'l> {
 
     /// A copy of the store as it is.
     pub(super) fn copy(&self) -> Result<Scratch, Error> {
-        // Whoever closes a store last empties its write-ahead log.
+        // The last connection that closes a store empties its write-ahead log.
         if length(&beside(&self.store.path, BESIDE[0]))? > 0 {
             return Err(
                 io::Error::other("the write-ahead log of a closed store is not empty").into()
@@ -82,7 +83,7 @@ impl<'l> Stream<'l> {
 
     /// Opens the log of the store, or of a copy of it.
     pub(super) fn open(&self, store: &Scratch) -> Result<Log, Error> {
-        Ok(Log::open(&store.path, self.identity, (self.lab.host)())?)
+        Ok(Log::open(&store.open()?, self.identity, (self.lab.host)())?)
     }
 }
 
@@ -102,7 +103,7 @@ fn two_skills() -> impl Iterator<Item = String> {
     })
 }
 
-/// A store that goes when nobody needs it any more.
+/// A store that is deleted when it is dropped.
 pub(super) struct Scratch {
     path: PathBuf,
 }
@@ -115,9 +116,9 @@ impl Scratch {
         Ok(scratch)
     }
 
-    /// Where it is.
-    pub(super) fn path(&self) -> &Path {
-        &self.path
+    /// Opens it.
+    pub(super) fn open(&self) -> Result<Store, Error> {
+        Ok(Store::open(&Location::file(&self.path))?)
     }
 
     /// Bytes of the file and of its write-ahead log.

@@ -12,7 +12,6 @@ use ipse_core::json::Value;
 use ipse_core::{FactKey, FactKind, json_parse};
 use ipse_engine::facts::Filter;
 use ipse_engine::{Known, Trigger};
-use ipse_store::sqlite::Reader;
 use std::hint::black_box;
 
 /// A prime: keys are asked for far from each other.
@@ -87,7 +86,7 @@ fn trial(stream: &Stream<'_>, instruments: &dyn Instruments) -> Result<Trial, Er
 
 /// The table that planners read.
 fn known(stream: &Stream<'_>, store: &Scratch) -> Result<Known, Error> {
-    let reader = Reader::open(store.path())?;
+    let reader = store.open()?.reader()?;
     let snapshot = reader.view(&stream.identity)?;
     Ok(Known::read(snapshot.view())?)
 }
@@ -128,7 +127,7 @@ fn over_http(
     (store, stream): (&Scratch, &Stream<'_>),
 ) -> Result<Vec<u64>, Error> {
     let filters: Vec<Filter> = rates(known)?.iter().map(filter).collect();
-    let served = instruments.serve(store.path(), &stream.identity);
+    let served = instruments.serve(&store.open()?, &stream.identity);
     let mut endpoint = served.map_err(Error::Endpoint)?;
     let mut all = Vec::new();
     for number in 0..count {
