@@ -35,7 +35,7 @@ const fn ban(words: &'static [&'static str], instead: &'static str) -> Ban {
     Ban { words, instead, except: &[], in_comments: false }
 }
 
-const BANS: [Ban; 11] = [
+const BANS: [Ban; 13] = [
     ban(&["HashMap", "HashSet"], "BTreeMap or BTreeSet: the order can be seen"),
     Ban {
         // The library's host and the binary ask the clock, and a kept tree head has the time of its
@@ -83,6 +83,24 @@ const BANS: [Ban; 11] = [
             &["fs::copy", "fs::rename", "fs::hard_link"],
             "`ipse::files`: a name is durable when its directory is synced",
         )
+    },
+    Ban {
+        // The engine itself, and the two files that choose it.
+        except: &[
+            "crates/store/src/sqlite/",
+            "crates/store/src/store.rs",
+            "crates/store/src/lib.rs",
+        ],
+        ..ban(&["rusqlite", "sqlite::"], "a handle of `ipse_store`: SQLite is one of its engines")
+    },
+    Ban {
+        except: &[
+            // Experiments, whose stores are files in a directory of their own.
+            "crates/reproduce/",
+            // Keys lie beside a store that is a file.
+            "crates/ipse/src/keys/directory.rs",
+        ],
+        ..ban(&["store: &Path", "db: &Path"], "`Location`: not every store is a file")
     },
     ban(
         &["println!", "eprintln!", "print!", "eprint!"],
