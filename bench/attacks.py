@@ -41,7 +41,7 @@ class Target:
 
     def request(self, path, role):
         """The bytes of a request."""
-        return (f"GET {path} HTTP/1.1\r\nHost: ipse\r\n"
+        return (f"GET {path} HTTP/1.1\r\nHost: localhost\r\n"
                 f"Authorization: Bearer {self.tokens[role]}\r\n\r\n").encode()
 
 
@@ -154,7 +154,7 @@ def slow_bundle(target, stop):
 
 def unread_pages(target, stop):
     """400 connections without a token ask for /docs again and again, and read nothing."""
-    request = b"GET /docs HTTP/1.1\r\nHost: ipse\r\n\r\n" * 200
+    request = b"GET /docs HTTP/1.1\r\nHost: localhost\r\n\r\n" * 200
     held(target, stop, 400, request)
 
 

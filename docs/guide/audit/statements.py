@@ -3,9 +3,9 @@
 It guarantees, if it exits with 0:
 - SHA256SUMS.sig and certificate.dsse.json are signed by the operator's key that was given, and say
   what they must: this list of hashes, this manifest, this identity.
-- Each of these two envelopes is in its one canonical form: no byte of it is free.
+- Each of these two envelopes and its statement are in their one canonical form: no byte is free.
 - Every file in signatures/ is signed by a producer's key that was given, is about this identity,
-  and every event that it names is in the log with the digest that was signed. Files that name
+  has no name twice in one object, and every event that it names is in the log with the digest that was signed. Files that name
   only keys which were not given are counted aloud, and count for nothing.
 
 Keys inside the bundle are never read. Exit 1 names the file and what is wrong with it.
@@ -56,11 +56,16 @@ def producer_key(line):
     return key
 
 
+def each_name_once(pairs):
+    """An object of JSON in which no name stands twice."""
+    demand(len({name for name, _ in pairs}) == len(pairs), "a name stands twice in one object")
+    return dict(pairs)
+
+
 def statement_of(envelope, predicate_type):
     """The statement in an envelope whose signature was checked."""
     demand(envelope.payload_type == PAYLOAD_TYPE, "the payload is of another type")
-    statement = json.loads(envelope.payload)
-    demand(rfc8785.dumps(statement) == envelope.payload, "the statement is not canonical")
+    statement = json.loads(envelope.payload, object_pairs_hook=each_name_once)
     demand(statement["_type"] == STATEMENT_TYPE, "the payload is no in-toto statement")
     demand(statement["predicateType"] == predicate_type, "the statement is of another type")
     return statement
@@ -79,6 +84,7 @@ def operators_word(raw, key, predicate_type):
     envelope.verify([key], 1)
     demand(rfc8785.dumps(envelope.to_dict()) == raw, "the envelope is not in canonical form")
     statement = statement_of(envelope, predicate_type)
+    demand(rfc8785.dumps(statement) == envelope.payload, "the statement is not canonical")
     return statement["predicate"], subjects_of(statement)
 
 
@@ -129,7 +135,7 @@ def check_signatures(directory, keys, identity):
 
 
 def at(place, check, *args):
-    """Runs a check; whatever goes wrong in it is told with its place."""
+    """Runs a check; every error in it is reported with its place."""
     try:
         return check(*args)
     except Wrong as wrong:
