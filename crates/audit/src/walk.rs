@@ -7,14 +7,14 @@ use ipse_consolidate::Skip;
 use ipse_consult::intents::{Content, Intents};
 use ipse_core::event::{FORGET, PASS_RECORD};
 use ipse_core::{Admitted, EventRef, Seq, is_housekeeping};
-use ipse_ledger::account::{Before, Claimed, Fault, Forgets, Skipped, shortened};
+use ipse_ledger::account::{Fault, ForgetRecords, PassClaim, PreviousPass, Skipped, shortened};
 use std::collections::BTreeMap;
 
 /// What a walk over a log has found out.
 #[derive(Default)]
 pub struct Walk {
     /// What was forgotten, and what says so.
-    pub forgets: Forgets,
+    pub forgets: ForgetRecords,
     /// Intents and decisions.
     pub intents: Intents,
     /// Pass records whose content is there.
@@ -34,7 +34,7 @@ pub struct Record {
     /// Its name.
     pub name: EventRef,
     /// What it says, if it can be read.
-    pub claimed: Option<Claimed>,
+    pub claimed: Option<PassClaim>,
     /// Where the pass record before it stands.
     pub follows: Option<Seq>,
     /// Whether it lists the events of its range that feed no fact.
@@ -70,7 +70,7 @@ impl Walk {
                 return Some((format!("forget event at seq {seq}"), "cannot be read".to_owned()));
             }
             (PASS_RECORD, Content::Bytes(payload)) => {
-                let claimed = Claimed::read(seq, payload, counted);
+                let claimed = PassClaim::read(seq, payload, counted);
                 self.records.push(Record { seq, name, claimed, follows, lists_idle: false });
             }
             _ => {}
@@ -108,16 +108,16 @@ impl Walk {
         names: &[EventRef],
         from: Seq,
     ) -> impl Iterator<Item = (&Record, bool, Vec<&'static str>)> {
-        let mut before = Before::Nothing;
+        let mut before = PreviousPass::Nothing;
         self.records.iter().map(move |record| {
-            let earlier = std::mem::replace(&mut before, Before::Unreadable);
+            let earlier = std::mem::replace(&mut before, PreviousPass::Unreadable);
             let Some(claimed) = &record.claimed else {
                 return (record, false, vec!["cannot be read"]);
             };
-            before = Before::Pass(claimed.clone());
-            let earlier = if claimed.first < from { Before::Unreadable } else { earlier };
+            before = PreviousPass::Pass(claimed.clone());
+            let earlier = if claimed.first < from { PreviousPass::Unreadable } else { earlier };
             let wrong = claimed.contradictions(&earlier, names, &self.forgets);
-            (record, !matches!(earlier, Before::Unreadable), wrong)
+            (record, !matches!(earlier, PreviousPass::Unreadable), wrong)
         })
     }
 }

@@ -11,7 +11,7 @@ use crate::trust::Trust;
 use crate::verify::run;
 use ipse_core::{Identity, Seq, sha256};
 use ipse_door::MAX_EVENT_BYTES;
-use ipse_ledger::account::Claimed;
+use ipse_ledger::account::PassClaim;
 use ipse_ledger::{Bundled, Entry, NoteKey, TreeHead};
 use std::io;
 
@@ -28,7 +28,7 @@ pub struct Opened<'s> {
     /// The signed tree head.
     pub head: TreeHead,
     /// What the pass records of the range say, in order.
-    pub passes: Vec<Claimed>,
+    pub passes: Vec<PassClaim>,
     /// The producers' keys that travel along: known, not trusted.
     pub producers: Vec<NoteKey>,
     pub(crate) archive: Archive<'s>,

@@ -11,7 +11,9 @@ use crate::source::{Lines, Part};
 use ipse_audit::Index;
 use ipse_consolidate::{Groups, RuleSet, Rules, with_rules};
 use ipse_consult::Damaged;
-use ipse_consult::trail::{Behind, Found, Listing, Record, Told, Trail, names_intent, naming_text};
+use ipse_consult::trail::{
+    EventRecord, EvidenceQuery, Found, Listing, Record, Trail, names_intent, naming_text,
+};
 use ipse_core::event::FORGET;
 use ipse_core::{Columns, Event, EventRef, Fact, FactKey, Seq, is_housekeeping, sha256};
 use ipse_door::{MAX_EVENT_BYTES, Origin, admit, columns_of};
@@ -207,7 +209,7 @@ impl Walk<'_> {
     fn evidence_under<R: RuleSet>(
         &self,
         rules: &R,
-        &Behind { keys, up_to, wanted, .. }: &Behind<'_>,
+        &EvidenceQuery { keys, up_to, wanted, .. }: &EvidenceQuery<'_>,
     ) -> Result<Vec<Vec<Seq>>, WhyError> {
         let mut found: BTreeMap<&FactKey, VecDeque<Seq>> = BTreeMap::new();
         found.extend(keys.iter().map(|key| (key, VecDeque::new())));
@@ -263,7 +265,7 @@ impl Record for Walk<'_> {
         Ok(self.index.find(name).map(|at| Seq(at as u64 + 1)))
     }
 
-    fn event(&self, seq: Seq) -> Result<Option<Told>, WhyError> {
+    fn event(&self, seq: Seq) -> Result<Option<EventRecord>, WhyError> {
         let Some(Entry { event_ref, time, event_type, .. }) = self.entry(seq)? else {
             return Ok(None);
         };
@@ -271,20 +273,20 @@ impl Record for Walk<'_> {
         if begins == NOWHERE {
             self.holds(seq, seq)?;
             let (outcome, canonical) = (None, None);
-            return Ok(Some(Told { seq, event_ref, event_type, time, outcome, canonical }));
+            return Ok(Some(EventRecord { seq, event_ref, event_type, time, outcome, canonical }));
         }
         let canonical = self.line(self.events, begins, MAX_EVENT_BYTES)?;
         let columns = columns_of(&canonical).unwrap_or_default();
         let outcome = Columns::decode(&columns).and_then(|columns| columns.outcome);
         let canonical = Some(canonical);
-        Ok(Some(Told { seq, event_ref, event_type, time, outcome, canonical }))
+        Ok(Some(EventRecord { seq, event_ref, event_type, time, outcome, canonical }))
     }
 
     fn facts_at(&self, seq: Seq, rules: Rules) -> Result<Vec<Fact>, WhyError> {
         with_rules!(rules, |rules| self.facts_under(rules, seq))
     }
 
-    fn evidence(&self, behind: &Behind<'_>) -> Result<Vec<Vec<Seq>>, WhyError> {
+    fn evidence(&self, behind: &EvidenceQuery<'_>) -> Result<Vec<Vec<Seq>>, WhyError> {
         with_rules!(behind.rules, |rules| self.evidence_under(rules, behind))
     }
 

@@ -7,10 +7,10 @@ use crate::confirm;
 use crate::context::Context;
 use crate::erasure::STILL_THERE;
 use crate::terminal::{Terminal, counted};
-use crate::{Exit, Ran};
+use crate::{CommandResult, Exit};
 use ipse_core::Identity;
 use ipse_core::json::{Members, quoted};
-use ipse_engine::{Error, Forgotten, Which};
+use ipse_engine::{Error, Forgotten, Selection};
 use ipse_inspect::{Preview, preview};
 
 /// Why nothing was forgotten.
@@ -40,7 +40,7 @@ impl Refused {
         Some(Refused { name: name.to_string(), reason, message })
     }
 
-    pub(crate) fn tell(&self, context: &Context, terminal: &mut Terminal<'_>) -> Ran {
+    pub(crate) fn tell(&self, context: &Context, terminal: &mut Terminal<'_>) -> CommandResult {
         if context.json {
             let refused =
                 Members::new().text("event_ref", &self.name).text("reason", self.reason).finish();
@@ -66,13 +66,13 @@ pub(crate) fn whose(
 pub(crate) fn forget(
     context: &Context,
     terminal: &mut Terminal<'_>,
-    chosen: &[(Identity, Which)],
+    chosen: &[(Identity, Selection)],
     dry_run: bool,
     yes: bool,
-) -> Ran {
+) -> CommandResult {
     let asks = !yes && confirm::is_seen();
     let (mut agreed, mut seen_before) = (Vec::new(), Vec::new());
-    let (mut sum, mut all_signed) = (Done::default(), true);
+    let (mut sum, mut all_signed) = (ForgetResult::default(), true);
     if dry_run || asks {
         match previews(context, chosen) {
             Ok(seen) if dry_run => return tell_previews(context, terminal, &seen),
@@ -83,7 +83,7 @@ pub(crate) fn forget(
             // What comes in meanwhile was not agreed to.
             Ok(seen) => {
                 seen_before.extend(seen.iter().map(|(_, seen)| seen.already));
-                agreed.extend(seen.into_iter().map(|(_, seen)| Which::Refs(seen.events)));
+                agreed.extend(seen.into_iter().map(|(_, seen)| Selection::Refs(seen.events)));
             }
             Err(error) => return told_as_refused(context, terminal, error),
         }
@@ -119,7 +119,11 @@ fn tell_json(
     Ok(terminal.json(&done.json().optional("identity_hash", name).finish())?)
 }
 
-fn told_as_refused(context: &Context, terminal: &mut Terminal<'_>, error: anyhow::Error) -> Ran {
+fn told_as_refused(
+    context: &Context,
+    terminal: &mut Terminal<'_>,
+    error: anyhow::Error,
+) -> CommandResult {
     match error.downcast_ref::<Error>().and_then(Refused::by_log) {
         Some(refused) => refused.tell(context, terminal),
         None => Err(error),
@@ -129,10 +133,10 @@ fn told_as_refused(context: &Context, terminal: &mut Terminal<'_>, error: anyhow
 /// What forgetting would do, for each identity; reads only.
 fn previews(
     context: &Context,
-    chosen: &[(Identity, Which)],
+    chosen: &[(Identity, Selection)],
 ) -> anyhow::Result<Vec<(Identity, Preview)>> {
     let reader = context.store()?.reader()?;
-    let seen = |(identity, which): &(Identity, Which)| {
+    let seen = |(identity, which): &(Identity, Selection)| {
         let snapshot = reader.view(identity)?;
         Ok((*identity, preview(snapshot.view(), which)?))
     };
@@ -162,7 +166,7 @@ fn tell_previews(
     context: &Context,
     terminal: &mut Terminal<'_>,
     seen: &[(Identity, Preview)],
-) -> Ran {
+) -> CommandResult {
     for (identity, preview) in seen {
         if context.json {
             let json = Members::new().raw("would_forget", preview.events.len());
@@ -184,7 +188,7 @@ fn tell_previews(
 
 /// What was done, over all identities.
 #[derive(Default)]
-struct Done {
+struct ForgetResult {
     events: u64,
     already: u64,
     rows_touched: u64,
@@ -192,7 +196,7 @@ struct Done {
     erase_pending: bool,
 }
 
-impl Done {
+impl ForgetResult {
     fn add(&mut self, done: &Forgotten) {
         self.events += done.events;
         self.already += done.already;
@@ -201,7 +205,7 @@ impl Done {
         self.erase_pending |= done.erase_pending;
     }
 
-    fn tell(&self, context: &Context, terminal: &mut Terminal<'_>) -> Ran {
+    fn tell(&self, context: &Context, terminal: &mut Terminal<'_>) -> CommandResult {
         if context.json {
             // Each identity was reported by itself.
         } else if self.events > 0 {

@@ -44,7 +44,7 @@ use std::process::ExitCode;
 use terminal::{Colour, Terminal, Unread};
 
 /// How a command ended, or why it could not run.
-pub(crate) type Ran = anyhow::Result<Exit>;
+pub(crate) type CommandResult = anyhow::Result<Exit>;
 
 /// How a command that could run ended.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

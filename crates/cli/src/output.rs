@@ -18,7 +18,7 @@ use anyhow::{Context as _, bail};
 use ipse::files::{self, Unfinished};
 use ipse_bundle::{BLOCK, is_bundle};
 use ipse_core::{Identity, sha256};
-use ipse_ledger::{Sent, dsse};
+use ipse_ledger::{SentStatement, dsse};
 use std::ffi::OsString;
 use std::fs::{File, Metadata};
 use std::io::{self, BufWriter, Read, Seek, SeekFrom, Write};
@@ -45,7 +45,7 @@ const PERMISSIONS: u32 = 0o777;
 
 /// Which files at the destination a command replaces.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Replaces {
+pub(crate) enum OverwriteRule {
     /// Whatever is there: the caller has looked.
     Anything,
     /// Bundles of this identity.
@@ -54,14 +54,14 @@ pub(crate) enum Replaces {
     SignedFiles,
 }
 
-impl Replaces {
+impl OverwriteRule {
     /// An error if the file at a path is of another kind. An empty one holds nothing that is lost.
     fn check(self, path: &Path, name: &str) -> anyhow::Result<()> {
         let attempt = || format!("could not read {name}, which would be replaced");
         let (kind, fits) = match self {
-            Replaces::Anything => return Ok(()),
-            Replaces::Bundles(of) => ("a bundle of this agent", is_bundle_file(path, &of)),
-            Replaces::SignedFiles => ("a file of signed events", is_signed_file(path)),
+            OverwriteRule::Anything => return Ok(()),
+            OverwriteRule::Bundles(of) => ("a bundle of this agent", is_bundle_file(path, &of)),
+            OverwriteRule::SignedFiles => ("a file of signed events", is_signed_file(path)),
         };
         if !fits.with_context(attempt)? {
             bail!(
@@ -91,7 +91,7 @@ fn is_bundle_file(path: &Path, identity: &Identity) -> io::Result<bool> {
 fn is_signed_file(path: &Path) -> io::Result<bool> {
     let mut file = File::open(path)?;
     // The last line, its end, and the end of the line before it.
-    let tail = Sent::MAX_ENVELOPE_BYTES as u64 + 2;
+    let tail = SentStatement::MAX_ENVELOPE_BYTES as u64 + 2;
     let length = file.metadata()?.len();
     file.seek(SeekFrom::Start(length.saturating_sub(tail)))?;
     let mut end = Vec::new();
@@ -115,7 +115,7 @@ impl Output {
         context: &Context,
         path: &Path,
         read: &[&Path],
-        replaces: Replaces,
+        replaces: OverwriteRule,
     ) -> anyhow::Result<Self> {
         let name = shown(path);
         let attempt = || format!("could not write {name}");

@@ -11,7 +11,7 @@ use ipse::keys::{KeyDirectory, KeyError};
 use ipse_core::Identity;
 use ipse_engine::{Error, Log, Notary, check_head};
 use ipse_exchange::Keys;
-use ipse_inspect::verify::Outside;
+use ipse_inspect::verify::ExternalEvidence;
 use ipse_store::Store;
 use std::io;
 
@@ -66,13 +66,13 @@ impl Context {
     }
 
     /// What is known about a log outside its store.
-    pub(crate) fn outside(&self, identity: &Identity) -> anyhow::Result<Outside> {
+    pub(crate) fn outside(&self, identity: &Identity) -> anyhow::Result<ExternalEvidence> {
         let keys = self.keys();
         let name = ipse_ledger::TreeHead::origin_of(identity);
         let known = keys.log_keys()?;
         let log_keys = known.into_iter().filter(|key| key.name() == name).collect();
         let last = keys.last_head(identity).context("could not read the last tree head")?;
-        Ok(Outside { log_keys, last_head: last.map(|(note, _)| note) })
+        Ok(ExternalEvidence { log_keys, last_head: last.map(|(note, _)| note) })
     }
 }
 

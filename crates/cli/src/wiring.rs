@@ -11,7 +11,7 @@ use ipse::{DirectoryNotary, Memory, Policy, SystemHost};
 use ipse_core::{Identity, Time};
 use ipse_engine::{Error, Host, Notary};
 use ipse_gates::Gates;
-use ipse_http::{Hosts, Outside, Process};
+use ipse_http::{Hosts, Platform, Process};
 use ipse_store::Store;
 use std::fs::File;
 use std::io;
@@ -74,7 +74,7 @@ impl Wiring {
     }
 }
 
-impl Outside for Wiring {
+impl Platform for Wiring {
     fn now(&self) -> Time {
         SystemHost::new().now()
     }

@@ -4,7 +4,7 @@
 //! paper's interface.
 
 use crate::Consultation;
-use crate::facts::{Consulted, Filter};
+use crate::facts::{Filter, ScoredFact};
 use crate::grounding::{escaped_controls, grounding};
 use ipse_consolidate::Rules;
 use ipse_core::json::{Members, Value, list, write_text};
@@ -17,7 +17,7 @@ pub fn facts(
     identity: &Identity,
     checkpoint: Seq,
     rule_version: &str,
-    facts: &[Arc<Consulted>],
+    facts: &[Arc<ScoredFact>],
 ) -> Members {
     let facts = facts.iter().map(|consulted| consulted.said(identity).json.clone());
     Members::new()
@@ -34,7 +34,7 @@ pub fn consulted(
     checkpoint: Seq,
     rule_version: &str,
     filter: &Filter,
-    facts: &[Arc<Consulted>],
+    facts: &[Arc<ScoredFact>],
 ) -> String {
     let consultation = Consultation::of(identity, checkpoint, rule_version, filter, facts);
     let grounding = grounding(identity, rule_version, facts);
@@ -56,7 +56,7 @@ pub fn consulted(
 }
 
 /// One fact of that id.
-pub(crate) fn fact(id: &str, fact: &Consulted) -> Members {
+pub(crate) fn fact(id: &str, fact: &ScoredFact) -> Members {
     let value = fact.value();
     let copied = |name: &str| value.get(name).map(written).unwrap_or_default();
     Members::new()

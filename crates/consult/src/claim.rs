@@ -6,7 +6,7 @@
 //!   exactly its facts, in their order. Nothing that it says about itself counts.
 
 use crate::consultation::{Parts, id_of};
-use crate::facts::{Consulted, Filter};
+use crate::facts::{Filter, ScoredFact};
 use ipse_consolidate::Rules;
 use ipse_core::json::{Object, Value, quoted};
 use ipse_core::{FactId, FactKind, Identity, Seq};
@@ -113,7 +113,7 @@ impl Claim {
     }
 
     /// Whether these are the facts that it names, in its order.
-    pub fn is_answered_by(&self, identity: &Identity, facts: &[Arc<Consulted>]) -> bool {
+    pub fn is_answered_by(&self, identity: &Identity, facts: &[Arc<ScoredFact>]) -> bool {
         let ids = facts.iter().map(|fact| FactId::new(identity, &fact.fact.key));
         ids.eq(self.fact_ids.iter().copied())
     }
@@ -130,7 +130,7 @@ impl Claim {
     pub fn status<E>(
         &self,
         identity: &Identity,
-        facts: &[Arc<Consulted>],
+        facts: &[Arc<ScoredFact>],
         latest: Seq,
         forgotten: impl FnOnce() -> Result<bool, E>,
     ) -> Result<Status, E> {
@@ -218,7 +218,7 @@ mod tests {
         }
     }
 
-    fn facts(zones: &[&str]) -> Vec<Arc<Consulted>> {
+    fn facts(zones: &[&str]) -> Vec<Arc<ScoredFact>> {
         Filter::default().choose(zones.iter().map(|zone| fact(zone)).collect()).unwrap()
     }
 

@@ -3,7 +3,7 @@
 //! **Invariants:** a consultation names facts and a checkpoint, and holds no value of a fact: what
 //! is forgotten later is not betrayed by it. Its id is a hash of its canonical bytes.
 
-use crate::facts::{Consulted, Filter};
+use crate::facts::{Filter, ScoredFact};
 use ipse_core::json::{Members, list, quoted};
 use ipse_core::{Identity, Seq, hex, sha256};
 use std::sync::Arc;
@@ -25,7 +25,7 @@ impl Consultation {
         checkpoint: Seq,
         rule_version: &str,
         filter: &Filter,
-        facts: &[Arc<Consulted>],
+        facts: &[Arc<ScoredFact>],
     ) -> Self {
         let ids = facts.iter().map(|fact| quoted(&fact.said(identity).id));
         Consultation { json: Parts { checkpoint, rule_version, filter }.json(ids) }

@@ -62,10 +62,10 @@ impl Filter {
     }
 
     /// The facts that match, by confidence descending, then kind, then key.
-    pub fn choose(&self, facts: Vec<Fact>) -> Result<Vec<Arc<Consulted>>, Damaged> {
+    pub fn choose(&self, facts: Vec<Fact>) -> Result<Vec<Arc<ScoredFact>>, Damaged> {
         let mut choice = self.choice();
         for fact in facts.into_iter().filter(|fact| self.matches(&fact.key)) {
-            choice.add(Arc::new(Consulted::new(fact)?));
+            choice.add(Arc::new(ScoredFact::new(fact)?));
         }
         Ok(choice.finish())
     }
@@ -78,8 +78,8 @@ impl Filter {
     /// The same among facts that were read before.
     pub fn among<'f>(
         &self,
-        facts: impl Iterator<Item = &'f Arc<Consulted>>,
-    ) -> Vec<Arc<Consulted>> {
+        facts: impl Iterator<Item = &'f Arc<ScoredFact>>,
+    ) -> Vec<Arc<ScoredFact>> {
         let mut chosen: Vec<_> =
             facts.filter(|fact| self.matches(&fact.fact.key)).cloned().collect();
         self.rank(&mut chosen);
@@ -87,7 +87,7 @@ impl Filter {
     }
 
     /// Sorts facts by confidence descending, then kind, then key, and keeps the best.
-    fn rank(&self, facts: &mut Vec<Arc<Consulted>>) {
+    fn rank(&self, facts: &mut Vec<Arc<ScoredFact>>) {
         facts.sort_by(|a, b| {
             b.confidence.cmp(&a.confidence).then_with(|| a.fact.key.cmp(&b.fact.key))
         });
@@ -98,7 +98,7 @@ impl Filter {
 /// Facts that a filter chooses while they come: not many more are kept than it wants.
 pub struct Choice<'f> {
     filter: &'f Filter,
-    best: Vec<Arc<Consulted>>,
+    best: Vec<Arc<ScoredFact>>,
 }
 
 /// Facts that are kept beyond the limit of a filter before the worst of them leave.
@@ -106,7 +106,7 @@ const BEYOND_LIMIT: usize = 1024;
 
 impl Choice<'_> {
     /// Takes a fact that matches.
-    pub fn add(&mut self, fact: Arc<Consulted>) {
+    pub fn add(&mut self, fact: Arc<ScoredFact>) {
         self.best.push(fact);
         let most = self.filter.limit.unwrap_or(usize::MAX).saturating_add(BEYOND_LIMIT);
         if self.best.len() > most {
@@ -115,7 +115,7 @@ impl Choice<'_> {
     }
 
     /// The keys of those among more facts that match which are chosen unless better ones come.
-    pub fn contenders(&self, facts: Vec<Arc<Consulted>>) -> BTreeSet<FactKey> {
+    pub fn contenders(&self, facts: Vec<Arc<ScoredFact>>) -> BTreeSet<FactKey> {
         let keys: BTreeSet<FactKey> = facts.iter().map(|fact| fact.fact.key.clone()).collect();
         let mut all = self.best.clone();
         all.extend(facts);
@@ -125,7 +125,7 @@ impl Choice<'_> {
     }
 
     /// The facts that match, by confidence descending, then kind, then key.
-    pub fn finish(mut self) -> Vec<Arc<Consulted>> {
+    pub fn finish(mut self) -> Vec<Arc<ScoredFact>> {
         self.filter.rank(&mut self.best);
         self.best
     }
@@ -133,7 +133,7 @@ impl Choice<'_> {
 
 /// A fact with the two figures that every answer shows.
 #[derive(Clone, Debug)]
-pub struct Consulted {
+pub struct ScoredFact {
     /// The fact.
     pub fact: Fact,
     /// How far its observations agree.
@@ -141,10 +141,10 @@ pub struct Consulted {
     /// How many observations it rests on.
     pub n_observations: u64,
     /// How it is said, once somebody has asked.
-    said: OnceLock<Said>,
+    said: OnceLock<FactText>,
 }
 
-impl PartialEq for Consulted {
+impl PartialEq for ScoredFact {
     /// Whether somebody has asked for them does not tell facts apart.
     fn eq(&self, other: &Self) -> bool {
         let figures = |it: &Self| (it.confidence, it.n_observations);
@@ -152,7 +152,7 @@ impl PartialEq for Consulted {
     }
 }
 
-impl Consulted {
+impl ScoredFact {
     /// Reads the figures from the fact's value.
     pub fn new(fact: Fact) -> Result<Self, Damaged> {
         let damaged = || Damaged { key: fact.key.text().to_owned() };
@@ -162,15 +162,15 @@ impl Consulted {
             let n = value.get("n_observations").and_then(Value::as_count);
             (confidence.ok_or_else(damaged)?, n.ok_or_else(damaged)?)
         };
-        Ok(Consulted { fact, confidence, n_observations: n, said: OnceLock::new() })
+        Ok(ScoredFact { fact, confidence, n_observations: n, said: OnceLock::new() })
     }
 
     /// How the fact is said of an agent. It is put into words once, since a fact never changes.
-    pub fn said(&self, identity: &Identity) -> Cow<'_, Said> {
-        let said = self.said.get_or_init(|| Said::of(identity, self));
+    pub fn said(&self, identity: &Identity) -> Cow<'_, FactText> {
+        let said = self.said.get_or_init(|| FactText::of(identity, self));
         match said.identity == *identity {
             true => Cow::Borrowed(said),
-            false => Cow::Owned(Said::of(identity, self)),
+            false => Cow::Owned(FactText::of(identity, self)),
         }
     }
 
@@ -182,7 +182,7 @@ impl Consulted {
 
 /// A fact of an agent in words: for programs, and for prompts.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Said {
+pub struct FactText {
     identity: Identity,
     /// Its id.
     pub id: String,
@@ -192,11 +192,11 @@ pub struct Said {
     pub line: String,
 }
 
-impl Said {
-    fn of(identity: &Identity, fact: &Consulted) -> Self {
+impl FactText {
+    fn of(identity: &Identity, fact: &ScoredFact) -> Self {
         let id = FactId::new(identity, &fact.fact.key).to_string();
         let (json, line) = (answer::fact(&id, fact).finish(), grounding::line(&id, fact));
-        Said { identity: *identity, id, json, line }
+        FactText { identity: *identity, id, json, line }
     }
 }
 
@@ -257,7 +257,7 @@ mod tests {
     #[test]
     fn a_fact_is_said_of_whoever_is_asked_about() {
         let [one, other] = [[1; 32], [2; 32]].map(Identity);
-        let fact = Consulted::new(all().remove(0)).unwrap();
+        let fact = ScoredFact::new(all().remove(0)).unwrap();
         let asked = fact.clone();
         let first = asked.said(&one).into_owned();
         assert_eq!(*asked.said(&one), first, "again the same");

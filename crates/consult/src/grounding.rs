@@ -3,15 +3,15 @@
 //! **Invariant:** cache-stable. Its bytes depend on the facts in it and on nothing else, so they
 //! change only when one of those facts does; lines are sorted by kind and key, not by confidence.
 
-use crate::facts::Consulted;
+use crate::facts::ScoredFact;
 use ipse_core::decimal::SCALE;
 use ipse_core::json::{Object, Value, escaped};
 use ipse_core::{FactKind, Identity, Micro};
 use std::sync::Arc;
 
 /// The grounding text of some facts.
-pub fn grounding(identity: &Identity, rule_version: &str, facts: &[Arc<Consulted>]) -> String {
-    let mut facts: Vec<&Arc<Consulted>> = facts.iter().collect();
+pub fn grounding(identity: &Identity, rule_version: &str, facts: &[Arc<ScoredFact>]) -> String {
+    let mut facts: Vec<&Arc<ScoredFact>> = facts.iter().collect();
     facts.sort_by(|a, b| a.fact.key.cmp(&b.fact.key));
     let mut text = format!("known facts for this agent (rule set {rule_version}):\n");
     for fact in facts {
@@ -21,14 +21,14 @@ pub fn grounding(identity: &Identity, rule_version: &str, facts: &[Arc<Consulted
 }
 
 /// The line of the fact of that id.
-pub(crate) fn line(id: &str, fact: &Consulted) -> String {
+pub(crate) fn line(id: &str, fact: &ScoredFact) -> String {
     let (key, body) = (escaped_controls(fact.fact.key.text()), body(fact));
     let (confidence, n) = (two_decimals(fact.confidence), fact.n_observations);
     format!("- {key}: {body}, confidence = {confidence}, n_observations = {n} [{id}]\n")
 }
 
 /// What a fact says, in a few words.
-pub fn body(fact: &Consulted) -> String {
+pub fn body(fact: &ScoredFact) -> String {
     let value = fact.value();
     match fact.fact.key.kind() {
         FactKind::SkillSuccessRate => {

@@ -13,13 +13,15 @@
 //! - Stored sums count only if the same rules made them.
 //! - Memory holds the sums of at most about [`BYTES_AT_ONCE`], and the facts that are handed out.
 
-use crate::differences::{Difference, Differences, Moved, Moves, Stretch, behind, lacks, moved};
-use crate::facts::{Choice, Consulted, Filter};
-use crate::hot::{rule_set_of, stored_groups};
+use crate::differences::{
+    DerivedDifferences, Difference, Differences, MovedSum, Stretch, behind, lacks, moved,
+};
+use crate::facts::{Choice, Filter, ScoredFact};
+use crate::hot_sums::{rule_set_of, stored_groups};
 use crate::latest::latest;
 use crate::rules::rules_of;
 use crate::scan::fold_wanted;
-use crate::{Error, Known};
+use crate::{Error, FactTable};
 use ipse_consolidate::{Derived, EVERY_FACT, Group, RuleSet, Tally, Wanted, with_rules};
 use ipse_core::{Fact, FactId, FactKey, Seq, sha256};
 use ipse_store::Progress;
@@ -97,8 +99,8 @@ pub fn chosen_as_of(
     view: View<'_>,
     seq: Seq,
     filter: &Filter,
-    known: Option<&Known>,
-) -> Result<AsOf<Arc<Consulted>>, Error> {
+    known: Option<&FactTable>,
+) -> Result<AsOf<Arc<ScoredFact>>, Error> {
     with_rules!(rules_of(view)?, |rules| chosen_as_of_under(view, rules, seq, filter, known))
 }
 
@@ -108,11 +110,11 @@ pub fn chosen_as_of_under<R: RuleSet>(
     rules: &R,
     seq: Seq,
     filter: &Filter,
-    known: Option<&Known>,
-) -> Result<AsOf<Arc<Consulted>>, Error> {
+    known: Option<&FactTable>,
+) -> Result<AsOf<Arc<ScoredFact>>, Error> {
     let checkpoint = view.progress()?.checkpoint;
     let known = known.filter(|known| known.checkpoint() == checkpoint);
-    let mut chosen = Chosen { filter, choice: filter.choice(), known };
+    let mut chosen = FilteredSink { filter, choice: filter.choice(), known };
     let wanted = |key: &FactKey| filter.matches(key);
     let events = each_fact(view, rules, seq, &wanted, Start::Nearest, &mut chosen)?;
     Ok(AsOf { facts: chosen.choice.finish(), events })
@@ -122,7 +124,7 @@ pub fn chosen_as_of_under<R: RuleSet>(
 type Orphans<T> = BTreeMap<FactKey, Group<T>>;
 
 /// Takes facts.
-trait Taker {
+trait FactSink {
     /// Takes one.
     fn take(&mut self, fact: Fact) -> Result<(), Error>;
 
@@ -146,7 +148,7 @@ trait Taker {
     }
 }
 
-impl Taker for Vec<Fact> {
+impl FactSink for Vec<Fact> {
     fn take(&mut self, fact: Fact) -> Result<(), Error> {
         self.push(fact);
         Ok(())
@@ -154,16 +156,16 @@ impl Taker for Vec<Fact> {
 }
 
 /// Takes what a filter chooses.
-struct Chosen<'f> {
+struct FilteredSink<'f> {
     filter: &'f Filter,
     choice: Choice<'f>,
     /// The stored facts, if they are in memory.
-    known: Option<&'f Known>,
+    known: Option<&'f FactTable>,
 }
 
-impl Taker for Chosen<'_> {
+impl FactSink for FilteredSink<'_> {
     fn take(&mut self, fact: Fact) -> Result<(), Error> {
-        self.choice.add(Arc::new(Consulted::new(fact)?));
+        self.choice.add(Arc::new(ScoredFact::new(fact)?));
         Ok(())
     }
 
@@ -184,7 +186,7 @@ impl Taker for Chosen<'_> {
         let mut facts = Vec::new();
         for (key, group) in &orphans {
             if let Some(fact) = group.publish(rules, key)? {
-                facts.push(Arc::new(Consulted::new(fact)?));
+                facts.push(Arc::new(ScoredFact::new(fact)?));
             }
         }
         let keys = self.choice.contenders(facts);
@@ -209,7 +211,7 @@ fn each_fact<R: RuleSet>(
     seq: Seq,
     wanted: Wanted<'_>,
     start: Start,
-    taker: &mut impl Taker,
+    taker: &mut impl FactSink,
 ) -> Result<u64, Error> {
     // A position beyond the end is as good as the end.
     let seq = seq.min(view.head()?);
@@ -293,7 +295,7 @@ fn from_nothing<R: RuleSet>(
     rules: &R,
     seq: Seq,
     wanted: Wanted<'_>,
-    taker: &mut impl Taker,
+    taker: &mut impl FactSink,
 ) -> Result<u64, Error> {
     let (mut done, mut derived) = (Ok(()), Derived::default());
     fold_wanted(view, rules, Seq(1)..=seq, &behind(rules, wanted), |key, group| {
@@ -313,7 +315,7 @@ fn publish<R: RuleSet>(
     rules: &R,
     key: &FactKey,
     group: &Group<R::Tally>,
-    taker: &mut impl Taker,
+    taker: &mut impl FactSink,
 ) -> Result<(), Error> {
     group.publish(rules, key)?.map_or(Ok(()), |fact| taker.take(fact))
 }
@@ -324,18 +326,18 @@ fn from_checkpoint<R: RuleSet>(
     progress: &Progress,
     seq: Seq,
     wanted: Wanted<'_>,
-    taker: &mut impl Taker,
+    taker: &mut impl FactSink,
 ) -> Result<u64, Error> {
     let stretches = Stretch::between(progress, seq);
     let differences = Differences::find(view, rules, &stretches, wanted)?;
     taker.take_stored(view, &|key| wanted(key) && !differences.contains(key))?;
 
     let Differences { fed, derived } = differences;
-    let (mut moves, mut orphans) = (Moves::default(), BTreeMap::new());
+    let (mut moves, mut orphans) = (DerivedDifferences::default(), BTreeMap::new());
     let mut hand_out = |key: FactKey, group, difference, taker: &mut _| {
         match moved(group, difference, progress, seq) {
-            Moved::Whole(group) => publish(rules, &key, &group, taker)?,
-            Moved::Orphan(group) => drop(orphans.insert(key, group)),
+            MovedSum::Whole(group) => publish(rules, &key, &group, taker)?,
+            MovedSum::Orphan(group) => drop(orphans.insert(key, group)),
         }
         Ok::<_, Error>(())
     };
@@ -407,7 +409,7 @@ fn check<T: Tally>(
 }
 
 /// A search for last supporting events.
-struct Adopted {
+struct SupportSearch {
     /// Events that were searched.
     events: u64,
     /// Whether a sum has no supporting event, and so makes no fact.
@@ -421,8 +423,8 @@ fn adopt<R: RuleSet>(
     orphans: Orphans<R::Tally>,
     derived: &BTreeSet<FactKey>,
     seq: Seq,
-    taker: &mut impl Taker,
-) -> Result<Adopted, Error> {
+    taker: &mut impl FactSink,
+) -> Result<SupportSearch, Error> {
     let mut lasts = latest(view, rules, orphans.keys().cloned().collect(), derived, seq)?;
     let mut missed = false;
     for (key, Group { tally, .. }) in orphans {
@@ -430,5 +432,5 @@ fn adopt<R: RuleSet>(
         missed |= last.is_none();
         publish(rules, &key, &Group { tally, last }, taker)?;
     }
-    Ok(Adopted { events: lasts.events, missed })
+    Ok(SupportSearch { events: lasts.events, missed })
 }

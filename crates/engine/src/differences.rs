@@ -146,12 +146,12 @@ pub(crate) fn behind<R: RuleSet>(rules: &R, wanted: Wanted<'_>) -> impl Fn(&Fact
 
 /// How derived facts differ from the stored ones.
 #[derive(Default)]
-pub(crate) struct Moves<T: Tally> {
+pub(crate) struct DerivedDifferences<T: Tally> {
     sums: Derived<T>,
     lasts: BTreeMap<FactKey, Option<Support>>,
 }
 
-impl<T: Tally> Moves<T> {
+impl<T: Tally> DerivedDifferences<T> {
     /// Adds the effect of a difference in one fact that they are derived from.
     pub(crate) fn follow<R: RuleSet<Tally = T>>(
         &mut self,
@@ -176,7 +176,7 @@ impl<T: Tally> Moves<T> {
 }
 
 /// The sum behind a fact at the position that is asked about.
-pub(crate) enum Moved<T> {
+pub(crate) enum MovedSum<T> {
     Whole(Group<T>),
     /// Its last supporting event stands after the position; another one must be found.
     Orphan(Group<T>),
@@ -200,20 +200,20 @@ pub(crate) fn moved<T: Tally>(
     difference: Difference<T>,
     progress: &Progress,
     seq: Seq,
-) -> Moved<T> {
+) -> MovedSum<T> {
     group.tally.add(&difference.sum);
     if seq > progress.checkpoint {
         group.last = group.last.max(difference.last);
-        return Moved::Whole(group);
+        return MovedSum::Whole(group);
     }
     match difference.last {
         // The last supporting event stands up to the position.
-        None => Moved::Whole(group),
-        Some(_) if group.last > difference.last => Moved::Whole(group),
+        None => MovedSum::Whole(group),
+        Some(_) if group.last > difference.last => MovedSum::Whole(group),
         // Nothing is left of a fact that began after the position.
         Some(_) if group.tally.is_zero() && !difference.is_derived => {
-            Moved::Whole(Group::default())
+            MovedSum::Whole(Group::default())
         }
-        Some(_) => Moved::Orphan(group),
+        Some(_) => MovedSum::Orphan(group),
     }
 }

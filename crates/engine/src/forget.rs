@@ -7,10 +7,10 @@
 //! - It is one transaction: the events that say so, the content that goes, the facts, the record.
 //! - What stays of an event is its entry; `forget` events and pass records are never forgotten.
 
-use crate::hot::{Hot, stored_groups, stored_state};
+use crate::hot_sums::{HotSums, stored_groups, stored_state};
 use crate::latest::latest;
 use crate::pass::PassReport;
-use crate::rules::Following;
+use crate::rules::LogRules;
 use crate::{Error, Host, census};
 use ipse_consolidate::{Derived, Group, RuleSet, Tally};
 use ipse_core::event::FORGET;
@@ -23,7 +23,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 /// Which events are to be forgotten.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub enum Which {
+pub enum Selection {
     /// These.
     Refs(Vec<EventRef>),
     /// All that happened before, intents too.
@@ -48,20 +48,20 @@ pub struct Forgotten {
 }
 
 /// Everything that forgetting works with.
-pub(crate) struct Forgetting<'l> {
+pub(crate) struct ForgetJob<'l> {
     pub(crate) store: &'l Store,
     pub(crate) identity: &'l Identity,
-    pub(crate) rules: &'l mut Following,
+    pub(crate) rules: &'l mut LogRules,
     pub(crate) host: &'l mut dyn Host,
 }
 
-impl Forgetting<'_> {
+impl ForgetJob<'_> {
     /// Forgets; the flag says whether the commit itself failed.
-    pub(crate) fn run(self, which: &Which) -> Result<Forgotten, (Error, bool)> {
-        let Forgetting { store, identity, rules, host } = self;
+    pub(crate) fn run(self, which: &Selection) -> Result<Forgotten, (Error, bool)> {
+        let ForgetJob { store, identity, rules, host } = self;
         let mut eraser = store.eraser(identity).map_err(before_commit)?;
         let mut erasing = eraser.begin().map_err(before_commit)?;
-        let chosen = Chosen::inside(&mut erasing, which).map_err(before_commit)?;
+        let chosen = SelectedEvents::inside(&mut erasing, which).map_err(before_commit)?;
         let mut pass = None;
         if !chosen.events.is_empty() {
             let done = rules.forget(&mut erasing, &chosen, identity, host);
@@ -86,7 +86,7 @@ fn before_commit(error: impl Into<Error>) -> (Error, bool) {
 
 /// The events that a choice names.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Chosen {
+pub struct SelectedEvents {
     /// Those that are there, by position.
     pub events: BTreeMap<Seq, EventRef>,
     /// How many more of them had been forgotten before.
@@ -101,26 +101,26 @@ fn distinct(refs: &[EventRef]) -> Vec<EventRef> {
     refs.iter().copied().collect::<BTreeSet<_>>().into_iter().collect()
 }
 
-impl Chosen {
+impl SelectedEvents {
     /// The events that a choice names in a log; an error if it names one that cannot be forgotten.
-    pub fn of(view: View<'_>, which: &Which) -> Result<Self, Error> {
+    pub fn of(view: View<'_>, which: &Selection) -> Result<Self, Error> {
         Self::by(which, view, &mut |names| view.find_all(names))
     }
 
-    fn inside(erasing: &mut Erasing<'_>, which: &Which) -> Result<Self, Error> {
+    fn inside(erasing: &mut Erasing<'_>, which: &Selection) -> Result<Self, Error> {
         // Names are looked up in memory, where that is faster for many.
         let found = match which {
-            Which::Refs(refs) => erasing.batch().find_all(&distinct(refs))?,
+            Selection::Refs(refs) => erasing.batch().find_all(&distinct(refs))?,
             _ => Vec::new(),
         };
         Self::by(which, erasing.batch().view(), &mut |_| Ok(found.clone()))
     }
 
-    fn by(which: &Which, view: View<'_>, find: &mut Find<'_>) -> Result<Self, Error> {
+    fn by(which: &Selection, view: View<'_>, find: &mut Find<'_>) -> Result<Self, Error> {
         match which {
-            Which::Refs(refs) => Self::by_name(refs, view, find),
-            Which::Before(time) => Self::first(view, |_, happened| happened < *time),
-            Which::AllBut(kept) => {
+            Selection::Refs(refs) => Self::by_name(refs, view, find),
+            Selection::Before(time) => Self::first(view, |_, happened| happened < *time),
+            Selection::AllBut(kept) => {
                 let all = census(view)?.events;
                 Self::first(view, |before, _| before < all.saturating_sub(*kept))
             }
@@ -128,7 +128,7 @@ impl Chosen {
     }
 
     fn by_name(refs: &[EventRef], view: View<'_>, find: &mut Find<'_>) -> Result<Self, Error> {
-        let mut chosen = Chosen { events: BTreeMap::new(), already: 0 };
+        let mut chosen = SelectedEvents { events: BTreeMap::new(), already: 0 };
         let names = distinct(refs);
         let found = find(&names)?.into_iter().zip(&names);
         let known = |(seq, name): (Option<Seq>, &EventRef)| seq.ok_or(Error::UnknownEvent(*name));
@@ -159,7 +159,7 @@ impl Chosen {
             }
             Ok::<_, Error>(())
         })?;
-        Ok(Chosen { events, already: 0 })
+        Ok(SelectedEvents { events, already: 0 })
     }
 
     /// Appends the `forget` events and deletes the content of the chosen events.
@@ -193,15 +193,15 @@ impl Chosen {
 }
 
 /// What events taught that are about to be forgotten.
-pub(crate) struct Taught<T> {
+pub(crate) struct ForgottenSums<T> {
     names: BTreeSet<EventRef>,
-    facts: BTreeMap<FactKey, Lesson<T>>,
+    facts: BTreeMap<FactKey, ForgottenSum<T>>,
     /// Derived facts that they supported, and how many of the events supported each.
     derived: BTreeMap<FactKey, u64>,
 }
 
 /// What they taught about one fact.
-struct Lesson<T> {
+struct ForgottenSum<T> {
     /// How many of its observations they are.
     observations: u64,
     /// What takes their part out of the stored sum.
@@ -209,7 +209,7 @@ struct Lesson<T> {
 }
 
 /// A fact whose sum has been corrected.
-struct Righted<'k, T> {
+struct CorrectedFact<'k, T> {
     id: FactId,
     key: &'k FactKey,
     group: Group<T>,
@@ -217,16 +217,16 @@ struct Righted<'k, T> {
     observations: u64,
 }
 
-impl<T: Tally> Taught<T> {
+impl<T: Tally> ForgottenSums<T> {
     pub(crate) fn read<R: RuleSet<Tally = T>>(
         view: View<'_>,
         rules: &R,
         rule_set: [u8; 32],
-        chosen: &Chosen,
+        chosen: &SelectedEvents,
     ) -> Result<Self, Error> {
         let progress = view.progress()?;
         let names = chosen.events.values().copied().collect();
-        let mut facts: BTreeMap<FactKey, Lesson<T>> = BTreeMap::new();
+        let mut facts: BTreeMap<FactKey, ForgottenSum<T>> = BTreeMap::new();
         let mut derived: BTreeMap<FactKey, u64> = BTreeMap::new();
         // Facts of other rules make way as a whole.
         let ours = progress.rule_set == rule_set;
@@ -238,7 +238,7 @@ impl<T: Tally> Taught<T> {
                 for to in rules.derived_keys(&part.key) {
                     *supported.entry(to).or_default() |= part.supports;
                 }
-                let nothing = || Lesson { observations: 0, back: T::default() };
+                let nothing = || ForgottenSum { observations: 0, back: T::default() };
                 let lesson = facts.entry(part.key).or_insert_with(nothing);
                 lesson.observations += u64::from(part.supports);
                 if seq <= progress.tallied {
@@ -250,7 +250,7 @@ impl<T: Tally> Taught<T> {
             }
             Ok::<_, Error>(())
         })?;
-        Ok(Taught { names, facts, derived })
+        Ok(ForgottenSums { names, facts, derived })
     }
 
     /// Takes it back, from stored sums and from `hot` ones, which must be cold.
@@ -258,7 +258,7 @@ impl<T: Tally> Taught<T> {
         &self,
         pass: &Pass<'_>,
         rules: &R,
-        hot: &mut Hot<T>,
+        hot: &mut HotSums<T>,
         identity: &Identity,
         checkpoint: Seq,
     ) -> Result<(), Error> {
@@ -272,22 +272,22 @@ impl<T: Tally> Taught<T> {
             let had = rules.derives().then(|| group.tally.clone());
             group.tally.add(&lesson.back);
             had.iter().for_each(|had| moved.replace(rules, key, had, &group.tally));
-            righted.push(Righted { id, key, group, observations: lesson.observations });
+            righted.push(CorrectedFact { id, key, group, observations: lesson.observations });
         }
         let groups: Vec<Group<T>> = stored_groups(pass.view(), &derived)?;
         for (((key, observations), id), mut group) in self.derived.iter().zip(derived).zip(groups) {
             group.tally.add(&moved.take(key).tally);
-            righted.push(Righted { id, key, group, observations: *observations });
+            righted.push(CorrectedFact { id, key, group, observations: *observations });
         }
         store_righted(pass, &righted)?;
-        let orphan = |it: &&Righted<'_, T>| {
+        let orphan = |it: &&CorrectedFact<'_, T>| {
             it.group.last.is_some_and(|last| self.names.contains(&last.event_ref))
         };
         let orphans: BTreeSet<FactKey> =
             righted.iter().filter(orphan).map(|it| it.key.clone()).collect();
         let derived = self.derived.keys().cloned().collect();
         let mut lasts = latest(pass.view(), rules, orphans.clone(), &derived, checkpoint)?.found;
-        for Righted { id, key, mut group, .. } in righted {
+        for CorrectedFact { id, key, mut group, .. } in righted {
             if orphans.contains(key) {
                 group.last = lasts.remove(key);
             }
@@ -298,7 +298,7 @@ impl<T: Tally> Taught<T> {
 }
 
 /// Stores corrected sums, and the numbers of observations that were forgotten.
-fn store_righted<T: Tally>(pass: &Pass<'_>, righted: &[Righted<'_, T>]) -> Result<(), Error> {
+fn store_righted<T: Tally>(pass: &Pass<'_>, righted: &[CorrectedFact<'_, T>]) -> Result<(), Error> {
     let states = righted.iter().map(|it| (it.id, stored_state(&it.group.tally)));
     pass.put_tallies(&states.collect::<Vec<_>>())?;
     let counts = righted.iter().filter(|it| it.observations > 0);
@@ -327,7 +327,7 @@ mod tests {
     fn forget_events_are_split_and_are_what_the_door_would_have_made() {
         let name = |n: u64| EventRef::new("s", &n.to_string());
         let events = (1..=MAX_REFS as u64 * 2 + 1).map(|n| (Seq(n), name(n))).collect();
-        let chosen = Chosen { events, already: 0 };
+        let chosen = SelectedEvents { events, already: 0 };
         let said = chosen.forget_events(Seq(u64::MAX >> 24), &mut Clock);
         assert_eq!(said.len(), 3);
         for event in &said {

@@ -8,12 +8,12 @@
 //! - A log that follows unknown rules accepts events, and runs no pass.
 
 use crate::Error;
-use crate::endorsed::{Endorsed, SignatureError};
-use crate::forget::{Forgetting, Forgotten, Which};
+use crate::forget::{ForgetJob, Forgotten, Selection};
 use crate::head::{Heads, Notary};
 use crate::pass::{PassCommitted, PassReport, Trigger};
-use crate::rules::Following;
+use crate::rules::LogRules;
 use crate::signed::{SignedEvents, append_all};
+use crate::signed_batch::{SignatureError, SignedBatch};
 use ipse_consolidate::RuleSet;
 use ipse_core::intent::INTENT;
 use ipse_core::{Admitted, Identity, Seq, Time, is_housekeeping};
@@ -31,7 +31,7 @@ pub trait Host: Send {
 
 /// What follows an append, in the same transaction.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Then {
+pub enum NextStep {
     /// Nothing.
     Nothing,
     /// A pass over all that is past the checkpoint.
@@ -54,12 +54,12 @@ pub struct Acknowledged {
 }
 
 /// A log at one moment: while the next event is made, or before.
-pub struct Past<'v>(View<'v>);
+pub struct LogView<'v>(View<'v>);
 
-impl<'v> Past<'v> {
+impl<'v> LogView<'v> {
     /// The log as a reader sees it.
     pub fn of(view: View<'v>) -> Self {
-        Past(view)
+        LogView(view)
     }
 
     /// Shows intents after a position, newest first, until `look` says that it has seen enough;
@@ -80,7 +80,7 @@ type Subscriber = Box<dyn FnMut(&PassCommitted) + Send>;
 pub struct Log {
     writer: Writer,
     identity: Identity,
-    rules: Following,
+    rules: LogRules,
     host: Box<dyn Host>,
     subscribers: Vec<Subscriber>,
     broken: bool,
@@ -92,7 +92,7 @@ pub struct Log {
 impl Log {
     /// Opens the log of an identity. A pass applies the rules that the log follows when it begins.
     pub fn open(store: &Store, identity: Identity, host: Box<dyn Host>) -> Result<Self, Error> {
-        Self::following(store, identity, Following::log(), host)
+        Self::following(store, identity, LogRules::log(), host)
     }
 
     /// Opens the log of an identity under rules of the caller's choice, which need not be among
@@ -107,13 +107,13 @@ impl Log {
     where
         R: RuleSet<Tally: Send> + Send + 'static,
     {
-        Self::following(store, identity, Following::chosen(rules), host)
+        Self::following(store, identity, LogRules::chosen(rules), host)
     }
 
     fn following(
         store: &Store,
         identity: Identity,
-        rules: Following,
+        rules: LogRules,
         host: Box<dyn Host>,
     ) -> Result<Self, Error> {
         let writer = store.writer(&identity)?;
@@ -206,7 +206,7 @@ impl Log {
 
     /// One pass by itself; `None` if there is nothing new.
     pub fn consolidate(&mut self, trigger: Trigger) -> Result<Option<PassReport>, Error> {
-        let done = self.append(&[], Then::Consolidate(trigger))?;
+        let done = self.append(&[], NextStep::Consolidate(trigger))?;
         match done.pass_error {
             Some(error) => Err(error),
             None => Ok(done.pass),
@@ -214,7 +214,7 @@ impl Log {
     }
 
     /// Appends a batch durably, in one transaction, and lets a pass follow.
-    pub fn append(&mut self, events: &[Admitted], then: Then) -> Result<Acknowledged, Error> {
+    pub fn append(&mut self, events: &[Admitted], then: NextStep) -> Result<Acknowledged, Error> {
         self.append_signed(events, None, then)
     }
 
@@ -222,8 +222,8 @@ impl Log {
     pub fn append_signed(
         &mut self,
         events: &[Admitted],
-        endorsed: Option<&Endorsed>,
-        then: Then,
+        endorsed: Option<&SignedBatch>,
+        then: NextStep,
     ) -> Result<Acknowledged, Error> {
         if self.broken {
             return Err(Error::Broken);
@@ -231,8 +231,8 @@ impl Log {
         let mut batch = begin(&mut self.writer, &mut self.heads)?;
         let (appended, signed) = append_all(&mut batch, events, endorsed)?;
         let pass = match then {
-            Then::Nothing => Ok(None),
-            Then::Consolidate(trigger) => {
+            NextStep::Nothing => Ok(None),
+            NextStep::Consolidate(trigger) => {
                 self.rules.pass(&mut batch, &self.identity, &mut *self.host, trigger)
             }
         };
@@ -275,13 +275,13 @@ impl Log {
     /// handed back, and nothing is stored.
     pub fn append_judged<T, J>(
         &mut self,
-        judge: impl FnOnce(&Past<'_>) -> Result<Result<(Admitted, T), J>, Error>,
+        judge: impl FnOnce(&LogView<'_>) -> Result<Result<(Admitted, T), J>, Error>,
     ) -> Result<Result<(Admitted, Appended, T), J>, Error> {
         if self.broken {
             return Err(Error::Broken);
         }
         let mut batch = begin(&mut self.writer, &mut self.heads)?;
-        let (event, told) = match judge(&Past(batch.view()))? {
+        let (event, told) = match judge(&LogView(batch.view()))? {
             Ok(made) => made,
             Err(refused) => return Ok(Err(refused)),
         };
@@ -298,7 +298,7 @@ impl Log {
     }
 
     /// Forgets events for good: facts become what they would be had the events never been there.
-    pub fn forget(&mut self, which: &Which) -> Result<Forgotten, Error> {
+    pub fn forget(&mut self, which: &Selection) -> Result<Forgotten, Error> {
         let done = self.forgetting()?.run(which);
         // Whatever came of it, nothing of them stays in memory.
         self.rules.cool();
@@ -326,14 +326,14 @@ impl Log {
         self.erase_pending
     }
 
-    fn forgetting(&mut self) -> Result<Forgetting<'_>, Error> {
+    fn forgetting(&mut self) -> Result<ForgetJob<'_>, Error> {
         if self.broken {
             return Err(Error::Broken);
         }
         self.check_signed()?;
         self.rules.cool();
         let Log { writer, identity, rules, host, .. } = self;
-        Ok(Forgetting { store: writer.store(), identity, rules, host: &mut **host })
+        Ok(ForgetJob { store: writer.store(), identity, rules, host: &mut **host })
     }
 }
 

@@ -6,9 +6,9 @@
 //! - The keeper thread only ever starts passes and has heads signed; when it dies, appending goes
 //!   on.
 
-use crate::log::{Acknowledged, Host, Log, Past, Then};
+use crate::log::{Acknowledged, Host, Log, LogView, NextStep};
 use crate::pass::{PassCommitted, PassReport, Trigger};
-use crate::{Endorsed, Error, Forgotten, HEAD_EVERY, Known, Notary, Watch, Which};
+use crate::{Error, FactTable, Forgotten, HEAD_EVERY, Notary, Selection, SignedBatch, Watch};
 use ipse_core::{Admitted, Identity, Seq, is_housekeeping};
 use ipse_door::{Origin, Refusal, admit};
 use ipse_store::{Appended, Store};
@@ -47,9 +47,9 @@ struct Shared {
     changed: Condvar,
     policy: Policy,
     /// What is known; swapped after each pass, never changed.
-    known: RwLock<Arc<Known>>,
+    known: RwLock<Arc<FactTable>>,
     /// What was known before, oldest first; nothing from before something was forgotten.
-    before: Mutex<VecDeque<Arc<Known>>>,
+    before: Mutex<VecDeque<Arc<FactTable>>>,
     store: Store,
     identity: Identity,
 }
@@ -99,13 +99,13 @@ impl Memory {
 
     /// What is known, as of the last pass of this handle. Reading takes no part in writing: the
     /// table that is handed out never changes.
-    pub fn known(&self) -> Arc<Known> {
+    pub fn known(&self) -> Arc<FactTable> {
         // A poisoned lock still holds the last table that was put there whole.
         self.shared.known.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// What was known at a checkpoint, if that is now or was not long ago.
-    pub fn known_at(&self, checkpoint: Seq) -> Option<Arc<Known>> {
+    pub fn known_at(&self, checkpoint: Seq) -> Option<Arc<FactTable>> {
         let now = self.known();
         if now.checkpoint() == checkpoint {
             return Some(now);
@@ -146,7 +146,7 @@ impl Memory {
     pub fn append_signed(
         &self,
         events: &[Admitted],
-        endorsed: &Endorsed,
+        endorsed: &SignedBatch,
     ) -> Result<Acknowledged, Error> {
         let mut state = self.shared.lock()?;
         self.shared.append(&mut state, events, Some(endorsed))
@@ -157,10 +157,10 @@ impl Memory {
     pub fn append_batch(
         &self,
         events: &[Admitted],
-        endorsed: Option<&Endorsed>,
+        endorsed: Option<&SignedBatch>,
     ) -> Result<Acknowledged, Error> {
         let mut state = self.shared.lock()?;
-        let done = state.log.append_signed(events, endorsed, Then::Nothing)?;
+        let done = state.log.append_signed(events, endorsed, NextStep::Nothing)?;
         let new = done.appended.iter().filter(|done| matches!(done, Appended::New(_))).count();
         if new > 0 {
             state.pending += new as u64;
@@ -174,7 +174,7 @@ impl Memory {
     /// look.
     pub fn append_judged<T, J>(
         &self,
-        judge: impl FnOnce(&Past<'_>) -> Result<Result<(Admitted, T), J>, Error>,
+        judge: impl FnOnce(&LogView<'_>) -> Result<Result<(Admitted, T), J>, Error>,
     ) -> Result<Result<(Admitted, Appended, T), J>, Error> {
         let done = self.shared.lock()?.log.append_judged(judge)?;
         self.shared.changed.notify_all();
@@ -220,7 +220,7 @@ impl Memory {
     }
 
     /// Forgets events for good: facts become what they would be had the events never been there.
-    pub fn forget(&self, which: &Which) -> Result<Forgotten, Error> {
+    pub fn forget(&self, which: &Selection) -> Result<Forgotten, Error> {
         let mut state = self.shared.lock()?;
         let done = state.log.forget(which)?;
         if done.pass.is_some() {
@@ -265,13 +265,13 @@ impl Shared {
         &self,
         state: &mut State,
         events: &[Admitted],
-        endorsed: Option<&Endorsed>,
+        endorsed: Option<&SignedBatch>,
     ) -> Result<Acknowledged, Error> {
         // Intents and decisions feed no fact: a pass that came for them would find nothing new.
         let lived = |event: &Admitted| !is_housekeeping(&event.event_type);
         let more = events.iter().filter(|event| lived(event)).count() as u64;
         let due = more > 0 && state.pending + more >= self.policy.every;
-        let then = if due { Then::Consolidate(Trigger::Threshold) } else { Then::Nothing };
+        let then = if due { NextStep::Consolidate(Trigger::Threshold) } else { NextStep::Nothing };
         let done = state.log.append_signed(events, endorsed, then)?;
         self.learn(state, done.pass.as_ref());
         let new = events.iter().zip(&done.appended);
@@ -310,7 +310,7 @@ impl Shared {
 
     /// Puts a table in place of the last one, which is kept unless something may have been
     /// forgotten in between: then nothing from before stays in memory.
-    fn swap(&self, next: Known, goes_on: bool) {
+    fn swap(&self, next: FactTable, goes_on: bool) {
         let mut known = self.known.write().unwrap_or_else(PoisonError::into_inner);
         let mut before = self.before.lock().unwrap_or_else(PoisonError::into_inner);
         let last = std::mem::replace(&mut *known, Arc::new(next));
@@ -325,7 +325,7 @@ impl Shared {
     }
 
     /// What is known after a pass, and whether that pass alone made it out of what was known.
-    fn after(&self, pass: &PassReport) -> Result<(Known, bool), Error> {
+    fn after(&self, pass: &PassReport) -> Result<(FactTable, bool), Error> {
         let (first, last) = (pass.committed.first_seq, pass.committed.last_seq);
         let before = self.known.read().unwrap_or_else(PoisonError::into_inner).clone();
         let follows = before.checkpoint().next() == first && before.checkpoint().0 > 0;
@@ -340,10 +340,10 @@ impl Shared {
     }
 }
 
-fn read_known(store: &Store, identity: &Identity) -> Result<Known, Error> {
+fn read_known(store: &Store, identity: &Identity) -> Result<FactTable, Error> {
     let reader = store.reader()?;
     let snapshot = reader.view(identity)?;
-    Known::read(snapshot.view())
+    FactTable::read(snapshot.view())
 }
 
 /// The thread that waits for quiet. Ends with the last handle.

@@ -6,8 +6,8 @@
 //! not follow the facts it touches.
 
 use crate::changes::Changes;
-use crate::forget::Taught;
-use crate::hot::Hot;
+use crate::forget::ForgottenSums;
+use crate::hot_sums::HotSums;
 use crate::scan::{fold_new, fold_range};
 use crate::{Error, Host};
 use ipse_consolidate::{RuleSet, Totals};
@@ -82,7 +82,7 @@ pub struct PassReport {
 }
 
 /// The inputs of a pass beside rules and sums.
-pub(crate) struct Errand<'e> {
+pub(crate) struct PassInput<'e> {
     pub(crate) identity: &'e Identity,
     pub(crate) host: &'e mut dyn Host,
     pub(crate) trigger: Trigger,
@@ -95,11 +95,11 @@ pub(crate) struct Errand<'e> {
 pub(crate) fn run<R: RuleSet>(
     batch: &mut Batch<'_>,
     rules: &R,
-    hot: &mut Hot<R::Tally>,
-    errand: Errand<'_>,
-    taught: Option<&Taught<R::Tally>>,
+    hot: &mut HotSums<R::Tally>,
+    errand: PassInput<'_>,
+    taught: Option<&ForgottenSums<R::Tally>>,
 ) -> Result<Option<PassReport>, Error> {
-    let Errand { identity, host, trigger, progress } = errand;
+    let PassInput { identity, host, trigger, progress } = errand;
     let pass = batch.pass()?;
     let rule_set = hot.rule_set();
     let checkpoint = begin(&pass, hot, progress)?;
@@ -149,7 +149,7 @@ pub(crate) fn run<R: RuleSet>(
 /// Finds where to begin; facts of another rule set make way first.
 fn begin<T: ipse_consolidate::Tally>(
     pass: &Pass<'_>,
-    hot: &mut Hot<T>,
+    hot: &mut HotSums<T>,
     mut progress: Progress,
 ) -> Result<Seq, Error> {
     if progress.rule_set != hot.rule_set() {
@@ -169,7 +169,7 @@ fn begin<T: ipse_consolidate::Tally>(
 fn fold<R: RuleSet>(
     pass: &Pass<'_>,
     rules: &R,
-    hot: &mut Hot<R::Tally>,
+    hot: &mut HotSums<R::Tally>,
     identity: &Identity,
     checkpoint: Seq,
     limit: usize,
@@ -278,7 +278,7 @@ mod tests {
             let event = admit(event.as_bytes(), Origin::Producer, || [7; 16]).unwrap();
             batch.append(&event).unwrap();
         }
-        let (pass, mut hot) = (batch.pass().unwrap(), Hot::cold(&V1));
+        let (pass, mut hot) = (batch.pass().unwrap(), HotSums::cold(&V1));
         let folded = fold(&pass, &V1, &mut hot, &identity, Seq(0), 1).unwrap();
         assert_eq!(folded.slices, 20);
         let (facts, sums) = (pass.view().raw_facts().unwrap(), pass.view().raw_tallies().unwrap());

@@ -2,22 +2,22 @@
 
 use crate::head::check;
 use crate::rules::rules_recorded;
-use crate::{Endorsed, Error, rebuild_under};
+use crate::{Error, SignedBatch, rebuild_under};
 use ipse_consolidate::{RuleSet, with_rules};
 use ipse_core::{Admitted, EventRef, FactId, Identity, Seq, hex};
 use ipse_ledger::Entry;
-use ipse_ledger::account::Claimed;
+use ipse_ledger::account::PassClaim;
 use ipse_store::{Restoring, Store};
 
 /// Events that are stored at once.
 const PORTION: usize = 256;
 
 /// What is taken in.
-pub struct Whole<'a> {
+pub struct CompleteLog<'a> {
     /// The pass records of the log, in order.
-    pub passes: &'a [Claimed],
+    pub passes: &'a [PassClaim],
     /// What producers signed.
-    pub statements: &'a [Endorsed],
+    pub statements: &'a [SignedBatch],
     /// Which position the facts follow from.
     pub checkpoint: Seq,
     /// The last tree head that was signed for this log, which it must continue.
@@ -30,7 +30,7 @@ pub fn restore<E: From<Error>>(
     store: &Store,
     identity: &Identity,
     log: impl Iterator<Item = Result<(Entry, Option<Admitted>), E>>,
-    whole: &Whole<'_>,
+    whole: &CompleteLog<'_>,
 ) -> Result<(), E> {
     let rules = rules_recorded(whole.passes)?;
     with_rules!(rules, |rules| restore_under(store, identity, rules, log, whole))
@@ -42,7 +42,7 @@ pub fn restore_under<R: RuleSet, E: From<Error>>(
     identity: &Identity,
     rules: &R,
     log: impl Iterator<Item = Result<(Entry, Option<Admitted>), E>>,
-    whole: &Whole<'_>,
+    whole: &CompleteLog<'_>,
 ) -> Result<(), E> {
     let mut writer = store.writer(identity).map_err(Error::from)?;
     let mut restoring = writer.restore().map_err(Error::from)?;
@@ -66,7 +66,7 @@ fn finish<R: RuleSet>(
     restoring: &mut Restoring<'_>,
     identity: &Identity,
     rules: &R,
-    whole: &Whole<'_>,
+    whole: &CompleteLog<'_>,
 ) -> Result<(), Error> {
     for endorsed in whole.statements {
         let names: Vec<EventRef> = endorsed.names().copied().collect();

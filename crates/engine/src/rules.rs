@@ -8,13 +8,13 @@
 //! - A handle reads the rules of its log inside the transaction of each pass, so it follows a log
 //!   whose rules another process has changed.
 
-use crate::forget::{Chosen, Taught};
-use crate::hot::{Hot, Limits};
-use crate::pass::{self, Errand, PassReport};
+use crate::forget::{ForgottenSums, SelectedEvents};
+use crate::hot_sums::{HotSums, Limits};
+use crate::pass::{self, PassInput, PassReport};
 use crate::{Error, Host, Trigger};
 use ipse_consolidate::{RuleSet, Rules, with_rules};
 use ipse_core::{Identity, hex};
-use ipse_ledger::account::Claimed;
+use ipse_ledger::account::PassClaim;
 use ipse_store::Progress;
 use ipse_store::{Batch, Erasing, View};
 
@@ -34,8 +34,8 @@ fn rules_in(progress: &Progress) -> Result<Rules, Error> {
 }
 
 /// The rules that the last of these pass records names.
-pub(crate) fn rules_recorded(passes: &[Claimed]) -> Result<Rules, Error> {
-    let Some(Claimed { rule_version, rule_set, .. }) = passes.last() else {
+pub(crate) fn rules_recorded(passes: &[PassClaim]) -> Result<Rules, Error> {
+    let Some(PassClaim { rule_version, rule_set, .. }) = passes.last() else {
         return Ok(Rules::default());
     };
     let rules = hex::decode(rule_set).and_then(|hash| Rules::recorded(rule_version, &hash));
@@ -49,15 +49,15 @@ trait Consolidator: Send {
     fn pass(
         &mut self,
         batch: &mut Batch<'_>,
-        errand: Errand<'_>,
+        errand: PassInput<'_>,
     ) -> Result<Option<PassReport>, Error>;
 
     /// Forgets events; the pass takes back their contributions.
     fn forget(
         &mut self,
         erasing: &mut Erasing<'_>,
-        chosen: &Chosen,
-        errand: Errand<'_>,
+        chosen: &SelectedEvents,
+        errand: PassInput<'_>,
     ) -> Result<Option<PassReport>, Error>;
 
     /// Drops all sums that are in memory.
@@ -68,12 +68,12 @@ trait Consolidator: Send {
 }
 
 /// Rules, with the sums that they keep.
-struct Under<R: RuleSet> {
+struct ActiveRules<R: RuleSet> {
     rules: R,
-    hot: Hot<R::Tally>,
+    hot: HotSums<R::Tally>,
 }
 
-impl<R> Consolidator for Under<R>
+impl<R> Consolidator for ActiveRules<R>
 where
     R: RuleSet<Tally: Send> + Send,
 {
@@ -84,7 +84,7 @@ where
     fn pass(
         &mut self,
         batch: &mut Batch<'_>,
-        errand: Errand<'_>,
+        errand: PassInput<'_>,
     ) -> Result<Option<PassReport>, Error> {
         pass::run(batch, &self.rules, &mut self.hot, errand, None)
     }
@@ -92,11 +92,11 @@ where
     fn forget(
         &mut self,
         erasing: &mut Erasing<'_>,
-        chosen: &Chosen,
-        errand: Errand<'_>,
+        chosen: &SelectedEvents,
+        errand: PassInput<'_>,
     ) -> Result<Option<PassReport>, Error> {
         let view = erasing.batch().view();
-        let taught = Taught::read(view, &self.rules, self.hot.rule_set(), chosen)?;
+        let taught = ForgottenSums::read(view, &self.rules, self.hot.rule_set(), chosen)?;
         chosen.erase(erasing, &mut *errand.host)?;
         pass::run(erasing.batch(), &self.rules, &mut self.hot, errand, Some(&taught))
     }
@@ -115,19 +115,19 @@ fn under<R>(rules: R) -> Box<dyn Consolidator>
 where
     R: RuleSet<Tally: Send> + Send + 'static,
 {
-    let hot = Hot::cold(&rules);
-    Box::new(Under { rules, hot })
+    let hot = HotSums::cold(&rules);
+    Box::new(ActiveRules { rules, hot })
 }
 
 /// The rules that a handle applies: those of its log, or others that a caller chose.
-pub(crate) struct Following {
+pub(crate) struct LogRules {
     consolidator: Box<dyn Consolidator>,
     /// The rules of the log, when they were last read; `None` if a caller chose the rules.
     of_log: Option<Rules>,
     limits: Limits,
 }
 
-impl Following {
+impl LogRules {
     /// The rules of the log, as they are when a pass begins.
     pub(crate) fn log() -> Self {
         let rules = Rules::default();
@@ -143,7 +143,7 @@ impl Following {
     }
 
     fn with(consolidator: Box<dyn Consolidator>, of_log: Option<Rules>) -> Self {
-        Following { consolidator, of_log, limits: Limits::default() }
+        LogRules { consolidator, of_log, limits: Limits::default() }
     }
 
     /// Reads the progress of the log, and switches to its rules if another process has changed
@@ -172,19 +172,19 @@ impl Following {
         trigger: Trigger,
     ) -> Result<Option<PassReport>, Error> {
         let progress = self.follow(batch.view())?;
-        self.consolidator.pass(batch, Errand { identity, host, trigger, progress })
+        self.consolidator.pass(batch, PassInput { identity, host, trigger, progress })
     }
 
     /// Forgets events, and runs the pass that takes back their contributions.
     pub(crate) fn forget(
         &mut self,
         erasing: &mut Erasing<'_>,
-        chosen: &Chosen,
+        chosen: &SelectedEvents,
         identity: &Identity,
         host: &mut dyn Host,
     ) -> Result<Option<PassReport>, Error> {
         let progress = self.follow(erasing.batch().view())?;
-        let errand = Errand { identity, host, trigger: Trigger::Forget, progress };
+        let errand = PassInput { identity, host, trigger: Trigger::Forget, progress };
         self.consolidator.forget(erasing, chosen, errand)
     }
 

@@ -221,11 +221,11 @@ const MAX_ASKED: usize = 256;
 struct Names<'v> {
     view: View<'v>,
     /// Chunks that were asked, by number.
-    asked: BTreeMap<u64, Asked>,
+    asked: BTreeMap<u64, ChunkNames>,
 }
 
 #[derive(Default)]
-struct Asked {
+struct ChunkNames {
     times: usize,
     refs: Vec<EventRef>,
 }

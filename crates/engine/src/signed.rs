@@ -4,7 +4,7 @@
 //! no envelope is kept that an honest log would contradict.
 
 use crate::Error;
-use crate::endorsed::{Endorsed, SignatureError};
+use crate::signed_batch::{SignatureError, SignedBatch};
 use ipse_core::{Admitted, EventRef, Seq, is_housekeeping};
 use ipse_ledger::Entry;
 use ipse_ledger::dsse::StatementIndex;
@@ -26,7 +26,7 @@ pub(crate) struct SignedEvents {
 pub(crate) fn append_all(
     batch: &mut Batch<'_>,
     events: &[Admitted],
-    endorsed: Option<&Endorsed>,
+    endorsed: Option<&SignedBatch>,
 ) -> Result<(Vec<Appended>, SignedEvents), Error> {
     let policy = batch.view().signatures()?;
     let given = endorsed.filter(|_| policy != Signatures::Off);
@@ -51,7 +51,7 @@ pub(crate) fn append_all(
 fn objection(
     batch: &mut Batch<'_>,
     events: &[Admitted],
-    endorsed: &Endorsed,
+    endorsed: &SignedBatch,
 ) -> Result<Option<SignatureError>, Error> {
     let producers = batch.view().producers()?;
     match producers.iter().find(|(key, _)| *key == endorsed.signer) {
@@ -84,7 +84,7 @@ struct Named {
     entry: Option<Entry>,
 }
 
-fn named(batch: &mut Batch<'_>, endorsed: &Endorsed) -> Result<Vec<Named>, Error> {
+fn named(batch: &mut Batch<'_>, endorsed: &SignedBatch) -> Result<Vec<Named>, Error> {
     let events: Vec<(EventRef, [u8; 32])> =
         endorsed.events().map(|(name, digest)| (*name, *digest)).collect();
     let names: Vec<EventRef> = events.iter().map(|(name, _)| *name).collect();
@@ -102,7 +102,7 @@ fn keep_statement(
     batch: &mut Batch<'_>,
     events: &[Admitted],
     appended: &[Appended],
-    endorsed: &Endorsed,
+    endorsed: &SignedBatch,
 ) -> Result<SignedEvents, Error> {
     let mut seqs = Vec::new();
     let mut all_new = true;
@@ -138,7 +138,7 @@ fn keep_statement(
 }
 
 /// The positions of the events that the log has as they were signed.
-fn signed_in_log(batch: &mut Batch<'_>, endorsed: &Endorsed) -> Result<Vec<Seq>, Error> {
+fn signed_in_log(batch: &mut Batch<'_>, endorsed: &SignedBatch) -> Result<Vec<Seq>, Error> {
     let there = named(batch, endorsed)?.into_iter().filter_map(|named| {
         let entry = named.entry?;
         (entry.digest.0 == named.digest).then_some(entry.seq)
@@ -147,7 +147,7 @@ fn signed_in_log(batch: &mut Batch<'_>, endorsed: &Endorsed) -> Result<Vec<Seq>,
 }
 
 /// Whether the statement of an envelope is kept already, in whatever encoding.
-fn is_kept(batch: &mut Batch<'_>, endorsed: &Endorsed) -> Result<bool, Error> {
+fn is_kept(batch: &mut Batch<'_>, endorsed: &SignedBatch) -> Result<bool, Error> {
     let covered = signed_in_log(batch, endorsed)?.into_iter().next();
     let (Some(seq), view) = (covered, batch.view()) else { return Ok(false) };
     let mut index = StatementIndex::default();

@@ -8,13 +8,13 @@ use ipse_core::chunk::{CHUNK_EVENTS, SMALL_EVENTS};
 use ipse_core::{Admitted, FactKind, Seq};
 use ipse_engine::facts::Filter;
 use ipse_engine::{
-    Error, Known, Log, Start, Then, Trigger, Which, as_of, as_of_from, chosen_as_of,
+    Error, FactTable, Log, NextStep, Selection, Start, Trigger, as_of, as_of_from, chosen_as_of,
     chosen_as_of_under, rebuild_under,
 };
 use proptest::prelude::*;
 use world::{World, admit_line, heavy_event, random_event};
 
-const PASS: Then = Then::Consolidate(Trigger::Manual);
+const PASS: NextStep = NextStep::Consolidate(Trigger::Manual);
 const CHUNK: u64 = CHUNK_EVENTS as u64;
 const SMALL: u64 = SMALL_EVENTS as u64;
 
@@ -36,7 +36,7 @@ fn check<R: RuleSet>(world: &World, rules: &R, positions: impl Iterator<Item = u
     let reader = world.reader();
     let shot = reader.view(&world.identity).unwrap();
     let view = shot.view();
-    let (known, filters) = (Known::read(view).unwrap(), filters());
+    let (known, filters) = (FactTable::read(view).unwrap(), filters());
     for position in positions {
         let want = rebuild_under(view, rules, Seq(position)).unwrap().facts;
         for start in [Start::Nearest, Start::Nothing, Start::Checkpoint] {
@@ -115,13 +115,13 @@ fn long_logs_in_the_order_of_time_and_out_of_it() {
             check(&world, &V1, borders(world.head().0));
             // Events past the checkpoint, and a hole where some were forgotten.
             let new: Vec<_> = (0..300).map(|id| attempt(90_000 + id, "s1", second(id))).collect();
-            log.append(&new, Then::Nothing).unwrap();
+            log.append(&new, NextStep::Nothing).unwrap();
             let gone = [CHUNK - 3, CHUNK + 5, 2 * CHUNK + 900].map(|id| {
                 let skill = format!("s{}", id * 7 % skills);
                 attempt(id, &skill, second(id)).event_ref
             });
             if number.is_multiple_of(2) {
-                log.forget(&Which::Refs(gone.to_vec())).unwrap();
+                log.forget(&Selection::Refs(gone.to_vec())).unwrap();
             }
             let head = world.head().0;
             check(&world, &V1, borders(head).chain(head - 310..=head).step_by(7));
@@ -193,7 +193,7 @@ fn a_table_of_facts_in_memory_that_is_older_than_the_store_is_not_used() {
     let mut log = world.log(V1);
     log.save_every(1);
     log.append(&[attempt(1, "s", 1)], PASS).unwrap();
-    let older = Known::read(world.reader().view(&world.identity).unwrap().view()).unwrap();
+    let older = FactTable::read(world.reader().view(&world.identity).unwrap().view()).unwrap();
     log.append(&[attempt(2, "s", 2), attempt(3, "t", 3)], PASS).unwrap();
     let reader = world.reader();
     let shot = reader.view(&world.identity).unwrap();
@@ -269,12 +269,12 @@ proptest! {
             match step {
                 Step::Append(count, seed, pass) => {
                     let batch: Vec<_> = (0..count).map(|n| random_event(index, n, seed)).collect();
-                    log.append(&batch, if pass { PASS } else { Then::Nothing }).unwrap();
+                    log.append(&batch, if pass { PASS } else { NextStep::Nothing }).unwrap();
                     all.extend(batch);
                 }
                 Step::Forget(chosen) if !all.is_empty() => {
                     let gone = chosen.get(&all).event_ref;
-                    log.forget(&Which::Refs(vec![gone])).unwrap();
+                    log.forget(&Selection::Refs(vec![gone])).unwrap();
                 }
                 Step::Forget(_) => {}
                 Step::Restart => log = open(),

@@ -5,7 +5,7 @@ mod world;
 
 use ipse_consolidate::V1;
 use ipse_core::Admitted;
-use ipse_engine::{Error, Log, Then, Trigger, Which};
+use ipse_engine::{Error, Log, NextStep, Selection, Trigger};
 use std::fs;
 use std::path::PathBuf;
 use world::{World, admitted};
@@ -17,7 +17,7 @@ fn event(number: u64) -> Admitted {
 /// A log whose last commit was reported as failed: its write-ahead log was moved away meanwhile.
 fn broken(world: &World) -> (Log, PathBuf) {
     let mut log = world.log(V1);
-    log.append(&[event(1)], Then::Nothing).unwrap();
+    log.append(&[event(1)], NextStep::Nothing).unwrap();
     let wal = PathBuf::from(format!("{}-wal", world.path.display()));
     let moved = wal.with_extension("moved");
     let failed = log.append_judged(|_| {
@@ -36,16 +36,16 @@ fn nothing_is_written_after_a_commit_that_failed() {
     let (mut log, wal) = broken(&world);
     let before = fs::read(&wal).unwrap();
     let is_broken = |error: Error| matches!(error, Error::Broken);
-    assert!(is_broken(log.append(&[event(3)], Then::Nothing).unwrap_err()));
+    assert!(is_broken(log.append(&[event(3)], NextStep::Nothing).unwrap_err()));
     assert!(is_broken(log.consolidate(Trigger::Manual).unwrap_err()));
     assert!(is_broken(log.append_judged(|_| Ok(Ok::<_, ()>((event(4), ())))).unwrap_err()));
-    let which = Which::Refs(vec![event(1).event_ref]);
+    let which = Selection::Refs(vec![event(1).event_ref]);
     assert!(is_broken(log.forget(&which).unwrap_err()));
     assert_eq!(fs::read(&wal).unwrap(), before, "no byte was written");
     drop(log);
     // Opened again, the log goes on.
     let mut log = world.log(V1);
-    log.append(&[event(3)], Then::Consolidate(Trigger::Manual)).unwrap();
+    log.append(&[event(3)], NextStep::Consolidate(Trigger::Manual)).unwrap();
     drop(log);
     world.assert_healthy();
 }

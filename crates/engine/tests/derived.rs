@@ -10,7 +10,8 @@ use ipse_core::chunk::CHUNK_EVENTS;
 use ipse_core::{Admitted, Columns, Event, FactId, FactKind, Seq};
 use ipse_engine::facts::Filter;
 use ipse_engine::{
-    Known, Log, Start, Then, Trigger, Which, as_of_from, chosen_as_of_under, rebuild_under,
+    FactTable, Log, NextStep, Selection, Start, Trigger, as_of_from, chosen_as_of_under,
+    rebuild_under,
 };
 use ipse_inspect::explain::{evidence_under, feeds_under, group_under};
 use ipse_inspect::preview_under;
@@ -19,7 +20,7 @@ use proptest::prelude::*;
 use std::collections::BTreeMap;
 use world::{World, admit_line, heavy_event, random_event, shuffled};
 
-const PASS: Then = Then::Consolidate(Trigger::Manual);
+const PASS: NextStep = NextStep::Consolidate(Trigger::Manual);
 const CHUNK: u64 = CHUNK_EVENTS as u64;
 
 fn open(world: &World, limits: Limits) -> Log {
@@ -78,7 +79,7 @@ fn check_now(world: &World) {
 /// The facts as of positions, from either saved state, all of them and chosen ones.
 fn check_as_of(world: &World, positions: impl Iterator<Item = u64>) {
     look(world, |view| {
-        let (known, filters) = (Known::read(view).unwrap(), filters());
+        let (known, filters) = (FactTable::read(view).unwrap(), filters());
         for position in positions {
             let want = Direct::of(view, Seq(position)).facts();
             for start in [Start::Nearest, Start::Nothing, Start::Checkpoint] {
@@ -142,8 +143,8 @@ fn direct(events: &[Admitted]) -> String {
     direct.snapshot()
 }
 
-fn refs(events: &[Admitted]) -> Which {
-    Which::Refs(events.iter().map(|event| event.event_ref).collect())
+fn refs(events: &[Admitted]) -> Selection {
+    Selection::Refs(events.iter().map(|event| event.event_ref).collect())
 }
 
 fn some_events(count: u64, seed: u32) -> Vec<Admitted> {
@@ -222,7 +223,7 @@ fn a_restart_completes_the_sources_of_a_fact() {
 #[test]
 fn what_a_pass_reports_is_what_it_changed() {
     let world = World::new();
-    let (mut log, mut known) = (open(&world, NEVER), Known::default());
+    let (mut log, mut known) = (open(&world, NEVER), FactTable::default());
     for batch in some_events(117, 5).chunks(9) {
         let report = log.append(batch, PASS).unwrap().pass.unwrap();
         let gone = log.forget(&refs(&batch[2..4])).unwrap().pass.unwrap();
@@ -231,11 +232,11 @@ fn what_a_pass_reports_is_what_it_changed() {
             known = known.after(report.committed.last_seq, changed, &report.gone).unwrap();
         }
         look(&world, |view| {
-            assert!(known.iter().eq(Known::read(view).unwrap().iter()));
+            assert!(known.iter().eq(FactTable::read(view).unwrap().iter()));
         });
     }
     // Everything is forgotten, and nothing is derived any more.
-    let done = log.forget(&Which::AllBut(0)).unwrap().pass.unwrap();
+    let done = log.forget(&Selection::AllBut(0)).unwrap().pass.unwrap();
     assert_eq!((world.snapshot().as_str(), done.changed.unwrap().len()), ("", 0));
     assert!(done.gone.contains(&about("s0")) && done.gone.contains(&about_all()));
     check_now(&world);
@@ -451,7 +452,7 @@ proptest! {
                 Step::Append(count, seed, pass) => {
                     let made = |n| random_event(index, n, seed);
                     let batch: Vec<_> = (0..count).map(made).collect();
-                    let then = if pass { PASS } else { Then::Nothing };
+                    let then = if pass { PASS } else { NextStep::Nothing };
                     log.append(&batch, then).unwrap();
                     all.extend(batch);
                 }

@@ -9,11 +9,11 @@ use ipse_consolidate::V1;
 use ipse_core::{Admitted, EventRef, Seq};
 use ipse_door::{Origin, admit};
 use ipse_engine::{
-    Endorsed, Error, Log, Memory, Policy, Start, Then, Trigger, Which, Whole, as_of_from, restore,
-    sign_head,
+    CompleteLog, Error, Log, Memory, NextStep, Policy, Selection, SignedBatch, Start, Trigger,
+    as_of_from, restore, sign_head,
 };
-use ipse_ledger::account::Claimed;
-use ipse_ledger::{Entry, NoteSigner, SecretKey, Sent, dsse};
+use ipse_ledger::account::PassClaim;
+use ipse_ledger::{Entry, NoteSigner, SecretKey, SentStatement, dsse};
 use ipse_store::{Failure, Faults, Store};
 use notary::TestNotary;
 use std::time::Duration;
@@ -51,8 +51,8 @@ fn names(numbers: std::ops::Range<u64>) -> Vec<EventRef> {
 fn base(count: u64) -> World {
     let world = World::new();
     let mut log = world.log(V1);
-    log.append(&events(0..count), Then::Consolidate(Trigger::Manual)).unwrap();
-    log.append(&events(count..count + 5), Then::Nothing).unwrap();
+    log.append(&events(0..count), NextStep::Consolidate(Trigger::Manual)).unwrap();
+    log.append(&events(count..count + 5), NextStep::Nothing).unwrap();
     drop(log);
     world
 }
@@ -150,7 +150,7 @@ fn adds_these(name: &'static str, adds: Vec<EventRef>, run: Run) -> Operation {
 #[test]
 fn append() {
     let operation = adds("append", |world, store| {
-        acknowledged(open(world, store)?.append(&events(400..410), Then::Nothing))
+        acknowledged(open(world, store)?.append(&events(400..410), NextStep::Nothing))
     });
     assert!(operation.sweep() > 5);
 }
@@ -158,7 +158,7 @@ fn append() {
 #[test]
 fn append_with_a_pass() {
     let operation = adds("append with a pass", |world, store| {
-        let then = Then::Consolidate(Trigger::Threshold);
+        let then = NextStep::Consolidate(Trigger::Threshold);
         acknowledged(open(world, store)?.append(&events(400..410), then))
     });
     assert!(operation.sweep() > 10);
@@ -171,7 +171,7 @@ fn append_over_the_end_of_a_chunk() {
         base: base(4080),
         adds: names(5000..5020),
         ..adds("append over the end of a chunk", |world, store| {
-            let then = Then::Consolidate(Trigger::Threshold);
+            let then = NextStep::Consolidate(Trigger::Threshold);
             acknowledged(open(world, store)?.append(&events(5000..5020), then))
         })
     };
@@ -192,11 +192,11 @@ fn append_signed() {
         let events = events(400..410);
         let signer = NoteSigner::new("arm", SecretKey::from_seed(&[5; 32])).unwrap();
         let named = events.iter().map(|event| (event.event_ref, event.digest)).collect();
-        let sent = Sent { identity: world.identity, events: named };
+        let sent = SentStatement { identity: world.identity, events: named };
         let envelope = dsse::sign(&sent.statement(), &signer);
-        let endorsed = Endorsed::open(&envelope, &world.identity, &[signer.public()]).unwrap();
+        let endorsed = SignedBatch::open(&envelope, &world.identity, &[signer.public()]).unwrap();
         let mut log = open(world, store)?;
-        acknowledged(log.append_signed(&events, Some(&endorsed), Then::Nothing))
+        acknowledged(log.append_signed(&events, Some(&endorsed), NextStep::Nothing))
     });
     let signer = NoteSigner::new("arm", SecretKey::from_seed(&[5; 32])).unwrap();
     let mut settings = operation.base.store.settings().unwrap();
@@ -224,7 +224,7 @@ fn forget() {
         adds: Vec::new(),
         forgets: names(3..7),
         ..adds("forget", |world, store| {
-            open(world, store)?.forget(&Which::Refs(names(3..7))).map(drop)
+            open(world, store)?.forget(&Selection::Refs(names(3..7))).map(drop)
         })
     };
     assert!(operation.sweep() > 20);
@@ -251,14 +251,14 @@ fn the_memory_of_a_server() {
 }
 
 /// The log of one store, to be restored in another.
-fn log_of(world: &World) -> (Vec<(Entry, Option<Admitted>)>, Vec<Claimed>) {
+fn log_of(world: &World) -> (Vec<(Entry, Option<Admitted>)>, Vec<PassClaim>) {
     let reader = world.reader();
     let snapshot = reader.view(&world.identity).unwrap();
     let (view, mut log, mut passes) = (snapshot.view(), Vec::new(), Vec::new());
     let each = |entry: Entry, _| {
         let stored = view.stored(entry.seq)?.unwrap().canonical;
         if entry.event_type == "consolidation_run" {
-            passes.push(Claimed::read(entry.seq, stored.as_bytes(), 0).unwrap());
+            passes.push(PassClaim::read(entry.seq, stored.as_bytes(), 0).unwrap());
         }
         let event = admit(stored.as_bytes(), Origin::House, || [0; 16]).unwrap();
         log.push((entry, Some(event)));
@@ -276,7 +276,8 @@ fn restore_a_log() {
         ..adds("restore", |world, store| {
             let (log, passes) = log_of(&base(300));
             let checkpoint = passes.last().unwrap().last;
-            let whole = Whole { passes: &passes, statements: &[], checkpoint, last_head: None };
+            let whole =
+                CompleteLog { passes: &passes, statements: &[], checkpoint, last_head: None };
             restore(store, &world.identity, log.into_iter().map(Ok::<_, Error>), &whole)
         })
     };
@@ -289,7 +290,7 @@ fn skills(count: u64) -> World {
     let events: Vec<_> = (0..3 * count)
         .map(|number| admitted(number, &format!("skill-{}", number % count), true))
         .collect();
-    world.log(V1).append(&events, Then::Consolidate(Trigger::Manual)).unwrap();
+    world.log(V1).append(&events, NextStep::Consolidate(Trigger::Manual)).unwrap();
     world
 }
 
@@ -323,7 +324,7 @@ fn calls_do_not_follow_the_number_of_facts_and_events() {
     let forget = |count: u64| {
         let world = skills(count);
         let name = |number: u64| admitted(3 * number, "any", true).event_ref;
-        let which = Which::Refs((0..count).map(name).collect());
+        let which = Selection::Refs((0..count).map(name).collect());
         calls(&world, |store| {
             let done = open(&world, store).unwrap().forget(&which).unwrap();
             assert_eq!(done.events, count);

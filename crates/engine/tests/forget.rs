@@ -6,7 +6,7 @@ mod world;
 
 use ipse_consolidate::{V1, snapshot};
 use ipse_core::{Admitted, EventRef, Seq, Time};
-use ipse_engine::{Error, Log, Memory, Policy, Then, Trigger, Which, rebuild};
+use ipse_engine::{Error, Log, Memory, NextStep, Policy, Selection, Trigger, rebuild};
 use ipse_inspect::{Diff, Preview, preview};
 use ipse_store::Appended;
 use proptest::prelude::*;
@@ -15,8 +15,8 @@ use std::fs;
 use std::time::Duration;
 use world::{CountTypes, TestHost, World, admitted, case_names, fold, random_event, vectors};
 
-fn refs(events: &[Admitted]) -> Which {
-    Which::Refs(events.iter().map(|event| event.event_ref).collect())
+fn refs(events: &[Admitted]) -> Selection {
+    Selection::Refs(events.iter().map(|event| event.event_ref).collect())
 }
 
 /// The events that are not among the forgotten.
@@ -24,7 +24,7 @@ fn without(all: &[Admitted], gone: &BTreeSet<EventRef>) -> Vec<Admitted> {
     all.iter().filter(|event| !gone.contains(&event.event_ref)).cloned().collect()
 }
 
-const PASS: Then = Then::Consolidate(Trigger::Manual);
+const PASS: NextStep = NextStep::Consolidate(Trigger::Manual);
 
 #[test]
 fn the_vectors_give_their_bytes_however_the_log_is_cut() {
@@ -43,7 +43,7 @@ fn the_vectors_give_their_bytes_however_the_log_is_cut() {
             for piece in log.chunks(log.len().div_ceil(pieces)) {
                 handle.append(piece, PASS).unwrap();
             }
-            let done = handle.forget(&Which::Refs(names.clone())).unwrap();
+            let done = handle.forget(&Selection::Refs(names.clone())).unwrap();
             assert_eq!((done.events, done.erase_pending), (names.len() as u64, false));
             assert_eq!(world.snapshot(), want, "{name} in {pieces}");
             world.assert_healthy();
@@ -58,7 +58,7 @@ fn a_forget_is_one_record_and_what_stays_is_the_entry() {
     let mut log = world.log(V1);
     let events: Vec<_> = (0..5).map(|n| admitted(n, "s", n > 1)).collect();
     log.append(&events[..3], PASS).unwrap();
-    log.append(&events[3..], Then::Nothing).unwrap();
+    log.append(&events[3..], NextStep::Nothing).unwrap();
     let done = log.forget(&refs(&events[1..2])).unwrap();
     let pass = done.pass.unwrap();
     // Three events, a pass, two pending events, the forget event; then the record.
@@ -102,9 +102,9 @@ fn what_cannot_be_forgotten_changes_nothing() {
     let before = world.bytes();
     let unknown = EventRef::new("nobody", "0");
     for (which, wrong) in [
-        (Which::Refs(vec![events[1].event_ref, unknown]), unknown),
-        (Which::Refs(vec![events[1].event_ref, name(5)]), name(5)),
-        (Which::Refs(vec![name(6), events[1].event_ref]), name(6)),
+        (Selection::Refs(vec![events[1].event_ref, unknown]), unknown),
+        (Selection::Refs(vec![events[1].event_ref, name(5)]), name(5)),
+        (Selection::Refs(vec![name(6), events[1].event_ref]), name(6)),
     ] {
         let error = log.forget(&which).unwrap_err();
         let named = match &error {
@@ -116,10 +116,10 @@ fn what_cannot_be_forgotten_changes_nothing() {
     }
     let done = log.forget(&refs(&events[..1])).unwrap();
     assert_eq!((done.events, done.already, done.pass.is_some()), (0, 1, false));
-    assert_eq!(log.forget(&Which::AllBut(3)).unwrap().events, 0);
+    assert_eq!(log.forget(&Selection::AllBut(3)).unwrap().events, 0);
     assert_eq!(world.bytes(), before);
     // One name given twice is one event.
-    let twice = Which::Refs(vec![events[1].event_ref; 2]);
+    let twice = Selection::Refs(vec![events[1].event_ref; 2]);
     assert_eq!(log.forget(&twice).unwrap().events, 1);
     assert_eq!(world.counts(), (2, 2));
 }
@@ -149,7 +149,7 @@ fn a_fact_knows_how_many_of_its_observations_were_forgotten() {
     let mut log = world.log(V1);
     let events: Vec<_> = (0..6).map(|n| admitted(n, "s", true)).collect();
     log.append(&events[..4], PASS).unwrap();
-    log.append(&events[4..], Then::Nothing).unwrap();
+    log.append(&events[4..], NextStep::Nothing).unwrap();
     let count = || {
         let reader = world.reader();
         let view = reader.view(&world.identity).unwrap();
@@ -253,7 +253,7 @@ fn the_last_supporting_event_is_looked_up() {
         let facts = reader.view(&world.identity).unwrap().view().facts().unwrap();
         let last = facts[round * 7 % facts.len()].last.event_ref;
         gone.insert(last);
-        log.forget(&Which::Refs(vec![last])).unwrap();
+        log.forget(&Selection::Refs(vec![last])).unwrap();
         assert_eq!(world.snapshot(), fold(&without(&events, &gone)), "round {round}");
     }
     world.assert_healthy();
@@ -287,22 +287,22 @@ fn pruning_is_by_time_or_by_number() {
         left
     };
     let (world, mut log) = fresh();
-    let before = Which::Before(Time::parse(&time(20)).unwrap());
+    let before = Selection::Before(Time::parse(&time(20)).unwrap());
     assert_eq!(seen(&world, &before).unwrap().events.len(), 20);
     assert_eq!(log.forget(&before).unwrap().events, 20);
     assert_eq!(left(&world), (20..30).rev().map(time).collect::<Vec<_>>());
     world.assert_healthy();
     let (world, mut log) = fresh();
-    assert_eq!(log.forget(&Which::AllBut(7)).unwrap().events, 23);
+    assert_eq!(log.forget(&Selection::AllBut(7)).unwrap().events, 23);
     assert_eq!(left(&world), (0..7).rev().map(time).collect::<Vec<_>>());
-    assert_eq!(log.forget(&Which::AllBut(7)).unwrap().events, 0, "housekeeping is not counted");
-    assert_eq!(log.forget(&Which::AllBut(u64::MAX)).unwrap().events, 0);
-    assert_eq!(log.forget(&Which::AllBut(0)).unwrap().events, 7);
+    assert_eq!(log.forget(&Selection::AllBut(7)).unwrap().events, 0, "housekeeping is not counted");
+    assert_eq!(log.forget(&Selection::AllBut(u64::MAX)).unwrap().events, 0);
+    assert_eq!(log.forget(&Selection::AllBut(0)).unwrap().events, 7);
     assert_eq!(world.snapshot(), "");
     world.assert_healthy();
 }
 
-fn seen(world: &World, which: &Which) -> Result<Preview, Error> {
+fn seen(world: &World, which: &Selection) -> Result<Preview, Error> {
     let reader = world.reader();
     let snapshot = reader.view(&world.identity).unwrap();
     preview(snapshot.view(), which)
@@ -317,7 +317,7 @@ fn a_preview_is_what_forgetting_does() {
         let world = World::new();
         let mut log = world.log(V1);
         log.append(&events[..folded], PASS).unwrap();
-        log.append(&events[folded..], Then::Nothing).unwrap();
+        log.append(&events[folded..], NextStep::Nothing).unwrap();
         let chosen: Vec<_> =
             places.iter().flat_map(|place| events[place.clone()].to_vec()).collect();
         let (before, files) = (facts(&world), world.bytes());
@@ -325,7 +325,7 @@ fn a_preview_is_what_forgetting_does() {
         assert_eq!(world.bytes(), files, "it looks and writes nothing");
         let names: Vec<_> = chosen.iter().map(|event| event.event_ref).collect();
         assert_eq!(seen.events, names);
-        let done = log.forget(&Which::Refs(seen.events)).unwrap().pass.unwrap();
+        let done = log.forget(&Selection::Refs(seen.events)).unwrap().pass.unwrap();
         assert_eq!(seen.facts, Diff::between(before, facts(&world)));
         let moved = seen.facts.changed.len() + seen.facts.added.len() + seen.facts.gone.len();
         assert_eq!(done.committed.rows_touched, moved as u64);
@@ -403,7 +403,7 @@ proptest! {
                 Step::Append(count, seed, pass) => {
                     let batch: Vec<_> =
                         (0..count).map(|n| random_event(index, n, seed)).collect();
-                    handles[0].append(&batch, if pass { PASS } else { Then::Nothing }).unwrap();
+                    handles[0].append(&batch, if pass { PASS } else { NextStep::Nothing }).unwrap();
                     all.extend(batch);
                 }
                 Step::Forget(chosen) if !all.is_empty() => {
@@ -412,7 +412,7 @@ proptest! {
                     gone.extend(chosen.iter().map(|event| event.event_ref));
                 }
                 Step::Prune(kept) => {
-                    handles[0].forget(&Which::AllBut(kept)).unwrap();
+                    handles[0].forget(&Selection::AllBut(kept)).unwrap();
                     let there = without(&all, &gone);
                     let first = there.len().saturating_sub(kept as usize);
                     gone.extend(there[..first].iter().map(|event| event.event_ref));
@@ -437,7 +437,7 @@ proptest! {
             let rebuilt = rebuild(view.view(), Seq(position as u64)).unwrap();
             prop_assert_eq!(snapshot(&rebuilt.facts), fold(&prefix), "as of {}", position);
         }
-        let resent = handles[0].append(&all, Then::Nothing).unwrap();
+        let resent = handles[0].append(&all, NextStep::Nothing).unwrap();
         for (event, became) in all.iter().zip(resent.appended) {
             let refused = matches!(became, Appended::Forgotten(_));
             prop_assert_eq!(refused, gone.contains(&event.event_ref));
@@ -450,12 +450,12 @@ fn typed_columns_of_a_forgotten_event_leave_the_memory() {
     let world = World::new();
     let mut log = world.log(V1);
     let events: Vec<Admitted> = (1..=5).map(|n| admitted(n, "grasp", true)).collect();
-    log.append(&events, Then::Nothing).unwrap();
+    log.append(&events, NextStep::Nothing).unwrap();
     assert_eq!(log.held(), 5, "the control: they are kept for the next chunk");
     log.forget(&refs(&events[..1])).unwrap();
     assert_eq!(log.held(), 0);
     // The index is read again: what is there is a duplicate, and what was forgotten stays so.
-    let again = log.append(&events, Then::Nothing).unwrap().appended;
+    let again = log.append(&events, NextStep::Nothing).unwrap().appended;
     assert!(matches!(again[0], Appended::Forgotten(_)), "{again:?}");
     assert!(again[1..].iter().all(|it| matches!(it, Appended::Duplicate(_))), "{again:?}");
     world.assert_healthy();

@@ -8,9 +8,10 @@ mod world;
 use ipse_consolidate::V1;
 use ipse_core::{Seq, Time};
 use ipse_engine::{
-    Error, HEAD_EVERY, Host, Log, Memory, Notary, Policy, Then, Trigger, Which, head_of, sign_head,
+    Error, HEAD_EVERY, Host, Log, Memory, NextStep, Notary, Policy, Selection, Trigger, head_of,
+    sign_head,
 };
-use ipse_inspect::verify::Outside;
+use ipse_inspect::verify::ExternalEvidence;
 use ipse_ledger::tree::{consistency, is_consistent};
 use ipse_ledger::{Note, NoteSigner, SecretKey, TreeHead};
 use ipse_store::{Location, Store};
@@ -34,7 +35,7 @@ impl Host for Clock {
 
 fn append(log: &mut Log, from: u64, to: u64) {
     let events: Vec<_> = (from..to).map(|n| admitted(n, "s", n % 3 > 0)).collect();
-    log.append(&events, Then::Consolidate(Trigger::Manual)).unwrap();
+    log.append(&events, NextStep::Consolidate(Trigger::Manual)).unwrap();
 }
 
 /// Every pair of heads that was ever signed is consistent, by proof from the store.
@@ -108,7 +109,7 @@ fn the_root_is_that_of_the_entries_however_it_grew() {
     for step in [1, 254, 1, 1, 255, 257, 1300, 1, 3000] {
         let events: Vec<_> = (to..to + step).map(|n| admitted(n, "s", true)).collect();
         to += step;
-        log.append(&events, Then::Nothing).unwrap();
+        log.append(&events, NextStep::Nothing).unwrap();
         sign_head(&world.store, &world.identity, &notary).unwrap();
         let reader = world.reader();
         let snapshot = reader.view(&world.identity).unwrap();
@@ -200,12 +201,12 @@ fn a_log_that_gets_shorter_while_it_is_open_takes_nothing() {
     cut(&world, 3);
     let events: Vec<_> = (5..6).map(|n| admitted(n, "s", true)).collect();
     for _ in 0..2 {
-        let refused = log.append(&events, Then::Nothing);
+        let refused = log.append(&events, NextStep::Nothing);
         assert!(matches!(refused, Err(Error::Behind { signed: 7, stored: 3 })), "{refused:?}");
     }
     let judged = log.append_judged(|_| Ok::<_, Error>(Ok::<_, ()>((events[0].clone(), ()))));
     assert!(matches!(judged.err(), Some(Error::Behind { signed: 7, stored: 3 })));
-    let forgotten = log.forget(&Which::AllBut(1)).err();
+    let forgotten = log.forget(&Selection::AllBut(1)).err();
     assert!(matches!(forgotten, Some(Error::Behind { signed: 7, stored: 3 })));
     log.sign_owed_head();
     assert!(log.take_head_error().is_none());
@@ -214,7 +215,7 @@ fn a_log_that_gets_shorter_while_it_is_open_takes_nothing() {
     assert!(matches!(log.check_signed(), Err(Error::Behind { .. })), "without a head it stays so");
     notary.kept.lock().unwrap().push(first);
     log.check_signed().unwrap();
-    log.append(&events, Then::Nothing).unwrap();
+    log.append(&events, NextStep::Nothing).unwrap();
 }
 
 #[test]
@@ -226,10 +227,10 @@ fn a_log_that_was_refused_stays_so_when_others_make_it_as_long_again() {
     append(&mut log, 0, 5);
     log.sign_head().unwrap();
     cut(&world, 3);
-    let mut refused = || log.append(&[admitted(5, "s", true)], Then::Nothing);
+    let mut refused = || log.append(&[admitted(5, "s", true)], NextStep::Nothing);
     assert!(matches!(refused(), Err(Error::Behind { stored: 3, .. })));
     let others: Vec<_> = (10..20).map(|n| admitted(n, "s", true)).collect();
-    world.log(V1).append(&others, Then::Nothing).unwrap();
+    world.log(V1).append(&others, NextStep::Nothing).unwrap();
     assert!(matches!(refused(), Err(Error::Behind { stored: 3, .. })));
     assert_eq!(world.head(), Seq(13));
 }
@@ -325,7 +326,7 @@ fn verify_holds_the_log_against_what_was_signed() {
     let older = sign_head(&world.store, &world.identity, &notary).unwrap();
     append(&mut log, 300, 310);
     let note = sign_head(&world.store, &world.identity, &notary).unwrap();
-    let outside = |last: &str| Outside {
+    let outside = |last: &str| ExternalEvidence {
         log_keys: vec![notary.signer.public()],
         last_head: Some(last.to_string()),
     };

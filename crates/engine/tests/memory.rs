@@ -6,7 +6,7 @@ mod world;
 
 use ipse_consolidate::V1;
 use ipse_core::Seq;
-use ipse_engine::{Memory, PassCommitted, Policy, Then, Trigger, Watch};
+use ipse_engine::{Memory, NextStep, PassCommitted, Policy, Trigger, Watch};
 use ipse_store::Appended;
 use std::sync::mpsc::{Receiver, channel};
 use std::time::Duration;
@@ -29,7 +29,7 @@ fn open(world: &World, every: u64, quiet: Duration) -> (Memory, Receiver<PassCom
 #[test]
 fn opening_folds_what_is_past_the_checkpoint() {
     let world = World::new();
-    world.log(V1).append(&[admitted(1, "s", true)], Then::Nothing).unwrap();
+    world.log(V1).append(&[admitted(1, "s", true)], NextStep::Nothing).unwrap();
     assert_eq!(world.snapshot(), "");
     let (_memory, _) = open(&world, 64, NEVER);
     assert_eq!(world.counts(), (1, 1));
@@ -134,7 +134,7 @@ fn what_is_known_is_swapped_and_what_was_handed_out_stays() {
     assert!(memory.known_at(Seq(2)).is_none() && memory.known_at(Seq(9)).is_none());
     // Another process learns in between; the next pass here takes that in as well.
     let elsewhere = [admitted(4, "u", true)];
-    world.log(V1).append(&elsewhere, Then::Consolidate(Trigger::Manual)).unwrap();
+    world.log(V1).append(&elsewhere, NextStep::Consolidate(Trigger::Manual)).unwrap();
     memory.append_all(&[admitted(5, "v", true)]).unwrap();
     let all: Vec<_> = memory.known().iter().map(|fact| fact.fact.snapshot_line()).collect();
     assert_eq!(all.join("\n") + "\n", world.snapshot());
@@ -185,10 +185,10 @@ fn what_another_process_consolidates_is_known_after_a_look() {
     assert_eq!(watch.changed().unwrap(), [], "no other handle wrote");
     assert!(!memory.refresh(&watch).unwrap());
     let mut other = world.log(V1);
-    other.append(&[admitted(1, "s", true)], Then::Nothing).unwrap();
+    other.append(&[admitted(1, "s", true)], NextStep::Nothing).unwrap();
     assert_eq!(watch.changed().unwrap(), [world.identity]);
     assert!(!memory.refresh(&watch).unwrap(), "events alone change no fact");
-    other.append(&[admitted(2, "s", true)], Then::Consolidate(Trigger::Manual)).unwrap();
+    other.append(&[admitted(2, "s", true)], NextStep::Consolidate(Trigger::Manual)).unwrap();
     assert_eq!(memory.known().len(), 0, "not looked at yet");
     assert_eq!(watch.changed().unwrap(), [world.identity]);
     assert!(memory.refresh(&watch).unwrap());

@@ -6,7 +6,7 @@ mod world;
 use ipse_consolidate::{V1, snapshot};
 use ipse_core::{Seq, Time};
 use ipse_door::Salt;
-use ipse_engine::{Host, Log, Then, Trigger, rebuild};
+use ipse_engine::{Host, Log, NextStep, Trigger, rebuild};
 use ipse_store::Appended;
 use proptest::prelude::*;
 use std::fs;
@@ -29,7 +29,7 @@ fn every_case_in_many_orders_and_cuts() {
             // The n-th round cuts the log into n + 1 pieces, with a pass after each.
             let mut handle = world.log(V1);
             for piece in events.chunks(events.len().div_ceil(round as usize + 1)) {
-                handle.append(piece, Then::Consolidate(Trigger::Manual)).unwrap();
+                handle.append(piece, NextStep::Consolidate(Trigger::Manual)).unwrap();
             }
             assert_eq!(world.snapshot(), want, "{name}, round {round}");
             world.assert_healthy();
@@ -42,7 +42,7 @@ fn a_pass_over_nothing_new_writes_nothing() {
     let world = World::new();
     let mut log = world.log(V1);
     assert_eq!(log.consolidate(Trigger::Manual).unwrap(), None, "an empty log");
-    log.append(&[admitted(1, "s", true)], Then::Nothing).unwrap();
+    log.append(&[admitted(1, "s", true)], NextStep::Nothing).unwrap();
     let report = log.consolidate(Trigger::Manual).unwrap().unwrap();
     assert_eq!((report.committed.first_seq, report.committed.last_seq), (Seq(1), Seq(1)));
     assert_eq!(report.record_seq, Seq(2));
@@ -52,7 +52,7 @@ fn a_pass_over_nothing_new_writes_nothing() {
         assert_eq!(world.log(V1).consolidate(Trigger::Startup).unwrap(), None, "another process");
     }
     assert_eq!(
-        log.append(&[admitted(1, "s", true)], Then::Consolidate(Trigger::Manual)).unwrap().pass,
+        log.append(&[admitted(1, "s", true)], NextStep::Consolidate(Trigger::Manual)).unwrap().pass,
         None,
         "a duplicate is nothing new"
     );
@@ -70,10 +70,11 @@ fn ranges_have_neither_gap_nor_overlap_and_records_say_what_was_skipped() {
         );
         world::admit_line(&line)
     };
-    log.append(&[admitted(1, "s", true), note("n1")], Then::Consolidate(Trigger::Manual)).unwrap();
-    log.append(&[admitted(2, "s", false)], Then::Nothing).unwrap();
+    log.append(&[admitted(1, "s", true), note("n1")], NextStep::Consolidate(Trigger::Manual))
+        .unwrap();
+    log.append(&[admitted(2, "s", false)], NextStep::Nothing).unwrap();
     let done =
-        log.append(&[note("n2"), note("n3")], Then::Consolidate(Trigger::Threshold)).unwrap();
+        log.append(&[note("n2"), note("n3")], NextStep::Consolidate(Trigger::Threshold)).unwrap();
     let report = done.pass.unwrap();
     assert_eq!((report.committed.first_seq, report.committed.last_seq), (Seq(3), Seq(6)));
     assert_eq!((report.events_processed, report.events_skipped), (3, 2));
@@ -102,7 +103,7 @@ fn ten_thousand_types_do_not_burst_the_pass_record() {
             ))
         })
         .collect();
-    let done = log.append(&events, Then::Consolidate(Trigger::Manual)).unwrap();
+    let done = log.append(&events, NextStep::Consolidate(Trigger::Manual)).unwrap();
     assert!(done.pass_error.is_none());
     let record = &world.pass_records()[0];
     let skipped = record["skipped"].as_object().unwrap();
@@ -119,7 +120,7 @@ fn rule_sets_in_any_sequence_leave_the_identity_byte_equal() {
     let facts_of_v1 = {
         let mut log = world.log(V1);
         let events: Vec<_> = (0..50).map(|n| admitted(n, "s", n % 3 == 0)).collect();
-        log.append(&events, Then::Consolidate(Trigger::Manual)).unwrap();
+        log.append(&events, NextStep::Consolidate(Trigger::Manual)).unwrap();
         world.snapshot()
     };
     for round in 0..6 {
@@ -144,7 +145,8 @@ fn two_handles_take_turns_and_never_count_twice() {
     two.save_every(5);
     for n in 0..60 {
         let handle = if n % 2 == 0 { &mut one } else { &mut two };
-        let then = if n % 3 == 0 { Then::Nothing } else { Then::Consolidate(Trigger::Manual) };
+        let then =
+            if n % 3 == 0 { NextStep::Nothing } else { NextStep::Consolidate(Trigger::Manual) };
         handle
             .append(&[admitted(n, if n % 5 == 0 { "a" } else { "b" }, n % 4 == 0)], then)
             .unwrap();
@@ -176,7 +178,7 @@ fn clock_jumps_do_not_matter() {
     let mut even = steady.log(V1);
     for n in 0..40 {
         for log in [&mut odd, &mut even] {
-            log.append(&[admitted(n, "s", n % 3 == 0)], Then::Consolidate(Trigger::Manual))
+            log.append(&[admitted(n, "s", n % 3 == 0)], NextStep::Consolidate(Trigger::Manual))
                 .unwrap();
         }
     }
@@ -205,7 +207,7 @@ fn late_and_equal_times_are_counted() {
                 ))
             })
             .collect();
-        log.append(&events, Then::Consolidate(Trigger::Manual)).unwrap();
+        log.append(&events, NextStep::Consolidate(Trigger::Manual)).unwrap();
     }
     let (n, s) = world.counts();
     let want = late["offset_checkpoint_n_s"].as_array().unwrap();
@@ -219,7 +221,7 @@ fn a_pass_that_dies_before_its_record_counts_nothing_twice() {
     let world = World::new();
     let (all, good) = (crash["events"].as_u64().unwrap(), crash["successes"].as_u64().unwrap());
     let events: Vec<_> = (0..all).map(|n| admitted(n, "s", n < good)).collect();
-    world.log(V1).append(&events, Then::Nothing).unwrap();
+    world.log(V1).append(&events, NextStep::Nothing).unwrap();
     // The pass writes its facts and dies before its record: nothing of it may be there.
     world.start_pass_and_die();
     assert_eq!(world.snapshot(), "");
@@ -232,10 +234,11 @@ fn a_pass_that_dies_before_its_record_counts_nothing_twice() {
 fn a_failing_pass_does_not_lose_the_append() {
     let world = World::new();
     let mut log = world.log(V1);
-    log.append(&[admitted(1, "s", true)], Then::Nothing).unwrap();
+    log.append(&[admitted(1, "s", true)], NextStep::Nothing).unwrap();
     world.plant_trigger_on_facts();
     let mut log = world.log(V1);
-    let done = log.append(&[admitted(2, "s", true)], Then::Consolidate(Trigger::Manual)).unwrap();
+    let done =
+        log.append(&[admitted(2, "s", true)], NextStep::Consolidate(Trigger::Manual)).unwrap();
     assert!(done.pass_error.is_some());
     assert_eq!(world.head(), Seq(2), "both events, no pass record");
     world.remove_trigger();
@@ -249,11 +252,11 @@ fn a_restart_does_not_rescan_history() {
     let events: Vec<_> = (0..40).map(|n| admitted(n, "s", true)).collect();
     let mut log = world.log(V1);
     log.save_every(10);
-    log.append(&events, Then::Consolidate(Trigger::Manual)).unwrap();
+    log.append(&events, NextStep::Consolidate(Trigger::Manual)).unwrap();
     // Typed columns before the saved tallies are spoilt: a rescan would stumble over them.
     world.spoil_typed_columns(Seq(40));
     let mut log = world.log(V1);
-    log.append(&[admitted(99, "s", false)], Then::Consolidate(Trigger::Manual)).unwrap();
+    log.append(&[admitted(99, "s", false)], NextStep::Consolidate(Trigger::Manual)).unwrap();
     assert_eq!(world.counts(), (41, 40));
 }
 
@@ -274,19 +277,19 @@ fn a_store_whose_derived_parts_were_deleted_comes_back() {
         &["chunk", "run", "piece", "tally", "pass", "fact"],
     ] {
         let world = World::new();
-        world.log(V1).append(&log, Then::Consolidate(Trigger::Manual)).unwrap();
+        world.log(V1).append(&log, NextStep::Consolidate(Trigger::Manual)).unwrap();
         world.delete_derived(tables);
         let mut handle = world.log(V1);
-        let again = handle.append(&log, Then::Consolidate(Trigger::Manual)).unwrap();
+        let again = handle.append(&log, NextStep::Consolidate(Trigger::Manual)).unwrap();
         assert!(again.appended.iter().all(|a| matches!(a, Appended::Duplicate(_))), "{tables:?}");
-        handle.append(&[admitted(1, "s", true)], Then::Consolidate(Trigger::Manual)).unwrap();
+        handle.append(&[admitted(1, "s", true)], NextStep::Consolidate(Trigger::Manual)).unwrap();
         assert!(world.snapshot().contains("\"fact_key\":\"s + * + *\""));
         let facts = world.snapshot().lines().count() - 1;
         assert_eq!(facts, want.lines().count(), "{tables:?}");
         assert!(world.rebuilds_equal(), "{tables:?}");
         world.assert_healthy();
         // What the duplicates made again was rolled back with their batch: nothing trusts it.
-        let again = handle.append(&log, Then::Nothing).unwrap();
+        let again = handle.append(&log, NextStep::Nothing).unwrap();
         assert!(again.appended.iter().all(|a| matches!(a, Appended::Duplicate(_))), "{tables:?}");
     }
 }
@@ -297,7 +300,7 @@ fn chunks_or_rows_the_bytes_are_the_same() {
     let world = World::new();
     let mut handle = world.log(V1);
     for piece in log.chunks(777) {
-        handle.append(piece, Then::Consolidate(Trigger::Manual)).unwrap();
+        handle.append(piece, NextStep::Consolidate(Trigger::Manual)).unwrap();
     }
     assert_eq!(world.snapshot(), world::fold(&log));
     world.assert_healthy();
@@ -317,11 +320,11 @@ fn refs_are_found_across_merged_runs() {
     // Seventeen chunks: sixteen runs merge into one, one stays, and a tail follows.
     let events: Vec<_> = (0..17 * 4096 + 100).map(event).collect();
     for piece in events.chunks(5000) {
-        handle.append(piece, Then::Nothing).unwrap();
+        handle.append(piece, NextStep::Nothing).unwrap();
     }
     for mut handle in [handle, world.log(V1)] {
         for n in (0..events.len()).step_by(997) {
-            let done = handle.append(&events[n..=n], Then::Nothing).unwrap();
+            let done = handle.append(&events[n..=n], NextStep::Nothing).unwrap();
             assert_eq!(done.appended, [Appended::Duplicate(Seq(n as u64 + 1))]);
         }
     }
@@ -334,8 +337,8 @@ fn two_identities_in_one_store_do_not_mix() {
     let mut ours = world.log(V1);
     let mut theirs = other.log(V1);
     for n in 0..20 {
-        ours.append(&[admitted(n, "s", true)], Then::Consolidate(Trigger::Manual)).unwrap();
-        theirs.append(&[admitted(n, "s", false)], Then::Consolidate(Trigger::Manual)).unwrap();
+        ours.append(&[admitted(n, "s", true)], NextStep::Consolidate(Trigger::Manual)).unwrap();
+        theirs.append(&[admitted(n, "s", false)], NextStep::Consolidate(Trigger::Manual)).unwrap();
     }
     assert_eq!(world.counts(), (20, 20));
     assert_eq!(other.counts(), (20, 0));
@@ -364,8 +367,8 @@ proptest! {
             let batch: Vec<_> =
                 (0..count).map(|n| world::random_event(index, n, seed)).collect();
             let then = match action {
-                0 => Then::Nothing,
-                _ => Then::Consolidate(Trigger::Manual),
+                0 => NextStep::Nothing,
+                _ => NextStep::Consolidate(Trigger::Manual),
             };
             log.append(&batch, then).unwrap();
             all.extend(batch);

@@ -8,18 +8,18 @@ use ipse_consolidate::{Contribution, LimitError, RuleSet, Rules, Skip, V1};
 use ipse_core::{Admitted, Event, FactId, FactKey, FactKind, Seq, Support};
 use ipse_engine::facts::Filter;
 use ipse_engine::{
-    Appended, Error, Memory, Policy, Then, Trigger, Which, Whole, as_of, chosen_as_of, rebuild,
-    restore, rules_of,
+    Appended, CompleteLog, Error, Memory, NextStep, Policy, Selection, Trigger, as_of,
+    chosen_as_of, rebuild, restore, rules_of,
 };
 use ipse_inspect::explain::{Explanation, evidence, feeds};
-use ipse_inspect::verify::{Outside, Report, verify};
+use ipse_inspect::verify::{ExternalEvidence, Report, verify};
 use ipse_inspect::{Look, diff, preview};
 use ipse_ledger::Entry;
-use ipse_ledger::account::Claimed;
+use ipse_ledger::account::PassClaim;
 use ipse_store::{RawFact, View};
 use world::{CountTypes, TestHost, World, admitted};
 
-const PASS: Then = Then::Consolidate(Trigger::Manual);
+const PASS: NextStep = NextStep::Consolidate(Trigger::Manual);
 
 /// `v1` by its name, with another descriptor.
 struct OtherV1;
@@ -122,11 +122,11 @@ fn an_append_is_durable_and_its_pass_is_refused() {
 #[test]
 fn nothing_is_forgotten() {
     refused("forget", |world| {
-        let done = world.own_log().forget(&Which::Refs(vec![events()[3].event_ref]));
+        let done = world.own_log().forget(&Selection::Refs(vec![events()[3].event_ref]));
         assert_eq!(world.head(), Seq(31), "no event says so");
         done
     });
-    unseen("preview", |view| preview(view, &Which::AllBut(1)));
+    unseen("preview", |view| preview(view, &Selection::AllBut(1)));
 }
 
 #[test]
@@ -171,7 +171,7 @@ fn verified(world: &World) -> Report {
     let reader = world.reader();
     let snapshot = reader.view(&world.identity).unwrap();
     let (_, manifest) = &world.manifest_bytes()[0];
-    let outside = Outside::default();
+    let outside = ExternalEvidence::default();
     verify(&snapshot, &world.identity, manifest, &outside, &mut |_, _| {}).unwrap()
 }
 
@@ -204,9 +204,9 @@ fn a_log_that_names_them_is_not_taken_in() {
         let (reader, empty) = (world.reader(), World::new());
         let snapshot = reader.view(&world.identity).unwrap();
         let record = snapshot.view().stored(Seq(31)).unwrap().unwrap();
-        let passes = [Claimed::read(Seq(31), record.canonical.as_bytes(), 30).unwrap()];
+        let passes = [PassClaim::read(Seq(31), record.canonical.as_bytes(), 30).unwrap()];
         let (checkpoint, last_head) = (Seq(30), None);
-        let whole = Whole { passes: &passes, statements: &[], checkpoint, last_head };
+        let whole = CompleteLog { passes: &passes, statements: &[], checkpoint, last_head };
         let log = std::iter::empty::<Result<(Entry, Option<Admitted>), Error>>();
         let done = restore(&empty.store, &empty.identity, log, &whole);
         let Err(Error::UnknownRules { version: named, .. }) = done else { panic!("{done:?}") };

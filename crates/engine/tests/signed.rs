@@ -5,18 +5,18 @@ mod world;
 
 use ipse_consolidate::V1;
 use ipse_core::Admitted;
-use ipse_engine::{Endorsed, SignatureError, Then};
-use ipse_inspect::verify::Outside;
-use ipse_ledger::{NoteSigner, SecretKey, Sent, dsse};
+use ipse_engine::{NextStep, SignatureError, SignedBatch};
+use ipse_inspect::verify::ExternalEvidence;
+use ipse_ledger::{NoteSigner, SecretKey, SentStatement, dsse};
 use ipse_store::{Appended, Signatures};
 use world::{World, admitted};
 
-fn endorsed(world: &World, events: &[Admitted]) -> (Endorsed, String) {
+fn endorsed(world: &World, events: &[Admitted]) -> (SignedBatch, String) {
     let signer = NoteSigner::new("arm", SecretKey::from_seed(&[5; 32])).unwrap();
     let events = events.iter().map(|event| (event.event_ref, event.digest)).collect();
-    let sent = Sent { identity: world.identity, events };
+    let sent = SentStatement { identity: world.identity, events };
     let envelope = dsse::sign(&sent.statement(), &signer);
-    let endorsed = Endorsed::open(&envelope, &world.identity, &[signer.public()]).unwrap();
+    let endorsed = SignedBatch::open(&envelope, &world.identity, &[signer.public()]).unwrap();
     (endorsed, signer.public().to_string())
 }
 
@@ -42,18 +42,18 @@ fn the_policy_of_the_moment_decides() {
             assert!(settings.put_producer(&world.identity, &key).unwrap());
         }
         settings.set_signatures(&world.identity, policy).unwrap();
-        let done = log.append_signed(&events, Some(&endorsed), Then::Nothing).unwrap();
+        let done = log.append_signed(&events, Some(&endorsed), NextStep::Nothing).unwrap();
         assert!(done.appended.iter().all(|event| matches!(event, Appended::New(_))));
         assert_eq!((done.signed, statements()), (signed, kept), "{policy:?}");
         let unknown = (!registered).then_some(SignatureError::UnknownProducer);
         assert_eq!(done.unkept, unknown);
     }
-    let unsigned = log.append(&[admitted(90, "s", true)], Then::Nothing).unwrap();
+    let unsigned = log.append(&[admitted(90, "s", true)], NextStep::Nothing).unwrap();
     assert_eq!(unsigned.appended, [Appended::Unsigned]);
     assert!(settings.revoke_producer(&world.identity, "arm").unwrap());
     let events = [admitted(40, "s", true)];
     let (endorsed, _) = endorsed(&world, &events);
-    let done = log.append_signed(&events, Some(&endorsed), Then::Nothing).unwrap();
+    let done = log.append_signed(&events, Some(&endorsed), NextStep::Nothing).unwrap();
     assert_eq!(
         (done.appended, done.unkept),
         (vec![Appended::Unsigned], Some(SignatureError::Revoked))
@@ -68,12 +68,12 @@ fn a_statement_about_other_content_is_found() {
     let mut events = vec![admitted(1, "s", true)];
     let (good, key) = endorsed(&world, &events);
     world.store.settings().unwrap().put_producer(&world.identity, &key).unwrap();
-    world.log(V1).append_signed(&events, Some(&good), Then::Nothing).unwrap();
+    world.log(V1).append_signed(&events, Some(&good), NextStep::Nothing).unwrap();
     world.assert_healthy();
     events[0].digest.0[0] ^= 1;
     let signer = NoteSigner::new("arm", SecretKey::from_seed(&[5; 32])).unwrap();
     let other = vec![(events[0].event_ref, events[0].digest)];
-    let sent = Sent { identity: world.identity, events: other };
+    let sent = SentStatement { identity: world.identity, events: other };
     let db = world.raw();
     let guard = "SELECT sql FROM sqlite_schema WHERE name = 'statement_is_frozen'";
     let guard: String = db.query_row(guard, [], |row| row.get(0)).unwrap();
@@ -82,5 +82,5 @@ fn a_statement_about_other_content_is_found() {
     db.execute("UPDATE statement SET envelope = ?1", [envelope]).unwrap();
     db.execute_batch(&guard).unwrap();
     let message = "producer statement 1: does not name the events that are said to be signed";
-    assert_eq!(world.findings(&Outside::default()), [message]);
+    assert_eq!(world.findings(&ExternalEvidence::default()), [message]);
 }

@@ -6,11 +6,11 @@ mod world;
 use ipse_consolidate::V1;
 use ipse_core::{Admitted, Seq};
 use ipse_door::{Origin, admit};
-use ipse_engine::{Memory, PassReport, Policy, SLICE, Then, Trigger};
+use ipse_engine::{Memory, NextStep, PassReport, Policy, SLICE, Trigger};
 use ipse_store::RawFact;
 use world::{TestHost, World};
 
-const PASS: Then = Then::Consolidate(Trigger::Manual);
+const PASS: NextStep = NextStep::Consolidate(Trigger::Manual);
 
 /// An attempt with facts of its own and facts that it shares with others.
 fn event(number: usize, properties: usize) -> Admitted {

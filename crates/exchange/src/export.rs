@@ -10,7 +10,7 @@ use ipse_core::event::{FORGET, PASS_RECORD};
 use ipse_core::json::Members;
 use ipse_core::{Identity, Seq};
 use ipse_engine::{Notary, as_of, head_of, rules_of, sign_head};
-use ipse_ledger::account::Claimed;
+use ipse_ledger::account::PassClaim;
 use ipse_ledger::{Bundled, Certificate, Note, NoteKey, NoteSigner, TreeHead, dsse};
 use ipse_store::{Reader, Store, View};
 use std::fs::File;
@@ -131,7 +131,7 @@ impl Exported {
 }
 
 /// Is told how many bytes of how many are written.
-type Told<'t> = &'t mut dyn FnMut(u64, u64);
+type ProgressCallback<'t> = &'t mut dyn FnMut(u64, u64);
 
 impl<'v> Export<'v> {
     fn of(
@@ -175,7 +175,11 @@ impl<'v> Export<'v> {
     }
 
     /// Writes the bundle.
-    pub fn write(&self, out: &mut dyn Write, told: Told<'_>) -> Result<Exported, Error> {
+    pub fn write(
+        &self,
+        out: &mut dyn Write,
+        told: ProgressCallback<'_>,
+    ) -> Result<Exported, Error> {
         let Keys { operator, log, .. } = self.keys;
         let certificate = Certificate { manifest: self.manifest.to_string() };
         if certificate.identity() != self.identity {
@@ -211,7 +215,7 @@ impl<'v> Export<'v> {
     }
 
     /// The events of the range, and all that say what was forgotten since.
-    fn events(&self, each: Each<'_>) -> Result<(), Error> {
+    fn events(&self, each: LineCallback<'_>) -> Result<(), Error> {
         let Bundled { from, to, size, .. } = self.bundled;
         self.view.each_content(from..=to, |event| Ok::<_, Error>(each(event)?))?;
         self.view
@@ -219,7 +223,7 @@ impl<'v> Export<'v> {
         Ok(())
     }
 
-    fn entries(&self, each: Each<'_>) -> Result<(), Error> {
+    fn entries(&self, each: LineCallback<'_>) -> Result<(), Error> {
         let mut line = String::with_capacity(256);
         self.view.each_entry(Seq(1)..=Seq(self.bundled.size), |entry, _| {
             line.clear();
@@ -256,11 +260,11 @@ impl<'v> Export<'v> {
 }
 
 /// Takes a line.
-type Each<'e> = &'e mut dyn FnMut(&str) -> io::Result<()>;
+type LineCallback<'e> = &'e mut dyn FnMut(&str) -> io::Result<()>;
 
 /// Members of lines under way.
 struct Streams<'t> {
-    told: Told<'t>,
+    told: ProgressCallback<'t>,
     done: u64,
     total: u64,
 }
@@ -271,7 +275,7 @@ impl Streams<'_> {
         &mut self,
         writer: &mut Writer<impl Write>,
         name: &str,
-        lines: impl Fn(Each<'_>) -> Result<(), Error>,
+        lines: impl Fn(LineCallback<'_>) -> Result<(), Error>,
     ) -> Result<u64, Error> {
         let (mut size, mut count) = (0, 0);
         lines(&mut |line| {
@@ -323,7 +327,7 @@ fn checked(range: Range, size: u64) -> Result<(Seq, Seq), Error> {
 /// The checkpoint of the last pass whose record lies in the range.
 fn checkpoint(view: View<'_>, to: Seq) -> Result<Seq, Error> {
     let Some(record) = view.last_of_type(PASS_RECORD, Seq(1)..=to)? else { return Ok(Seq(0)) };
-    let claimed = Claimed::read(record.seq, record.canonical.as_bytes(), 0);
+    let claimed = PassClaim::read(record.seq, record.canonical.as_bytes(), 0);
     let damaged = || Error::Damaged(format!("pass record at seq {}", record.seq));
     Ok(claimed.ok_or_else(damaged)?.last)
 }

@@ -12,10 +12,10 @@ use ipse_core::json::{Members, list};
 use ipse_core::{Admitted, Identity};
 use ipse_door::{MAX_EVENT_BYTES, Origin, Refusal, Rule, admit};
 use ipse_engine::{
-    Acknowledged, Appended, Endorsed, Host, Log, Memory, PassReport, SignatureError, Then, Trigger,
-    decode_data, refusal_of, registered, type_hint,
+    Acknowledged, Appended, Host, Log, Memory, NextStep, PassReport, SignatureError, SignedBatch,
+    Trigger, decode_data, refusal_of, registered, type_hint,
 };
-use ipse_ledger::{NoteKey, Sent, dsse};
+use ipse_ledger::{NoteKey, SentStatement, dsse};
 use ipse_store::{Signatures, View};
 use std::io::{self, Read};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
@@ -62,12 +62,12 @@ impl Signing {
     }
 
     /// What an envelope makes of the events before it.
-    fn endorse(&self, envelope: &[u8]) -> Result<Option<Endorsed>, Refusal> {
+    fn endorse(&self, envelope: &[u8]) -> Result<Option<SignedBatch>, Refusal> {
         if self.policy == Signatures::Off {
             return Ok(None);
         }
         let text = String::from_utf8_lossy(envelope);
-        let opened = Endorsed::open(&text, &self.identity, &self.producers);
+        let opened = SignedBatch::open(&text, &self.identity, &self.producers);
         opened.map(Some).map_err(|error| wrong_signature(&error))
     }
 }
@@ -175,8 +175,10 @@ pub fn refusals_json(listed: &[(u64, Refusal)]) -> String {
 }
 
 /// Appends the events of a batch, durably.
-type Append<'a> =
-    &'a mut dyn FnMut(&[Admitted], Option<&Endorsed>) -> Result<Acknowledged, ipse_engine::Error>;
+type Append<'a> = &'a mut dyn FnMut(
+    &[Admitted],
+    Option<&SignedBatch>,
+) -> Result<Acknowledged, ipse_engine::Error>;
 
 /// Imports lines of JSON, plain or gzip. An error leaves what was reported durable. An input that
 /// cannot be read further is a refused line.
@@ -187,8 +189,8 @@ pub fn import(
     host: &mut dyn Host,
     told: &mut dyn FnMut(Progress<'_>),
 ) -> Result<Imported, Error> {
-    let mut append = |events: &[Admitted], endorsed: Option<&Endorsed>| {
-        log.append_signed(events, endorsed, Then::Nothing)
+    let mut append = |events: &[Admitted], endorsed: Option<&SignedBatch>| {
+        log.append_signed(events, endorsed, NextStep::Nothing)
     };
     let mut done = import_lines(&mut append, input, options, host, told, Cut::IsRefused)?;
     if options.consolidate {
@@ -207,7 +209,7 @@ pub fn import_shared(
     told: &mut dyn FnMut(Progress<'_>),
 ) -> Result<Imported, Error> {
     let mut append =
-        |events: &[Admitted], endorsed: Option<&Endorsed>| memory.append_batch(events, endorsed);
+        |events: &[Admitted], endorsed: Option<&SignedBatch>| memory.append_batch(events, endorsed);
     let done = import_lines(&mut append, input, options, host, told, Cut::IsError);
     // The lines before a cut are stored, and are folded like others.
     let folds = options.consolidate && matches!(done, Ok(_) | Err(Error::Cut { .. }));
@@ -255,7 +257,7 @@ fn through_the_door(
     // Everything that an envelope can cover is still here when it comes, and some stray events
     // before it.
     let (limit, batch) = match signing {
-        Some(_) => (Sent::MAX_ENVELOPE_BYTES, 2 * Sent::MAX_EVENTS),
+        Some(_) => (SentStatement::MAX_ENVELOPE_BYTES, 2 * SentStatement::MAX_EVENTS),
         None => (MAX_EVENT_BYTES, BATCH),
     };
     let mut lines = Lines::of_at_most(limit, input)?;

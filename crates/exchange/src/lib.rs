@@ -11,17 +11,17 @@
 //! - Clock, randomness, keys and files are arguments.
 #![forbid(unsafe_code)]
 
+mod bundle_import;
 mod error;
 mod export;
 mod import;
 mod lines;
 mod parcel;
-mod take_in;
 
+pub use bundle_import::{BundleReceipt, take_in};
 pub use error::Error;
 pub use export::{Export, Exported, Keys, Range, spool, with_export};
 pub use import::{
     Imported, MAX_LISTED, Options, Progress, Signing, import, import_shared, refusals_json,
 };
 pub use lines::{Line, Lines, is_gzip};
-pub use take_in::{TakenIn, take_in};

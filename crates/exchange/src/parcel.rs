@@ -4,8 +4,8 @@
 
 use ipse_core::Admitted;
 use ipse_door::Refusal;
-use ipse_engine::Endorsed;
-use ipse_ledger::Sent;
+use ipse_engine::SignedBatch;
+use ipse_ledger::SentStatement;
 
 /// Lines that went through the door together.
 #[derive(Default)]
@@ -15,7 +15,7 @@ pub(crate) struct Parcel {
     pub(crate) lines: Vec<u64>,
     pub(crate) refusals: Vec<(u64, Refusal)>,
     pub(crate) last_line: u64,
-    pub(crate) endorsed: Option<Endorsed>,
+    pub(crate) endorsed: Option<SignedBatch>,
     /// Whether it ends with an envelope, good or bad.
     pub(crate) sealed: bool,
 }
@@ -43,7 +43,7 @@ impl Parcel {
 
     /// Takes out the events that no envelope that follows can cover.
     pub(crate) fn split(&mut self) -> Parcel {
-        let unsigned = self.events.len().saturating_sub(Sent::MAX_EVENTS);
+        let unsigned = self.events.len().saturating_sub(SentStatement::MAX_EVENTS);
         let (events, lines) = (self.events.split_off(unsigned), self.lines.split_off(unsigned));
         let last_line = self.last_line;
         let refusals = std::mem::take(&mut self.refusals);
@@ -54,7 +54,7 @@ impl Parcel {
     }
 
     /// Ends it with what its envelope says.
-    pub(crate) fn seal(&mut self, line: u64, endorsed: Result<Option<Endorsed>, Refusal>) {
+    pub(crate) fn seal(&mut self, line: u64, endorsed: Result<Option<SignedBatch>, Refusal>) {
         self.sealed = true;
         match endorsed {
             Ok(endorsed) => self.endorsed = endorsed,

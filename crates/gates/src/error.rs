@@ -1,11 +1,11 @@
-//! Which file is wrong, in which line and field, and how.
+//! Which gate file is wrong, in which line and field, and how.
 
 use alloc::string::String;
 use core::fmt;
 
 /// One of the three files.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub enum Which {
+pub enum GateFile {
     /// What the agent can do.
     Registry,
     /// What it must never do.
@@ -14,16 +14,16 @@ pub enum Which {
     Temperament,
 }
 
-impl Which {
+impl GateFile {
     /// All three, in the order of the gates.
-    pub const ALL: [Which; 3] = [Which::Registry, Which::Policy, Which::Temperament];
+    pub const ALL: [GateFile; 3] = [GateFile::Registry, GateFile::Policy, GateFile::Temperament];
 
     /// The word for people and command lines.
     pub fn name(self) -> &'static str {
         match self {
-            Which::Registry => "registry",
-            Which::Policy => "policy",
-            Which::Temperament => "temperament",
+            GateFile::Registry => "registry",
+            GateFile::Policy => "policy",
+            GateFile::Temperament => "temperament",
         }
     }
 
@@ -35,27 +35,27 @@ impl Which {
     /// What stands in its member `format`.
     pub fn format(self) -> &'static str {
         match self {
-            Which::Registry => "ipse-ecm-registry/1",
-            Which::Policy => "ipse-policy/1",
-            Which::Temperament => "ipse-temperament/1",
+            GateFile::Registry => "ipse-ecm-registry/1",
+            GateFile::Policy => "ipse-policy/1",
+            GateFile::Temperament => "ipse-temperament/1",
         }
     }
 
     /// A file of this kind that can be used as it stands. The three belong together.
     pub fn example(self) -> &'static str {
         match self {
-            Which::Registry => include_str!("example/ecm-registry.toml"),
-            Which::Policy => include_str!("example/policy.toml"),
-            Which::Temperament => include_str!("example/temperament.toml"),
+            GateFile::Registry => include_str!("example/ecm-registry.toml"),
+            GateFile::Policy => include_str!("example/policy.toml"),
+            GateFile::Temperament => include_str!("example/temperament.toml"),
         }
     }
 
     /// The member under which a manifest file names such a file.
     pub fn manifest_name(self) -> &'static str {
         match self {
-            Which::Registry => "ecm_registry",
-            Which::Policy => "policy",
-            Which::Temperament => "temperament",
+            GateFile::Registry => "ecm_registry",
+            GateFile::Policy => "policy",
+            GateFile::Temperament => "temperament",
         }
     }
 
@@ -69,7 +69,7 @@ impl Which {
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct FileError {
     /// The file.
-    pub file: Which,
+    pub file: GateFile,
     /// The line, from 1.
     pub line: usize,
     /// The path of the field, as in `skills."manipulation.grasp".risk`, shortened and without

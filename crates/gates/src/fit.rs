@@ -3,9 +3,9 @@
 //! **Invariant:** every name in a rule is one that the registry has. A rule that can never hold
 //! because of a slip of the pen is an error, not a gap.
 
-use crate::error::{FileError, Which};
+use crate::error::{FileError, GateFile};
 use crate::registry::{Bounds, Kind, Skill, is_listed, is_whole};
-use crate::toml_file::{Literal, Placed, under};
+use crate::toml_file::{LineValue, Literal, under};
 use alloc::borrow::ToOwned;
 use alloc::format;
 use alloc::string::String;
@@ -14,7 +14,7 @@ use ipse_core::Micro;
 
 /// Takes errors about one rule: `(member, line, message)`.
 pub(crate) fn errors_of<'e>(
-    file: Which,
+    file: GateFile,
     rule: &'e str,
     errors: &'e mut Vec<FileError>,
 ) -> impl FnMut(&str, usize, String) + 'e {
@@ -26,8 +26,8 @@ pub(crate) fn errors_of<'e>(
 /// Whether the parameter is a number, and an integer's ends are whole; then its bounds.
 pub(crate) fn numbers<'s>(
     skill: &'s Skill,
-    param: &Placed<String>,
-    ends: &[(&str, &Option<Placed<Micro>>)],
+    param: &LineValue<String>,
+    ends: &[(&str, &Option<LineValue<Micro>>)],
     wrong: &mut impl FnMut(&str, usize, String),
 ) -> Option<&'s Bounds> {
     let kind = kind_of(skill, param, wrong)?;
@@ -37,7 +37,7 @@ pub(crate) fn numbers<'s>(
         return None;
     };
     for (member, end) in ends {
-        let Some(Placed { value, line }) = end else { continue };
+        let Some(LineValue { value, line }) = end else { continue };
         if matches!(kind, Kind::Integer(_)) && !is_whole(*value) {
             let message = "must be a whole number, as the parameter is an integer";
             wrong(member, *line, message.to_owned());
@@ -49,7 +49,7 @@ pub(crate) fn numbers<'s>(
 /// Says of one end of a rule that nothing the registry allows is there.
 pub(crate) fn never_holds(
     member: &str,
-    end: &Placed<Micro>,
+    end: &LineValue<Micro>,
     bounds: &Bounds,
     wrong: &mut impl FnMut(&str, usize, String),
 ) {
@@ -59,8 +59,8 @@ pub(crate) fn never_holds(
 /// Whether the parameter can be equal to this.
 pub(crate) fn literal(
     skill: &Skill,
-    param: &Placed<String>,
-    equals: &Placed<Literal>,
+    param: &LineValue<String>,
+    equals: &LineValue<Literal>,
     wrong: &mut impl FnMut(&str, usize, String),
 ) {
     let Some(kind) = kind_of(skill, param, wrong) else { return };
@@ -75,7 +75,7 @@ pub(crate) fn literal(
 
 fn kind_of<'s>(
     skill: &'s Skill,
-    param: &Placed<String>,
+    param: &LineValue<String>,
     wrong: &mut impl FnMut(&str, usize, String),
 ) -> Option<&'s Kind> {
     let known = skill.params.get(&param.value);

@@ -29,7 +29,7 @@ mod temperament;
 mod toml_file;
 mod verdict;
 
-pub use error::{FileError, Which};
+pub use error::{FileError, GateFile};
 pub use intent::Planner;
 pub use intent::{BadIntent, Intent, MAX_INTENT_BYTES, MAX_INTENT_DEPTH, MAX_PARAMS};
 pub use intent::{MAX_NAME_BYTES, MAX_PARAM_NAME_BYTES, MAX_PARAMS_BYTES};

@@ -3,13 +3,13 @@
 //! **Invariant:** the clamps that can hold one intent never contradict each other, so that a number
 //! always has a place to go.
 
-use crate::error::{FileError, Which};
+use crate::error::{FileError, GateFile};
 use crate::fit::{self, errors_of};
 use crate::intent::{MAX_NAME_BYTES, MAX_PARAM_NAME_BYTES};
 use crate::registry::{Bounds, MAX_SKILLS, Registry, Skill};
 use crate::scope::Scope;
 use crate::toml_file::{
-    self, Field, Literal, MAX_ERRORS, MAX_REASON_BYTES, Placed, Section, under,
+    self, Field, LineValue, Literal, MAX_ERRORS, MAX_REASON_BYTES, Section, under,
 };
 use crate::verdict::counted;
 use alloc::borrow::ToOwned;
@@ -68,9 +68,9 @@ impl SkillPolicy {
 pub(crate) struct Clamp {
     /// Where it stands, as in `skills.a.clamp[0]`.
     pub(crate) rule: String,
-    pub(crate) param: Placed<String>,
-    pub(crate) min: Option<Placed<Micro>>,
-    pub(crate) max: Option<Placed<Micro>>,
+    pub(crate) param: LineValue<String>,
+    pub(crate) min: Option<LineValue<Micro>>,
+    pub(crate) max: Option<LineValue<Micro>>,
     pub(crate) scope: Scope,
 }
 
@@ -88,20 +88,20 @@ pub(crate) enum Forbidden {
     Skill,
     /// Both ends included; one of them at least is there.
     Range {
-        param: Placed<String>,
-        from: Option<Placed<Micro>>,
-        to: Option<Placed<Micro>>,
+        param: LineValue<String>,
+        from: Option<LineValue<Micro>>,
+        to: Option<LineValue<Micro>>,
     },
     Value {
-        param: Placed<String>,
-        equals: Placed<Literal>,
+        param: LineValue<String>,
+        equals: LineValue<Literal>,
     },
 }
 
 impl Policy {
     /// Reads `policy.toml`.
     pub fn parse(text: &str) -> Result<Self, Vec<FileError>> {
-        toml_file::read(Which::Policy, text, &MEMBERS, |root| {
+        toml_file::read(GateFile::Policy, text, &MEMBERS, |root| {
             let unlisted = root.required("unlisted_skills");
             let unlisted = unlisted.and_then(|field| field.word(&["deny", "admit"]));
             let named = root.tables("skills", MAX_SKILLS, MAX_NAME_BYTES);
@@ -130,7 +130,7 @@ impl Policy {
             match registry.skill(skill_id) {
                 Some(skill) => policy.unfit_for(skill_id, skill, &mut errors),
                 None => errors.push(FileError {
-                    file: Which::Policy,
+                    file: GateFile::Policy,
                     line: policy.line,
                     field: policy.path.clone(),
                     message: "the registry has no such skill".to_owned(),
@@ -228,14 +228,14 @@ fn forbidden(section: &Section<'_, '_>) -> Option<Forbidden> {
     }
 }
 
-pub(crate) fn param_name(field: &Field<'_, '_>) -> Option<Placed<String>> {
+pub(crate) fn param_name(field: &Field<'_, '_>) -> Option<LineValue<String>> {
     Some(field.placed(field.text(MAX_PARAM_NAME_BYTES)?))
 }
 
 /// Clamps of which one asks for more than the other allows, while both can hold one intent.
 fn contradictions(
     clamps: &[Clamp],
-) -> impl Iterator<Item = (&Clamp, &Placed<Micro>, &Clamp, &Placed<Micro>)> {
+) -> impl Iterator<Item = (&Clamp, &LineValue<Micro>, &Clamp, &LineValue<Micro>)> {
     clamps.iter().flat_map(move |low| {
         clamps.iter().filter_map(move |high| {
             let (min, max) = (low.min.as_ref()?, high.max.as_ref()?);
@@ -248,13 +248,13 @@ fn contradictions(
 impl SkillPolicy {
     fn unfit_for(&self, skill_id: &str, skill: &Skill, errors: &mut Vec<FileError>) {
         for clamp in &self.clamps {
-            let mut wrong = errors_of(Which::Policy, &clamp.rule, errors);
+            let mut wrong = errors_of(GateFile::Policy, &clamp.rule, errors);
             clamp.scope.escaped_by(skill_id, skill, &mut wrong);
             clamp.scope.unknown_to(&[skill], &mut wrong);
             clamp.unfit_for(skill, &mut wrong);
         }
         for forbid in &self.forbids {
-            let mut wrong = errors_of(Which::Policy, &forbid.rule, errors);
+            let mut wrong = errors_of(GateFile::Policy, &forbid.rule, errors);
             forbid.scope.escaped_by(skill_id, skill, &mut wrong);
             forbid.scope.unknown_to(&[skill], &mut wrong);
             match &forbid.what {
@@ -276,8 +276,8 @@ impl SkillPolicy {
 /// Objects to a forbidden range that begins above all, or ends below all, that the registry allows.
 fn dead_range(
     bounds: &Bounds,
-    from: &Option<Placed<Micro>>,
-    to: &Option<Placed<Micro>>,
+    from: &Option<LineValue<Micro>>,
+    to: &Option<LineValue<Micro>>,
     wrong: &mut impl FnMut(&str, usize, String),
 ) {
     if let (Some(from), Some(max)) = (from, bounds.max)
@@ -297,7 +297,7 @@ impl Clamp {
         let ends = [("min", &self.min), ("max", &self.max)];
         let Some(bounds) = fit::numbers(skill, &self.param, &ends, wrong) else { return };
         for (member, end) in ends {
-            let Some(Placed { value, line }) = end else { continue };
+            let Some(LineValue { value, line }) = end else { continue };
             if !bounds.hold(*value) {
                 let message = format!("is {value}; the registry allows {}", bounds.words());
                 wrong(member, *line, message);

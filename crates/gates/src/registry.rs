@@ -4,7 +4,7 @@
 //! the body: beyond them an intent is denied, never mended. No intent escapes a list by keeping
 //! silent: what has a list is required.
 
-use crate::error::{FileError, Which};
+use crate::error::{FileError, GateFile};
 use crate::intent::{MAX_NAME_BYTES, MAX_PARAM_NAME_BYTES, MAX_PARAMS};
 use crate::scope::{ENVIRONMENT, TARGET_CLASS};
 use crate::toml_file::{self, Section, under};
@@ -152,7 +152,7 @@ pub(crate) fn is_whole(number: Micro) -> bool {
 impl Registry {
     /// Reads `ecm-registry.toml`.
     pub fn parse(text: &str) -> Result<Self, Vec<FileError>> {
-        toml_file::read(Which::Registry, text, &MEMBERS, |root| {
+        toml_file::read(GateFile::Registry, text, &MEMBERS, |root| {
             root.required("skills")?;
             let named = root.tables("skills", MAX_SKILLS, MAX_NAME_BYTES);
             let skills = named.into_iter().filter_map(|(name, section)| {

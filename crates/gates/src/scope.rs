@@ -5,7 +5,7 @@
 
 use crate::intent::{Intent, MAX_NAME_BYTES};
 use crate::registry::{Skill, is_listed};
-use crate::toml_file::{Placed, Section};
+use crate::toml_file::{LineValue, Section};
 use alloc::collections::BTreeSet;
 use alloc::format;
 use alloc::string::String;
@@ -15,12 +15,12 @@ pub(crate) const TARGET_CLASS: &str = "target_class";
 pub(crate) const ENVIRONMENT: &str = "environment";
 
 /// A part of a scope: its member, what it names, whether a skill requires it, what the skill knows.
-type Part<'s> = (&'static str, &'s Placed<String>, bool, &'s Option<BTreeSet<String>>);
+type Part<'s> = (&'static str, &'s LineValue<String>, bool, &'s Option<BTreeSet<String>>);
 
 #[derive(Clone, Debug)]
 pub(crate) struct Scope {
-    target_class: Option<Placed<String>>,
-    environment: Option<Placed<String>>,
+    target_class: Option<LineValue<String>>,
+    environment: Option<LineValue<String>>,
 }
 
 impl Scope {
@@ -34,7 +34,7 @@ impl Scope {
 
     /// Whether it holds an intent.
     pub(crate) fn holds(&self, intent: &Intent<'_>) -> bool {
-        let same = |wanted: &Option<Placed<String>>, named: Option<&str>| {
+        let same = |wanted: &Option<LineValue<String>>, named: Option<&str>| {
             wanted.as_ref().is_none_or(|wanted| named == Some(&*wanted.value))
         };
         same(&self.target_class, intent.target_class.as_deref())
@@ -43,7 +43,7 @@ impl Scope {
 
     /// Whether one intent can be in both.
     pub(crate) fn meets(&self, other: &Scope) -> bool {
-        let meet = |a: &Option<Placed<String>>, b: &Option<Placed<String>>| match (a, b) {
+        let meet = |a: &Option<LineValue<String>>, b: &Option<LineValue<String>>| match (a, b) {
             (Some(a), Some(b)) => a.value == b.value,
             _ => true,
         };

@@ -2,13 +2,13 @@
 //!
 //! **Invariant:** thresholds of risk, ethics and human checks stand in this file and nowhere else.
 
-use crate::error::{FileError, Which};
+use crate::error::{FileError, GateFile};
 use crate::fit::{self, errors_of};
 use crate::intent::MAX_NAME_BYTES;
 use crate::policy::param_name;
 use crate::registry::{Registry, Skill};
 use crate::scope::Scope;
-use crate::toml_file::{self, Literal, MAX_REASON_BYTES, Placed, Section, under};
+use crate::toml_file::{self, LineValue, Literal, MAX_REASON_BYTES, Section, under};
 use crate::verdict::counted;
 use alloc::borrow::ToOwned;
 use alloc::format;
@@ -41,31 +41,31 @@ pub(crate) struct HumanCheck {
     /// Where it stands, as in `human_check[0]`.
     pub(crate) rule: String,
     /// `None`: every skill.
-    skill_id: Option<Placed<String>>,
-    pub(crate) when: When,
+    skill_id: Option<LineValue<String>>,
+    pub(crate) when: Condition,
     pub(crate) scope: Scope,
     pub(crate) reason: Option<String>,
 }
 
 #[derive(Clone, Debug)]
-pub(crate) enum When {
+pub(crate) enum Condition {
     Always,
     /// Strictly beyond; one of them at least is there.
     Beyond {
-        param: Placed<String>,
-        above: Option<Placed<Micro>>,
-        below: Option<Placed<Micro>>,
+        param: LineValue<String>,
+        above: Option<LineValue<Micro>>,
+        below: Option<LineValue<Micro>>,
     },
     Equal {
-        param: Placed<String>,
-        equals: Placed<Literal>,
+        param: LineValue<String>,
+        equals: LineValue<Literal>,
     },
 }
 
 impl Temperament {
     /// Reads `temperament.toml`.
     pub fn parse(text: &str) -> Result<Self, Vec<FileError>> {
-        toml_file::read(Which::Temperament, text, &MEMBERS, |root| {
+        toml_file::read(GateFile::Temperament, text, &MEMBERS, |root| {
             let risk_appetite = root.required("risk_appetite").and_then(|field| field.share());
             let ethical_floor = root.required("ethical_floor").and_then(|field| field.share());
             let confirm_within = root.get("confirm_within_s");
@@ -107,7 +107,7 @@ fn human_check(section: &Section<'_, '_>) -> Option<HumanCheck> {
     Some(HumanCheck { rule: section.path.clone(), skill_id, when, scope, reason })
 }
 
-fn when(section: &Section<'_, '_>) -> Option<When> {
+fn when(section: &Section<'_, '_>) -> Option<Condition> {
     let param = section.get("param").map(|field| param_name(&field));
     let (above, below) = (section.number("above"), section.number("below"));
     let equals = section.get("equals");
@@ -118,7 +118,7 @@ fn when(section: &Section<'_, '_>) -> Option<When> {
             section.wrong("param", message.to_owned());
             return None;
         }
-        return Some(When::Always);
+        return Some(Condition::Always);
     };
     match (ranged, equals) {
         (true, None) => {
@@ -132,11 +132,11 @@ fn when(section: &Section<'_, '_>) -> Option<When> {
                 );
                 section.wrong_at(below.line, &under(&section.path, "below"), message);
             }
-            Some(When::Beyond { param: param?, above, below })
+            Some(Condition::Beyond { param: param?, above, below })
         }
         (false, Some(field)) => {
             let equals = field.placed(field.literal()?);
-            Some(When::Equal { param: param?, equals })
+            Some(Condition::Equal { param: param?, equals })
         }
         _ => {
             let message = "give `above`, `below` or both for a number, `equals` for anything else";
@@ -152,17 +152,17 @@ impl HumanCheck {
         self.skill_id.as_ref().is_none_or(|wanted| wanted.value == skill_id)
     }
 
-    fn param(&self) -> Option<&Placed<String>> {
+    fn param(&self) -> Option<&LineValue<String>> {
         match &self.when {
-            When::Always => None,
-            When::Beyond { param, .. } | When::Equal { param, .. } => Some(param),
+            Condition::Always => None,
+            Condition::Beyond { param, .. } | Condition::Equal { param, .. } => Some(param),
         }
     }
 
     fn unfit_for(&self, registry: &Registry, errors: &mut Vec<FileError>) {
-        let mut wrong = errors_of(Which::Temperament, &self.rule, errors);
+        let mut wrong = errors_of(GateFile::Temperament, &self.rule, errors);
         match &self.skill_id {
-            Some(Placed { value: skill_id, line }) => match registry.skill(skill_id) {
+            Some(LineValue { value: skill_id, line }) => match registry.skill(skill_id) {
                 Some(skill) => {
                     self.unfit_for_skill(skill_id, skill, &mut wrong);
                     self.scope.unknown_to(&[skill], &mut wrong);
@@ -182,17 +182,17 @@ impl HumanCheck {
     ) {
         self.scope.escaped_by(skill_id, skill, wrong);
         match &self.when {
-            When::Always => (),
-            When::Beyond { param, above, below } => {
+            Condition::Always => (),
+            Condition::Beyond { param, above, below } => {
                 fit::numbers(skill, param, &[("above", above), ("below", below)], wrong);
             }
-            When::Equal { param, equals } => fit::literal(skill, param, equals, wrong),
+            Condition::Equal { param, equals } => fit::literal(skill, param, equals, wrong),
         }
     }
 
     /// Objects to each end beyond which none of these skills can go.
     fn dead_for(&self, skills: &[&Skill], wrong: &mut impl FnMut(&str, usize, String)) {
-        let When::Beyond { param, above, below } = &self.when else { return };
+        let Condition::Beyond { param, above, below } = &self.when else { return };
         let bounds = || {
             let params = skills.iter().filter_map(|skill| skill.params.get(&param.value));
             params.filter_map(|param| param.kind.bounds())

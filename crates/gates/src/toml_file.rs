@@ -3,7 +3,7 @@
 //! **Invariants:** errors of a file are collected, not the first alone; once one is collected, no
 //! value comes out of the file. An unknown member is an error.
 
-use crate::error::{FileError, Which};
+use crate::error::{FileError, GateFile};
 use alloc::borrow::{Cow, ToOwned};
 use alloc::format;
 use alloc::string::{String, ToString};
@@ -28,14 +28,14 @@ pub(crate) const MAX_ERRORS: usize = 64;
 
 /// A value and the line it stands in.
 #[derive(Clone, Debug)]
-pub(crate) struct Placed<T> {
+pub(crate) struct LineValue<T> {
     pub(crate) value: T,
     pub(crate) line: usize,
 }
 
 /// Reads a file of the kind `which`: `shape` makes something of its root.
 pub(crate) fn read<T>(
-    which: Which,
+    which: GateFile,
     text: &str,
     known: &[&str],
     shape: impl FnOnce(&Section<'_, '_>) -> Option<T>,
@@ -55,14 +55,14 @@ pub(crate) fn read<T>(
 }
 
 /// Which of the three a text says it is.
-pub(crate) fn format_of(text: &str) -> Option<Which> {
+pub(crate) fn format_of(text: &str) -> Option<GateFile> {
     if text.len() > MAX_FILE_BYTES {
         return None;
     }
     // A file with a slip further down still says what it is.
     let (root, _) = DeTable::parse_recoverable(text);
     let format = root.get_ref().get("format")?.get_ref().as_str()?;
-    Which::ALL.into_iter().find(|which| which.format() == format)
+    GateFile::ALL.into_iter().find(|which| which.format() == format)
 }
 
 /// A path as it is written in TOML: `skills."manipulation.grasp"`.
@@ -77,14 +77,14 @@ pub(crate) fn under(path: &str, name: &str) -> String {
 
 /// One reading of one file: where lines begin, and what is wrong so far.
 pub(crate) struct Reading {
-    which: Which,
+    which: GateFile,
     line_starts: Vec<usize>,
     errors: RefCell<Vec<FileError>>,
     rules: Cell<usize>,
 }
 
 impl Reading {
-    fn of(which: Which, text: &str) -> Self {
+    fn of(which: GateFile, text: &str) -> Self {
         let ends = text.bytes().enumerate().filter(|(_, byte)| *byte == b'\n');
         let line_starts = core::iter::once(0).chain(ends.map(|(at, _)| at + 1)).collect();
         Reading { which, line_starts, errors: RefCell::default(), rules: Cell::new(0) }
@@ -134,7 +134,7 @@ pub(crate) struct Section<'r, 't> {
 
 impl<'r, 't> Section<'r, 't> {
     /// Whether the root says that it is such a file; else the only error is that it is not.
-    fn is_of(&self, which: Which) -> bool {
+    fn is_of(&self, which: GateFile) -> bool {
         let wanted = which.format();
         let Some(field) = self.get("format") else {
             self.wrong("format", format!("is missing; write format = \"{wanted}\""));
@@ -144,7 +144,7 @@ impl<'r, 't> Section<'r, 't> {
         if said == Some(wanted) {
             return true;
         }
-        let other = Which::ALL.into_iter().find(|which| said == Some(which.format()));
+        let other = GateFile::ALL.into_iter().find(|which| said == Some(which.format()));
         let other = other.map(|which| format!("; this is a {}", which.name()));
         field.wrong(format!("must be \"{wanted}\"{}", other.unwrap_or_default()));
         false
@@ -193,7 +193,7 @@ impl<'r, 't> Section<'r, 't> {
     }
 
     /// The number under the member `name`, if there is one.
-    pub(crate) fn number(&self, name: &str) -> Option<Placed<Micro>> {
+    pub(crate) fn number(&self, name: &str) -> Option<LineValue<Micro>> {
         let field = self.get(name)?;
         Some(field.placed(field.number()?))
     }
@@ -268,8 +268,8 @@ impl<'r, 't> Field<'r, 't> {
     }
 
     /// What was read of it, with its line.
-    pub(crate) fn placed<T>(&self, value: T) -> Placed<T> {
-        Placed { value, line: self.line }
+    pub(crate) fn placed<T>(&self, value: T) -> LineValue<T> {
+        LineValue { value, line: self.line }
     }
 
     fn demand<T>(&self, value: Option<T>, message: &str) -> Option<T> {

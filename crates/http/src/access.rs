@@ -5,7 +5,7 @@ use crate::listen::keeping;
 use crate::places::Peer;
 use crate::problem::{Problem, method_not_allowed};
 use crate::routes::{Access, ROUTES, Route};
-use crate::service::{Guest, Service};
+use crate::service::{Bearer, Service};
 use crate::trace::TRACERESPONSE;
 use axum::Router;
 use axum::body::{Body, to_bytes};
@@ -85,12 +85,12 @@ async fn admit(
     let (token_id, role) = (guest.token().id, guest.token().role);
     let admitted = route.access.admits(role);
     let agent = match guest {
-        Guest::Caller(caller) => {
+        Bearer::Caller(caller) => {
             let agent = caller.agent.clone();
             request.extensions_mut().insert(caller);
             Some(agent)
         }
-        Guest::Observer(_) => None,
+        Bearer::Observer(_) => None,
     };
     let mut response = match admitted {
         true => next.run(request).await,
@@ -123,7 +123,7 @@ async fn held(service: &Service, response: Response) -> Result<Response, Problem
     Ok(Response::from_parts(head, keeping(body, room)))
 }
 
-fn guest(service: &Service, headers: &HeaderMap) -> Result<Guest, Problem> {
+fn guest(service: &Service, headers: &HeaderMap) -> Result<Bearer, Problem> {
     let mut given = headers.get_all(AUTHORIZATION).iter();
     let text = given.next().and_then(|value| value.to_str().ok()?.split_at_checked(BEARER.len()));
     let text = text.filter(|(scheme, _)| scheme.eq_ignore_ascii_case(BEARER)).map(|(_, text)| text);

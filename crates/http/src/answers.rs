@@ -6,7 +6,7 @@
 
 use axum::body::Bytes;
 use axum::http::HeaderValue;
-use ipse_engine::Known;
+use ipse_engine::FactTable;
 use std::collections::BTreeMap;
 use std::sync::{Arc, PoisonError, RwLock};
 
@@ -30,31 +30,31 @@ pub(crate) struct Answer {
 
 /// The answers from one table.
 #[derive(Default)]
-struct Kept {
-    known: Arc<Known>,
+struct AnswerCache {
+    known: Arc<FactTable>,
     answers: BTreeMap<String, Answer>,
 }
 
 /// The answers of one agent.
 #[derive(Default)]
-pub(crate) struct Answers(RwLock<Kept>);
+pub(crate) struct Answers(RwLock<AnswerCache>);
 
 impl Answers {
     /// What was answered to a question from a table, if it is still there.
-    pub(crate) fn get(&self, known: &Arc<Known>, question: &str) -> Option<Answer> {
+    pub(crate) fn get(&self, known: &Arc<FactTable>, question: &str) -> Option<Answer> {
         let kept = self.0.read().unwrap_or_else(PoisonError::into_inner);
         let same = Arc::ptr_eq(&kept.known, known);
         same.then(|| kept.answers.get(question).cloned()).flatten()
     }
 
     /// Keeps an answer, if there is room.
-    pub(crate) fn keep(&self, known: &Arc<Known>, question: &str, answer: &Answer) {
+    pub(crate) fn keep(&self, known: &Arc<FactTable>, question: &str, answer: &Answer) {
         if answer.body.len() > MAX_ANSWER_BYTES || question.len() > MAX_QUESTION_BYTES {
             return;
         }
         let mut kept = self.0.write().unwrap_or_else(PoisonError::into_inner);
         if !Arc::ptr_eq(&kept.known, known) {
-            *kept = Kept { known: known.clone(), answers: BTreeMap::new() };
+            *kept = AnswerCache { known: known.clone(), answers: BTreeMap::new() };
         }
         if kept.answers.len() < MAX_ANSWERS {
             kept.answers.insert(question.to_owned(), answer.clone());
@@ -73,7 +73,7 @@ mod tests {
 
     #[test]
     fn an_answer_is_of_its_table_and_its_question() {
-        let [one, other] = [(); 2].map(|()| Arc::new(Known::default()));
+        let [one, other] = [(); 2].map(|()| Arc::new(FactTable::default()));
         let answers = Answers::default();
         assert_eq!(answers.get(&one, "zone=a"), None);
         answers.keep(&one, "zone=a", &answer("a"));
@@ -87,7 +87,7 @@ mod tests {
 
     #[test]
     fn what_is_kept_is_bounded() {
-        let known = Arc::new(Known::default());
+        let known = Arc::new(FactTable::default());
         let answers = Answers::default();
         let large = Answer { body: vec![0; MAX_ANSWER_BYTES + 1].into(), ..answer("") };
         answers.keep(&known, "large", &large);

@@ -8,7 +8,7 @@
 //! - A log that was rolled back is reported once, however many requests it refuses.
 
 use ipse_core::{Admitted, Identity};
-use ipse_engine::{Appended, Endorsed, Error, Memory, SignatureError};
+use ipse_engine::{Appended, Error, Memory, SignatureError, SignedBatch};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -22,7 +22,7 @@ const MAX_TOGETHER: usize = 4096;
 
 /// What became of a request's events.
 #[derive(Debug)]
-pub(crate) struct Done {
+pub(crate) struct AppendResult {
     /// Each event, in order.
     pub(crate) appended: Vec<Appended>,
     /// How many stand in the log under the producer's signature.
@@ -40,13 +40,13 @@ pub(crate) enum NotDurable {
     RolledBack,
 }
 
-type Answer = Result<Done, NotDurable>;
+type Answer = Result<AppendResult, NotDurable>;
 
 struct Job {
     /// How many events it has.
     count: usize,
     events: Vec<Admitted>,
-    endorsed: Option<Endorsed>,
+    endorsed: Option<SignedBatch>,
     answer: oneshot::Sender<Answer>,
 }
 
@@ -87,7 +87,7 @@ pub(crate) struct Appender {
 
 /// Why a job was not taken in.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Turned {
+pub(crate) enum QueueError {
     /// Too many wait.
     Full,
     /// Nobody appends any more.
@@ -136,15 +136,15 @@ impl Appender {
     pub(crate) fn append(
         &self,
         events: Vec<Admitted>,
-        endorsed: Option<Endorsed>,
-    ) -> Result<oneshot::Receiver<Answer>, Turned> {
+        endorsed: Option<SignedBatch>,
+    ) -> Result<oneshot::Receiver<Answer>, QueueError> {
         let (answer, received) = oneshot::channel();
         let job = Job { count: events.len(), events, endorsed, answer };
-        let jobs = self.jobs.as_ref().ok_or(Turned::Closed)?;
+        let jobs = self.jobs.as_ref().ok_or(QueueError::Closed)?;
         match jobs.try_send(job) {
             Ok(()) => Ok(received),
-            Err(TrySendError::Full(_)) => Err(Turned::Full),
-            Err(TrySendError::Disconnected(_)) => Err(Turned::Closed),
+            Err(TrySendError::Full(_)) => Err(QueueError::Full),
+            Err(TrySendError::Disconnected(_)) => Err(QueueError::Closed),
         }
     }
 }
@@ -199,7 +199,7 @@ fn append(memory: &Memory, identity: &Identity, mut jobs: Vec<Job>, state: &Stat
             for job in jobs {
                 let appended = appended.by_ref().take(job.count).collect();
                 // Whoever asked may have gone; the events are durable all the same.
-                let _ = job.answer.send(Ok(Done { appended, signed, unkept }));
+                let _ = job.answer.send(Ok(AppendResult { appended, signed, unkept }));
             }
         }
         Err(error) => {

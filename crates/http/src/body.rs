@@ -31,22 +31,22 @@ pub(crate) const AGENT_ROOM_KIB: usize = 48 << 10;
 const BODY_SECONDS: u64 = 30;
 
 /// A request with a body of which nothing is read yet.
-pub(crate) struct Posted {
+pub(crate) struct PostRequest {
     query: Option<String>,
     pub(crate) headers: HeaderMap,
     body: Body,
 }
 
-impl<S: Sync> FromRequest<S> for Posted {
+impl<S: Sync> FromRequest<S> for PostRequest {
     type Rejection = Infallible;
 
     async fn from_request(request: Request, _: &S) -> Result<Self, Infallible> {
         let (head, body) = request.into_parts();
-        Ok(Posted { query: head.uri.query().map(str::to_owned), headers: head.headers, body })
+        Ok(PostRequest { query: head.uri.query().map(str::to_owned), headers: head.headers, body })
     }
 }
 
-impl Posted {
+impl PostRequest {
     /// An error if there are parameters: a request that writes takes none.
     pub(crate) fn check_query(&self) -> Result<(), Problem> {
         Query::read(self.query.as_deref(), &[]).map(drop)
@@ -61,19 +61,23 @@ impl Posted {
     }
 
     /// Reads the body; its headers stay.
-    pub(crate) async fn read(self, service: &Service, agent: &Agent) -> Result<Sent, Problem> {
+    pub(crate) async fn read(
+        self,
+        service: &Service,
+        agent: &Agent,
+    ) -> Result<ReceivedBody, Problem> {
         read(service, agent, &self.headers, self.body).await
     }
 }
 
 /// A body as it was sent, and the room that it takes until it is let go.
-pub(crate) struct Sent {
+pub(crate) struct ReceivedBody {
     bytes: Bytes,
     gzip: bool,
     room: Room,
 }
 
-impl Sent {
+impl ReceivedBody {
     /// Whether looking at it takes so little time that no thread need be asked for it.
     pub(crate) fn is_small(&self) -> bool {
         !self.gzip && self.bytes.len() <= SMALL_BYTES
@@ -132,7 +136,7 @@ async fn read(
     agent: &Agent,
     headers: &HeaderMap,
     body: Body,
-) -> Result<Sent, Problem> {
+) -> Result<ReceivedBody, Problem> {
     let encoding = headers.get(CONTENT_ENCODING).map(|value| value.as_bytes());
     let gzip = match encoding.map(<[u8]>::to_ascii_lowercase).as_deref() {
         None | Some(b"identity") => false,
@@ -158,7 +162,7 @@ async fn read(
         }
         Ok(bytes) => bytes?,
     };
-    Ok(Sent { bytes, gzip, room })
+    Ok(ReceivedBody { bytes, gzip, room })
 }
 
 /// All bytes of a body. One that breaks off is told apart from one that is too large.

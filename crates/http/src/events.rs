@@ -3,9 +3,9 @@
 //! **Invariants:** what is answered as appended is durable; what is refused stores nothing and says
 //! why; a signature over a batch is kept with all of its events or not at all.
 
-use crate::appender::{Done, NotDurable, Turned};
+use crate::appender::{AppendResult, NotDurable, QueueError};
 use crate::binary::Attributes;
-use crate::body::{self, Posted, Sent};
+use crate::body::{self, PostRequest, ReceivedBody};
 use crate::problem::Problem;
 use crate::service::{Caller, Service};
 use crate::{away, blocking, json};
@@ -17,7 +17,7 @@ use ipse_access::Token;
 use ipse_core::json::{Members, list, quoted};
 use ipse_core::{Admitted, EventRef, json_parse};
 use ipse_door::{Origin, Refusal, Rule, admit};
-use ipse_engine::{Appended, Endorsed, SignatureError, decode_data, refusal_of, type_hint};
+use ipse_engine::{Appended, SignatureError, SignedBatch, decode_data, refusal_of, type_hint};
 use ipse_ledger::dsse;
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -58,7 +58,7 @@ impl Shape {
 
 /// An event that the door let in.
 #[derive(Clone, Copy)]
-struct Passed {
+struct AdmittedEvent {
     name: EventRef,
     /// What its sender should know about its type.
     hint: Option<&'static str>,
@@ -66,7 +66,7 @@ struct Passed {
 
 /// What became of one event of a request.
 enum Outcome {
-    Done(Passed, Appended),
+    Done(AdmittedEvent, Appended),
     Refused(Refusal),
     /// The token does not allow its source.
     NotYours(String),
@@ -81,7 +81,7 @@ struct Part<'b> {
 pub(crate) async fn append(
     State(service): State<Arc<Service>>,
     Extension(caller): Extension<Caller>,
-    posted: Posted,
+    posted: PostRequest,
 ) -> Result<Response, Problem> {
     posted.check_query()?;
     let shape = Shape::of(&posted.headers)?;
@@ -108,14 +108,14 @@ pub(crate) async fn append(
 async fn append_part(
     service: &Service,
     caller: &Caller,
-    part: TakenIn,
+    part: CheckedEvents,
     outcomes: &mut Vec<Outcome>,
 ) -> Result<u64, Problem> {
     let done = match endorsed(caller, part.envelope).await? {
         Ok(endorsed) => durable(service, caller, part.events, endorsed, SEND_AGAIN).await?,
         Err(why) => {
             let appended = vec![Appended::Unsigned; part.events.len()];
-            Done { appended, signed: 0, unkept: Some(why) }
+            AppendResult { appended, signed: 0, unkept: Some(why) }
         }
     };
     let mut appended = done.appended.into_iter();
@@ -136,23 +136,23 @@ async fn append_part(
 }
 
 /// A part of a body after the door.
-struct TakenIn {
+struct CheckedEvents {
     /// Those that passed, in order.
     events: Vec<Admitted>,
     /// Every event in order: its name if it passed, else what became of it.
-    looked_at: Vec<Result<Passed, Outcome>>,
+    looked_at: Vec<Result<AdmittedEvent, Outcome>>,
     envelope: Option<String>,
 }
 
-impl TakenIn {
+impl CheckedEvents {
     fn new(envelope: Option<String>) -> Self {
-        TakenIn { events: Vec::new(), looked_at: Vec::new(), envelope }
+        CheckedEvents { events: Vec::new(), looked_at: Vec::new(), envelope }
     }
 
     fn add(&mut self, event: Result<Admitted, Outcome>) {
         self.looked_at.push(event.map(|event| {
             let hint = type_hint(&event.event_type);
-            let passed = Passed { name: event.event_ref, hint };
+            let passed = AdmittedEvent { name: event.event_ref, hint };
             self.events.push(event);
             passed
         }));
@@ -163,13 +163,13 @@ fn taken_in(
     service: &Service,
     token: &Token,
     shape: Shape,
-    mut sent: Sent,
-) -> Result<Vec<TakenIn>, Problem> {
+    mut sent: ReceivedBody,
+) -> Result<Vec<CheckedEvents>, Problem> {
     let bytes = sent.unfolded()?;
     let parts = match shape {
         Shape::Data(attributes) => {
             let event = attributes.event(&bytes).map_err(Outcome::Refused);
-            let mut taken = TakenIn::new(None);
+            let mut taken = CheckedEvents::new(None);
             taken.add(event.and_then(|event| admit_one(service, token, &event)));
             return Ok(vec![taken]);
         }
@@ -190,9 +190,9 @@ fn taken_in(
 
 /// Lets the events of a part through the door. Those under a signature go there as they were sent:
 /// their digests were signed.
-fn looked_at(service: &Service, token: &Token, part: Part<'_>) -> TakenIn {
+fn looked_at(service: &Service, token: &Token, part: Part<'_>) -> CheckedEvents {
     let envelope = part.envelope.map(|bytes| String::from_utf8_lossy(bytes).into_owned());
-    let mut taken = TakenIn::new(envelope);
+    let mut taken = CheckedEvents::new(envelope);
     for event in part.events {
         let event = match taken.envelope {
             Some(_) => Ok(event.into()),
@@ -266,11 +266,11 @@ fn elements(bytes: &[u8]) -> Option<Vec<&[u8]>> {
 async fn endorsed(
     caller: &Caller,
     envelope: Option<String>,
-) -> Result<Result<Option<Endorsed>, SignatureError>, Problem> {
+) -> Result<Result<Option<SignedBatch>, SignatureError>, Problem> {
     let Some(envelope) = envelope else { return Ok(Ok(None)) };
     let look = caller.agent.look.clone();
     let Some(producers) = blocking(move || look.producers()).await? else { return Ok(Ok(None)) };
-    let opened = Endorsed::open(&envelope, &caller.agent.identity, &producers);
+    let opened = SignedBatch::open(&envelope, &caller.agent.identity, &producers);
     Ok(opened.map(|endorsed| Some(endorsed.insisting())))
 }
 
@@ -299,11 +299,11 @@ pub(crate) async fn durable(
     service: &Service,
     caller: &Caller,
     events: Vec<Admitted>,
-    endorsed: Option<Endorsed>,
+    endorsed: Option<SignedBatch>,
     unsure: &str,
-) -> Result<Done, Problem> {
+) -> Result<AppendResult, Problem> {
     if events.is_empty() {
-        return Ok(Done { appended: Vec::new(), signed: 0, unkept: None });
+        return Ok(AppendResult { appended: Vec::new(), signed: 0, unkept: None });
     }
     if caller.agent.appender.is_rolled_back() {
         return Err(Problem::rolled_back());
@@ -311,8 +311,10 @@ pub(crate) async fn durable(
     let begun = service.outside().elapsed();
     let waiting =
         caller.agent.appender.append(events, endorsed).map_err(|turned| match turned {
-            Turned::Full => Problem::too_many("too many requests wait for the log; try again"),
-            Turned::Closed => Problem::unavailable("shutting_down", "the server is shutting down"),
+            QueueError::Full => Problem::too_many("too many requests wait for the log; try again"),
+            QueueError::Closed => {
+                Problem::unavailable("shutting_down", "the server is shutting down")
+            }
         })?;
     let waits = caller.agent.metrics.waits();
     let answer = waiting.await.unwrap_or(Err(NotDurable::Unsure));
@@ -397,7 +399,7 @@ pub(crate) fn answer_to_one(
     event_ref: EventRef,
     appended: Appended,
 ) -> Result<Response, Problem> {
-    let outcome = Outcome::Done(Passed { name: event_ref, hint: None }, appended);
+    let outcome = Outcome::Done(AdmittedEvent { name: event_ref, hint: None }, appended);
     caller.agent.metrics.events(outcome.result(), 1);
     alone(&outcome)
 }

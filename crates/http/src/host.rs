@@ -39,19 +39,19 @@ impl Host {
         let uri: Uri = url.parse().ok().filter(|_| !url.contains('#'))?;
         let authority = uri.authority()?.as_str();
         let web = uri.scheme_str().is_some_and(|scheme| matches!(scheme, "http" | "https"));
-        let host = Asked::parse(authority).filter(|_| web && uri.query().is_none())?;
+        let host = RequestHost::parse(authority).filter(|_| web && uri.query().is_none())?;
         match host {
-            Asked::Address(address) => Some(Host::Address(address)),
-            Asked::Name("") => None,
-            Asked::Name(name) if name.contains('*') => None,
-            Asked::Name(name) => Some(Host::Name(name.to_ascii_lowercase())),
+            RequestHost::Address(address) => Some(Host::Address(address)),
+            RequestHost::Name("") => None,
+            RequestHost::Name(name) if name.contains('*') => None,
+            RequestHost::Name(name) => Some(Host::Name(name.to_ascii_lowercase())),
         }
     }
 
-    fn is(&self, asked: Asked<'_>) -> bool {
+    fn is(&self, asked: RequestHost<'_>) -> bool {
         match (self, asked) {
-            (Host::Address(one), Asked::Address(other)) => *one == other,
-            (Host::Name(one), Asked::Name(other)) => one.eq_ignore_ascii_case(other),
+            (Host::Address(one), RequestHost::Address(other)) => *one == other,
+            (Host::Name(one), RequestHost::Name(other)) => one.eq_ignore_ascii_case(other),
             _ => false,
         }
     }
@@ -59,18 +59,18 @@ impl Host {
 
 /// The host that a request is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Asked<'r> {
+enum RequestHost<'r> {
     Address(IpAddr),
     Name(&'r str),
 }
 
-impl<'r> Asked<'r> {
+impl<'r> RequestHost<'r> {
     /// Reads `host[:port]`; `None` if it is neither a name nor an address.
     fn parse(text: &'r str) -> Option<Self> {
         if let Some((address, port)) = text.strip_prefix('[').and_then(|it| it.split_once(']')) {
             let address: Ipv6Addr = address.parse().ok()?;
             let port = port.strip_prefix(':').unwrap_or(port);
-            return is_port(port).then(|| Asked::Address(IpAddr::V6(address).to_canonical()));
+            return is_port(port).then(|| RequestHost::Address(IpAddr::V6(address).to_canonical()));
         }
         let (name, port) = text.split_once(':').unwrap_or((text, ""));
         if !is_port(port) || !name.bytes().all(is_of_a_name) {
@@ -78,8 +78,8 @@ impl<'r> Asked<'r> {
         }
         let name = name.strip_suffix('.').unwrap_or(name);
         Some(match name.parse::<Ipv4Addr>() {
-            Ok(address) => Asked::Address(address.into()),
-            Err(_) => Asked::Name(name),
+            Ok(address) => RequestHost::Address(address.into()),
+            Err(_) => RequestHost::Name(name),
         })
     }
 }
@@ -125,7 +125,7 @@ impl Hosts {
         self.admit(asked(request)?)
     }
 
-    fn admit(&self, asked: Option<Asked<'_>>) -> Result<(), Problem> {
+    fn admit(&self, asked: Option<RequestHost<'_>>) -> Result<(), Problem> {
         match asked {
             Some(asked) if !self.allowed.iter().any(|host| host.is(asked)) => Err(refused(asked)),
             _ => Ok(()),
@@ -134,7 +134,7 @@ impl Hosts {
 }
 
 /// The host that a request is for, if it names one.
-fn asked(request: &Request) -> Result<Option<Asked<'_>>, Problem> {
+fn asked(request: &Request) -> Result<Option<RequestHost<'_>>, Problem> {
     let mut fields = request.headers().get_all(HOST).iter();
     let field = fields.next();
     if fields.next().is_some() {
@@ -148,15 +148,15 @@ fn asked(request: &Request) -> Result<Option<Asked<'_>>, Problem> {
         (None, None) => None,
     };
     let text = text.ok_or_else(|| Problem::bad_request("bad_host", "`Host` is missing"))?;
-    let host = Asked::parse(text);
+    let host = RequestHost::parse(text);
     let detail = "`Host` is neither a name nor an address, with or without a port";
     host.map(Some).ok_or_else(|| Problem::bad_request("bad_host", detail))
 }
 
-fn refused(asked: Asked<'_>) -> Problem {
+fn refused(asked: RequestHost<'_>) -> Problem {
     let shown = match asked {
-        Asked::Address(address) => address.to_string(),
-        Asked::Name(name) => ipse_door::printable(name),
+        RequestHost::Address(address) => address.to_string(),
+        RequestHost::Name(name) => ipse_door::printable(name),
     };
     let detail = format!(
         "this server does not answer to the host `{shown}`; if clients are to reach it under \

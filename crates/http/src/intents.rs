@@ -3,11 +3,11 @@
 //! **Invariants:** an intent is answered only after it is durable in the log. The crate
 //! [`ipse_intents`] judges and records; this module reads bodies and writes answers.
 
-use crate::body::{self, Posted};
+use crate::body::{self, PostRequest};
 use crate::events::{self, durable, not_durable};
-use crate::looking::NameInPath;
 use crate::places::Peer;
 use crate::problem::Problem;
+use crate::queries::NameInPath;
 use crate::query::Query;
 use crate::service::{Ambient, Caller, Service};
 use crate::{away, blocking, json, wait};
@@ -18,9 +18,11 @@ use axum::http::{HeaderMap, StatusCode};
 use axum::response::Response;
 use ipse_core::json::{Value, quoted};
 use ipse_core::{EventRef, Seq, json_parse};
-use ipse_engine::{Appended, IntentStanding as Standing, Proposed};
+use ipse_engine::{Appended, IntentStanding as Standing, Proposal};
 use ipse_intents::decide;
-use ipse_intents::{Audit, Decision, Desk, Rejected, Report, Request, Undecided, Unreported};
+use ipse_intents::{
+    Audit, Decision, DecisionError, Desk, IntentError, OutcomeError, Report, Request,
+};
 use std::sync::Arc;
 
 /// Rows of a page if the client does not say how many, and at most.
@@ -40,7 +42,7 @@ const LOOK_AGAIN: &str = "the decision may not be on record: look at the intent,
 pub(crate) async fn propose(
     State(service): State<Arc<Service>>,
     Extension(caller): Extension<Caller>,
-    posted: Posted,
+    posted: PostRequest,
 ) -> Result<Response, Problem> {
     posted.check_query()?;
     let desk = caller.agent.desk.clone().ok_or_else(not_configured)?;
@@ -89,7 +91,7 @@ async fn recorded_with_others(
     desk: &Desk,
     request: &Request<'_>,
     audit: &Audit,
-) -> Result<Proposed, Problem> {
+) -> Result<Proposal, Problem> {
     let by = caller.token.id.to_string();
     let judged = desk.judge(request, audit, &by, &mut Ambient(service.outside()))?;
     let event = judged.event.clone();
@@ -105,7 +107,7 @@ fn limited(
     desk: &Desk,
     body: &[u8],
     audit: &Audit,
-) -> Result<Proposed, Problem> {
+) -> Result<Proposal, Problem> {
     let request = Request::read(body)?;
     let by = caller.token.id.to_string();
     let done = desk.record(&request, audit, &by, &mut Ambient(service.outside()));
@@ -116,11 +118,11 @@ fn limited(
     Ok(done?)
 }
 
-impl From<Rejected> for Problem {
-    fn from(rejected: Rejected) -> Self {
+impl From<IntentError> for Problem {
+    fn from(rejected: IntentError) -> Self {
         let (code, detail) = (rejected.code(), rejected.to_string());
         match rejected {
-            Rejected::Bad { rule, field, message } => {
+            IntentError::Bad { rule, field, message } => {
                 Problem::new(StatusCode::UNPROCESSABLE_ENTITY, code, message)
                     .with("rule", quoted(rule))
                     .with("field", quoted(&field))
@@ -130,10 +132,10 @@ impl From<Rejected> for Problem {
     }
 }
 
-impl From<Undecided> for Problem {
-    fn from(undecided: Undecided) -> Self {
+impl From<DecisionError> for Problem {
+    fn from(undecided: DecisionError) -> Self {
         match undecided {
-            Undecided::NoIntent => Problem::not_found(undecided.to_string()),
+            DecisionError::NoIntent => Problem::not_found(undecided.to_string()),
             _ => Problem::new(StatusCode::CONFLICT, undecided.code(), undecided.to_string()),
         }
     }
@@ -171,10 +173,10 @@ pub(crate) async fn intent(
 }
 
 /// The intent as it stands.
-pub(crate) async fn look(caller: &Caller, name: EventRef) -> Result<Proposed, Problem> {
+pub(crate) async fn look(caller: &Caller, name: EventRef) -> Result<Proposal, Problem> {
     let look = caller.agent.look.clone();
     let found = blocking(move || look.intent(&name)).await?;
-    Ok(found.ok_or(Undecided::NoIntent)?)
+    Ok(found.ok_or(DecisionError::NoIntent)?)
 }
 
 /// `GET /api/agent/intents`
@@ -205,7 +207,7 @@ pub(crate) async fn confirm(
     State(service): State<Arc<Service>>,
     Extension(caller): Extension<Caller>,
     name: NameInPath,
-    posted: Posted,
+    posted: PostRequest,
 ) -> Result<Response, Problem> {
     posted.check_query()?;
     let headers = posted.headers.clone();
@@ -230,7 +232,7 @@ pub(crate) async fn outcome(
     State(service): State<Arc<Service>>,
     Extension(caller): Extension<Caller>,
     name: NameInPath,
-    posted: Posted,
+    posted: PostRequest,
 ) -> Result<Response, Problem> {
     posted.check_query()?;
     posted.check_json()?;
@@ -270,17 +272,17 @@ async fn reported(
     Ok((event_ref, appended))
 }
 
-impl From<Unreported> for Problem {
-    fn from(unreported: Unreported) -> Self {
+impl From<OutcomeError> for Problem {
+    fn from(unreported: OutcomeError) -> Self {
         let (code, detail) = (unreported.code(), unreported.to_string());
         match unreported {
-            Unreported::NoIntent => Problem::not_found(detail),
-            Unreported::Bad { rule, field, message } => {
+            OutcomeError::NoIntent => Problem::not_found(detail),
+            OutcomeError::Bad { rule, field, message } => {
                 Problem::new(StatusCode::UNPROCESSABLE_ENTITY, code, message)
                     .with("rule", quoted(rule))
                     .with("field", quoted(&field))
             }
-            Unreported::Refused(refusal) => events::refused(&refusal),
+            OutcomeError::Refused(refusal) => events::refused(&refusal),
             _ => Problem::new(StatusCode::CONFLICT, code, detail),
         }
     }
@@ -306,5 +308,5 @@ fn decision(headers: &HeaderMap, body: &[u8]) -> Result<Decision, Problem> {
 
 fn event_ref(name: NameInPath) -> Result<EventRef, Problem> {
     let name = name.ok().and_then(|Path(text)| EventRef::parse(&text));
-    Ok(name.ok_or(Undecided::NoIntent)?)
+    Ok(name.ok_or(DecisionError::NoIntent)?)
 }

@@ -5,7 +5,7 @@
 //! - A planner has no route on which it could write a fact, an event or a manifest.
 //! - An event that was answered as appended is durable.
 //! - This crate has no path to manifests and bundles: what it needs of them is handed to it
-//!   ([`Outside`]), and so are clock and randomness.
+//!   ([`Platform`]), and so are clock and randomness.
 #![forbid(unsafe_code)]
 
 mod access;
@@ -22,12 +22,12 @@ mod host;
 mod intents;
 mod line;
 mod listen;
-mod looking;
 mod metrics;
-mod operating;
+mod operations;
 mod pace;
 mod places;
 mod problem;
+mod queries;
 mod query;
 mod routes;
 mod semantic;
@@ -54,7 +54,7 @@ pub use listen::{MAX_CONNECTIONS, serve};
 pub use metrics::Process;
 pub use problem::Problem;
 pub use routes::{Access, ROUTES, Route};
-pub use service::{Outside, Service};
+pub use service::{Platform, Service};
 pub use socket::Socket;
 
 use axum::http::header::CONTENT_TYPE;

@@ -8,13 +8,13 @@
 //!   stream ends as soon as its client closes the connection, in whichever way.
 //! - An answer that was given before the request was read reaches its client: the connection
 //!   lingers, inside its place, and gives way to a new one.
-//! - Told to stop, the server takes no new connection and answers what was asked, for a while:
+//! - When it is stopped, the server takes no new connection and answers what was asked, for a while:
 //!   nobody keeps it from stopping by being slow.
 
 use crate::access::router;
 use crate::places::{Peer, Place, Places};
 use crate::service::Service;
-use crate::socket::{Remains, Socket};
+use crate::socket::{Leftover, Socket};
 use crate::unread::{Unread, expects};
 use axum::Router;
 use axum::body::Body;
@@ -137,7 +137,7 @@ async fn accept(listener: &TcpListener, places: &Arc<Places>) -> Option<(Socket,
 /// Answers the requests of one connection, and lingers if the client may still be sending.
 async fn speak(
     stream: impl AsyncRead + AsyncWrite + Send + 'static,
-    remains: Remains,
+    remains: Leftover,
     router: Router,
     service: &Service,
     peer: &Arc<Peer>,

@@ -38,13 +38,13 @@ const SECONDS: [f64; 14] = [
 ];
 
 #[derive(Clone, PartialEq, Eq, Hash, Debug, EncodeLabelSet)]
-struct Asked {
+struct RequestLabels {
     method: &'static str,
     route: &'static str,
 }
 
 #[derive(Clone, PartialEq, Eq, Hash, Debug, EncodeLabelSet)]
-struct Answered {
+struct ResponseLabels {
     method: &'static str,
     route: &'static str,
     status: u16,
@@ -70,7 +70,7 @@ struct Verdict {
     verdict: &'static str,
 }
 
-type Seconds = Family<Asked, Histogram, fn() -> Histogram>;
+type Seconds = Family<RequestLabels, Histogram, fn() -> Histogram>;
 
 fn seconds() -> Histogram {
     Histogram::new(SECONDS)
@@ -79,7 +79,7 @@ fn seconds() -> Histogram {
 /// What is measured of one agent.
 pub(crate) struct Metrics {
     registry: Registry,
-    answers: Family<Answered, Counter>,
+    answers: Family<ResponseLabels, Counter>,
     latency: Seconds,
     events: Family<Result, Counter>,
     intents: Family<Verdict, Counter>,
@@ -153,8 +153,10 @@ impl Metrics {
     /// A request was answered.
     pub(crate) fn answered(&self, route: &'static Route, status: StatusCode, took: Duration) {
         let (method, route) = (route.method.as_str(), route.path);
-        self.answers.get_or_create(&Answered { method, route, status: status.as_u16() }).inc();
-        self.latency.get_or_create(&Asked { method, route }).observe(took.as_secs_f64());
+        self.answers
+            .get_or_create(&ResponseLabels { method, route, status: status.as_u16() })
+            .inc();
+        self.latency.get_or_create(&RequestLabels { method, route }).observe(took.as_secs_f64());
     }
 
     /// So many events of a request ended so.
@@ -168,9 +170,9 @@ impl Metrics {
     }
 
     /// A request begins to wait for the log; it does until the guard is dropped, or the request.
-    pub(crate) fn waits(&self) -> Waiting<'_> {
+    pub(crate) fn waits(&self) -> WaitGuard<'_> {
         self.queue.inc();
-        Waiting(&self.queue)
+        WaitGuard(&self.queue)
     }
 
     /// A request waited so long for the log.
@@ -205,9 +207,9 @@ impl Metrics {
 }
 
 /// A request that waits for the log.
-pub(crate) struct Waiting<'m>(&'m Gauge);
+pub(crate) struct WaitGuard<'m>(&'m Gauge);
 
-impl Drop for Waiting<'_> {
+impl Drop for WaitGuard<'_> {
     fn drop(&mut self) {
         self.0.dec();
     }

@@ -143,10 +143,10 @@ impl Peer {
     }
 
     /// A request is there; it lasts until the guard is dropped.
-    pub(crate) fn asks(self: &Arc<Self>) -> Asked {
+    pub(crate) fn asks(self: &Arc<Self>) -> OpenRequest {
         self.requests.fetch_add(1, Ordering::Relaxed);
         self.moved();
-        Asked(self.clone())
+        OpenRequest(self.clone())
     }
 
     /// Whether a request is not answered yet.
@@ -193,9 +193,9 @@ impl Peer {
 }
 
 /// A request that is not answered yet.
-pub(crate) struct Asked(Arc<Peer>);
+pub(crate) struct OpenRequest(Arc<Peer>);
 
-impl Drop for Asked {
+impl Drop for OpenRequest {
     fn drop(&mut self) {
         self.0.requests.fetch_sub(1, Ordering::Relaxed);
     }

@@ -5,7 +5,7 @@
 
 use crate::service::Service;
 use crate::{
-    audit, document, events, health, intents, looking, metrics, operating, semantic, stream,
+    audit, document, events, health, intents, metrics, operations, queries, semantic, stream,
 };
 use axum::http::Method;
 use axum::routing::{MethodRouter, get, post};
@@ -87,15 +87,15 @@ pub static ROUTES: [Route; 27] = [
     reading("/api/agent/intents/{event_ref}", READERS, || get(intents::intent)),
     by_hand("/api/agent/intents/{event_ref}/confirm", || post(intents::confirm)),
     writing("/api/agent/intents/{event_ref}/outcome", PRODUCERS, || post(intents::outcome)),
-    reading("/api/agent/skills", READERS, || get(looking::skills)),
-    reading("/api/agent/identity", ANY, || get(looking::identity)),
-    reading("/api/agent/facts/{fact_id}", READERS, || get(looking::fact)),
-    reading("/api/agent/facts/{fact_id}/explanation", READERS, || get(looking::explanation)),
-    reading("/api/agent/passes", OVERSEERS, || get(looking::passes)),
-    reading("/api/agent/log", OVERSEERS, || get(looking::log)),
+    reading("/api/agent/skills", READERS, || get(queries::skills)),
+    reading("/api/agent/identity", ANY, || get(queries::identity)),
+    reading("/api/agent/facts/{fact_id}", READERS, || get(queries::fact)),
+    reading("/api/agent/facts/{fact_id}/explanation", READERS, || get(queries::explanation)),
+    reading("/api/agent/passes", OVERSEERS, || get(queries::passes)),
+    reading("/api/agent/log", OVERSEERS, || get(queries::log)),
     reading("/api/agent/stream", READERS, || get(stream::stream)),
-    by_hand("/api/agent/consolidate", || post(operating::consolidate)),
-    by_hand("/api/agent/forget", || post(operating::forget)),
+    by_hand("/api/agent/consolidate", || post(operations::consolidate)),
+    by_hand("/api/agent/forget", || post(operations::forget)),
     reading("/api/audit/tree-head", AUDITORS, || get(audit::tree_head)),
     reading("/api/audit/proof", AUDITORS, || get(audit::proof)),
     reading("/api/audit/actions/{event_ref}", AUDITORS, || get(audit::action)),

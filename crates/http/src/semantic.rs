@@ -14,8 +14,8 @@ use axum::http::header::{CACHE_CONTROL, CONTENT_TYPE, ETAG, IF_NONE_MATCH, VARY}
 use axum::http::{HeaderMap, HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
 use ipse_core::{FactKind, Seq};
-use ipse_engine::Known;
-use ipse_engine::facts::{Consulted, Filter};
+use ipse_engine::FactTable;
+use ipse_engine::facts::{Filter, ScoredFact};
 use ipse_engine::grounding::grounding;
 use ipse_inspect::answer;
 use std::borrow::Cow;
@@ -64,13 +64,13 @@ impl Path {
     }
 }
 
-struct Asked {
+struct FactsQuery {
     filter: Filter,
     as_of: Option<Seq>,
     format: Format,
 }
 
-impl Asked {
+impl FactsQuery {
     fn read(question: &str, path: Path) -> Result<Self, Problem> {
         let query = Query::read(Some(question), path.known())?;
         let text = |name: &str| query.text(name).map(str::to_owned);
@@ -92,7 +92,7 @@ impl Asked {
             kind: kind.transpose()?,
             limit: Some(usize::try_from(limit).unwrap_or(usize::MAX)),
         };
-        Ok(Asked { filter, as_of: query.seq("as_of")?, format })
+        Ok(FactsQuery { filter, as_of: query.seq("as_of")?, format })
     }
 }
 
@@ -125,7 +125,7 @@ async fn consulted(service: &Service, request: Request, path: Path) -> Result<Re
     if let Some(kept) = agent.answers.get(&known, question) {
         return Ok(kept.sent_to(&head.headers));
     }
-    let asked = Asked::read(query, path)?;
+    let asked = FactsQuery::read(query, path)?;
     let tag = tag(service, &agent.name, &known, asked.as_of);
     let Some(seq) = asked.as_of else {
         let facts = known.choose(&asked.filter);
@@ -145,10 +145,10 @@ async fn consulted(service: &Service, request: Request, path: Path) -> Result<Re
 
 fn written(
     agent: &Agent,
-    known: &Known,
+    known: &FactTable,
     checkpoint: Seq,
-    asked: &Asked,
-    facts: &[Arc<Consulted>],
+    asked: &FactsQuery,
+    facts: &[Arc<ScoredFact>],
     tag: HeaderValue,
 ) -> Answer {
     let (identity, version) = (&agent.identity, answer::rule_version(known.rule_version()));
@@ -166,7 +166,7 @@ fn written(
 
 /// What tells two answers of one address apart: whose facts, by which rules, as of which pass, as
 /// of which position; and since a restored store counts again from where it was, by which process.
-fn tag(service: &Service, name: &str, known: &Known, as_of: Option<Seq>) -> HeaderValue {
+fn tag(service: &Service, name: &str, known: &FactTable, as_of: Option<Seq>) -> HeaderValue {
     let (version, checkpoint) = (answer::rule_version(known.rule_version()), known.checkpoint());
     let as_of = as_of.map(|seq| format!("-{seq}")).unwrap_or_default();
     let tag = format!("\"{}-{}-{version}-{checkpoint}{as_of}\"", service.session(), &name[..16]);

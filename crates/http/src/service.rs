@@ -64,7 +64,7 @@ const BUNDLES: usize = 8;
 const AGENT_BUNDLES: usize = 1;
 
 /// What the server cannot do by itself, and is handed.
-pub trait Outside: Send + Sync {
+pub trait Platform: Send + Sync {
     /// The time now.
     fn now(&self) -> Time;
     /// How long the server has been there; never goes back.
@@ -89,7 +89,7 @@ pub trait Outside: Send + Sync {
 }
 
 /// The clock and the randomness that the server was handed, for operations of the library.
-pub(crate) struct Ambient<'o>(pub(crate) &'o dyn Outside);
+pub(crate) struct Ambient<'o>(pub(crate) &'o dyn Platform);
 
 impl Host for Ambient<'_> {
     fn now(&self) -> Time {
@@ -162,31 +162,31 @@ impl Caller {
 
 /// The bearer of a token that was found good.
 #[derive(Clone)]
-pub(crate) enum Guest {
+pub(crate) enum Bearer {
     /// A caller that acts on one log.
     Caller(Caller),
     /// An observer of the server, who acts on none.
     Observer(Arc<Token>),
 }
 
-impl Guest {
+impl Bearer {
     pub(crate) fn token(&self) -> &Token {
         match self {
-            Guest::Caller(caller) => &caller.token,
-            Guest::Observer(token) => token,
+            Bearer::Caller(caller) => &caller.token,
+            Bearer::Observer(token) => token,
         }
     }
 
     fn owner(&self) -> Owner {
         match self {
-            Guest::Caller(caller) => Owner::Identity(caller.agent.identity),
-            Guest::Observer(_) => Owner::Store,
+            Bearer::Caller(caller) => Owner::Identity(caller.agent.identity),
+            Bearer::Observer(_) => Owner::Store,
         }
     }
 }
 
 /// A token that was found good, and when.
-type Believed = (Guest, Time);
+type CachedToken = (Bearer, Time);
 
 /// Everything behind the routes.
 pub struct Service {
@@ -194,14 +194,14 @@ pub struct Service {
     /// Only reads, and so goes before what writes: whoever closes a store last must be able to copy
     /// the write-ahead log into it.
     watch: Mutex<Watch>,
-    outside: Arc<dyn Outside>,
+    outside: Arc<dyn Platform>,
     agents: RwLock<BTreeMap<Identity, Arc<Agent>>>,
     /// For looking tokens up, which never waits for a writer.
     tokens: Mutex<Tokens>,
     /// Tokens that were found good, by their hash.
-    believed: RwLock<BTreeMap<[u8; 32], Believed>>,
+    believed: RwLock<BTreeMap<[u8; 32], CachedToken>>,
     /// Tokens whose use is to be noted, and the handle that does it, which may wait.
-    used: Mutex<BTreeMap<[u8; 32], Guest>>,
+    used: Mutex<BTreeMap<[u8; 32], Bearer>>,
     noting: Mutex<Tokens>,
     /// When the store could last be read, in microseconds since the server began.
     seen: AtomicU64,
@@ -231,7 +231,7 @@ pub struct Service {
 
 impl Service {
     /// Serves a store: all agents of it, whose logs are opened at once.
-    pub fn open(store: &Store, outside: Arc<dyn Outside>) -> Result<Arc<Self>, Error> {
+    pub fn open(store: &Store, outside: Arc<dyn Platform>) -> Result<Arc<Self>, Error> {
         let (tokens, noting) = (Mutex::new(Tokens::open(store)?), Mutex::new(Tokens::open(store)?));
         let service = Service {
             store: store.clone(),
@@ -261,7 +261,7 @@ impl Service {
         Ok(Arc::new(service))
     }
 
-    pub(crate) fn outside(&self) -> &dyn Outside {
+    pub(crate) fn outside(&self) -> &dyn Platform {
         &*self.outside
     }
 
@@ -475,7 +475,7 @@ impl Service {
     }
 
     /// Lets the bearer of a token in.
-    pub(crate) fn admit(&self, text: &str) -> Result<Guest, Problem> {
+    pub(crate) fn admit(&self, text: &str) -> Result<Bearer, Problem> {
         let now = self.outside.now();
         if text.len() > MAX_TOKEN_BYTES {
             return Err(Problem::unauthorized());
@@ -496,14 +496,14 @@ impl Service {
         // Unknown, expired and revoked look the same from outside.
         let (owner, token) = found.map_err(|_| Problem::unauthorized())?;
         let guest = match owner {
-            Owner::Store => Guest::Observer(Arc::new(token)),
+            Owner::Store => Bearer::Observer(Arc::new(token)),
             Owner::Identity(identity) => {
                 let agents = self.agents.read().unwrap_or_else(PoisonError::into_inner);
                 let agent = agents.get(&identity).cloned().ok_or_else(|| {
                     let detail = "this agent's log is being opened; try again";
                     Problem::unavailable("not_open_yet", detail)
                 })?;
-                Guest::Caller(Caller { agent, token: Arc::new(token) })
+                Bearer::Caller(Caller { agent, token: Arc::new(token) })
             }
         };
         self.believe(hash, guest.clone(), now);
@@ -527,7 +527,7 @@ impl Service {
         Ok(tokens.is_live(&caller.agent.identity, &caller.token.id, self.outside.now())?)
     }
 
-    fn believe(&self, hash: [u8; 32], guest: Guest, now: Time) {
+    fn believe(&self, hash: [u8; 32], guest: Bearer, now: Time) {
         if guest.token().use_is_due(now) {
             let mut used = self.used.lock().unwrap_or_else(PoisonError::into_inner);
             used.insert(hash, guest.clone());

@@ -80,8 +80,8 @@ impl Socket {
     }
 
     /// The socket under the connection, for the time after the last answer.
-    pub(crate) fn remains(&self) -> Remains {
-        Remains { stream: self.stream.clone(), peer: self.peer.clone() }
+    pub(crate) fn remains(&self) -> Leftover {
+        Leftover { stream: self.stream.clone(), peer: self.peer.clone() }
     }
 
     /// Tries until it need not wait for the client.
@@ -108,12 +108,12 @@ impl Socket {
 }
 
 /// What is left of a connection whose writing half is shut down.
-pub(crate) struct Remains {
+pub(crate) struct Leftover {
     stream: Arc<TcpStream>,
     peer: Arc<Peer>,
 }
 
-impl Remains {
+impl Leftover {
     /// Reads and discards what the client still sends, until it closes the connection or a limit is
     /// reached. The bytes are those on the wire, so that this works under TLS too.
     pub(crate) async fn discard(&self) {

@@ -2,7 +2,7 @@
 //!
 //! **Invariants**
 //! - The client gets such an answer. It says `Connection: close`, and the connection lingers as in
-//!   RFC 9112 §9.6 ([`crate::socket::Remains`]): a close with unread bytes would make the kernel
+//!   RFC 9112 §9.6 ([`crate::socket::Leftover`]): a close with unread bytes would make the kernel
 //!   send a reset, which can destroy the answer before the client reads it.
 //! - The answer does not wait for the body. If the rest of a small body has arrived already, it is
 //!   discarded and the connection is kept.
@@ -41,7 +41,7 @@ impl Unread {
             return request.map(|_| Body::empty());
         }
         let unread = self.clone();
-        request.map(|body| Body::new(Watched { body: Some(body), unread }))
+        request.map(|body| Body::new(WatchedBody { body: Some(body), unread }))
     }
 
     /// Whether a body was left unread, so that the connection cannot be kept.
@@ -93,13 +93,13 @@ async fn has_arrived(mut rest: Incoming) -> bool {
 }
 
 /// A body that reports whether it was read to its end, and leaves its rest behind.
-struct Watched {
+struct WatchedBody {
     /// `None` once it has ended or is broken.
     body: Option<Incoming>,
     unread: Arc<Unread>,
 }
 
-impl HttpBody for Watched {
+impl HttpBody for WatchedBody {
     type Data = Bytes;
     type Error = hyper::Error;
 
@@ -130,7 +130,7 @@ impl HttpBody for Watched {
     }
 }
 
-impl Drop for Watched {
+impl Drop for WatchedBody {
     fn drop(&mut self) {
         let Some(body) = self.body.take() else { return };
         if body.is_end_stream() {

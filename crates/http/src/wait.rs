@@ -13,7 +13,7 @@ use crate::places::Peer;
 use crate::problem::Problem;
 use crate::service::{Caller, Service};
 use ipse_core::EventRef;
-use ipse_engine::{IntentStanding, Proposed};
+use ipse_engine::{IntentStanding, Proposal};
 use std::pin::{Pin, pin};
 use std::time::Duration;
 use tokio::sync::watch;
@@ -34,7 +34,7 @@ pub(crate) async fn until_decided(
     peer: Option<&Peer>,
     name: EventRef,
     seconds: u64,
-) -> Result<Proposed, Problem> {
+) -> Result<Proposal, Problem> {
     let mut over = pin!(sleep(Duration::from_secs(seconds)));
     // Before the first look, so that no decision falls between the two.
     let mut grown = caller.agent.grown.subscribe();
@@ -49,16 +49,16 @@ pub(crate) async fn until_decided(
     let (mut closing, mut check) = (service.closing(), interval(CHECK_EVERY));
     loop {
         match woken(over.as_mut(), &mut grown, &mut closing, &mut check).await {
-            Woken::Over => return look(caller, name).await,
-            Woken::Check if peer.is_some_and(Peer::has_left) || !service.is_served(caller) => {
+            WakeReason::Over => return look(caller, name).await,
+            WakeReason::Check if peer.is_some_and(Peer::has_left) || !service.is_served(caller) => {
                 return Ok(shown);
             }
-            Woken::Check => {
+            WakeReason::Check => {
                 if !service.is_welcome(caller)? {
                     return Err(Problem::unauthorized());
                 }
             }
-            Woken::Grown => {
+            WakeReason::Grown => {
                 shown = look(caller, name).await?;
                 if shown.standing() != IntentStanding::Waiting {
                     return Ok(shown);
@@ -70,7 +70,7 @@ pub(crate) async fn until_decided(
 }
 
 /// Why a wait goes on to its next step.
-enum Woken {
+enum WakeReason {
     Grown,
     Check,
     Over,
@@ -81,12 +81,12 @@ async fn woken(
     grown: &mut watch::Receiver<u64>,
     closing: &mut watch::Receiver<bool>,
     check: &mut Interval,
-) -> Woken {
+) -> WakeReason {
     tokio::select! {
         biased;
-        () = over => Woken::Over,
-        _ = closing.wait_for(|closing| *closing) => Woken::Over,
-        _ = check.tick() => Woken::Check,
-        _ = grown.changed() => Woken::Grown,
+        () = over => WakeReason::Over,
+        _ = closing.wait_for(|closing| *closing) => WakeReason::Over,
+        _ = check.tick() => WakeReason::Check,
+        _ = grown.changed() => WakeReason::Grown,
     }
 }

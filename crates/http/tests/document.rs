@@ -9,7 +9,7 @@ mod world;
 use axum::http::StatusCode;
 use ipse_access::Role;
 use ipse_http::{Access, ROUTES, Route};
-use ipse_intents::{Rejected, Undecided, Unreported};
+use ipse_intents::{DecisionError, IntentError, OutcomeError};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
@@ -293,13 +293,13 @@ fn codes_of(source: &str) -> BTreeSet<String> {
 
 /// The codes of problems that the library names.
 fn codes_of_the_library() -> impl Iterator<Item = &'static str> {
-    let bad = Rejected::Bad { rule: "", field: String::new(), message: String::new() };
-    let rejected = [bad, Rejected::TooLarge].map(|rejected| rejected.code());
-    let undecided = [Undecided::NoIntent, Undecided::TooLate];
-    let waiting = Undecided::NotWaiting(ipse_engine::IntentStanding::Denied);
-    let undecided = undecided.into_iter().chain([waiting]).map(Undecided::code);
-    let bad = Unreported::Bad { rule: "", field: String::new(), message: String::new() };
-    let unreported = [bad, Unreported::NotAdmitted(ipse_engine::IntentStanding::Denied)];
+    let bad = IntentError::Bad { rule: "", field: String::new(), message: String::new() };
+    let rejected = [bad, IntentError::TooLarge].map(|rejected| rejected.code());
+    let undecided = [DecisionError::NoIntent, DecisionError::TooLate];
+    let waiting = DecisionError::NotWaiting(ipse_engine::IntentStanding::Denied);
+    let undecided = undecided.into_iter().chain([waiting]).map(DecisionError::code);
+    let bad = OutcomeError::Bad { rule: "", field: String::new(), message: String::new() };
+    let unreported = [bad, OutcomeError::NotAdmitted(ipse_engine::IntentStanding::Denied)];
     let unreported = unreported.map(|unreported| unreported.code());
     let library = rejected.into_iter().chain(undecided).chain(unreported);
     library.chain([ipse_door::Rule::Conflict.code()])

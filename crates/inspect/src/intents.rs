@@ -3,9 +3,9 @@
 //! **Invariant:** an intent that waits is listed as waiting only while it can still be confirmed.
 
 use crate::answer::from_data;
-use crate::walk::{Walked, told};
+use crate::walk::{StoreRecord, told};
 use crate::{Error, Page};
-use ipse_consult::trail::{IntentStanding, Proposed};
+use ipse_consult::trail::{IntentStanding, Proposal};
 use ipse_core::intent::{CONFIRMATION, INTENT};
 use ipse_core::json::{Members, list};
 use ipse_core::{EventRef, Seq, Time};
@@ -18,7 +18,7 @@ use std::ops::ControlFlow;
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct IntentPage {
     /// The intents.
-    pub intents: Vec<Proposed>,
+    pub intents: Vec<Proposal>,
     /// The position to go on before, if there are more.
     pub next_before: Option<Seq>,
 }
@@ -59,7 +59,7 @@ impl IntentPage {
 
     /// For people.
     pub fn page(&self) -> Page {
-        let row = |intent: &Proposed| {
+        let row = |intent: &Proposal| {
             vec![
                 intent.seq().to_string(),
                 crate::log::to_seconds(intent.time()),
@@ -76,7 +76,7 @@ impl IntentPage {
 
 /// The intents that are asked for.
 struct Search<'v> {
-    record: Walked<'v>,
+    record: StoreRecord<'v>,
     standing: Option<IntentStanding>,
     /// Part of the text of every intent of the wanted verdict: others are not even parsed.
     verdict: String,
@@ -90,23 +90,23 @@ impl<'v> Search<'v> {
         let verdict = standing.map(|so| format!("\"verdict\":\"{}\"", so.verdict()));
         let decided = standing.map(|standing| decisions(view, standing)).transpose()?.flatten();
         let verdict = verdict.unwrap_or_default();
-        Ok(Search { record: Walked(view), standing, verdict, decided, now })
+        Ok(Search { record: StoreRecord(view), standing, verdict, decided, now })
     }
 
-    fn found(&self, stored: Stored) -> Result<Option<Proposed>, Error> {
+    fn found(&self, stored: Stored) -> Result<Option<Proposal>, Error> {
         if stored.is_forgotten() || !stored.canonical.contains(&self.verdict) {
             return Ok(None);
         }
         let told = told(stored)?;
         // The known decisions save a search for each of the intents that have none.
         let proposed = match &self.decided {
-            Some(decided) if !decided.contains(&told.event_ref) => Proposed::fresh(told),
-            _ => Proposed::at(&self.record, told)?,
+            Some(decided) if !decided.contains(&told.event_ref) => Proposal::fresh(told),
+            _ => Proposal::at(&self.record, told)?,
         };
         Ok(proposed.filter(|proposed| self.wants(proposed)))
     }
 
-    fn wants(&self, proposed: &Proposed) -> bool {
+    fn wants(&self, proposed: &Proposal) -> bool {
         let in_time = || proposed.confirm_by().is_none_or(|until| self.now <= until);
         let stands = self.standing.is_none_or(|wanted| proposed.standing() == wanted);
         stands && (self.standing != Some(IntentStanding::Waiting) || in_time())

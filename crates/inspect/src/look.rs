@@ -11,14 +11,14 @@ use crate::log::{LogEntry, LogPage};
 use crate::passes::PassPage;
 use crate::proof::{Heads, Proof, SignedHead, prove};
 use crate::standing::Standing;
-use crate::walk::{Walked, forgotten_since};
+use crate::walk::{StoreRecord, forgotten_since};
 use crate::{Diff, Error, diff};
 use ipse_consolidate::with_rules;
-use ipse_consult::trail::{Found, IntentStanding, Listing, Proposed, Trail};
+use ipse_consult::trail::{Found, IntentStanding, Listing, Proposal, Trail};
 use ipse_core::{EventRef, FactId, Identity, Seq, Time};
-use ipse_engine::facts::{Consulted, Filter};
+use ipse_engine::facts::{Filter, ScoredFact};
 use ipse_engine::{
-    Claim, Known, Past, Status, chosen_as_of, chosen_as_of_under, registered, rules_of,
+    Claim, FactTable, LogView, Status, chosen_as_of, chosen_as_of_under, registered, rules_of,
 };
 use ipse_ledger::NoteKey;
 use ipse_store::{Signatures, Store, View};
@@ -64,8 +64,8 @@ impl Look {
         &self,
         seq: Seq,
         filter: &Filter,
-        known: Option<&Known>,
-    ) -> Result<Option<Vec<Arc<Consulted>>>, Error> {
+        known: Option<&FactTable>,
+    ) -> Result<Option<Vec<Arc<ScoredFact>>>, Error> {
         self.view(|view| {
             if seq > view.head()? {
                 return Ok(None);
@@ -89,8 +89,8 @@ impl Look {
     pub fn claim(
         &self,
         claim: &Claim,
-        known: Option<&Known>,
-    ) -> Result<(Status, Vec<Arc<Consulted>>), Error> {
+        known: Option<&FactTable>,
+    ) -> Result<(Status, Vec<Arc<ScoredFact>>), Error> {
         self.view(|view| {
             let (checkpoint, head) = (claim.checkpoint(), view.head()?);
             let mut facts = Vec::new();
@@ -115,10 +115,10 @@ impl Look {
     }
 
     /// A fact by its id.
-    pub fn fact(&self, id: &FactId) -> Result<Option<Consulted>, Error> {
+    pub fn fact(&self, id: &FactId) -> Result<Option<ScoredFact>, Error> {
         self.view(|view| {
             let Some(fact) = view.fact(id)? else { return Ok(None) };
-            Ok(Some(Consulted::new(fact)?))
+            Ok(Some(ScoredFact::new(fact)?))
         })
     }
 
@@ -143,7 +143,7 @@ impl Look {
 
     /// The walk back from an action.
     pub fn action(&self, event_ref: &EventRef, listing: Listing) -> Result<Found, Error> {
-        self.view(|view| Trail::of(&Walked(view), &self.identity, event_ref, listing))
+        self.view(|view| Trail::of(&StoreRecord(view), &self.identity, event_ref, listing))
     }
 
     /// Events after a position, in order, at most so many and not much more than 4 MiB of them.
@@ -167,13 +167,13 @@ impl Look {
     }
 
     /// Reads the log as it stands now, outside of any transaction that writes.
-    pub fn past<T>(&self, look: impl FnOnce(&Past<'_>) -> Result<T, Error>) -> Result<T, Error> {
-        self.view(|view| look(&Past::of(view)))
+    pub fn past<T>(&self, look: impl FnOnce(&LogView<'_>) -> Result<T, Error>) -> Result<T, Error> {
+        self.view(|view| look(&LogView::of(view)))
     }
 
     /// An intent; `None` if there is none of that name, or if it was forgotten.
-    pub fn intent(&self, name: &EventRef) -> Result<Option<Proposed>, Error> {
-        self.view(|view| Proposed::named(&Walked(view), name))
+    pub fn intent(&self, name: &EventRef) -> Result<Option<Proposal>, Error> {
+        self.view(|view| Proposal::named(&StoreRecord(view), name))
     }
 
     /// When an event happened; `None` if the log has no event of that name. A forgotten event still

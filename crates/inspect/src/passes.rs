@@ -15,7 +15,7 @@ use std::ops::ControlFlow;
 
 /// A pass.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Passed {
+pub struct PassEntry {
     /// The position of its record.
     pub seq: Seq,
     /// The name of its record.
@@ -28,7 +28,7 @@ pub struct Passed {
     skipped: String,
 }
 
-impl Passed {
+impl PassEntry {
     /// Reads a pass record; an error if it is damaged.
     pub fn read(stored: &Stored) -> Result<Self, Error> {
         let damaged = || Error::Damaged(format!("pass record at seq {}", stored.seq));
@@ -39,7 +39,7 @@ impl Passed {
         let members = data.iter().map(|(name, value)| (name.to_owned(), written(value))).collect();
         let skipped = skipped(data.get("skipped"));
         let Stored { seq, event_ref, time, .. } = *stored;
-        Ok(Passed { seq, event_ref, time, members, skipped })
+        Ok(PassEntry { seq, event_ref, time, members, skipped })
     }
 
     /// For programs.
@@ -84,7 +84,7 @@ fn skipped(types: Option<&Value<'_>>) -> String {
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct PassPage {
     /// The passes.
-    pub passes: Vec<Passed>,
+    pub passes: Vec<PassEntry>,
     /// The position to go on before, if there are more.
     pub next_before: Option<Seq>,
 }
@@ -99,7 +99,7 @@ impl PassPage {
                 next_before = Some(stored.seq.next());
                 return Ok(ControlFlow::Break(()));
             }
-            passes.push(Passed::read(&stored)?);
+            passes.push(PassEntry::read(&stored)?);
             Ok::<_, Error>(ControlFlow::Continue(()))
         })?;
         Ok(PassPage { passes, next_before })
@@ -116,7 +116,7 @@ impl PassPage {
     pub fn page(&self) -> Page {
         let mut page = Page::new();
         let header = ["SEQ", "TIME", "RANGE", "EVENTS", "FACTS", "TRIGGER", "FED NO FACT"];
-        page.table(&header, self.passes.iter().map(Passed::row).collect());
+        page.table(&header, self.passes.iter().map(PassEntry::row).collect());
         page
     }
 }

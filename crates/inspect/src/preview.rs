@@ -5,7 +5,7 @@
 use crate::{Diff, Error};
 use ipse_consolidate::{RuleSet, with_rules};
 use ipse_core::EventRef;
-use ipse_engine::{Chosen, Which, rebuild_without, rules_of};
+use ipse_engine::{SelectedEvents, Selection, rebuild_without, rules_of};
 use ipse_store::View;
 
 /// What forgetting would do.
@@ -20,7 +20,7 @@ pub struct Preview {
 }
 
 /// Looks what forgetting would do; writes nothing.
-pub fn preview(view: View<'_>, which: &Which) -> Result<Preview, Error> {
+pub fn preview(view: View<'_>, which: &Selection) -> Result<Preview, Error> {
     with_rules!(rules_of(view)?, |rules| preview_under(view, rules, which))
 }
 
@@ -28,9 +28,9 @@ pub fn preview(view: View<'_>, which: &Which) -> Result<Preview, Error> {
 pub fn preview_under<R: RuleSet>(
     view: View<'_>,
     rules: &R,
-    which: &Which,
+    which: &Selection,
 ) -> Result<Preview, Error> {
-    let chosen = Chosen::of(view, which)?;
+    let chosen = SelectedEvents::of(view, which)?;
     let mut facts = Diff::default();
     if !chosen.events.is_empty() {
         let without = chosen.events.keys().copied().collect();

@@ -64,7 +64,7 @@ impl Standing {
     }
 
     /// For people. If the manifest is compared with a file, the last line is the verdict.
-    pub fn page(&self, against: Option<&Against>) -> Page {
+    pub fn page(&self, against: Option<&ManifestComparison>) -> Page {
         let mut page = Page::new();
         page.line(format!("identity\n  {}", self.identity));
         let manifest = parsed(&self.manifest).unwrap_or_default();
@@ -98,7 +98,7 @@ impl Standing {
     }
 
     /// Compares the stored manifest with the canonical bytes of another one, field by field.
-    pub fn against(&self, canonical: &str) -> Against {
+    pub fn against(&self, canonical: &str) -> ManifestComparison {
         let (stored, other) = (parsed(&self.manifest), parsed(canonical));
         let (stored, other) = (stored.unwrap_or_default(), other.unwrap_or_default());
         let text = |of: &Object<'_>, name: &str| {
@@ -111,13 +111,13 @@ impl Standing {
             file: text(&other, name),
         });
         let identity = Identity(sha256(&[canonical.as_bytes()]));
-        Against { identity, same: identity == self.identity, differs: differs.collect() }
+        ManifestComparison { identity, same: identity == self.identity, differs: differs.collect() }
     }
 }
 
 /// A manifest file beside the stored manifest.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Against {
+pub struct ManifestComparison {
     /// The identity that the file gives.
     pub identity: Identity,
     /// Whether it is the identity of the store.
@@ -137,7 +137,7 @@ pub struct Difference {
     pub file: String,
 }
 
-impl Against {
+impl ManifestComparison {
     /// The names of the fields that differ, as a JSON list.
     pub fn fields(&self) -> String {
         list(self.differs.iter().map(|difference| quoted(&difference.field)))

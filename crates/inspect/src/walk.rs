@@ -6,7 +6,7 @@
 use crate::explain::newest_evidence;
 use crate::{Error, prove};
 use ipse_consolidate::{Rules, with_rules};
-use ipse_consult::trail::{Behind, Record, Told, names_intent, naming_text};
+use ipse_consult::trail::{EventRecord, EvidenceQuery, Record, names_intent, naming_text};
 use ipse_core::event::FORGET;
 use ipse_core::{Columns, EventRef, Fact, Outcome, Seq, is_housekeeping, sha256};
 use ipse_engine::as_of_under;
@@ -17,16 +17,16 @@ use ipse_store::View;
 
 /// A store's log, as a walk needs it.
 #[derive(Clone, Copy)]
-pub struct Walked<'v>(pub View<'v>);
+pub struct StoreRecord<'v>(pub View<'v>);
 
-impl Record for Walked<'_> {
+impl Record for StoreRecord<'_> {
     type Error = Error;
 
     fn find(&self, name: &EventRef) -> Result<Option<Seq>, Error> {
         Ok(self.0.find(name)?)
     }
 
-    fn event(&self, seq: Seq) -> Result<Option<Told>, Error> {
+    fn event(&self, seq: Seq) -> Result<Option<EventRecord>, Error> {
         self.0.stored(seq)?.map(told).transpose()
     }
 
@@ -34,8 +34,8 @@ impl Record for Walked<'_> {
         with_rules!(rules, |rules| Ok(as_of_under(self.0, rules, seq)?.facts))
     }
 
-    fn evidence(&self, behind: &Behind<'_>) -> Result<Vec<Vec<Seq>>, Error> {
-        let Behind { keys, up_to, wanted, .. } = *behind;
+    fn evidence(&self, behind: &EvidenceQuery<'_>) -> Result<Vec<Vec<Seq>>, Error> {
+        let EvidenceQuery { keys, up_to, wanted, .. } = *behind;
         with_rules!(behind.rules, |rules| newest_evidence(self.0, rules, keys, up_to, wanted))
     }
 
@@ -61,14 +61,14 @@ impl Record for Walked<'_> {
 }
 
 /// An event as a walk shows it. It must be the event that the proof beside it is about.
-pub(crate) fn told(stored: Stored) -> Result<Told, Error> {
+pub(crate) fn told(stored: Stored) -> Result<EventRecord, Error> {
     if !is_intact(&stored) {
         return Err(Error::Altered(stored.seq));
     }
     let outcome = outcome(&stored);
     let Stored { seq, event_ref, event_type, time, canonical, .. } = stored;
     let canonical = Some(canonical).filter(|canonical| !canonical.is_empty());
-    Ok(Told { seq, event_ref, event_type, time, outcome, canonical })
+    Ok(EventRecord { seq, event_ref, event_type, time, outcome, canonical })
 }
 
 /// Whether an event's content is what its digest says, if it is there.

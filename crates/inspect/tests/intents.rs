@@ -10,8 +10,8 @@ mod world;
 use forge::{decision, gates, house, intent, intent_data, time_text};
 use ipse_consolidate::V1;
 use ipse_core::{Admitted, EventRef};
-use ipse_engine::{Then, Which};
-use ipse_inspect::verify::Outside;
+use ipse_engine::{NextStep, Selection};
+use ipse_inspect::verify::ExternalEvidence;
 use world::{World, admitted};
 
 fn waiting(n: u64, until: u64) -> Admitted {
@@ -21,8 +21,8 @@ fn waiting(n: u64, until: u64) -> Admitted {
 /// What is found in a store that holds these events.
 fn findings(events: &[Admitted]) -> Vec<String> {
     let world = World::new();
-    world.log(V1).append(events, Then::Nothing).unwrap();
-    world.findings(&Outside::default())
+    world.log(V1).append(events, NextStep::Nothing).unwrap();
+    world.findings(&ExternalEvidence::default())
 }
 
 #[test]
@@ -31,17 +31,17 @@ fn what_a_server_writes_is_healthy() {
     let mut log = world.log(V1);
     let waits = [waiting(1, 10), waiting(2, 10), waiting(3, 10)];
     let names = waits.each_ref().map(|it| it.event_ref);
-    log.append(&waits, Then::Nothing).unwrap();
+    log.append(&waits, NextStep::Nothing).unwrap();
     for (n, verdict) in (10..).zip(["admitted", "clamped", "denied"]) {
-        log.append(&[intent(n, intent_data(verdict))], Then::Nothing).unwrap();
+        log.append(&[intent(n, intent_data(verdict))], NextStep::Nothing).unwrap();
     }
     let (yes, no) = (decision(10, &names[0], "confirmed"), decision(900, &names[1], "declined"));
-    log.append(&[yes, no, admitted(1, "s", true)], Then::Nothing).unwrap();
+    log.append(&[yes, no, admitted(1, "s", true)], NextStep::Nothing).unwrap();
     world.assert_healthy();
     // An intent may be forgotten before or after the decision about it.
     let mut log = world.log(V1);
-    log.forget(&Which::Refs(vec![names[0], names[2]])).unwrap();
-    log.append(&[decision(901, &names[2], "confirmed")], Then::Nothing).unwrap();
+    log.forget(&Selection::Refs(vec![names[0], names[2]])).unwrap();
+    log.append(&[decision(901, &names[2], "confirmed")], NextStep::Nothing).unwrap();
     world.assert_healthy();
 }
 
@@ -77,7 +77,7 @@ fn a_decision_about_a_damaged_intent_is_no_finding() {
     let world = World::new();
     let waits = waiting(1, 10);
     let yes = decision(2, &waits.event_ref, "confirmed");
-    world.log(V1).append(&[waits, yes], Then::Nothing).unwrap();
+    world.log(V1).append(&[waits, yes], NextStep::Nothing).unwrap();
     world.assert_healthy();
     let guard = "SELECT group_concat(name) FROM sqlite_schema WHERE tbl_name = 'event' \
                  AND type = 'trigger'";
@@ -88,7 +88,7 @@ fn a_decision_about_a_damaged_intent_is_no_finding() {
     }
     let sql = "UPDATE event SET payload = replace(payload, 'needs_confirmation', 'admitted')";
     db.execute_batch(sql).unwrap();
-    let found = world.findings(&Outside::default());
+    let found = world.findings(&ExternalEvidence::default());
     let critical: Vec<_> = found.iter().filter(|it| !it.contains("schema")).collect();
     assert!(matches!(&critical[..], [one] if one.contains("seq 1: payload")), "{found:?}");
 }

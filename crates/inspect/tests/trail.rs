@@ -16,7 +16,7 @@ use ipse_core::json::quoted;
 use ipse_core::{Admitted, EventRef, FactId, FactKind, Seq};
 use ipse_door::{Origin, admit};
 use ipse_engine::facts::Filter;
-use ipse_engine::{Claim, Consultation, Error, Memory, Policy, Status, Whole, restore};
+use ipse_engine::{Claim, CompleteLog, Consultation, Error, Memory, Policy, Status, restore};
 use ipse_inspect::Look;
 use ipse_inspect::explain::Explanation;
 use ipse_ledger::{ProofFile, TreeHead};
@@ -74,7 +74,7 @@ fn keep(log: &Log, bytes: &[u8]) -> Kept {
     let opened = opened.unwrap_or_else(|report| panic!("{}", forge::told(&report)));
     let checkpoint = opened.bundled.checkpoint.unwrap_or_default();
     let (passes, last_head) = (&opened.passes, None);
-    let whole = Whole { passes, statements: &[], checkpoint, last_head };
+    let whole = CompleteLog { passes, statements: &[], checkpoint, last_head };
     let events = opened.log().map(|line| {
         let (entry, event) = line.unwrap();
         let event = event.map(|it| admit(it.as_bytes(), Origin::House, || [0; 16]).unwrap());
@@ -335,10 +335,10 @@ fn a_claim_is_held_against_the_log_as_it_was() {
     assert_eq!((status, facts.len()), (Status::Unverified, 1));
     // What came after the checkpoint fed nothing that was read.
     let later = attempt(10, None).event_ref;
-    memory.forget(&ipse_engine::Which::Refs(vec![later])).unwrap();
+    memory.forget(&ipse_engine::Selection::Refs(vec![later])).unwrap();
     assert_eq!(look.claim(&forged, None).unwrap().0, Status::Unverified);
     let names = events.iter().map(|event| event.event_ref).collect();
-    memory.forget(&ipse_engine::Which::Refs(names)).unwrap();
+    memory.forget(&ipse_engine::Selection::Refs(names)).unwrap();
     assert_eq!(look.claim(&claim, None).unwrap(), (Status::ForgottenSince, Vec::new()));
     assert_eq!(look.claim(&forged, None).unwrap().0, Status::ForgottenSince);
 }
@@ -391,7 +391,7 @@ fn a_fact_says_how_much_of_it_was_planned() {
     assert_eq!(json["evidence"][0]["intent"], late.event_ref.to_string());
     // Forgetting takes the intents out, and what they planned with them.
     let names = vec![good.event_ref, bad.event_ref];
-    memory.forget(&ipse_engine::Which::Refs(names)).unwrap();
+    memory.forget(&ipse_engine::Selection::Refs(names)).unwrap();
     assert_eq!(explained(&world).0.planned.planned, 1, "the decision about that is left");
     world.assert_healthy();
 }

@@ -40,7 +40,7 @@ impl Audit {
         memory: &Memory,
         claim: &Claim,
         status: Status,
-        then: &[std::sync::Arc<ipse_engine::facts::Consulted>],
+        then: &[std::sync::Arc<ipse_engine::facts::ScoredFact>],
     ) -> Self {
         let now = memory.known();
         let gate = gate()

@@ -7,7 +7,7 @@ use ipse_core::EventRef;
 use ipse_core::intent::{CONFIRMATION, confirmation_id};
 use ipse_core::json::Members;
 use ipse_door::admit_own;
-use ipse_engine::{Error, Host, IntentStanding as Standing, Memory, Proposed};
+use ipse_engine::{Error, Host, IntentStanding as Standing, Memory, Proposal};
 use ipse_inspect::Look;
 use std::fmt;
 
@@ -45,7 +45,7 @@ impl Decision {
 /// Why a decision does not hold.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
-pub enum Undecided {
+pub enum DecisionError {
     /// There is no such intent, or it was forgotten.
     NoIntent,
     /// The time to confirm it is over.
@@ -54,34 +54,34 @@ pub enum Undecided {
     NotWaiting(Standing),
 }
 
-impl Undecided {
+impl DecisionError {
     /// The code for programs.
     pub fn code(self) -> &'static str {
         match self {
-            Undecided::NoIntent => "not_found",
-            Undecided::TooLate => "too_late",
-            Undecided::NotWaiting(_) => "not_waiting",
+            DecisionError::NoIntent => "not_found",
+            DecisionError::TooLate => "too_late",
+            DecisionError::NotWaiting(_) => "not_waiting",
         }
     }
 }
 
-impl fmt::Display for Undecided {
+impl fmt::Display for DecisionError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Undecided::NoIntent => {
+            DecisionError::NoIntent => {
                 f.write_str("this agent has no intent of that name, or it was forgotten")
             }
-            Undecided::TooLate => f.write_str(
+            DecisionError::TooLate => f.write_str(
                 "the time to confirm this intent is over; the planner may propose it again",
             ),
-            Undecided::NotWaiting(standing) => {
+            DecisionError::NotWaiting(standing) => {
                 write!(f, "this intent is {}, and stays so", standing.name())
             }
         }
     }
 }
 
-impl std::error::Error for Undecided {}
+impl std::error::Error for DecisionError {}
 
 /// Decides about an intent, durably. `by` names the person or the program in the record. The
 /// decision that is on record afterwards counts, whoever made it: if it is this one, it is no
@@ -93,13 +93,13 @@ pub fn decide(
     decision: Decision,
     by: &str,
     host: &mut dyn Host,
-) -> Result<Result<Proposed, Undecided>, Error> {
-    let Some(before) = look.intent(name)? else { return Ok(Err(Undecided::NoIntent)) };
+) -> Result<Result<Proposal, DecisionError>, Error> {
+    let Some(before) = look.intent(name)? else { return Ok(Err(DecisionError::NoIntent)) };
     let now = host.now();
     if before.standing() == Standing::Waiting {
         let late = before.confirm_by().is_some_and(|until| now > until);
         if decision == Decision::Confirmed && late {
-            return Ok(Err(Undecided::TooLate));
+            return Ok(Err(DecisionError::TooLate));
         }
         let data = Members::new()
             .text("intent", &name.to_string())
@@ -109,9 +109,9 @@ pub fn decide(
         let event = admit_own(CONFIRMATION, &confirmation_id(name), now, &data, host.salt());
         memory.append_all(&[event.expect("BUG: a decision is a small event")])?;
     }
-    let Some(after) = look.intent(name)? else { return Ok(Err(Undecided::NoIntent)) };
+    let Some(after) = look.intent(name)? else { return Ok(Err(DecisionError::NoIntent)) };
     match after.standing() {
         standing if standing == decision.standing() => Ok(Ok(after)),
-        standing => Ok(Err(Undecided::NotWaiting(standing))),
+        standing => Ok(Err(DecisionError::NotWaiting(standing))),
     }
 }

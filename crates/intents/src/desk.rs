@@ -7,13 +7,13 @@
 //!   does not depend on them.
 
 use crate::audit::Audit;
-use crate::request::{Rejected, Request};
+use crate::request::{IntentError, Request};
 use crate::windows::Windows;
 use ipse_core::intent::INTENT;
 use ipse_core::json::{Members, list, quoted};
 use ipse_core::{Admitted, Time, hex};
 use ipse_door::{Rule, admit_own};
-use ipse_engine::{Appended, Claim, Error, Host, Memory, Proposed, Told};
+use ipse_engine::{Appended, Claim, Error, EventRecord, Host, Memory, Proposal};
 use ipse_gates::{Gates, Planner, Ruling, Verdict};
 use ipse_inspect::Look;
 use std::sync::Arc;
@@ -60,9 +60,9 @@ impl Desk {
         audit: &Audit,
         by: &str,
         host: &mut dyn Host,
-    ) -> Result<Judged, Rejected> {
+    ) -> Result<Judgement, IntentError> {
         let now = host.now();
-        Judged::new(&self.gates, request, audit, (by, now, 0), host)
+        Judgement::new(&self.gates, request, audit, (by, now, 0), host)
     }
 
     /// Judges an intent and records it, durably. `by` names the proposer in the record.
@@ -72,7 +72,7 @@ impl Desk {
         audit: &Audit,
         by: &str,
         host: &mut dyn Host,
-    ) -> Result<Result<Proposed, Rejected>, Error> {
+    ) -> Result<Result<Proposal, IntentError>, Error> {
         let skill = &*request.intent.skill_id;
         let limit = self.gates.rate_limit(skill);
         // The log is read before the transaction, so that other writers do not wait for it.
@@ -85,11 +85,11 @@ impl Desk {
                 }
                 None => 0,
             };
-            let judged = Judged::new(&self.gates, request, audit, (by, now, recent), host);
+            let judged = Judgement::new(&self.gates, request, audit, (by, now, recent), host);
             Ok(judged.map(|judged| (judged.event, judged.ruling)))
         })?;
         Ok(done.map(|(event, appended, ruling)| {
-            let proposed = Judged { event, ruling }.recorded(appended);
+            let proposed = Judgement { event, ruling }.recorded(appended);
             proposed.expect("BUG: an intent of a random name was in the log before")
         }))
     }
@@ -100,7 +100,7 @@ impl Desk {
         body: &[u8],
         by: &str,
         host: &mut dyn Host,
-    ) -> Result<Result<Proposed, Rejected>, Error> {
+    ) -> Result<Result<Proposal, IntentError>, Error> {
         let request = match Request::read(body) {
             Ok(request) => request,
             Err(rejected) => return Ok(Err(rejected)),
@@ -115,41 +115,41 @@ impl Desk {
 
 /// An intent with its verdict, not yet on record.
 #[must_use = "a verdict that is not recorded must not be acted on"]
-pub struct Judged {
+pub struct Judgement {
     /// The event that puts it on record.
     pub event: Admitted,
     /// What the gates say.
     pub ruling: Ruling,
 }
 
-impl Judged {
+impl Judgement {
     fn new(
         gates: &Gates,
         request: &Request<'_>,
         audit: &Audit,
         (by, now, recent): (&str, Time, u64),
         host: &mut dyn Host,
-    ) -> Result<Self, Rejected> {
+    ) -> Result<Self, IntentError> {
         let verdict = gates.judge(&request.intent, recent);
         let data = record(gates, request, &verdict, audit, (by, now));
         let id = format!("intent:{}", hex::encode(&host.salt()));
         let event = admit_own(INTENT, &id, now, &data, host.salt()).map_err(|refusal| {
             let (rule, field) = (refusal.rule, refusal.field);
             match rule {
-                Rule::TooLarge => Rejected::TooLarge,
-                _ => Rejected::Bad { rule: rule.code(), field, message: refusal.message },
+                Rule::TooLarge => IntentError::TooLarge,
+                _ => IntentError::Bad { rule: rule.code(), field, message: refusal.message },
             }
         })?;
-        Ok(Judged { event, ruling: verdict.ruling })
+        Ok(Judgement { event, ruling: verdict.ruling })
     }
 
     /// The intent as it stands in the log, once it is there. Its name is random, so `None` means
     /// that another event has it.
-    pub fn recorded(self, appended: Appended) -> Option<Proposed> {
+    pub fn recorded(self, appended: Appended) -> Option<Proposal> {
         let Appended::New(seq) = appended else { return None };
         let Admitted { event_ref, time, event_type, canonical, .. } = self.event;
         let (outcome, canonical) = (None, Some(canonical));
-        Proposed::fresh(Told { seq, event_ref, event_type, time, outcome, canonical })
+        Proposal::fresh(EventRecord { seq, event_ref, event_type, time, outcome, canonical })
     }
 }
 

@@ -17,7 +17,7 @@ mod request;
 mod windows;
 
 pub use audit::Audit;
-pub use decide::{Decision, Undecided, decide};
-pub use desk::{Desk, Judged};
-pub use outcome::{Report, Unreported};
-pub use request::{Rejected, Request};
+pub use decide::{Decision, DecisionError, decide};
+pub use desk::{Desk, Judgement};
+pub use outcome::{OutcomeError, Report};
+pub use request::{IntentError, Request};

@@ -13,7 +13,7 @@ use ipse_core::intent::outcome_id;
 use ipse_core::json::{Members, Object, Value, quoted};
 use ipse_core::{Admitted, EventRef, MAX_TEXT_BYTES, Outcome, Time, json_parse};
 use ipse_door::{MAX_EVENT_BYTES, Origin, Refusal, admit};
-use ipse_engine::{Appended, Error, Host, IntentStanding as Standing, Proposed};
+use ipse_engine::{Appended, Error, Host, IntentStanding as Standing, Proposal};
 use ipse_inspect::Look;
 use ipse_inspect::answer::written;
 use std::fmt;
@@ -38,7 +38,7 @@ pub struct Report {
 /// Why a report is not in the log. Nothing was stored.
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[non_exhaustive]
-pub enum Unreported {
+pub enum OutcomeError {
     /// The report cannot be read.
     Bad {
         /// The rule that it breaks.
@@ -56,63 +56,65 @@ pub enum Unreported {
     Refused(Refusal),
 }
 
-impl Unreported {
+impl OutcomeError {
     fn bad(field: &str, rule: &'static str, message: impl Into<String>) -> Self {
         let field = ipse_door::printable(field);
-        Unreported::Bad { rule, field, message: message.into() }
+        OutcomeError::Bad { rule, field, message: message.into() }
     }
 
     /// The code for programs.
     pub fn code(&self) -> &'static str {
         match self {
-            Unreported::Bad { .. } => "bad_outcome",
-            Unreported::NoIntent => "not_found",
-            Unreported::NotAdmitted(_) => "not_admitted",
-            Unreported::Refused(refusal) => refusal.rule.code(),
+            OutcomeError::Bad { .. } => "bad_outcome",
+            OutcomeError::NoIntent => "not_found",
+            OutcomeError::NotAdmitted(_) => "not_admitted",
+            OutcomeError::Refused(refusal) => refusal.rule.code(),
         }
     }
 }
 
-impl fmt::Display for Unreported {
+impl fmt::Display for OutcomeError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Unreported::Bad { rule, field, message } if field.is_empty() => {
+            OutcomeError::Bad { rule, field, message } if field.is_empty() => {
                 write!(f, "{message} [{rule}]")
             }
-            Unreported::Bad { rule, field, message } => write!(f, "`{field}`: {message} [{rule}]"),
-            Unreported::NoIntent => {
+            OutcomeError::Bad { rule, field, message } => {
+                write!(f, "`{field}`: {message} [{rule}]")
+            }
+            OutcomeError::NoIntent => {
                 f.write_str("this agent has no intent of that name, or it was forgotten")
             }
-            Unreported::NotAdmitted(standing) => write!(
+            OutcomeError::NotAdmitted(standing) => write!(
                 f,
                 "this intent is {}: only an intent that is admitted, clamped or confirmed has an \
                  outcome; record what was done as an event of its own",
                 standing.name()
             ),
-            Unreported::Refused(refusal) => refusal.fmt(f),
+            OutcomeError::Refused(refusal) => refusal.fmt(f),
         }
     }
 }
 
-impl std::error::Error for Unreported {}
+impl std::error::Error for OutcomeError {}
 
 impl Report {
     /// Reads the JSON of a report.
-    pub fn read(body: &[u8]) -> Result<Self, Unreported> {
+    pub fn read(body: &[u8]) -> Result<Self, OutcomeError> {
         if body.len() > MAX_EVENT_BYTES {
             let message = format!("{} bytes; at most {MAX_EVENT_BYTES} are allowed", body.len());
-            return Err(Unreported::bad("", "too_large", message));
+            return Err(OutcomeError::bad("", "too_large", message));
         }
         let value = json_parse::parse(body, MAX_DEPTH).map_err(|error| {
             let refusal = Refusal::json(&error);
-            Unreported::bad(&refusal.field, refusal.rule.code(), refusal.message)
+            OutcomeError::bad(&refusal.field, refusal.rule.code(), refusal.message)
         })?;
         let Some(members) = value.as_object() else {
-            return Err(Unreported::bad("", "not_an_object", "an outcome is a JSON object"));
+            return Err(OutcomeError::bad("", "not_an_object", "an outcome is a JSON object"));
         };
         if let Some((name, _)) = members.iter().find(|(name, _)| !MEMBERS.contains(name)) {
             let message = format!("no such member; there are {}", MEMBERS.join(", "));
-            return Err(Unreported::bad(name, "unknown_member", message));
+            return Err(OutcomeError::bad(name, "unknown_member", message));
         }
         Ok(Report {
             outcome: ended(members)?,
@@ -130,10 +132,10 @@ impl Report {
         intent: &EventRef,
         source: &str,
         host: &mut dyn Host,
-    ) -> Result<Result<Admitted, Unreported>, Error> {
-        let Some(proposed) = look.intent(intent)? else { return Ok(Err(Unreported::NoIntent)) };
+    ) -> Result<Result<Admitted, OutcomeError>, Error> {
+        let Some(proposed) = look.intent(intent)? else { return Ok(Err(OutcomeError::NoIntent)) };
         if !proposed.may_act() {
-            return Ok(Err(Unreported::NotAdmitted(proposed.standing())));
+            return Ok(Err(OutcomeError::NotAdmitted(proposed.standing())));
         }
         let id = outcome_id(intent);
         let time = match &self.time {
@@ -151,7 +153,7 @@ impl Report {
             .text("time", &time)
             .raw("data", self.data(&proposed));
         let event = admit(event.finish().as_bytes(), Origin::Producer, || host.salt());
-        Ok(event.map_err(Unreported::Refused))
+        Ok(event.map_err(OutcomeError::Refused))
     }
 
     /// Whether to make the event and append it once more: another report of this intent was stored
@@ -168,7 +170,7 @@ impl Report {
         source: &str,
         host: &mut dyn Host,
         mut append: impl FnMut(&Admitted) -> Result<Appended, Error>,
-    ) -> Result<Result<(Admitted, Appended), Unreported>, Error> {
+    ) -> Result<Result<(Admitted, Appended), OutcomeError>, Error> {
         for last in [false, true] {
             let event = match self.event(look, intent, source, host)? {
                 Ok(event) => event,
@@ -182,7 +184,7 @@ impl Report {
         unreachable!("BUG: the last round returns")
     }
 
-    fn data(&self, proposed: &Proposed) -> String {
+    fn data(&self, proposed: &Proposal) -> String {
         let intent = json_parse::parse(proposed.json().as_bytes(), MAX_DEPTH).ok();
         let intent = intent.as_ref().and_then(Value::as_object);
         let said = |name: &str| intent.and_then(|intent| intent.get(name)).map(written);
@@ -198,48 +200,50 @@ impl Report {
 }
 
 /// How it ended: `outcome` or `success`, and not both.
-fn ended(members: &Object<'_>) -> Result<Outcome, Unreported> {
+fn ended(members: &Object<'_>) -> Result<Outcome, OutcomeError> {
     match (members.get("outcome"), members.get("success")) {
         (Some(_), Some(_)) => {
-            Err(Unreported::bad("success", "ambiguous", "give outcome or success, not both"))
+            Err(OutcomeError::bad("success", "ambiguous", "give outcome or success, not both"))
         }
-        (None, None) => Err(Unreported::bad("outcome", "missing", "give outcome or success")),
+        (None, None) => Err(OutcomeError::bad("outcome", "missing", "give outcome or success")),
         (None, Some(Value::Bool(true))) => Ok(Outcome::Success),
         (None, Some(Value::Bool(false))) => Ok(Outcome::Failed),
-        (None, Some(_)) => Err(Unreported::bad("success", "not_boolean", "must be true or false")),
+        (None, Some(_)) => {
+            Err(OutcomeError::bad("success", "not_boolean", "must be true or false"))
+        }
         (Some(word), None) => word.as_text().and_then(Outcome::parse).ok_or_else(|| {
             let words = Outcome::ALL.map(Outcome::name).join(", ");
-            Unreported::bad("outcome", "unknown_word", format!("must be one of {words}"))
+            OutcomeError::bad("outcome", "unknown_word", format!("must be one of {words}"))
         }),
     }
 }
 
 /// Why it failed: a text that a fact can be about.
-fn reason(members: &Object<'_>) -> Result<Option<String>, Unreported> {
+fn reason(members: &Object<'_>) -> Result<Option<String>, OutcomeError> {
     let field = "failure_reason";
     let reason = text(members, field)?;
     match reason.as_deref().map(str::len) {
-        Some(0) => Err(Unreported::bad(field, "empty", "must not be empty")),
+        Some(0) => Err(OutcomeError::bad(field, "empty", "must not be empty")),
         Some(bytes) if bytes > MAX_TEXT_BYTES => {
             let message = format!("{bytes} bytes; at most {MAX_TEXT_BYTES} are allowed");
-            Err(Unreported::bad(field, "too_long", message))
+            Err(OutcomeError::bad(field, "too_long", message))
         }
         _ => Ok(reason),
     }
 }
 
-fn text(members: &Object<'_>, field: &str) -> Result<Option<String>, Unreported> {
+fn text(members: &Object<'_>, field: &str) -> Result<Option<String>, OutcomeError> {
     match members.get(field) {
         None => Ok(None),
         Some(Value::Text(text)) => Ok(Some(text.clone().into_owned())),
-        Some(_) => Err(Unreported::bad(field, "not_text", "must be a string, or left out")),
+        Some(_) => Err(OutcomeError::bad(field, "not_text", "must be a string, or left out")),
     }
 }
 
-fn object(members: &Object<'_>, field: &str) -> Result<Option<String>, Unreported> {
+fn object(members: &Object<'_>, field: &str) -> Result<Option<String>, OutcomeError> {
     match members.get(field) {
         None => Ok(None),
         Some(value @ Value::Object(_)) => Ok(Some(written(value))),
-        Some(_) => Err(Unreported::bad(field, "not_an_object", "must be an object, or left out")),
+        Some(_) => Err(OutcomeError::bad(field, "not_an_object", "must be an object, or left out")),
     }
 }

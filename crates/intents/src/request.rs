@@ -16,14 +16,14 @@ pub struct Request<'b> {
 
 impl<'b> Request<'b> {
     /// Reads the JSON of an intent.
-    pub fn read(body: &'b [u8]) -> Result<Self, Rejected> {
-        let intent = Intent::read(body).map_err(|bad| Rejected::Bad {
+    pub fn read(body: &'b [u8]) -> Result<Self, IntentError> {
+        let intent = Intent::read(body).map_err(|bad| IntentError::Bad {
             rule: bad.rule,
             field: bad.field,
             message: bad.message,
         })?;
         let claim = intent.consultation.as_ref().map(Claim::read).transpose();
-        let claim = claim.map_err(|message| Rejected::Bad {
+        let claim = claim.map_err(|message| IntentError::Bad {
             rule: "bad_consultation",
             field: "consultation".to_owned(),
             message,
@@ -40,7 +40,7 @@ impl<'b> Request<'b> {
 /// Why an intent was neither judged nor recorded.
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[non_exhaustive]
-pub enum Rejected {
+pub enum IntentError {
     /// It cannot be read.
     Bad {
         /// The rule that it breaks.
@@ -54,24 +54,24 @@ pub enum Rejected {
     TooLarge,
 }
 
-impl Rejected {
+impl IntentError {
     /// The code for programs.
     pub fn code(&self) -> &'static str {
         match self {
-            Rejected::Bad { .. } => "bad_intent",
-            Rejected::TooLarge => "intent_too_large",
+            IntentError::Bad { .. } => "bad_intent",
+            IntentError::TooLarge => "intent_too_large",
         }
     }
 }
 
-impl fmt::Display for Rejected {
+impl fmt::Display for IntentError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Rejected::Bad { rule, field, message } if field.is_empty() => {
+            IntentError::Bad { rule, field, message } if field.is_empty() => {
                 write!(f, "{message} [{rule}]")
             }
-            Rejected::Bad { rule, field, message } => write!(f, "`{field}`: {message} [{rule}]"),
-            Rejected::TooLarge => f.write_str(
+            IntentError::Bad { rule, field, message } => write!(f, "`{field}`: {message} [{rule}]"),
+            IntentError::TooLarge => f.write_str(
                 "the intent with its verdict is larger than an event may be: consult fewer facts, \
                  or name fewer parameters",
             ),
@@ -79,4 +79,4 @@ impl fmt::Display for Rejected {
     }
 }
 
-impl std::error::Error for Rejected {}
+impl std::error::Error for IntentError {}

@@ -7,7 +7,7 @@
 
 use ipse_core::event::MAX_DEPTH;
 use ipse_core::{Ruling, Seq, Time, json_parse};
-use ipse_engine::{Error, Past};
+use ipse_engine::{Error, LogView};
 use ipse_inspect::Look;
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -52,7 +52,7 @@ impl Windows {
     pub(crate) fn count(
         &self,
         _: Prepared,
-        past: &Past<'_>,
+        past: &LogView<'_>,
         skill: &str,
         now: Time,
         seconds: u64,
@@ -75,7 +75,7 @@ struct Part {
 }
 
 impl Part {
-    fn read(past: &Past<'_>, after: Seq, now: Time) -> Result<Self, Error> {
+    fn read(past: &LogView<'_>, after: Seq, now: Time) -> Result<Self, Error> {
         let oldest = now.micros().saturating_sub(LONGEST);
         let mut found = Vec::new();
         let head = past.intents(after, |stored| {

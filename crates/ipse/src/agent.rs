@@ -15,13 +15,13 @@ use crate::keys::{KeyDirectory, KeyError};
 use crate::{DirectoryNotary, Error, Result, SystemHost};
 use ipse_core::{Admitted, EventRef, FactId, FactKey, FactKind, Identity, Seq};
 use ipse_door::{Origin, admit};
-use ipse_engine::trail::{Listing, Proposed};
+use ipse_engine::trail::{Listing, Proposal};
 use ipse_engine::{
-    Appended, Forgotten, MAX_FACTS, Memory, Notary, PassReport, Policy, Which, refusal_of,
+    Appended, Forgotten, MAX_FACTS, Memory, Notary, PassReport, Policy, Selection, refusal_of,
 };
 use ipse_exchange::{Export, Exported, Imported, Keys, Options, Range, import_shared, with_export};
 use ipse_inspect::explain::{ExplainedEvent, Explanation};
-use ipse_inspect::verify::{Outside, Report, verify};
+use ipse_inspect::verify::{ExternalEvidence, Report, verify};
 use ipse_inspect::{Diff, Look, Skills, Standing};
 use ipse_intents::{Decision, Desk, decide};
 use ipse_ledger::TreeHead;
@@ -280,14 +280,14 @@ impl Agent {
     }
 
     /// Proposes an intent: it is audited, judged by the gates and recorded, durably.
-    pub fn propose(&self, intent: &Intent) -> Result<Proposed> {
+    pub fn propose(&self, intent: &Intent) -> Result<Proposal> {
         let desk = self.desk.as_ref().ok_or(Error::NoGates)?;
         let body = intent.json()?;
         Ok(desk.propose(body.as_bytes(), BY, &mut SystemHost::new())??)
     }
 
     /// Decides about an intent that waits, for a person.
-    pub fn decide(&self, intent: &EventRef, decision: Decision) -> Result<Proposed> {
+    pub fn decide(&self, intent: &EventRef, decision: Decision) -> Result<Proposal> {
         let host = &mut SystemHost::new();
         Ok(decide(&self.memory, &self.look, intent, decision, BY, host)??)
     }
@@ -313,7 +313,7 @@ impl Agent {
 
     /// Forgets events for good: facts become what they would be without them.
     pub fn forget(&self, events: impl IntoIterator<Item = EventRef>) -> Result<Forgotten> {
-        Ok(self.memory.forget(&Which::Refs(events.into_iter().collect()))?)
+        Ok(self.memory.forget(&Selection::Refs(events.into_iter().collect()))?)
     }
 
     /// Writes a bundle of the whole log, which verifies without the store.
@@ -336,12 +336,12 @@ impl Agent {
     }
 
     /// What is known about the log outside its store.
-    fn outside(&self) -> Result<Outside> {
+    fn outside(&self) -> Result<ExternalEvidence> {
         let name = TreeHead::origin_of(self.look.identity());
         let log_keys = self.keys.log_keys()?.into_iter().filter(|key| key.name() == name).collect();
         let last = self.keys.last_head(self.look.identity());
         let last = last.map_err(|source| Error::file(self.keys.path(), source))?;
-        Ok(Outside { log_keys, last_head: last.map(|(note, _)| note) })
+        Ok(ExternalEvidence { log_keys, last_head: last.map(|(note, _)| note) })
     }
 }
 

@@ -3,7 +3,7 @@
 use crate::fact::{Fact, Query};
 use ipse_core::{Identity, Seq};
 use ipse_engine::Consultation;
-use ipse_engine::facts::Consulted;
+use ipse_engine::facts::ScoredFact;
 use ipse_engine::grounding::grounding;
 use ipse_inspect::answer::rule_version;
 use std::sync::Arc;
@@ -26,7 +26,7 @@ impl Answer {
         checkpoint: Seq,
         version: &str,
         query: &Query,
-        facts: Vec<Arc<Consulted>>,
+        facts: Vec<Arc<ScoredFact>>,
     ) -> Self {
         let version = rule_version(version);
         let consultation = Consultation::of(identity, checkpoint, version, &query.0, &facts);

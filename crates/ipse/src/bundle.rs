@@ -3,7 +3,7 @@
 use crate::keys::KeyDirectory;
 use crate::{Error, Result};
 use ipse_bundle::{Report, Trust, Verdict, open};
-use ipse_exchange::{TakenIn, take_in};
+use ipse_exchange::{BundleReceipt, take_in};
 use ipse_store::{Location, Store};
 use std::fs::File;
 use std::path::Path;
@@ -18,7 +18,7 @@ pub fn import_bundle(
     store: impl AsRef<Path>,
     bundle: impl AsRef<Path>,
     trusted: &[&str],
-) -> Result<TakenIn> {
+) -> Result<BundleReceipt> {
     let bundle = bundle.as_ref();
     let file_error = |source| Error::file(bundle, source);
     let file = File::open(bundle).map_err(file_error)?;

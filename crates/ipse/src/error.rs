@@ -9,7 +9,7 @@ use ipse_core::{EventRef, FactId, Seq};
 use ipse_door::Refusal;
 use ipse_exchange::Error as ExchangeError;
 use ipse_gates::FileError;
-use ipse_intents::{Rejected, Undecided, Unreported};
+use ipse_intents::{DecisionError, IntentError, OutcomeError};
 use ipse_manifest::ManifestError;
 use ipse_store::Error as StoreError;
 use std::fmt;
@@ -43,13 +43,13 @@ pub enum Error {
     NotANumber(String),
     /// The intent cannot be judged.
     #[error("the intent was rejected: {0}")]
-    Rejected(Rejected),
+    Intent(IntentError),
     /// A decision about an intent does not hold.
     #[error("the decision does not hold: {0}")]
-    Undecided(Undecided),
+    Decision(DecisionError),
     /// The outcome of an intent is not in the log.
     #[error("the outcome was not recorded: {0}")]
-    Unreported(Unreported),
+    Outcome(OutcomeError),
     /// The agent was opened without gates.
     #[error("no gates judge this agent's intents: open it with its three gate files")]
     NoGates,
@@ -125,9 +125,9 @@ macro_rules! wraps {
 wraps! {
     Vec<FileError> => GateFiles,
     Refusal => Refused,
-    Rejected => Rejected,
-    Undecided => Undecided,
-    Unreported => Unreported,
+    IntentError => Intent,
+    DecisionError => Decision,
+    OutcomeError => Outcome,
 }
 
 impl From<StoreError> for Error {
@@ -192,9 +192,9 @@ impl Error {
             Error::Manifest(_) => "bad_manifest",
             Error::Refused(refusal) => refusal.rule.code(),
             Error::NotANumber(_) => "not_a_number",
-            Error::Rejected(rejected) => rejected.code(),
-            Error::Undecided(undecided) => undecided.code(),
-            Error::Unreported(unreported) => unreported.code(),
+            Error::Intent(error) => error.code(),
+            Error::Decision(error) => error.code(),
+            Error::Outcome(error) => error.code(),
             Error::NoGates => "gates_not_configured",
             Error::GateFiles(_) => "bad_gate_files",
             Error::ForeignGates { .. } => "gates_not_bound",

@@ -6,7 +6,7 @@ use ipse_core::decimal::SCALE;
 use ipse_core::json::{Object, Value};
 use ipse_core::{EventRef, FactId, FactKey, FactKind, Identity, Micro, Time};
 use ipse_engine::MAX_FACTS;
-use ipse_engine::facts::{Consulted, Filter};
+use ipse_engine::facts::{Filter, ScoredFact};
 use std::fmt;
 use std::sync::Arc;
 
@@ -68,7 +68,7 @@ impl Query {
 #[derive(Clone)]
 pub struct Fact {
     id: FactId,
-    inner: Arc<Consulted>,
+    inner: Arc<ScoredFact>,
 }
 
 /// A value of a parameter that worked, with the window around it.
@@ -89,7 +89,7 @@ pub struct Recommended {
 }
 
 impl Fact {
-    pub(crate) fn new(identity: &Identity, inner: Arc<Consulted>) -> Self {
+    pub(crate) fn new(identity: &Identity, inner: Arc<ScoredFact>) -> Self {
         Fact { id: FactId::new(identity, &inner.fact.key), inner }
     }
 

@@ -55,19 +55,20 @@ pub use intent::{Intent, OutcomeReport};
 pub use ipse_core::{Admitted, Digest};
 pub use ipse_core::{EventRef, FactId, FactKey, FactKind, Identity, Outcome, Seq, Time};
 pub use ipse_door::{Refusal, Rule};
-pub use ipse_engine::facts::{Consulted, Filter};
-pub use ipse_engine::trail::{Found, IntentStanding, Listing, Proposed};
+pub use ipse_engine::facts::{Filter, ScoredFact};
+pub use ipse_engine::trail::{Found, IntentStanding, Listing, Proposal};
 pub use ipse_engine::{
-    Acknowledged, Appended, Claim, Endorsed, Error as EngineError, Forgotten, Host, Known, Log,
-    Memory, Notary, PassCommitted, PassReport, Past, Policy, Status, Trigger, Watch, Which,
+    Acknowledged, Appended, Claim, Error as EngineError, FactTable, Forgotten, Host, Log, LogView,
+    Memory, Notary, PassCommitted, PassReport, Policy, Selection, SignedBatch, Status, Trigger,
+    Watch,
 };
-pub use ipse_exchange::{Error as ExchangeError, Exported, Imported, TakenIn};
-pub use ipse_gates::{FileError, Gates, Which as GateFile};
+pub use ipse_exchange::{BundleReceipt, Error as ExchangeError, Exported, Imported};
+pub use ipse_gates::{FileError, GateFile, Gates};
 pub use ipse_inspect::{
-    Diff, Heads, IntentPage, LogEntry, LogPage, LogRow, Look, Page, PassPage, Passed, Proof,
+    Diff, Heads, IntentPage, LogEntry, LogPage, LogRow, Look, Page, PassEntry, PassPage, Proof,
     SignedHead, SkillRow, Skills, Standing, explain, verify,
 };
-pub use ipse_intents::{Decision, Rejected, Undecided, Unreported};
+pub use ipse_intents::{Decision, DecisionError, IntentError, OutcomeError};
 pub use ipse_ledger::{Bundled, NoteKey, NoteSigner};
 pub use ipse_manifest::{FIELDS as MANIFEST_FIELDS, Manifest, ManifestError};
 pub use ipse_store::{Location, forgets_in_place};

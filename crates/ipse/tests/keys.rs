@@ -2,7 +2,8 @@
 #![allow(missing_docs, clippy::unwrap_used)]
 
 use ipse::keys::{
-    Held, KeyDirectory, KeyError, MAX_KEY_BYTES, MAX_NAME_BYTES, Role, new_key_file, read_signer,
+    KeyDirectory, KeyError, MAX_KEY_BYTES, MAX_NAME_BYTES, Protection, Role, new_key_file,
+    read_signer,
 };
 use ipse_core::Identity;
 use std::fs;
@@ -300,7 +301,7 @@ mod encrypted {
         keys.create(&ONE, &mut counting(), None).unwrap();
         let (_place, locked) = directory();
         locked.create(&ONE, &mut counting(), Some("pass word")).unwrap();
-        assert_eq!(locked.held(Role::Log).unwrap(), Held::Encrypted);
+        assert_eq!(locked.held(Role::Log).unwrap(), Protection::Encrypted);
         let args = ["pkey", "-passin", "pass:pass word"];
         assert_eq!(
             openssl(&args, &locked.path().join("log.key")),
@@ -375,7 +376,7 @@ mod not_encrypted {
         let (log, locked) = (keys.path().join("log.key"), keys.path().join("locked"));
         openssl_encrypts(&log, &["-scrypt"], &locked);
         fs::rename(locked, log).unwrap();
-        assert_eq!(keys.held(Role::Log).unwrap(), Held::Encrypted);
+        assert_eq!(keys.held(Role::Log).unwrap(), Protection::Encrypted);
         names_the_feature(keys.log_signer(&ONE, Some("x")));
     }
 }

@@ -25,7 +25,7 @@ pub type Fault = (String, String);
 
 /// What a walk over a log found about forgetting.
 #[derive(Default)]
-pub struct Forgets {
+pub struct ForgetRecords {
     /// Events without content by position: their names, and whether passes count such events.
     gone: BTreeMap<Seq, (EventRef, bool)>,
     /// The position of the first `forget` event that names an event.
@@ -35,7 +35,7 @@ pub struct Forgets {
     without_pass: Vec<Seq>,
 }
 
-impl Forgets {
+impl ForgetRecords {
     /// Takes down an event without content.
     pub fn gone(&mut self, name: EventRef, seq: Seq, event_type: &str) {
         self.gone.insert(seq, (name, !is_housekeeping(event_type)));
@@ -171,18 +171,18 @@ fn house_data<'v>(value: &'v Value<'_>, members: &[&str]) -> Option<&'v Object<'
 }
 
 /// What stands before a pass record.
-pub enum Before {
+pub enum PreviousPass {
     /// No other one.
     Nothing,
     /// That one.
-    Pass(Claimed),
+    Pass(PassClaim),
     /// One that cannot be read.
     Unreadable,
 }
 
 /// What a pass record says that it covered.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Claimed {
+pub struct PassClaim {
     /// Where it stands.
     pub seq: Seq,
     /// The first position of its range.
@@ -222,7 +222,7 @@ const RECORD_MEMBERS: [&str; 11] = [
 /// What can make a pass begin.
 const TRIGGERS: [&str; 4] = ["startup", "threshold", "manual", "forget"];
 
-impl Claimed {
+impl PassClaim {
     /// Reads the record at a position that follows `counted` events, housekeeping excluded.
     pub fn read(seq: Seq, payload: &[u8], counted: u64) -> Option<Self> {
         let value = json_parse::parse(payload, MAX_DEPTH).ok()?;
@@ -234,7 +234,7 @@ impl Claimed {
         let count = |name: &str| data.get(name).and_then(Value::as_count);
         let text = |name: &str| data.get(name)?.as_text().map(str::to_owned);
         let name = |member: &str| text(member).and_then(|text| EventRef::parse(&text));
-        Some(Claimed {
+        Some(PassClaim {
             seq,
             first: Seq(count("first_seq")?),
             last: Seq(count("last_seq")?),
@@ -252,21 +252,21 @@ impl Claimed {
     /// What does not fit the pass before it, or the log, whose names these are in order.
     pub fn contradictions(
         &self,
-        before: &Before,
+        before: &PreviousPass,
         names: &[EventRef],
-        forgets: &Forgets,
+        forgets: &ForgetRecords,
     ) -> Vec<&'static str> {
         // What was forgotten by then it did not count.
         let missed = forgets.missed(self.first..=self.last, self.seq);
         let (joined, counted) = match before {
             // A new rule set, or derived state that was made again, begins from the start.
             _ if self.first == Seq(1) => (true, self.counted),
-            Before::Pass(before) => (
+            PreviousPass::Pass(before) => (
                 Some(self.first.0) == before.last.0.checked_add(1),
                 self.counted.saturating_sub(before.counted),
             ),
-            Before::Unreadable => (true, self.processed.saturating_add(missed)),
-            Before::Nothing => (false, self.processed.saturating_add(missed)),
+            PreviousPass::Unreadable => (true, self.processed.saturating_add(missed)),
+            PreviousPass::Nothing => (false, self.processed.saturating_add(missed)),
         };
         let name_at = |seq: Seq| {
             let place = usize::try_from(seq.0).ok()?.checked_sub(1)?;

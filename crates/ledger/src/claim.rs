@@ -79,14 +79,14 @@ impl Certificate {
 
 /// A producer's word for events that it sent to one identity.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Sent {
+pub struct SentStatement {
     /// To whom.
     pub identity: Identity,
     /// Names and digests of the events, each name once.
     pub events: Vec<(EventRef, Digest)>,
 }
 
-impl Sent {
+impl SentStatement {
     /// What kind of statement it is.
     pub const TYPE: &str = "urn:ipse:sent:v1";
     /// Events of one statement at most: an envelope stays below a megabyte.
@@ -116,7 +116,7 @@ impl Sent {
             let names: BTreeSet<&EventRef> = events.iter().map(|(name, _)| name).collect();
             let once = names.len() == events.len();
             let fits = (1..=Self::MAX_EVENTS).contains(&events.len());
-            (once && fits).then_some(Sent { identity, events })
+            (once && fits).then_some(SentStatement { identity, events })
         };
         read(statement, Self::TYPE, parts, Self::statement)
     }

@@ -24,7 +24,7 @@ pub mod note;
 pub mod proof;
 pub mod tree;
 
-pub use claim::{Bundled, Certificate, Sent};
+pub use claim::{Bundled, Certificate, SentStatement};
 pub use entry::{Entry, write_entry};
 pub use head::TreeHead;
 pub use key::{PublicKey, SecretKey};

@@ -3,7 +3,7 @@
 
 use ipse_core::{Digest, EventRef, Identity, Seq, Time};
 use ipse_ledger::dsse::Statement;
-use ipse_ledger::{Bundled, Certificate, Entry, Sent, entry_hash};
+use ipse_ledger::{Bundled, Certificate, Entry, SentStatement, entry_hash};
 use proptest::prelude::*;
 
 fn entry() -> Entry {
@@ -47,8 +47,10 @@ fn an_entry_has_one_form() {
 #[test]
 fn claims_are_read_as_what_they_are_and_as_nothing_else() {
     let certificate = Certificate { manifest: "{\"agent_id\":\"a\"}".into() };
-    let sent =
-        Sent { identity: Identity([1; 32]), events: vec![(EventRef([2; 16]), Digest([3; 32]))] };
+    let sent = SentStatement {
+        identity: Identity([1; 32]),
+        events: vec![(EventRef([2; 16]), Digest([3; 32]))],
+    };
     let bundled = Bundled {
         identity: Identity([1; 32]),
         sums: Digest([4; 32]),
@@ -59,27 +61,30 @@ fn claims_are_read_as_what_they_are_and_as_nothing_else() {
     };
     let part = Bundled { from: Seq(2), checkpoint: None, ..bundled.clone() };
     assert_eq!(Certificate::read(&certificate.statement()), Some(certificate.clone()));
-    assert_eq!(Sent::read(&sent.statement()), Some(sent.clone()));
+    assert_eq!(SentStatement::read(&sent.statement()), Some(sent.clone()));
     assert_eq!(Bundled::read(&bundled.statement()), Some(bundled.clone()));
     assert_eq!(Bundled::read(&part.statement()), Some(part));
     let statements = [certificate.statement(), sent.statement(), bundled.statement()];
     for statement in &statements {
         let read = [
             Certificate::read(statement).is_some(),
-            Sent::read(statement).is_some(),
+            SentStatement::read(statement).is_some(),
             Bundled::read(statement).is_some(),
         ];
         assert_eq!(read.iter().filter(|read| **read).count(), 1);
         for changed in changed(statement) {
             assert_eq!(Certificate::read(&changed), None);
             assert_eq!(Bundled::read(&changed), None);
-            assert!(Sent::read(&changed).is_none_or(|read| read != sent), "{changed:?}");
+            assert!(SentStatement::read(&changed).is_none_or(|read| read != sent), "{changed:?}");
         }
     }
-    let many = vec![(EventRef([2; 16]), Digest([3; 32])); Sent::MAX_EVENTS + 1];
+    let many = vec![(EventRef([2; 16]), Digest([3; 32])); SentStatement::MAX_EVENTS + 1];
     let twice = vec![(EventRef([2; 16]), Digest([3; 32])), (EventRef([2; 16]), Digest([4; 32]))];
     for events in [vec![], many, twice] {
-        assert_eq!(Sent::read(&Sent { events, ..sent.clone() }.statement()), None);
+        assert_eq!(
+            SentStatement::read(&SentStatement { events, ..sent.clone() }.statement()),
+            None
+        );
     }
 }
 

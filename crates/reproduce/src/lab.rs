@@ -6,7 +6,7 @@
 use crate::Error;
 use ipse_core::{Admitted, Identity};
 use ipse_door::{Origin, Refusal, admit};
-use ipse_engine::{Host, Known, Memory, PassReport, Policy};
+use ipse_engine::{FactTable, Host, Memory, PassReport, Policy};
 use ipse_manifest::{Manifest, ManifestError};
 use ipse_store::{Appended, Location, Reader, Store};
 use std::path::{Path, PathBuf};
@@ -125,7 +125,7 @@ impl Agent {
     }
 
     /// What it knows, as of its last pass: the table that planners read.
-    pub fn known(&self) -> Arc<Known> {
+    pub fn known(&self) -> Arc<FactTable> {
         self.memory.known()
     }
 

@@ -11,7 +11,7 @@ use crate::lab::{Agent, Lab};
 use crate::random::Python;
 use ipse_core::json::Value;
 use ipse_core::{FactKey, FactKind};
-use ipse_engine::Known;
+use ipse_engine::FactTable;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -68,9 +68,9 @@ const HELD_OUT: [(Target, usize); 2] = [(Target::Glass, 40), (Target::Unknown, 1
 pub struct Scene {
     random: Python,
     /// What it knew before the held-out part was there.
-    before: Arc<Known>,
+    before: Arc<FactTable>,
     /// What it knows with all of it.
-    after: Arc<Known>,
+    after: Arc<FactTable>,
 }
 
 /// How often something was tried and held, as a fact has it.
@@ -84,7 +84,7 @@ pub struct Record {
 
 impl Record {
     /// What the fact under a key says of a skill; `None` if there is no such fact.
-    pub fn read(known: &Known, key: &FactKey) -> Option<Self> {
+    pub fn read(known: &FactTable, key: &FactKey) -> Option<Self> {
         let fact = known.get(key)?;
         let successes = fact.value().get("successes").and_then(Value::as_count)?;
         Some(Record { n: fact.n_observations, successes })

@@ -33,24 +33,24 @@ const FILE_HINT: &str = "FILE.ipse comes first, before --trust; it is what `ipse
 
 /// An error with advice.
 #[derive(Debug)]
-pub(crate) struct Hinted {
+pub(crate) struct HintedError {
     error: anyhow::Error,
     pub(crate) hint: &'static str,
 }
 
-impl Hinted {
+impl HintedError {
     pub(crate) fn error(error: anyhow::Error, hint: &'static str) -> anyhow::Error {
-        anyhow::Error::new(Hinted { error, hint })
+        anyhow::Error::new(HintedError { error, hint })
     }
 }
 
-impl fmt::Display for Hinted {
+impl fmt::Display for HintedError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.error.fmt(f)
     }
 }
 
-impl Error for Hinted {
+impl Error for HintedError {
     fn source(&self) -> Option<&(dyn Error + 'static)> {
         self.error.source()
     }
@@ -67,11 +67,11 @@ pub(crate) fn trust(values: &[String]) -> anyhow::Result<Trust> {
             false if value.contains('+') => trust.add(value).context("cannot take this key"),
             false => Err(anyhow::anyhow!("there is no file {value}, and it is no key itself")),
         };
-        read.map_err(|error| Hinted::error(error, KEY_HINT))?;
+        read.map_err(|error| HintedError::error(error, KEY_HINT))?;
     }
     if trust.keys().is_empty() {
         let error = anyhow::anyhow!("no key is trusted, so nothing can be verified");
-        return Err(Hinted::error(error, TRUST_HINT));
+        return Err(HintedError::error(error, TRUST_HINT));
     }
     Ok(trust)
 }
@@ -83,7 +83,7 @@ pub(crate) fn anchors(path: Option<&Path>) -> anyhow::Result<Vec<String>> {
         let anchors = ipse_bundle::anchors(&text);
         anchors.with_context(|| format!("cannot take tree heads from {}", path.display()))
     });
-    read.map_err(|error| Hinted::error(error, ANCHOR_HINT))
+    read.map_err(|error| HintedError::error(error, ANCHOR_HINT))
 }
 
 fn text(path: &Path) -> anyhow::Result<String> {
@@ -107,5 +107,5 @@ pub(crate) fn bundle(path: &Path) -> anyhow::Result<File> {
         }
     };
     let opened = open().with_context(|| format!("cannot open {}", path.display()));
-    opened.map_err(|error| Hinted::error(error, FILE_HINT))
+    opened.map_err(|error| HintedError::error(error, FILE_HINT))
 }

@@ -10,12 +10,12 @@
 
 mod args;
 mod input;
-mod tell;
+mod report;
 
 use anyhow::Context;
 use args::Args;
 use clap::Parser;
-use input::Hinted;
+use input::HintedError;
 use ipse_bundle::trail::{Found, Listing, Trail};
 use ipse_bundle::{EventRef, Opened, WhyError};
 use std::io::{self, IsTerminal, Write};
@@ -28,8 +28,8 @@ fn main() -> ExitCode {
         Ok(false) => ExitCode::from(1),
         Err(error) => {
             let mut err = io::stderr().lock();
-            let _ = writeln!(err, "error: {}", tell::printable(&format!("{error:#}")));
-            if let Some(Hinted { hint, .. }) = error.downcast_ref::<Hinted>() {
+            let _ = writeln!(err, "error: {}", report::printable(&format!("{error:#}")));
+            if let Some(HintedError { hint, .. }) = error.downcast_ref::<HintedError>() {
                 let _ = writeln!(err, "hint: {hint}");
             }
             ExitCode::from(2)
@@ -42,13 +42,13 @@ fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<bool> {
     let trust = input::trust(&args.trust)?;
     let anchors = input::anchors(args.anchors.as_deref())?;
     let bundle = input::bundle(&args.file)?;
-    let mut progress = tell::Progress::new(io::stderr().is_terminal());
+    let mut progress = report::Progress::new(io::stderr().is_terminal());
     let opened =
         ipse_bundle::open(&bundle, &trust, &anchors, &mut |done, of| progress.at(done, of));
     progress.end();
     let opened = opened
         .with_context(|| format!("cannot read {} to its end", args.file.display()))
-        .map_err(|error| Hinted::error(error, input::READ_HINT))?;
+        .map_err(|error| HintedError::error(error, input::READ_HINT))?;
     let report = match &opened {
         Ok(opened) => &opened.report,
         Err(report) => report,
@@ -56,13 +56,13 @@ fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<bool> {
     let Some(name) = &args.why else {
         let told = match args.json {
             true => writeln!(out, "{}", report.json()),
-            false => tell::lines(report, out),
+            false => report::lines(report, out),
         };
         written(told, out)?;
         return Ok(report.passed());
     };
     if !args.json {
-        let told = tell::lines(report, out);
+        let told = report::lines(report, out);
         written(told, out)?;
     }
     // Nothing is told out of a bundle that did not pass.
@@ -97,14 +97,17 @@ fn why(
     listing: Listing,
 ) -> anyhow::Result<Option<Box<Trail>>> {
     let found = opened.why(name, listing).map_err(|error| match error {
-        WhyError::Lacks { .. } => Hinted::error(error.into(), input::RANGE_HINT),
+        WhyError::Lacks { .. } => HintedError::error(error.into(), input::RANGE_HINT),
         error => error.into(),
     });
     let word = match found? {
         Found::Action(trail) => return Ok(Some(trail)),
         Found::Nothing => format!("no event {name} in this log"),
         Found::NoAction(kind) => {
-            format!("{name} is no action: ipse wrote it about itself ({})", tell::printable(&kind))
+            format!(
+                "{name} is no action: ipse wrote it about itself ({})",
+                report::printable(&kind)
+            )
         }
     };
     let _ = writeln!(io::stderr().lock(), "{word}");

@@ -2,7 +2,7 @@
 //! passes, forgetting, intents, and the facts byte for byte.
 
 use super::Check;
-use super::ledger::{Known, Walked};
+use super::ledger::{EntryIndex, WalkResult};
 use crate::name::Name;
 use crate::report::counted;
 use ipse_audit::Walk;
@@ -10,7 +10,7 @@ use ipse_consolidate::{Groups, RuleSet, Rules};
 use ipse_consult::intents::Intents;
 use ipse_core::{EventRef, FactKey, FactKind, HOUSE_SOURCE, Seq, hex, json_parse};
 use ipse_ledger::Bundled;
-use ipse_ledger::account::Claimed;
+use ipse_ledger::account::PassClaim;
 use std::io;
 
 /// The longest line of a fact: the rules know no limit, so it is that of a member.
@@ -25,10 +25,10 @@ impl Check<'_, '_> {
         &mut self,
         under: &R,
         rules: &Result<Rules, String>,
-        known: &Known,
-        Walked { walk, groups }: Walked<R::Tally>,
+        known: &EntryIndex,
+        WalkResult { walk, groups }: WalkResult<R::Tally>,
         bundled: &Bundled,
-    ) -> io::Result<Vec<Claimed>> {
+    ) -> io::Result<Vec<PassClaim>> {
         let began = self.report.fails();
         walk.forgets.faults().into_iter().for_each(|(at, what)| self.report.fail(at, what));
         let message = "what is gone was named by a later forget event, and is gone";
@@ -51,16 +51,17 @@ impl Check<'_, '_> {
     fn passes(
         &mut self,
         rules: &Result<Rules, String>,
-        known: &Known,
+        known: &EntryIndex,
         walk: &Walk,
         Bundled { from, checkpoint, .. }: &Bundled,
-    ) -> Vec<Claimed> {
+    ) -> Vec<PassClaim> {
         let (began, mut from_before_the_range) = (self.report.fails(), 0_u64);
         rules.as_ref().err().into_iter().for_each(|what| self.report.fail(Name::RuleSet, what));
         let newest = walk.records.last().map(|record| record.seq);
         for (record, whole, wrong) in walk.passes(&known.index.names, *from) {
             let mut fail = |message: &str| self.report.fail(record.place(), message);
-            let Some(Claimed { first, last, rule_version, rule_set, .. }) = &record.claimed else {
+            let Some(PassClaim { first, last, rule_version, rule_set, .. }) = &record.claimed
+            else {
                 wrong.into_iter().for_each(fail);
                 continue;
             };
@@ -91,7 +92,7 @@ impl Check<'_, '_> {
             }
         }
         let passes = walk.records.iter().filter_map(|record| record.claimed.clone());
-        let passes = passes.collect::<Vec<Claimed>>();
+        let passes = passes.collect::<Vec<PassClaim>>();
         let last = passes.last().map_or(Seq(0), |claimed| claimed.last);
         if let Some(checkpoint) = checkpoint.filter(|checkpoint| *checkpoint != last) {
             let message =

@@ -25,7 +25,7 @@ const MAX_LINE: usize = 4096;
 const MAX_ENTRIES: usize = u32::MAX as usize;
 
 /// What is kept of all entries.
-pub(super) struct Known {
+pub(super) struct EntryIndex {
     pub(super) index: Index,
     /// Whether ipse wrote them, and whether they can be forgotten, by position.
     pub(super) kinds: Vec<[bool; 2]>,
@@ -33,7 +33,7 @@ pub(super) struct Known {
 
 /// What the walk over entries and events found.
 #[derive(Default)]
-pub(super) struct Walked<T> {
+pub(super) struct WalkResult<T> {
     pub(super) walk: Walk,
     /// The sums at the checkpoint.
     pub(super) groups: Groups<T>,
@@ -41,12 +41,12 @@ pub(super) struct Walked<T> {
 
 impl Check<'_, '_> {
     /// Walks over all entries; nothing if they are no ledger, or not the one under the tree head.
-    pub(super) fn entries(&mut self, head: Option<&TreeHead>) -> io::Result<Option<Known>> {
+    pub(super) fn entries(&mut self, head: Option<&TreeHead>) -> io::Result<Option<EntryIndex>> {
         let Some(part) = self.archive.part(Name::Entries) else { return Ok(None) };
         // The sizes that anchors speak of, believed or not.
         let size = |note: &String| Some(TreeHead::parse(Note::parse(note).ok()?.text)?.size);
         let index = Index::new(self.anchors.iter().filter_map(size));
-        let mut known = Known { index, kinds: Vec::new() };
+        let mut known = EntryIndex { index, kinds: Vec::new() };
         let mut lines = part.lines(MAX_LINE);
         while let Some(line) = lines.next()? {
             self.looked_at(line.map_or(0, <[u8]>::len) as u64);
@@ -78,7 +78,7 @@ impl Check<'_, '_> {
     }
 
     /// Compares with tree heads that were seen before.
-    pub(super) fn anchored(&mut self, known: &Known, identity: &Identity, head: &TreeHead) {
+    pub(super) fn anchored(&mut self, known: &EntryIndex, identity: &Identity, head: &TreeHead) {
         for (number, note) in (1..).zip(self.anchors) {
             let compared = read_head(note, identity, self.trust).and_then(|(anchor, _)| {
                 let (was, is) = (anchor.size, head.size);
@@ -100,13 +100,13 @@ impl Check<'_, '_> {
     pub(super) fn events<R: RuleSet>(
         &mut self,
         rules: &R,
-        known: &Known,
+        known: &EntryIndex,
         bundled: &Bundled,
-    ) -> io::Result<Option<Walked<R::Tally>>> {
+    ) -> io::Result<Option<WalkResult<R::Tally>>> {
         let [events, entries] = [Name::Events, Name::Entries].map(|name| self.archive.part(name));
         let (Some(events), Some(entries)) = (events, entries) else { return Ok(None) };
         let mut events = Events { lines: events.lines(MAX_EVENT_BYTES), known, last: Seq(0) };
-        let (began, mut walked) = (self.report.fails(), Walked::default());
+        let (began, mut walked) = (self.report.fails(), WalkResult::default());
         let mut next = events.next(self.report)?;
         let mut lines = entries.lines(MAX_LINE);
         while let Some(Ok(line)) = lines.next()? {
@@ -140,7 +140,7 @@ impl Check<'_, '_> {
     }
 }
 
-impl Known {
+impl EntryIndex {
     fn add(&mut self, line: &[u8]) -> Result<(), &'static str> {
         let Entry { seq, event_ref, event_type, digest, .. } =
             Entry::parse(line).ok_or("is no entry in canonical form")?;
@@ -162,7 +162,7 @@ impl Known {
 /// The lines of events.
 struct Events<'a> {
     lines: Lines<'a>,
-    known: &'a Known,
+    known: &'a EntryIndex,
     last: Seq,
 }
 
@@ -221,7 +221,7 @@ fn read(line: &[u8]) -> Result<Admitted, String> {
     }
 }
 
-impl<T: Tally> Walked<T> {
+impl<T: Tally> WalkResult<T> {
     /// Takes in an entry, with its event if that is there.
     fn entry<R: RuleSet<Tally = T>>(
         &mut self,
@@ -276,7 +276,7 @@ impl<T: Tally> Walked<T> {
     }
 
     /// Forget events may name events outside of the range: those are not there either.
-    fn named_outside(&mut self, known: &Known, bundled: &Bundled, report: &mut Report) {
+    fn named_outside(&mut self, known: &EntryIndex, bundled: &Bundled, report: &mut Report) {
         let all = known.index.names.iter().zip(&known.kinds);
         for (seq, (name, [_, forgettable])) in (1..).map(Seq).zip(all) {
             let inside = (bundled.from..=bundled.to).contains(&seq);

@@ -4,7 +4,7 @@
 //! **Invariant:** a statement of a producer counts once, whatever the encoding of its envelope.
 
 use super::Check;
-use super::ledger::Known;
+use super::ledger::EntryIndex;
 use crate::envelope;
 use crate::name::Name;
 use crate::report::counted;
@@ -13,7 +13,7 @@ use ipse_consolidate::Rules;
 use ipse_core::{Digest, Identity, Seq, sha256};
 use ipse_ledger::dsse::{self, EnvelopeError, Statement, StatementIndex};
 use ipse_ledger::note::NoteError;
-use ipse_ledger::{Bundled, Certificate, Note, NoteKey, Sent, TreeHead};
+use ipse_ledger::{Bundled, Certificate, Note, NoteKey, SentStatement, TreeHead};
 use ipse_manifest::Manifest;
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
@@ -189,7 +189,7 @@ impl Check<'_, '_> {
     }
 
     /// Compares what producers signed with the entries.
-    pub(super) fn statements(&mut self, known: &Known, identity: &Identity) -> io::Result<()> {
+    pub(super) fn statements(&mut self, known: &EntryIndex, identity: &Identity) -> io::Result<()> {
         let (began, mut index) = (self.report.fails(), StatementIndex::default());
         let mut signed = Signed { producers: self.trust.producers(), ..Signed::default() };
         for (name, part) in self.archive.signatures() {
@@ -254,9 +254,14 @@ struct Signed {
 
 impl Signed {
     /// Every event that it names is in the log as it was signed: others are never kept.
-    fn envelope(&mut self, bytes: &[u8], known: &Known, identity: &Identity) -> Result<(), String> {
+    fn envelope(
+        &mut self,
+        bytes: &[u8],
+        known: &EntryIndex,
+        identity: &Identity,
+    ) -> Result<(), String> {
         let mut ids = dsse::key_ids(bytes);
-        let opened = match dsse::open_any_form(bytes, Sent::TYPE, &self.producers) {
+        let opened = match dsse::open_any_form(bytes, SentStatement::TYPE, &self.producers) {
             Err(EnvelopeError::Untrusted) => {
                 if ids.is_empty() || !ids.iter().all(|id| is_producer(dsse::owner(id))) {
                     return Err("no producer's key signed it".to_string());
@@ -275,7 +280,7 @@ impl Signed {
             opened => opened.map_err(|error| error.to_string()),
         };
         let (statement, keys) = opened?;
-        let sent = Sent::read(&statement).ok_or("does not say what a producer sent")?;
+        let sent = SentStatement::read(&statement).ok_or("does not say what a producer sent")?;
         if sent.identity != *identity {
             return Err(format!("was sent to another identity, {}", sent.identity));
         }

@@ -11,7 +11,9 @@ use ipse_core::{Admitted, Digest, Event, EventRef, Identity, Seq, Time, is_house
 use ipse_core::{hex, sha256};
 use ipse_door::{Origin, admit, house_event};
 use ipse_ledger::dsse::sign;
-use ipse_ledger::{Bundled, Certificate, Edge, Entry, NoteSigner, SecretKey, Sent, TreeHead};
+use ipse_ledger::{
+    Bundled, Certificate, Edge, Entry, NoteSigner, SecretKey, SentStatement, TreeHead,
+};
 use std::collections::BTreeMap;
 
 pub const MANIFEST: &str = concat!(
@@ -314,12 +316,12 @@ impl Log {
         }
     }
 
-    pub fn sent(&self, seqs: std::ops::RangeInclusive<u64>) -> Sent {
+    pub fn sent(&self, seqs: std::ops::RangeInclusive<u64>) -> SentStatement {
         let event = |seq: u64| {
             let entry = &self.rows[seq as usize - 1].entry;
             (entry.event_ref, entry.digest)
         };
-        Sent { identity: self.identity(), events: seqs.map(event).collect() }
+        SentStatement { identity: self.identity(), events: seqs.map(event).collect() }
     }
 
     pub fn signed_by(&mut self, signer: &NoteSigner, seqs: std::ops::RangeInclusive<u64>) {

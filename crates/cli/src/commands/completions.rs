@@ -5,7 +5,7 @@
 use crate::context::Context;
 use crate::help;
 use crate::terminal::Terminal;
-use crate::{Exit, Ran};
+use crate::{CommandResult, Exit};
 
 /// Print a completion script for a shell
 ///
@@ -18,7 +18,7 @@ pub(crate) struct Args {
     shell: clap_complete::Shell,
 }
 
-pub(crate) fn run(_: &Context, terminal: &mut Terminal<'_>, args: &Args) -> Ran {
+pub(crate) fn run(_: &Context, terminal: &mut Terminal<'_>, args: &Args) -> CommandResult {
     let mut script = Vec::new();
     clap_complete::generate(args.shell, &mut help::command(), "ipse", &mut script);
     terminal.out.write_all(&script)?;

@@ -4,7 +4,7 @@ use crate::context::Context;
 use crate::erasure::note_pending_erase;
 use crate::retention::{RETENTION, Retention};
 use crate::terminal::Terminal;
-use crate::{Exit, Ran};
+use crate::{CommandResult, Exit};
 use anyhow::bail;
 use ipse_core::Identity;
 use ipse_core::json::{Members, quoted};
@@ -34,7 +34,7 @@ pub(crate) struct Args {
     value: Option<String>,
 }
 
-pub(crate) fn run(context: &Context, terminal: &mut Terminal<'_>, args: &Args) -> Ran {
+pub(crate) fn run(context: &Context, terminal: &mut Terminal<'_>, args: &Args) -> CommandResult {
     let (name, value) = (args.name.as_deref(), args.value.as_deref());
     if let Some(value) = value {
         match name {

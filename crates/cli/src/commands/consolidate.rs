@@ -3,14 +3,14 @@
 use crate::context::Context;
 use crate::pass_report::pass_words;
 use crate::terminal::Terminal;
-use crate::{Exit, Ran};
+use crate::{CommandResult, Exit};
 use ipse_engine::{Trigger, consolidated_json};
 
 /// Fold new events into the facts: one pass, or "nothing new"
 #[derive(clap::Args, Debug)]
 pub(crate) struct Args;
 
-pub(crate) fn run(context: &Context, terminal: &mut Terminal<'_>, _: &Args) -> Ran {
+pub(crate) fn run(context: &Context, terminal: &mut Terminal<'_>, _: &Args) -> CommandResult {
     let mut log = context.write(terminal)?;
     let report = log.consolidate(Trigger::Manual)?;
     if context.json {

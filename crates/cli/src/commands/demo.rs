@@ -5,7 +5,7 @@ use crate::context::Context;
 use crate::pass_report::pass_words;
 use crate::scratch::Scratch;
 use crate::terminal::Terminal;
-use crate::{Exit, Ran};
+use crate::{CommandResult, Exit};
 use anyhow::{Context as _, ensure};
 use ipse::{Manifest, SystemHost};
 use ipse_bundle::{Trust, verify};
@@ -15,7 +15,7 @@ use ipse_core::{Admitted, Fact, Identity, sha256};
 use ipse_door::{Origin, admit};
 use ipse_engine::facts::Filter;
 use ipse_engine::grounding::{body, grounding, two_decimals};
-use ipse_engine::{Log, Then, Trigger};
+use ipse_engine::{Log, NextStep, Trigger};
 use ipse_inspect::explain::Explanation;
 use ipse_store::{Location, Store};
 use std::path::Path;
@@ -42,7 +42,7 @@ const TRY_NEXT: [&str; 5] = [
 pub(crate) struct Args;
 
 /// Runs the demo; with `--json` it prints only the result.
-pub(crate) fn run(context: &Context, terminal: &mut Terminal<'_>, _: &Args) -> Ran {
+pub(crate) fn run(context: &Context, terminal: &mut Terminal<'_>, _: &Args) -> CommandResult {
     let json = context.json;
     let mut told = Vec::new();
     let mut quiet = Terminal::plain(&mut told, terminal.err);
@@ -70,7 +70,7 @@ fn show(terminal: &mut Terminal<'_>) -> anyhow::Result<Identity> {
     writeln!(terminal.out, "One week with a glass cup, in a temporary store.\n")?;
     writeln!(terminal.out, "identity  {before}")?;
     let mut log = context.write(terminal)?;
-    let done = log.append(&week()?, Then::Nothing)?;
+    let done = log.append(&week()?, NextStep::Nothing)?;
     writeln!(
         terminal.out,
         "lived     {} grasps: 3 at 15 N slipped, 12 at 25 N held",

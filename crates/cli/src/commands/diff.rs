@@ -3,7 +3,7 @@
 use crate::context::Context;
 use crate::position::within;
 use crate::terminal::Terminal;
-use crate::{Exit, Ran};
+use crate::{CommandResult, Exit};
 use ipse_core::json::Members;
 use ipse_inspect::diff as compare;
 
@@ -23,7 +23,7 @@ pub(crate) struct Args {
     to: u64,
 }
 
-pub(crate) fn run(context: &Context, terminal: &mut Terminal<'_>, args: &Args) -> Ran {
+pub(crate) fn run(context: &Context, terminal: &mut Terminal<'_>, args: &Args) -> CommandResult {
     let (reader, identity) = context.read()?;
     let snapshot = reader.view(&identity)?;
     let view = snapshot.view();

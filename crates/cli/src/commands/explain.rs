@@ -2,7 +2,7 @@
 
 use crate::context::Context;
 use crate::terminal::Terminal;
-use crate::{Exit, Ran};
+use crate::{CommandResult, Exit};
 use anyhow::bail;
 use ipse_core::{EventRef, Fact, FactId, FactKey, FactKind, Identity};
 use ipse_engine::trail::{EVIDENCE, Listing, MAX_EVIDENCE};
@@ -42,7 +42,7 @@ pub(crate) struct Args {
     proof: bool,
 }
 
-pub(crate) fn run(context: &Context, terminal: &mut Terminal<'_>, args: &Args) -> Ran {
+pub(crate) fn run(context: &Context, terminal: &mut Terminal<'_>, args: &Args) -> CommandResult {
     let (reader, identity) = context.read()?;
     let snapshot = reader.view(&identity)?;
     let view = snapshot.view();
@@ -101,7 +101,7 @@ fn tell(
     terminal: &mut Terminal<'_>,
     explanation: &Explanation,
     page: Option<usize>,
-) -> Ran {
+) -> CommandResult {
     let pages = explanation.pages();
     if let Some(page) = page.filter(|page| *page as u64 > pages) {
         writeln!(terminal.err, "there is no page {page}: the last one is {pages}")?;
@@ -125,7 +125,7 @@ fn proof(
     terminal: &mut Terminal<'_>,
     view: View<'_>,
     event_ref: &EventRef,
-) -> Ran {
+) -> CommandResult {
     let Some(seq) = view.find(event_ref)? else { return no_event(terminal, event_ref) };
     let Some(proof) = prove(view, seq)? else {
         writeln!(
@@ -144,7 +144,7 @@ fn proof(
     Ok(Exit::Fine)
 }
 
-fn no_event(terminal: &mut Terminal<'_>, event_ref: &EventRef) -> Ran {
+fn no_event(terminal: &mut Terminal<'_>, event_ref: &EventRef) -> CommandResult {
     writeln!(terminal.err, "no event {event_ref} in this log")?;
     Ok(Exit::Found)
 }

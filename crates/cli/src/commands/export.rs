@@ -3,9 +3,9 @@
 //! **Invariant:** a bundle stands under its name only when it is whole.
 
 use crate::context::Context;
-use crate::output::{Output, Replaces, is_standard_output};
+use crate::output::{Output, OverwriteRule, is_standard_output};
 use crate::terminal::{Terminal, counted, shown};
-use crate::{Exit, Ran};
+use crate::{CommandResult, Exit};
 use ipse_exchange::{Export, Exported, Range, with_export};
 use std::path::{Path, PathBuf};
 
@@ -36,13 +36,14 @@ pub(crate) struct Args {
     pub(crate) to: Option<u64>,
 }
 
-pub(crate) fn run(context: &Context, terminal: &mut Terminal<'_>, args: &Args) -> Ran {
+pub(crate) fn run(context: &Context, terminal: &mut Terminal<'_>, args: &Args) -> CommandResult {
     let (_, identity) = context.read_to_write(terminal)?;
     let keys = context.export_keys(terminal, &identity)?;
     let (range, output) = (Range { from: args.from, to: args.to }, args.output.as_path());
     // Asked before the bundle takes the place of a file that standard output was sent to.
     let to_stdout = output == Path::new("-") || is_standard_output(output);
-    let replaces = if args.force { Replaces::Anything } else { Replaces::Bundles(identity) };
+    let replaces =
+        if args.force { OverwriteRule::Anything } else { OverwriteRule::Bundles(identity) };
     let done = with_export(context.store()?, &identity, &keys, range, |export| {
         write(export, context, terminal, output, replaces)
     })?;
@@ -55,7 +56,7 @@ fn write(
     context: &Context,
     terminal: &mut Terminal<'_>,
     output: &Path,
-    replaces: Replaces,
+    replaces: OverwriteRule,
 ) -> anyhow::Result<Exported> {
     let bar = terminal.bar("bytes");
     let mut progress = |done, total| {
@@ -79,7 +80,7 @@ fn tell(
     terminal: &mut Terminal<'_>,
     file: Option<&Path>,
     done: &Exported,
-) -> Ran {
+) -> CommandResult {
     let to_stdout = file.is_none();
     if context.json && !to_stdout {
         terminal.json(&done.json())?;

@@ -4,10 +4,10 @@ use crate::context::Context;
 use crate::position::progress_at;
 use crate::terminal::Terminal;
 use crate::vocabulary::words;
-use crate::{Exit, Ran};
+use crate::{CommandResult, Exit};
 use ipse_core::FactKind;
 use ipse_engine::chosen_as_of;
-use ipse_engine::facts::{Consulted, Filter};
+use ipse_engine::facts::{Filter, ScoredFact};
 use ipse_engine::grounding::{body, grounding, two_decimals};
 use ipse_inspect::answer::{self, clean, rule_version};
 use std::sync::Arc;
@@ -54,7 +54,7 @@ enum Format {
     Grounding,
 }
 
-pub(crate) fn run(context: &Context, terminal: &mut Terminal<'_>, args: &Args) -> Ran {
+pub(crate) fn run(context: &Context, terminal: &mut Terminal<'_>, args: &Args) -> CommandResult {
     let (reader, identity) = context.read()?;
     let snapshot = reader.view(&identity)?;
     let format = if context.json { Format::Json } else { args.format };
@@ -102,8 +102,8 @@ fn filter(args: &Args) -> Filter {
     }
 }
 
-fn facts_table(terminal: &mut Terminal<'_>, facts: &[Arc<Consulted>]) -> anyhow::Result<()> {
-    let row = |fact: &Arc<Consulted>| {
+fn facts_table(terminal: &mut Terminal<'_>, facts: &[Arc<ScoredFact>]) -> anyhow::Result<()> {
+    let row = |fact: &Arc<ScoredFact>| {
         vec![
             two_decimals(fact.confidence),
             fact.n_observations.to_string(),

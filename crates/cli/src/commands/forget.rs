@@ -1,12 +1,12 @@
 //! `forget`: events leave for good, by their refs.
 
-use crate::Ran;
+use crate::CommandResult;
 use crate::context::Context;
 use crate::forgetting::{self, Refused};
 use crate::terminal::Terminal;
 use anyhow::{Context as _, bail};
 use ipse_core::EventRef;
-use ipse_engine::Which;
+use ipse_engine::Selection;
 use std::collections::BTreeSet;
 use std::io::{BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
@@ -41,7 +41,7 @@ pub(crate) struct Args {
     yes: bool,
 }
 
-pub(crate) fn run(context: &Context, terminal: &mut Terminal<'_>, args: &Args) -> Ran {
+pub(crate) fn run(context: &Context, terminal: &mut Terminal<'_>, args: &Args) -> CommandResult {
     if args.refs.is_empty() && args.from_file.is_none() {
         bail!("which events? give EVENT_REF…, or --from-file FILE");
     }
@@ -61,7 +61,7 @@ pub(crate) fn run(context: &Context, terminal: &mut Terminal<'_>, args: &Args) -
         writeln!(terminal.err, "note: there was no event ref in the input")?;
     }
     let identity = forgetting::whose(context, terminal, args.dry_run)?;
-    let which = Which::Refs(refs.into_iter().collect());
+    let which = Selection::Refs(refs.into_iter().collect());
     forgetting::forget(context, terminal, &[(identity, which)], args.dry_run, args.yes)
 }
 

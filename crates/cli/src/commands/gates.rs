@@ -8,11 +8,11 @@ use crate::context::Context;
 use crate::gate_files::text;
 use crate::terminal::{Terminal, counted, shown};
 use crate::vocabulary::{Nested, words};
-use crate::{Exit, Ran};
+use crate::{CommandResult, Exit};
 use anyhow::bail;
 use ipse_core::json::{Members, list, quoted};
 use ipse_core::{hex, sha256};
-use ipse_gates::{FileError, Policy, Registry, Temperament, Which};
+use ipse_gates::{FileError, GateFile, Policy, Registry, Temperament};
 use std::path::{Path, PathBuf};
 
 pub(crate) type Args = Nested<Action>;
@@ -43,8 +43,8 @@ pub(crate) enum Action {
     /// Example: ipse gates new registry > ecm-registry.toml
     New {
         /// Which of the three
-        #[arg(value_parser = words(Which::ALL.map(Which::name), Which::parse))]
-        kind: Which,
+        #[arg(value_parser = words(GateFile::ALL.map(GateFile::name), GateFile::parse))]
+        kind: GateFile,
     },
 }
 
@@ -52,18 +52,18 @@ pub(crate) enum Action {
 struct File<'p> {
     path: &'p Path,
     sha256: String,
-    which: Option<Which>,
-    read: Option<Read>,
+    which: Option<GateFile>,
+    read: Option<GateFileContent>,
     errors: Vec<FileError>,
 }
 
-enum Read {
+enum GateFileContent {
     Registry(Registry),
     Policy(Policy),
     Temperament(Temperament),
 }
 
-pub(crate) fn run(context: &Context, terminal: &mut Terminal<'_>, args: &Args) -> Ran {
+pub(crate) fn run(context: &Context, terminal: &mut Terminal<'_>, args: &Args) -> CommandResult {
     match &args.action {
         Action::Check { files } => check(terminal, context.json, files),
         Action::New { kind } => {
@@ -73,7 +73,7 @@ pub(crate) fn run(context: &Context, terminal: &mut Terminal<'_>, args: &Args) -
     }
 }
 
-fn check(terminal: &mut Terminal<'_>, json: bool, paths: &[PathBuf]) -> Ran {
+fn check(terminal: &mut Terminal<'_>, json: bool, paths: &[PathBuf]) -> CommandResult {
     let files = paths.iter().map(|path| File::read(path)).collect::<anyhow::Result<Vec<_>>>()?;
     refuse_twins(&files)?;
     let files = fitted(files);
@@ -103,11 +103,13 @@ fn check(terminal: &mut Terminal<'_>, json: bool, paths: &[PathBuf]) -> Ran {
 impl<'p> File<'p> {
     fn read(path: &'p Path) -> anyhow::Result<Self> {
         let text = text(path)?;
-        let which = Which::of(&text);
+        let which = GateFile::of(&text);
         let read = match which {
-            Some(Which::Registry) => Registry::parse(&text).map(Read::Registry),
-            Some(Which::Policy) => Policy::parse(&text).map(Read::Policy),
-            Some(Which::Temperament) => Temperament::parse(&text).map(Read::Temperament),
+            Some(GateFile::Registry) => Registry::parse(&text).map(GateFileContent::Registry),
+            Some(GateFile::Policy) => Policy::parse(&text).map(GateFileContent::Policy),
+            Some(GateFile::Temperament) => {
+                Temperament::parse(&text).map(GateFileContent::Temperament)
+            }
             None => Err(why_unknown(&text)),
         };
         let sha256 = hex::encode(&sha256(&[text.as_bytes()]));
@@ -116,14 +118,14 @@ impl<'p> File<'p> {
     }
 
     fn kind(&self) -> &'static str {
-        self.which.map_or("unknown", Which::name)
+        self.which.map_or("unknown", GateFile::name)
     }
 
     fn holds(&self) -> Option<String> {
         self.read.as_ref().map(|read| match read {
-            Read::Registry(registry) => registry.holds(),
-            Read::Policy(policy) => policy.holds(),
-            Read::Temperament(temperament) => temperament.holds(),
+            GateFileContent::Registry(registry) => registry.holds(),
+            GateFileContent::Policy(policy) => policy.holds(),
+            GateFileContent::Temperament(temperament) => temperament.holds(),
         })
     }
 
@@ -154,7 +156,7 @@ fn error_json(error: &FileError) -> String {
 fn why_unknown(text: &str) -> Vec<FileError> {
     // To be no TOML is the same for all kinds; about anything else only `format` is told.
     let mut errors = Registry::parse(text).err().unwrap_or_default();
-    let formats = Which::ALL.map(|which| format!("\"{}\"", which.format()));
+    let formats = GateFile::ALL.map(|which| format!("\"{}\"", which.format()));
     for error in errors.iter_mut().filter(|error| error.field == "format") {
         error.message = format!("must be one of {}", formats.join(", "));
     }
@@ -162,7 +164,7 @@ fn why_unknown(text: &str) -> Vec<FileError> {
 }
 
 fn refuse_twins(files: &[File<'_>]) -> anyhow::Result<()> {
-    for which in Which::ALL {
+    for which in GateFile::ALL {
         let of_kind: Vec<_> = files.iter().filter(|file| file.which == Some(which)).collect();
         if let [one, other, ..] = &*of_kind {
             let (one, other) = (shown(one.path), shown(other.path));
@@ -175,14 +177,14 @@ fn refuse_twins(files: &[File<'_>]) -> anyhow::Result<()> {
 /// The files, with what keeps policy and temperament from working with the registry.
 fn fitted(mut files: Vec<File<'_>>) -> Vec<File<'_>> {
     let registry = files.iter().find_map(|file| match &file.read {
-        Some(Read::Registry(registry)) => Some(registry.clone()),
+        Some(GateFileContent::Registry(registry)) => Some(registry.clone()),
         _ => None,
     });
     let Some(registry) = registry else { return files };
     for file in &mut files {
         file.errors.extend(match &file.read {
-            Some(Read::Policy(policy)) => policy.unfit_for(&registry),
-            Some(Read::Temperament(temperament)) => temperament.unfit_for(&registry),
+            Some(GateFileContent::Policy(policy)) => policy.unfit_for(&registry),
+            Some(GateFileContent::Temperament(temperament)) => temperament.unfit_for(&registry),
             _ => Vec::new(),
         });
     }
@@ -192,7 +194,7 @@ fn fitted(mut files: Vec<File<'_>>) -> Vec<File<'_>> {
 /// How the files get into a manifest, and what was not looked at.
 fn say_what_is_next(terminal: &mut Terminal<'_>, files: &[File<'_>]) -> anyhow::Result<()> {
     let has = |which| files.iter().any(|file| file.which == Some(which));
-    if !has(Which::Registry) {
+    if !has(GateFile::Registry) {
         let note = "note: checked without the registry, so names and bounds were not compared";
         writeln!(terminal.err, "{note}")?;
     }
@@ -215,7 +217,7 @@ mod tests {
 
     #[test]
     fn the_examples_pass_together() {
-        let [registry, policy, temperament] = Which::ALL.map(Which::example);
+        let [registry, policy, temperament] = GateFile::ALL.map(GateFile::example);
         assert!(Gates::new(registry, policy, temperament).is_ok());
     }
 }

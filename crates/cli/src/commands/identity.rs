@@ -4,10 +4,10 @@ use crate::context::{Context, stored_manifest};
 use crate::manifest_file;
 use crate::passphrase;
 use crate::terminal::Terminal;
-use crate::{Exit, Ran};
+use crate::{CommandResult, Exit};
 use anyhow::bail;
 use ipse_core::json::quoted;
-use ipse_inspect::{Against, Standing};
+use ipse_inspect::{ManifestComparison, Standing};
 use ipse_ledger::{Certificate, dsse};
 use std::path::PathBuf;
 
@@ -31,7 +31,7 @@ pub(crate) struct Args {
     certificate: bool,
 }
 
-pub(crate) fn run(context: &Context, terminal: &mut Terminal<'_>, args: &Args) -> Ran {
+pub(crate) fn run(context: &Context, terminal: &mut Terminal<'_>, args: &Args) -> CommandResult {
     if args.certificate {
         return certificate(context, terminal);
     }
@@ -52,7 +52,8 @@ pub(crate) fn run(context: &Context, terminal: &mut Terminal<'_>, args: &Args) -
         let answer = answer.optional("same_as_file", file.map(|file| file.same));
         let answer =
             answer.optional("file_identity", file.map(|file| quoted(&file.identity.to_string())));
-        terminal.json(&answer.optional("differs", file.map(Against::fields)).finish())?;
+        terminal
+            .json(&answer.optional("differs", file.map(ManifestComparison::fields)).finish())?;
     } else {
         terminal.page(&standing.page(against.as_ref()))?;
     }
@@ -61,7 +62,7 @@ pub(crate) fn run(context: &Context, terminal: &mut Terminal<'_>, args: &Args) -
 }
 
 /// Prints the operator's word for who this is.
-fn certificate(context: &Context, terminal: &mut Terminal<'_>) -> Ran {
+fn certificate(context: &Context, terminal: &mut Terminal<'_>) -> CommandResult {
     let (reader, identity) = context.read()?;
     let certificate = Certificate { manifest: stored_manifest(&reader, &identity)? };
     if certificate.identity() != identity {

@@ -5,7 +5,7 @@ use crate::hints::shell_word;
 use crate::input::open_events;
 use crate::pass_report::pass_words;
 use crate::terminal::{Terminal, counted, shown};
-use crate::{Exit, Ran};
+use crate::{CommandResult, Exit};
 use anyhow::anyhow;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use ipse::{Refusal, Rule, SystemHost};
@@ -46,14 +46,15 @@ pub(crate) struct Args {
     pub(crate) signed: bool,
 }
 
-pub(crate) fn run(context: &Context, terminal: &mut Terminal<'_>, args: &Args) -> Ran {
+pub(crate) fn run(context: &Context, terminal: &mut Terminal<'_>, args: &Args) -> CommandResult {
     // The input is opened first: a mistyped name must not touch the store.
     let (input, size) = open_events(&args.file)?;
     let mut log = context.write(terminal)?;
     let signing = args.signed.then(|| signing(context, terminal)).transpose()?;
     let (live, consolidate) = (args.file == Path::new("-"), !args.no_consolidate);
     let options = Options { live, signing, consolidate };
-    let mut teller = Teller { bar: Bar::new(size, terminal.shows_bars()), terminal, told: 0 };
+    let mut teller =
+        ImportReporter { bar: Bar::new(size, terminal.shows_bars()), terminal, told: 0 };
     let input = teller.bar.bar.wrap_read(input);
     let host = &mut SystemHost::new();
     let done = import(&mut log, input, &options, host, &mut |news| teller.tell(news));
@@ -95,14 +96,14 @@ fn signing(context: &Context, terminal: &mut Terminal<'_>) -> anyhow::Result<Sig
 }
 
 /// Reports an import while it goes on.
-struct Teller<'t, 'o> {
+struct ImportReporter<'t, 'o> {
     terminal: &'t mut Terminal<'o>,
     bar: Bar,
     /// Refusals so far.
     told: u64,
 }
 
-impl Teller<'_, '_> {
+impl ImportReporter<'_, '_> {
     /// Words that cannot be written are lost; the import goes on.
     fn tell(&mut self, news: Progress<'_>) {
         let _ = match news {

@@ -5,7 +5,7 @@
 
 use crate::context::Context;
 use crate::terminal::{Terminal, counted, shown};
-use crate::{Exit, Ran};
+use crate::{CommandResult, Exit};
 use anyhow::{Context as _, bail};
 use ipse_bundle::{Opened, Trust, Verdict, open};
 use ipse_engine::sign_head;
@@ -33,7 +33,7 @@ pub(crate) struct Args {
     trust: Vec<String>,
 }
 
-pub(crate) fn run(context: &Context, terminal: &mut Terminal<'_>, args: &Args) -> Ran {
+pub(crate) fn run(context: &Context, terminal: &mut Terminal<'_>, args: &Args) -> CommandResult {
     let name = shown(&args.file);
     let attempt = || format!("could not open {name}");
     // Checked before it is opened: opening a pipe waits for its writer.
@@ -72,7 +72,7 @@ fn taken_in(
     terminal: &mut Terminal<'_>,
     opened: &Opened<'_>,
     trusted: &[NoteKey],
-) -> Ran {
+) -> CommandResult {
     let identity = opened.identity;
     let last_head = context.outside(&identity)?.last_head;
     let bar = terminal.bar("events");

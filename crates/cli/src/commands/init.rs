@@ -6,7 +6,7 @@ use crate::hints;
 use crate::manifest_file;
 use crate::passphrase;
 use crate::terminal::Terminal;
-use crate::{Exit, Ran};
+use crate::{CommandResult, Exit};
 use ipse::SystemHost;
 use ipse::keys::Role;
 use ipse_core::json::Members;
@@ -33,7 +33,7 @@ pub(crate) struct Args {
     passphrase: bool,
 }
 
-pub(crate) fn run(context: &Context, terminal: &mut Terminal<'_>, args: &Args) -> Ran {
+pub(crate) fn run(context: &Context, terminal: &mut Terminal<'_>, args: &Args) -> CommandResult {
     // The manifest is read first: a bad one must not leave an empty store behind.
     let manifest = manifest_file::read(&args.manifest)?;
     let keys = context.keys();

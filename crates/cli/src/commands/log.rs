@@ -3,7 +3,7 @@
 use crate::context::Context;
 use crate::terminal::Terminal;
 use crate::vocabulary::Newest;
-use crate::{Exit, Ran};
+use crate::{CommandResult, Exit};
 use ipse_inspect::{LogRow, Signers};
 use std::ops::ControlFlow;
 
@@ -14,7 +14,7 @@ pub(crate) struct Args {
     newest: Newest,
 }
 
-pub(crate) fn run(context: &Context, terminal: &mut Terminal<'_>, args: &Args) -> Ran {
+pub(crate) fn run(context: &Context, terminal: &mut Terminal<'_>, args: &Args) -> CommandResult {
     let (reader, identity) = context.read()?;
     let snapshot = reader.view(&identity)?;
     let head = snapshot.view().head()?;

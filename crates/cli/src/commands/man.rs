@@ -3,7 +3,7 @@
 use crate::context::Context;
 use crate::help;
 use crate::terminal::Terminal;
-use crate::{Exit, Ran};
+use crate::{CommandResult, Exit};
 use anyhow::bail;
 use clap_mangen::Man;
 
@@ -19,7 +19,7 @@ pub(crate) struct Args {
     command: Vec<String>,
 }
 
-pub(crate) fn run(_: &Context, terminal: &mut Terminal<'_>, args: &Args) -> Ran {
+pub(crate) fn run(_: &Context, terminal: &mut Terminal<'_>, args: &Args) -> CommandResult {
     let mut command = help::command();
     command.build();
     let mut name = String::from("ipse");

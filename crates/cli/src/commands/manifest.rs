@@ -5,7 +5,7 @@
 use crate::context::Context;
 use crate::terminal::Terminal;
 use crate::vocabulary::Nested;
-use crate::{Exit, Ran};
+use crate::{CommandResult, Exit};
 use ipse_core::json::Members;
 use ipse_core::{Time, hex, sha256};
 
@@ -19,7 +19,7 @@ pub(crate) enum Action {
     New,
 }
 
-pub(crate) fn run(context: &Context, terminal: &mut Terminal<'_>, args: &Args) -> Ran {
+pub(crate) fn run(context: &Context, terminal: &mut Terminal<'_>, args: &Args) -> CommandResult {
     let Action::New = args.action;
     let template = match context.json {
         true => json_template(context.now()) + "\n",

@@ -2,7 +2,7 @@
 
 use crate::context::Context;
 use crate::terminal::Terminal;
-use crate::{Exit, Ran};
+use crate::{CommandResult, Exit};
 use ipse_core::json::Members;
 use ipse_store::{Migrated, Store};
 
@@ -16,7 +16,7 @@ use ipse_store::{Migrated, Store};
 #[derive(clap::Args, Debug)]
 pub(crate) struct Args {}
 
-pub(crate) fn run(context: &Context, terminal: &mut Terminal<'_>, _: &Args) -> Ran {
+pub(crate) fn run(context: &Context, terminal: &mut Terminal<'_>, _: &Args) -> CommandResult {
     let migrated = Store::migrate(&context.location)?;
     if context.json {
         let number = |version: Option<usize>| version.map_or("null".into(), |it| it.to_string());

@@ -37,13 +37,17 @@ pub(crate) mod tree_head;
 pub(crate) mod verify;
 pub(crate) mod version;
 
-use crate::Ran;
+use crate::CommandResult;
 use crate::args::Command;
 use crate::context::Context;
 use crate::terminal::Terminal;
 
 /// Runs a command.
-pub(crate) fn run(command: &Command, context: &Context, terminal: &mut Terminal<'_>) -> Ran {
+pub(crate) fn run(
+    command: &Command,
+    context: &Context,
+    terminal: &mut Terminal<'_>,
+) -> CommandResult {
     if needs_store(command) {
         context.check_location()?;
     }

@@ -3,7 +3,7 @@
 use crate::context::Context;
 use crate::terminal::Terminal;
 use crate::vocabulary::Newest;
-use crate::{Exit, Ran};
+use crate::{CommandResult, Exit};
 use ipse_core::Seq;
 use ipse_inspect::Look;
 
@@ -14,7 +14,7 @@ pub(crate) struct Args {
     newest: Newest,
 }
 
-pub(crate) fn run(context: &Context, terminal: &mut Terminal<'_>, args: &Args) -> Ran {
+pub(crate) fn run(context: &Context, terminal: &mut Terminal<'_>, args: &Args) -> CommandResult {
     let (_, identity) = context.read()?;
     let limit = args.newest.limit.unwrap_or(u64::MAX);
     let mut page = Look::at(context.store()?, identity).passes(Seq(u64::MAX), limit)?;

@@ -1,6 +1,6 @@
 //! `prune`: events leave for good, by their age or their number.
 
-use crate::Ran;
+use crate::CommandResult;
 use crate::context::Context;
 use crate::forgetting;
 use crate::hints::shell_word;
@@ -8,7 +8,7 @@ use crate::retention::{RETENTION, retention};
 use crate::terminal::Terminal;
 use anyhow::{Context as _, bail};
 use ipse_core::Time;
-use ipse_engine::Which;
+use ipse_engine::Selection;
 
 /// Forget old events: all before a time, or all but the newest
 ///
@@ -50,13 +50,13 @@ fn time_or_date(text: &str) -> Result<Time, &'static str> {
     )
 }
 
-pub(crate) fn run(context: &Context, terminal: &mut Terminal<'_>, args: &Args) -> Ran {
+pub(crate) fn run(context: &Context, terminal: &mut Terminal<'_>, args: &Args) -> CommandResult {
     let which = match (&args.range.before, args.range.keep) {
-        (Some(time), _) => Which::Before(*time),
-        (_, Some(kept)) => Which::AllBut(kept),
+        (Some(time), _) => Selection::Before(*time),
+        (_, Some(kept)) => Selection::AllBut(kept),
         _ => return too_old(context, terminal, args),
     };
-    if let Which::Before(time) = which {
+    if let Selection::Before(time) = which {
         writeln!(terminal.err, "note: what happened before {time}")?;
     }
     let identity = forgetting::whose(context, terminal, args.dry_run)?;
@@ -64,7 +64,7 @@ pub(crate) fn run(context: &Context, terminal: &mut Terminal<'_>, args: &Args) -
 }
 
 /// Forgets the events of each identity that are older than its retention.
-fn too_old(context: &Context, terminal: &mut Terminal<'_>, args: &Args) -> Ran {
+fn too_old(context: &Context, terminal: &mut Terminal<'_>, args: &Args) -> CommandResult {
     if !args.dry_run {
         context.store_to_write(terminal)?;
     }
@@ -75,7 +75,7 @@ fn too_old(context: &Context, terminal: &mut Terminal<'_>, args: &Args) -> Ran {
         let end = Time::from_micros(context.now().micros().saturating_sub(kept.micros()).max(0));
         let end = end.context("the retention reaches beyond 1970")?;
         writeln!(terminal.err, "note: what happened before {end}, of {identity}")?;
-        chosen.push((identity, Which::Before(end)));
+        chosen.push((identity, Selection::Before(end)));
     }
     if chosen.is_empty() {
         let store = shell_word(&context.location.to_string());

@@ -6,7 +6,7 @@ use crate::context::Context;
 use crate::cpu_time::cpu_micros;
 use crate::position::note_pending;
 use crate::terminal::Terminal;
-use crate::{Exit, Ran};
+use crate::{CommandResult, Exit};
 use ipse_core::decimal::quotient;
 use ipse_core::json::Members;
 use ipse_engine::rebuild as rebuild_facts;
@@ -18,7 +18,7 @@ use ipse_engine::rebuild as rebuild_facts;
 #[derive(clap::Args, Debug)]
 pub(crate) struct Args;
 
-pub(crate) fn run(context: &Context, terminal: &mut Terminal<'_>, _: &Args) -> Ran {
+pub(crate) fn run(context: &Context, terminal: &mut Terminal<'_>, _: &Args) -> CommandResult {
     let (reader, identity) = context.read()?;
     let snapshot = reader.view(&identity)?;
     let view = snapshot.view();

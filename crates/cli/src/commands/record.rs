@@ -4,7 +4,7 @@ use crate::context::Context;
 use crate::pass_report::pass_words;
 use crate::terminal::Terminal;
 use crate::vocabulary::words;
-use crate::{Exit, Ran};
+use crate::{CommandResult, Exit};
 use anyhow::{Context as _, bail};
 use ipse::SystemHost;
 use ipse_core::event::EXECUTION_RESULT;
@@ -12,9 +12,9 @@ use ipse_core::json::{Members, quoted};
 use ipse_core::json_parse::{self, Rule as JsonRule};
 use ipse_core::{Admitted, Columns, EventRef, Outcome, Seq, hex};
 use ipse_door::{Origin, Refusal, Rule, admit};
-use ipse_engine::{Acknowledged, Host, Log, PassReport, Then, Trigger, pass_json, refusal_of};
+use ipse_engine::{Acknowledged, Host, Log, NextStep, PassReport, Trigger, pass_json, refusal_of};
 use ipse_inspect::Look;
-use ipse_intents::{Report, Unreported};
+use ipse_intents::{OutcomeError, Report};
 use ipse_store::Appended;
 
 /// Append one event from flags, and renew the facts
@@ -91,7 +91,7 @@ fn event_ref(text: &str) -> Result<EventRef, &'static str> {
     EventRef::parse(text).ok_or("an event ref is ev_ and 32 hex digits")
 }
 
-pub(crate) fn run(context: &Context, terminal: &mut Terminal<'_>, args: &Args) -> Ran {
+pub(crate) fn run(context: &Context, terminal: &mut Terminal<'_>, args: &Args) -> CommandResult {
     if args.event_type == EXECUTION_RESULT && outcome(&args.outcome).is_none() {
         bail!("give --success, --failed or --outcome WORD");
     }
@@ -132,10 +132,10 @@ pub(crate) fn run(context: &Context, terminal: &mut Terminal<'_>, args: &Args) -
 }
 
 /// What follows the event.
-fn then(args: &Args) -> Then {
+fn then(args: &Args) -> NextStep {
     match args.no_consolidate {
-        true => Then::Nothing,
-        false => Then::Consolidate(Trigger::Manual),
+        true => NextStep::Nothing,
+        false => NextStep::Consolidate(Trigger::Manual),
     }
 }
 
@@ -161,7 +161,7 @@ fn report(
     args: &Args,
     intent: &EventRef,
     log: &mut Log,
-) -> anyhow::Result<Result<(EventRef, Acknowledged), Unreported>> {
+) -> anyhow::Result<Result<(EventRef, Acknowledged), OutcomeError>> {
     let report = match Report::read(report_json(args)?.as_bytes()) {
         Ok(report) => report,
         Err(unreported) => return Ok(Err(unreported)),
@@ -187,8 +187,12 @@ fn report_json(args: &Args) -> anyhow::Result<String> {
         .finish())
 }
 
-fn not_reported(context: &Context, terminal: &mut Terminal<'_>, why: &Unreported) -> Ran {
-    if let Unreported::Refused(refusal) = why {
+fn not_reported(
+    context: &Context,
+    terminal: &mut Terminal<'_>,
+    why: &OutcomeError,
+) -> CommandResult {
+    if let OutcomeError::Refused(refusal) = why {
         return refused(context, terminal, refusal);
     }
     if context.json {
@@ -241,7 +245,7 @@ fn told(
     Ok(terminal.json(&json)?)
 }
 
-fn refused(context: &Context, terminal: &mut Terminal<'_>, refusal: &Refusal) -> Ran {
+fn refused(context: &Context, terminal: &mut Terminal<'_>, refusal: &Refusal) -> CommandResult {
     let status = if refusal.rule == Rule::Conflict { "conflict" } else { "refused" };
     if context.json {
         let json = Members::new()

@@ -5,7 +5,7 @@
 use crate::args::Args as CommandLine;
 use crate::context::Context;
 use crate::terminal::Terminal;
-use crate::{Exit, Ran};
+use crate::{CommandResult, Exit};
 use clap::CommandFactory;
 
 /// Print the reference of this command line
@@ -13,7 +13,7 @@ use clap::CommandFactory;
 #[command(hide = true)]
 pub(crate) struct Args;
 
-pub(crate) fn run(_: &Context, terminal: &mut Terminal<'_>, _: &Args) -> Ran {
+pub(crate) fn run(_: &Context, terminal: &mut Terminal<'_>, _: &Args) -> CommandResult {
     terminal.out.write_all(reference().as_bytes())?;
     Ok(Exit::Fine)
 }

@@ -6,10 +6,10 @@
 use super::import::MAX_TOLD;
 use crate::context::Context;
 use crate::input::open_events;
-use crate::output::{Output, Replaces, is_same, is_standard_output};
+use crate::output::{Output, OverwriteRule, is_same, is_standard_output};
 use crate::passphrase;
 use crate::terminal::{Terminal, counted, shown};
-use crate::{Exit, Ran};
+use crate::{CommandResult, Exit};
 use anyhow::{Context as _, bail};
 use ipse::SystemHost;
 use ipse::keys::{check_producer_name, read_signer};
@@ -18,7 +18,7 @@ use ipse_core::{Admitted, Digest, EventRef, Identity};
 use ipse_door::{Origin, Refusal, Rule, admit};
 use ipse_engine::Host;
 use ipse_exchange::{Line, Lines, MAX_LISTED, refusals_json};
-use ipse_ledger::{NoteSigner, Sent, dsse};
+use ipse_ledger::{NoteSigner, SentStatement, dsse};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
@@ -45,7 +45,7 @@ pub(crate) struct Args {
     name: String,
     /// Events under one signature at most
     #[arg(long, value_name = "N", default_value_t = 1024,
-          value_parser = clap::value_parser!(u64).range(1..=Sent::MAX_EVENTS as u64))]
+          value_parser = clap::value_parser!(u64).range(1..=SentStatement::MAX_EVENTS as u64))]
     batch: u64,
     /// Where they go; standard output if absent
     #[arg(short, long, value_name = "FILE")]
@@ -60,19 +60,19 @@ impl Args {
     /// read.
     fn output(&self, context: &Context, out: &Path) -> anyhow::Result<Output> {
         let replaces = match self.force || is_same(&self.file, out) {
-            true => Replaces::Anything,
-            false => Replaces::SignedFiles,
+            true => OverwriteRule::Anything,
+            false => OverwriteRule::SignedFiles,
         };
         Output::create(context, out, &[&self.key], replaces)
     }
 }
 
-pub(crate) fn run(context: &Context, terminal: &mut Terminal<'_>, args: &Args) -> Ran {
+pub(crate) fn run(context: &Context, terminal: &mut Terminal<'_>, args: &Args) -> CommandResult {
     check_producer_name(&args.name)?;
     let identity = context.identity()?;
     let (input, _) = open_events(&args.file)?;
     let signer = passphrase::open(terminal, |word| read_signer(&args.key, &args.name, word))?;
-    let batch = usize::try_from(args.batch).unwrap_or(Sent::MAX_EVENTS);
+    let batch = usize::try_from(args.batch).unwrap_or(SentStatement::MAX_EVENTS);
     let file = args.out.as_deref();
     // The report goes to standard output as JSON, unless the events do.
     let json = context.json && file.is_some_and(|out| !is_standard_output(out));
@@ -81,7 +81,7 @@ pub(crate) fn run(context: &Context, terminal: &mut Terminal<'_>, args: &Args) -
         Some(file) => file,
         None => &mut *terminal.out,
     };
-    let mut signing = Signing { signer, identity, batch, out, events: Vec::new(), envelopes: 0 };
+    let mut signing = Signer { signer, identity, batch, out, events: Vec::new(), envelopes: 0 };
     let mut report = Report::default();
     let lines = Lines::new(input).context("could not read the events")?;
     sign_lines(lines, &mut signing, &mut report, &mut *terminal.err)?;
@@ -99,7 +99,7 @@ pub(crate) fn run(context: &Context, terminal: &mut Terminal<'_>, args: &Args) -
 /// Lets every line through the door, and signs what passes.
 fn sign_lines(
     lines: Lines<'_>,
-    signing: &mut Signing<'_>,
+    signing: &mut Signer<'_>,
     report: &mut Report,
     err: &mut dyn Write,
 ) -> anyhow::Result<()> {
@@ -130,7 +130,7 @@ fn broken(error: &io::Error) -> Refusal {
 }
 
 /// Events on their way out.
-struct Signing<'o> {
+struct Signer<'o> {
     signer: NoteSigner,
     identity: Identity,
     batch: usize,
@@ -140,7 +140,7 @@ struct Signing<'o> {
     envelopes: u64,
 }
 
-impl Signing<'_> {
+impl Signer<'_> {
     fn add(&mut self, event: &Admitted) -> io::Result<()> {
         writeln!(self.out, "{}", event.canonical)?;
         self.events.push((event.event_ref, event.digest));
@@ -152,7 +152,8 @@ impl Signing<'_> {
         if self.events.is_empty() {
             return Ok(());
         }
-        let sent = Sent { identity: self.identity, events: std::mem::take(&mut self.events) };
+        let sent =
+            SentStatement { identity: self.identity, events: std::mem::take(&mut self.events) };
         self.envelopes += 1;
         writeln!(self.out, "{}", dsse::sign(&sent.statement(), &self.signer))
     }
@@ -178,7 +179,7 @@ impl Report {
         Ok(())
     }
 
-    fn tell(&self, json: bool, terminal: &mut Terminal<'_>) -> Ran {
+    fn tell(&self, json: bool, terminal: &mut Terminal<'_>) -> CommandResult {
         if self.refused > MAX_TOLD {
             writeln!(terminal.err, "… and {} more such lines", self.refused - MAX_TOLD)?;
         }

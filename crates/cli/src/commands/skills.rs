@@ -3,7 +3,7 @@
 use crate::context::Context;
 use crate::gate_files::text;
 use crate::terminal::Terminal;
-use crate::{Exit, Ran};
+use crate::{CommandResult, Exit};
 use anyhow::bail;
 use ipse::{GATE_FIELDS, gate_fields_of};
 use ipse_core::{hex, sha256};
@@ -24,7 +24,7 @@ pub(crate) struct Args {
     ecm_registry: Option<PathBuf>,
 }
 
-pub(crate) fn run(context: &Context, terminal: &mut Terminal<'_>, args: &Args) -> Ran {
+pub(crate) fn run(context: &Context, terminal: &mut Terminal<'_>, args: &Args) -> CommandResult {
     let (reader, identity) = context.read()?;
     let manifest = Look::at(context.store()?, identity).standing()?.manifest;
     let registry = args.ecm_registry.as_deref().map(|path| registry(path, &manifest));

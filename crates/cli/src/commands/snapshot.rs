@@ -5,7 +5,7 @@
 use crate::context::Context;
 use crate::position::progress_at;
 use crate::terminal::Terminal;
-use crate::{Exit, Ran};
+use crate::{CommandResult, Exit};
 use ipse_consolidate::snapshot as snapshot_bytes;
 use ipse_engine::as_of;
 
@@ -20,7 +20,7 @@ pub(crate) struct Args {
     as_of: Option<u64>,
 }
 
-pub(crate) fn run(context: &Context, terminal: &mut Terminal<'_>, args: &Args) -> Ran {
+pub(crate) fn run(context: &Context, terminal: &mut Terminal<'_>, args: &Args) -> CommandResult {
     let (reader, identity) = context.read()?;
     let snapshot = reader.view(&identity)?;
     let view = snapshot.view();

@@ -3,7 +3,7 @@
 use crate::context::Context;
 use crate::passphrase;
 use crate::terminal::{Terminal, counted};
-use crate::{Exit, Ran};
+use crate::{CommandResult, Exit};
 use anyhow::Context as _;
 use ipse::DirectoryNotary;
 use ipse_engine::sign_head;
@@ -23,7 +23,7 @@ pub(crate) struct Args {
     sign: bool,
 }
 
-pub(crate) fn run(context: &Context, terminal: &mut Terminal<'_>, args: &Args) -> Ran {
+pub(crate) fn run(context: &Context, terminal: &mut Terminal<'_>, args: &Args) -> CommandResult {
     let (reader, identity) = match args.sign {
         true => context.read_to_write(terminal)?,
         false => context.read()?,

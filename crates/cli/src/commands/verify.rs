@@ -4,7 +4,7 @@
 
 use crate::context::Context;
 use crate::terminal::Terminal;
-use crate::{Exit, Ran};
+use crate::{CommandResult, Exit};
 use anyhow::Context as _;
 use ipse_inspect::verify::{SHOWN, verify as verify_store};
 
@@ -16,7 +16,7 @@ use ipse_inspect::verify::{SHOWN, verify as verify_store};
 #[derive(clap::Args, Debug)]
 pub(crate) struct Args;
 
-pub(crate) fn run(context: &Context, terminal: &mut Terminal<'_>, _: &Args) -> Ran {
+pub(crate) fn run(context: &Context, terminal: &mut Terminal<'_>, _: &Args) -> CommandResult {
     let (reader, identity) = context.read()?;
     let manifests = reader.manifests()?;
     let manifest = manifests.iter().find(|(hash, _)| *hash == identity.to_string());

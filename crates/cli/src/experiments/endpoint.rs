@@ -26,7 +26,7 @@ use tokio::sync::oneshot;
 const PATIENCE: Duration = Duration::from_secs(30);
 
 /// A planner's connection, and the server behind it.
-pub(super) struct Asking {
+pub(super) struct PlannerClient {
     connection: BufReader<TcpStream>,
     token: String,
     /// Dropped, it ends the server.
@@ -34,7 +34,7 @@ pub(super) struct Asking {
     _runtime: Runtime,
 }
 
-impl Asking {
+impl PlannerClient {
     /// Serves a store to a planner of an identity, which gets a token for it.
     pub(super) fn begin(store: &Store, identity: &Identity) -> anyhow::Result<Self> {
         let new = NewToken { role: Role::Planner, name: None, sources: Vec::new(), expires: None };
@@ -54,7 +54,7 @@ impl Asking {
         connection.set_nodelay(true)?;
         connection.set_read_timeout(Some(PATIENCE))?;
         let connection = BufReader::new(connection);
-        Ok(Asking { connection, token: text, _stop: stop, _runtime: runtime })
+        Ok(PlannerClient { connection, token: text, _stop: stop, _runtime: runtime })
     }
 
     fn answer(&mut self) -> anyhow::Result<String> {
@@ -80,7 +80,7 @@ impl Asking {
     }
 }
 
-impl Endpoint for Asking {
+impl Endpoint for PlannerClient {
     fn ask(&mut self, filter: &Filter) -> Result<String, String> {
         let request = format!(
             "GET /api/agent/semantic?{} HTTP/1.1\r\nHost: localhost\r\n\

@@ -48,7 +48,7 @@ impl Instruments for Machine {
     }
 
     fn serve(&self, store: &Store, identity: &Identity) -> Result<Box<dyn Endpoint>, String> {
-        let served = endpoint::Asking::begin(store, identity);
+        let served = endpoint::PlannerClient::begin(store, identity);
         served.map(|asking| Box::new(asking) as Box<dyn Endpoint>).map_err(|why| format!("{why:#}"))
     }
 }

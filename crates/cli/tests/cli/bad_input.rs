@@ -1,6 +1,6 @@
 //! Bad input: a clear message, the documented exit code, nothing stored, never a panic.
 
-use super::store::{Ran, Store, attempt, ran, vector};
+use super::store::{CommandResult, Store, attempt, ran, vector};
 use flate2::{Compression, write::GzEncoder};
 use std::io::Write;
 
@@ -204,7 +204,10 @@ fn a_damaged_store_is_an_error_and_not_a_panic() {
 
 /// Runs commands on a store that only its owner could write, and in whose directory nothing can be
 /// made. Root may write anything, so they run as nobody.
-pub(crate) fn on_a_read_only(store: &Store, commands: impl FnOnce(&dyn Fn(&[&str]) -> Ran)) {
+pub(crate) fn on_a_read_only(
+    store: &Store,
+    commands: impl FnOnce(&dyn Fn(&[&str]) -> CommandResult),
+) {
     let binary = store.directory.path().join("ipse");
     std::fs::copy(env!("CARGO_BIN_EXE_ipse"), &binary).unwrap();
     let script = format!(

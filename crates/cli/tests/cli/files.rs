@@ -1,7 +1,7 @@
 //! Files that commands write: no link is followed to a file that is not named, no store, key or
 //! input is replaced or removed, and a killed command leaves the file under its name as it was.
 
-use super::store::{Ran, Store, attempt, binary, ran, root, vector};
+use super::store::{CommandResult, Store, attempt, binary, ran, root, vector};
 use std::collections::BTreeMap;
 use std::fs::{self, Permissions};
 use std::os::unix::fs::{PermissionsExt, symlink};
@@ -27,7 +27,7 @@ fn mode(path: &Path) -> u32 {
     fs::metadata(path).unwrap().permissions().mode() & 0o777
 }
 
-fn export(store: &Store, name: &str) -> Ran {
+fn export(store: &Store, name: &str) -> CommandResult {
     store.run(&["export", "-o", text(&place(store, name))])
 }
 
@@ -42,7 +42,7 @@ fn key(store: &Store, name: &str) -> String {
     text(&path).to_string()
 }
 
-fn sign(store: &Store, file: &str, key: &str, out: &str) -> Ran {
+fn sign(store: &Store, file: &str, key: &str, out: &str) -> CommandResult {
     let args = ["sign", file, "--key", key, "--name", "arm", "--identity", WHOM, "-o", out];
     ran(store.command().args(args))
 }
@@ -66,7 +66,7 @@ fn tree(directory: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
 
 /// Whether a command changed nothing at all, but for SQLite's index of its write-ahead log.
 #[track_caller]
-fn changes_nothing(store: &Store, run: impl FnOnce() -> Ran, words: &[&str]) {
+fn changes_nothing(store: &Store, run: impl FnOnce() -> CommandResult, words: &[&str]) {
     let files = |store: &Store| {
         let mut all = tree(store.directory.path());
         all.retain(|path, _| !text(path).ends_with("-shm") && !text(path).ends_with("-wal"));

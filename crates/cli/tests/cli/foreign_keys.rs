@@ -25,7 +25,7 @@ fn key_pair(store: &Store, name: &str, algorithm: &[&str]) -> String {
     path.join(pem).to_str().unwrap().to_string()
 }
 
-fn register(store: &Store, name: &str, public: &str) -> super::store::Ran {
+fn register(store: &Store, name: &str, public: &str) -> super::store::CommandResult {
     store.run(&["key", "new", "producer", name, "--public", public])
 }
 
@@ -174,7 +174,7 @@ fn a_statement_that_is_not_canonical_counts_and_verifies() {
         let file = store.write("s.jsonl", signed_file(events, &envelope(payload, &signer)));
         store.run(&["import", &file, "--signed", "--json"])
     };
-    let counts = |ran: super::store::Ran| {
+    let counts = |ran: super::store::CommandResult| {
         let json = ran.json();
         ["appended", "duplicates", "refused", "signed"].map(|name| json[name].as_u64().unwrap())
     };

@@ -90,7 +90,11 @@ fn the_answers_and_their_exit_codes() {
 }
 
 /// Runs a command on a terminal, with somebody who types an answer.
-pub(crate) fn on_a_terminal(store: &Store, args: &str, answer: &str) -> super::store::Ran {
+pub(crate) fn on_a_terminal(
+    store: &Store,
+    args: &str,
+    answer: &str,
+) -> super::store::CommandResult {
     let (binary, path) = (env!("CARGO_BIN_EXE_ipse"), store.path.display());
     let line = format!("{binary} --store {path} {args}");
     let mut script = assert_cmd::Command::new("script");

@@ -1,6 +1,6 @@
 //! The files that judge intents: examples that pass, findings with their place, and exit codes.
 
-use super::store::{Ran, Store, binary, ran};
+use super::store::{CommandResult, Store, binary, ran};
 use serde_json::json;
 
 const NAMES: [(&str, &str); 3] = [
@@ -25,7 +25,7 @@ fn examples() -> Store {
 }
 
 /// The check, run where the files are.
-fn check(store: &Store, args: &[&str]) -> Ran {
+fn check(store: &Store, args: &[&str]) -> CommandResult {
     let mut command = binary();
     command.current_dir(store.directory.path()).args(["gates", "check"]).args(args);
     ran(&mut command)

@@ -26,7 +26,7 @@ fn toml(changes: &[(&str, &str)]) -> String {
     text
 }
 
-fn init(store: &Store, manifest: &str) -> super::store::Ran {
+fn init(store: &Store, manifest: &str) -> super::store::CommandResult {
     let file = store.write("agent.toml", manifest);
     store.run(&["init", "--manifest", &file])
 }

@@ -1,7 +1,7 @@
 //! Key files that are damaged, do not belong together, are half made, or lie where others may
 //! write: none of them counts as no key, and none of them signs.
 
-use super::store::{Ran, Store, attempt, binary, ran, vector};
+use super::store::{CommandResult, Store, attempt, binary, ran, vector};
 use ipse_ledger::NoteKey;
 use std::fs::{self, Permissions};
 use std::os::unix::fs::{PermissionsExt, symlink};
@@ -26,7 +26,7 @@ fn replace_by_another(path: &Path) {
     set_mode(path, 0o600);
 }
 
-fn export(store: &Store) -> (PathBuf, Ran) {
+fn export(store: &Store) -> (PathBuf, CommandResult) {
     let file = store.directory.path().join("bundle.ipse");
     let ran = store.run(&["export", "-o", file.to_str().unwrap()]);
     (file, ran)

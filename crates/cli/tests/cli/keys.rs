@@ -1,7 +1,7 @@
 //! Keys on the command line: made once, never shown, revoked and made anew.
 
 use super::forget::on_a_terminal;
-use super::store::{Ran, Store, ran, vector};
+use super::store::{CommandResult, Store, ran, vector};
 use ipse_ledger::{Certificate, NoteKey, PublicKey, dsse};
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -23,7 +23,7 @@ fn read(store: &Store, name: &str) -> String {
     fs::read_to_string(key_file(store, name)).unwrap()
 }
 
-fn init(store: &Store, manifest: &str) -> Ran {
+fn init(store: &Store, manifest: &str) -> CommandResult {
     store.run(&["init", "--manifest", manifest])
 }
 
@@ -38,11 +38,11 @@ fn other(store: &Store) -> String {
 }
 
 /// Runs with a passphrase in the environment.
-fn with_passphrase(store: &Store, args: &[&str], passphrase: &str) -> Ran {
+fn with_passphrase(store: &Store, args: &[&str], passphrase: &str) -> CommandResult {
     ran(store.command().args(args).env("IPSE_PASSPHRASE", passphrase))
 }
 
-fn openssl(args: &[&str]) -> Ran {
+fn openssl(args: &[&str]) -> CommandResult {
     ran(assert_cmd::Command::new("openssl").args(args))
 }
 

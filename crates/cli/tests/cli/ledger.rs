@@ -1,7 +1,7 @@
 //! Signed evidence at the command line: tree heads, proofs, bundles, and what is said if a head
 //! cannot be signed.
 
-use super::store::{Ran, Store, attempt, ran};
+use super::store::{CommandResult, Store, attempt, ran};
 use ipse_ledger::{NoteKey, ProofFile, TreeHead};
 use serde_json::Value;
 use std::path::PathBuf;
@@ -184,7 +184,7 @@ fn every_event_has_a_proof_that_needs_no_store() {
     store.run(&["explain", &last, "--proof"]).fine();
 }
 
-fn export(store: &Store, name: &str, more: &[&str]) -> (PathBuf, Ran) {
+fn export(store: &Store, name: &str, more: &[&str]) -> (PathBuf, CommandResult) {
     let file = store.directory.path().join(name);
     let args = [&["export", "-o", file.to_str().unwrap()], more].concat();
     let ran = store.run(&args);
@@ -196,7 +196,7 @@ fn trust(store: &Store) -> [String; 3] {
     ["--trust".to_string(), key("log.vkey"), key("operator.pub")]
 }
 
-fn import_bundle(from: &Store, into: &Store, file: &std::path::Path) -> Ran {
+fn import_bundle(from: &Store, into: &Store, file: &std::path::Path) -> CommandResult {
     let mut command = into.command();
     ran(command.arg("import-bundle").arg(file).args(trust(from)))
 }

@@ -9,6 +9,7 @@ mod commands;
 mod conventions;
 mod damage;
 mod documents;
+mod explain;
 mod files;
 mod foreign_keys;
 mod forget;
@@ -19,7 +20,6 @@ mod keys;
 mod kill;
 mod ledger;
 mod logs;
-mod looking;
 mod older;
 mod planned;
 #[cfg(feature = "experiments")]

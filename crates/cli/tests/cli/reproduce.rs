@@ -1,13 +1,13 @@
 //! `reproduce`: what it prints, what it writes, and what it refuses.
 
-use crate::store::{Ran, binary, ran, root, vector};
+use crate::store::{CommandResult, binary, ran, root, vector};
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 
 /// Runs it in a directory of its own, which must be empty of stores afterwards.
-fn reproduce(directory: &Path, args: &[&str]) -> Ran {
+fn reproduce(directory: &Path, args: &[&str]) -> CommandResult {
     let ran = ran(binary().current_dir(directory).arg("reproduce").args(args));
     assert!(!directory.join("ipse.db").exists(), "the store of the command line is not touched");
     ran

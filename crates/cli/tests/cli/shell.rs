@@ -2,7 +2,7 @@
 
 use super::store::{Store, ran};
 
-fn shell(store: &Store, sql: &str) -> super::store::Ran {
+fn shell(store: &Store, sql: &str) -> super::store::CommandResult {
     let mut command = assert_cmd::Command::new("sqlite3");
     ran(command.arg("-readonly").arg("-list").arg(&store.path).arg(sql))
 }

@@ -1,6 +1,6 @@
 //! Producers' signatures: who signed what, what the policy lets in, and where it is seen.
 
-use super::store::{Ran, Store, attempt};
+use super::store::{CommandResult, Store, attempt};
 use serde_json::Value;
 
 /// A store with a producer's key, registered unless it is a stranger's.
@@ -30,7 +30,7 @@ impl Signed {
         out
     }
 
-    fn import(&self, file: &str) -> Ran {
+    fn import(&self, file: &str) -> CommandResult {
         self.store.run(&["import", file, "--signed", "--json"])
     }
 
@@ -45,7 +45,7 @@ fn attempts(from: usize, to: usize) -> String {
     (from..to).map(|n| attempt(&n.to_string(), n % 3 > 0)).collect()
 }
 
-fn counts(ran: &Ran) -> [u64; 3] {
+fn counts(ran: &CommandResult) -> [u64; 3] {
     let json = ran.json();
     ["appended", "refused", "signed"].map(|name| json[name].as_u64().unwrap())
 }
@@ -261,7 +261,7 @@ fn pass_records_are_not_signed_by_producers() {
     let record: Value = serde_json::from_str(log.lines().last().unwrap()).unwrap();
     let name = ipse_core::EventRef::parse(record["event_ref"].as_str().unwrap()).unwrap();
     let digest = ipse_core::hex::decode(record["digest"].as_str().unwrap()).unwrap();
-    let sent = ipse_ledger::Sent {
+    let sent = ipse_ledger::SentStatement {
         identity: ipse_core::Identity::parse(&signed.identity).unwrap(),
         events: vec![(name, ipse_core::Digest(digest))],
     };

@@ -1,8 +1,8 @@
 //! `ipse sign`: events under their producer's name, without a store.
 
-use super::store::{Ran, Store, attempt, binary, ran, vector};
+use super::store::{CommandResult, Store, attempt, binary, ran, vector};
 use ipse_core::sha256;
-use ipse_ledger::{NoteKey, Sent, dsse};
+use ipse_ledger::{NoteKey, SentStatement, dsse};
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 
@@ -24,7 +24,7 @@ impl Producer {
         Producer { store, key }
     }
 
-    fn sign(&self, more: &[&str], input: impl Into<Vec<u8>>) -> Ran {
+    fn sign(&self, more: &[&str], input: impl Into<Vec<u8>>) -> CommandResult {
         let args = ["sign", "-", "--key", &self.key, "--name", "arm", "--identity", WHOM];
         ran(binary().args(args).args(more).write_stdin(input))
     }
@@ -49,8 +49,8 @@ fn opened(text: &str, key: &NoteKey) -> Vec<usize> {
             since.push(ipse_core::hex::encode(&sha256(&[line.as_bytes()])));
             continue;
         }
-        let (statement, _) = dsse::open(line.as_bytes(), Sent::TYPE, &trusted).unwrap();
-        let sent = Sent::read(&statement).unwrap();
+        let (statement, _) = dsse::open(line.as_bytes(), SentStatement::TYPE, &trusted).unwrap();
+        let sent = SentStatement::read(&statement).unwrap();
         assert_eq!(sent.identity.to_string(), WHOM);
         let digests: Vec<String> =
             sent.events.iter().map(|(_, digest)| digest.to_string()).collect();

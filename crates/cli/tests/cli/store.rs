@@ -10,13 +10,13 @@ pub(crate) struct Store {
     pub(crate) path: PathBuf,
 }
 
-pub(crate) struct Ran {
+pub(crate) struct CommandResult {
     pub(crate) code: i32,
     pub(crate) out: String,
     pub(crate) err: String,
 }
 
-impl Ran {
+impl CommandResult {
     pub(crate) fn json(&self) -> Value {
         assert_eq!(self.out.matches('\n').count(), 1, "one object on one line: {}", self.out);
         serde_json::from_str(&self.out).unwrap()
@@ -53,9 +53,9 @@ pub(crate) fn vector(name: &str) -> PathBuf {
     root().join("vectors").join(name)
 }
 
-pub(crate) fn ran(command: &mut Command) -> Ran {
+pub(crate) fn ran(command: &mut Command) -> CommandResult {
     let output = command.output().unwrap();
-    Ran {
+    CommandResult {
         code: output.status.code().unwrap_or(-1),
         out: String::from_utf8(output.stdout).unwrap(),
         err: String::from_utf8(output.stderr).unwrap(),
@@ -99,15 +99,15 @@ impl Store {
         command
     }
 
-    pub(crate) fn run(&self, args: &[&str]) -> Ran {
+    pub(crate) fn run(&self, args: &[&str]) -> CommandResult {
         ran(self.command().args(args))
     }
 
-    pub(crate) fn fed(&self, args: &[&str], input: impl Into<Vec<u8>>) -> Ran {
+    pub(crate) fn fed(&self, args: &[&str], input: impl Into<Vec<u8>>) -> CommandResult {
         ran(self.command().args(args).write_stdin(input))
     }
 
-    pub(crate) fn import(&self, input: impl Into<Vec<u8>>) -> Ran {
+    pub(crate) fn import(&self, input: impl Into<Vec<u8>>) -> CommandResult {
         self.fed(&["import", "-", "--json"], input)
     }
 

@@ -1,11 +1,11 @@
 //! Tokens on the command line: shown once, listed without what they are, revoked for good.
 
-use super::store::{Ran, Store, vector};
+use super::store::{CommandResult, Store, vector};
 use ipse_access::{Owner, TokenId, parse};
 use ipse_core::{Identity, Time};
 use rusqlite::Connection;
 
-fn create(store: &Store, args: &[&str]) -> Ran {
+fn create(store: &Store, args: &[&str]) -> CommandResult {
     store.run(&[&["token", "create"][..], args].concat())
 }
 

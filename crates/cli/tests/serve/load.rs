@@ -13,7 +13,7 @@ use std::time::Duration;
 
 /// One request: its events, and the positions that were acknowledged, if any came back.
 #[derive(Clone)]
-pub(crate) struct Sent {
+pub(crate) struct SentStatement {
     pub(crate) events: Vec<String>,
     pub(crate) seqs: Option<Vec<u64>>,
 }
@@ -35,7 +35,7 @@ impl Producer {
     }
 
     /// Sends until the connection breaks or it is told to stop.
-    pub(crate) fn send(&mut self, address: SocketAddr, stop: &AtomicBool) -> Vec<Sent> {
+    pub(crate) fn send(&mut self, address: SocketAddr, stop: &AtomicBool) -> Vec<SentStatement> {
         let mut all = Vec::new();
         let Ok(mut connection) = Connection::open(address) else { return all };
         while !stop.load(Ordering::Relaxed) {
@@ -43,10 +43,10 @@ impl Producer {
             let events = again.unwrap_or_else(|| self.fresh());
             let request = self.request(&events);
             match connection.ask(&request).ok().map(|answer| seqs(&answer, &events)) {
-                Some(seqs) => all.push(Sent { events, seqs: Some(seqs) }),
+                Some(seqs) => all.push(SentStatement { events, seqs: Some(seqs) }),
                 None => {
                     self.pending = Some(events.clone());
-                    all.push(Sent { events, seqs: None });
+                    all.push(SentStatement { events, seqs: None });
                     return all;
                 }
             }
@@ -105,7 +105,7 @@ pub(crate) struct Outside {
 }
 
 impl Outside {
-    pub(crate) fn note(&mut self, all: Vec<Sent>) {
+    pub(crate) fn note(&mut self, all: Vec<SentStatement>) {
         for one in all {
             for event in &one.events {
                 self.sent.insert(ref_of(event), event.clone());

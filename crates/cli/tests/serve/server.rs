@@ -3,7 +3,7 @@
 //! **Invariants:** whatever becomes of a test, the server that it started is dead afterwards.
 
 use super::client::{Answer, Connection, Request};
-use super::store::{Ran, Store, vector};
+use super::store::{CommandResult, Store, vector};
 use std::io::{BufRead, BufReader};
 use std::net::SocketAddr;
 use std::process::{Child, Command, ExitStatus, Stdio};
@@ -287,7 +287,7 @@ impl Agent {
     }
 
     /// Runs a command for this agent.
-    pub(crate) fn run(&self, store: &Store, args: &[&str]) -> Ran {
+    pub(crate) fn run(&self, store: &Store, args: &[&str]) -> CommandResult {
         store.run(&[&["--identity", &self.identity], args].concat())
     }
 }

@@ -4,7 +4,7 @@
 //! the gates let through by then. Whatever else it names, it is not.
 
 use super::intent::{Data, Intent, data_of, parse};
-use super::{Record, Told};
+use super::{EventRecord, Record};
 use crate::answer::written;
 use ipse_core::Ruling;
 use ipse_core::json::{Object, Value};
@@ -142,14 +142,14 @@ pub(crate) struct Deviation {
 /// What was done.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Attempt {
-    pub(super) told: Told,
+    pub(super) told: EventRecord,
     pub(super) standing: AttemptStanding,
     pub(super) deviations: Vec<Deviation>,
 }
 
 impl Attempt {
     /// An attempt, held against the intent that it names if there is one.
-    pub(super) fn at(told: Told, intent: Option<&Intent>) -> Self {
+    pub(super) fn at(told: EventRecord, intent: Option<&Intent>) -> Self {
         let mention = mention(told.canonical.as_deref());
         let standing = standing(told.seq, mention, intent);
         let mut deviations = Vec::new();

@@ -1,7 +1,7 @@
 //! Intents: what a planner asked for, what the gates said, and what a person decided.
 
 use super::attempt::{Mention, mention};
-use super::{Record, Told};
+use super::{EventRecord, Record};
 use crate::answer::written;
 use ipse_core::event::MAX_DEPTH;
 use ipse_core::intent::{CONFIRMATION, INTENT, confirmation_id};
@@ -26,14 +26,14 @@ impl Confirmation {
     }
 
     /// The one decision about an intent: its name follows from the intent's.
-    fn about<R: Record>(record: &R, intent: &Told) -> Result<Option<Self>, R::Error> {
+    fn about<R: Record>(record: &R, intent: &EventRecord) -> Result<Option<Self>, R::Error> {
         let name = EventRef::new(HOUSE_SOURCE, &confirmation_id(&intent.event_ref));
         let Some(seq) = record.find(&name)? else { return Ok(None) };
         let told = record.event(seq)?.filter(|told| told.event_type == CONFIRMATION);
         Ok(told.and_then(|told| Confirmation::read(&told, intent)))
     }
 
-    fn read(told: &Told, intent: &Told) -> Option<Self> {
+    fn read(told: &EventRecord, intent: &EventRecord) -> Option<Self> {
         let canonical = told.canonical.as_deref()?;
         if mention(Some(canonical)) != Mention::Of(intent.event_ref) || told.seq <= intent.seq {
             return None;
@@ -46,7 +46,7 @@ impl Confirmation {
             _ => return None,
         };
         let token_id = data.get("token_id").and_then(Value::as_text).map(str::to_owned);
-        let Told { seq, event_ref, time, .. } = *told;
+        let EventRecord { seq, event_ref, time, .. } = *told;
         Some(Confirmation { seq, event_ref, time, confirmed, token_id })
     }
 }
@@ -80,7 +80,7 @@ impl Verdict {
 /// An intent of the log, with what was decided about it.
 #[derive(Clone, PartialEq, Debug)]
 pub(crate) struct Intent {
-    pub(super) told: Told,
+    pub(super) told: EventRecord,
     /// None if it is forgotten, or says nothing that can be read.
     pub(super) ruling: Option<Ruling>,
     pub(super) confirmation: Option<Confirmation>,
@@ -96,12 +96,12 @@ impl Intent {
         }
     }
 
-    pub(super) fn new<R: Record>(record: &R, told: Told) -> Result<Self, R::Error> {
+    pub(super) fn new<R: Record>(record: &R, told: EventRecord) -> Result<Self, R::Error> {
         let confirmation = Confirmation::about(record, &told)?;
         Ok(Intent { confirmation, ..Intent::undecided(told) })
     }
 
-    pub(super) fn undecided(told: Told) -> Self {
+    pub(super) fn undecided(told: EventRecord) -> Self {
         let ruling = told.canonical.as_deref().and_then(ruling);
         Intent { told, ruling, confirmation: None }
     }

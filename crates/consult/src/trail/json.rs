@@ -3,7 +3,7 @@
 use super::Trail;
 use super::attempt::{Attempt, Deviation};
 use super::intent::{Confirmation, Verdict};
-use super::known::{Claimed, Evidence, Known};
+use super::known::{ConsultationClaim, Evidence, KnownFact};
 use crate::answer;
 use ipse_core::Ruling;
 use ipse_core::json::{Members, list, quoted};
@@ -90,7 +90,7 @@ pub(super) fn confirmation(it: &Confirmation) -> String {
         .finish()
 }
 
-fn consultation(claimed: &Claimed) -> String {
+fn consultation(claimed: &ConsultationClaim) -> String {
     let missing = claimed.missing.iter().map(|id| quoted(&id.to_string()));
     Members::new()
         .raw("consultation_id", text_or_null(claimed.id.as_deref()))
@@ -101,7 +101,7 @@ fn consultation(claimed: &Claimed) -> String {
         .finish()
 }
 
-fn fact(known: &Known) -> String {
+fn fact(known: &KnownFact) -> String {
     let evidence = |it: &Evidence| place(&it.event_ref, it.seq, it.time).finish();
     answer::fact(&known.id.to_string(), &known.fact)
         .raw("evidence", list(known.evidence.iter().map(evidence)))

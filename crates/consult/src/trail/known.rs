@@ -1,8 +1,8 @@
 //! What was known: the consultation that an intent echoes, and its facts as of then.
 
-use super::{Behind, FACTS, Listing, MAX_EVIDENCE, Record};
+use super::{EvidenceQuery, FACTS, Listing, MAX_EVIDENCE, Record};
 use crate::answer::written;
-use crate::facts::Consulted;
+use crate::facts::ScoredFact;
 use crate::{Claim, Damaged, Status};
 use ipse_consolidate::Rules;
 use ipse_core::json::{Object, Value};
@@ -11,7 +11,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 /// What an intent says was consulted.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(crate) struct Claimed {
+pub(crate) struct ConsultationClaim {
     /// None if what is echoed is no consultation.
     pub(super) id: Option<String>,
     /// As it stands in the intent, as JSON.
@@ -28,7 +28,7 @@ pub(crate) struct Claimed {
 /// A page of the facts that were known.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub(crate) struct Facts {
-    pub(super) listed: Vec<Known>,
+    pub(super) listed: Vec<KnownFact>,
     /// How many come before them, and how many there are.
     pub(super) before: usize,
     pub(super) total: usize,
@@ -38,9 +38,9 @@ pub(crate) struct Facts {
 
 /// A fact as of then.
 #[derive(Clone, PartialEq, Debug)]
-pub(crate) struct Known {
+pub(crate) struct KnownFact {
     pub(super) id: FactId,
-    pub(super) fact: Consulted,
+    pub(super) fact: ScoredFact,
     /// The newest events behind it.
     pub(super) evidence: Vec<Evidence>,
 }
@@ -61,11 +61,11 @@ pub(super) fn of<R: Record>(
     data: &Object<'_>,
     latest: Seq,
     listing: Listing,
-) -> Result<(Option<Claimed>, Facts), R::Error> {
+) -> Result<(Option<ConsultationClaim>, Facts), R::Error> {
     let Some(echoed) = data.get("consultation").filter(|value| **value != Value::Null) else {
         return Ok((None, Facts::default()));
     };
-    let mut claimed = Claimed {
+    let mut claimed = ConsultationClaim {
         id: None,
         json: written(echoed),
         checkpoint: None,
@@ -113,8 +113,8 @@ impl Facts {
         let after = (before + FACTS).min(total);
         let mut listed = Vec::new();
         for (id, place) in &found[before..after] {
-            let fact = Consulted::new(all[*place].clone())?;
-            listed.push(Known { id: *id, fact, evidence: Vec::new() });
+            let fact = ScoredFact::new(all[*place].clone())?;
+            listed.push(KnownFact { id: *id, fact, evidence: Vec::new() });
         }
         let next_page = (after < total).then(|| page.saturating_add(1));
         Ok(Facts { listed, before, total, next_page })
@@ -131,7 +131,7 @@ fn distinct(ids: &[FactId]) -> Vec<FactId> {
 fn supported<R: Record>(
     record: &R,
     rules: Rules,
-    known: &mut [Known],
+    known: &mut [KnownFact],
     up_to: Seq,
     wanted: usize,
 ) -> Result<(), R::Error> {
@@ -139,7 +139,7 @@ fn supported<R: Record>(
         return Ok(());
     }
     let keys: Vec<FactKey> = known.iter().map(|known| known.fact.fact.key.clone()).collect();
-    let found = record.evidence(&Behind { rules, keys: &keys, up_to, wanted })?;
+    let found = record.evidence(&EvidenceQuery { rules, keys: &keys, up_to, wanted })?;
     for (known, seqs) in known.iter_mut().zip(found) {
         for seq in seqs {
             let told = record.event(seq)?;

@@ -16,7 +16,7 @@ mod page;
 mod proposed;
 
 pub use attempt::{AttemptStanding, Standings, names_intent, naming_text};
-pub use proposed::{IntentStanding, Proposed};
+pub use proposed::{IntentStanding, Proposal};
 
 use crate::Damaged;
 use attempt::{Attempt, Mention};
@@ -25,7 +25,7 @@ use ipse_consolidate::Rules;
 use ipse_core::intent::{CONFIRMATION, INTENT};
 use ipse_core::{EventRef, Fact, FactKey, Identity, Outcome, Seq, Time, is_housekeeping};
 use ipse_ledger::{Entry, ProofFile};
-use known::{Claimed, Facts};
+use known::{ConsultationClaim, Facts};
 use std::collections::BTreeMap;
 
 /// Evidence of each fact that is listed if nobody says how much, and at most.
@@ -40,7 +40,7 @@ pub const MAX_ATTEMPTS: usize = 256;
 
 /// The facts whose evidence is asked for.
 #[derive(Clone, Copy, Debug)]
-pub struct Behind<'k> {
+pub struct EvidenceQuery<'k> {
     /// The rules that the facts follow.
     pub rules: Rules,
     /// Their keys.
@@ -60,13 +60,13 @@ pub trait Record {
     fn find(&self, name: &EventRef) -> Result<Option<Seq>, Self::Error>;
 
     /// The event at a position.
-    fn event(&self, seq: Seq) -> Result<Option<Told>, Self::Error>;
+    fn event(&self, seq: Seq) -> Result<Option<EventRecord>, Self::Error>;
 
     /// The facts that the log up to a position gives under some rules.
     fn facts_at(&self, seq: Seq, rules: Rules) -> Result<Vec<Fact>, Self::Error>;
 
     /// The positions of the newest events behind each fact, newest first.
-    fn evidence(&self, behind: &Behind<'_>) -> Result<Vec<Vec<Seq>>, Self::Error>;
+    fn evidence(&self, behind: &EvidenceQuery<'_>) -> Result<Vec<Vec<Seq>>, Self::Error>;
 
     /// The positions after another one of producers' events that name an intent, in order.
     fn naming(&self, intent: &EventRef, after: Seq) -> Result<Vec<Seq>, Self::Error>;
@@ -96,7 +96,7 @@ impl Default for Listing {
 
 /// An event, as a record tells it.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Told {
+pub struct EventRecord {
     /// Its position.
     pub seq: Seq,
     /// Its name.
@@ -131,9 +131,9 @@ pub struct Trail {
     attempts: Vec<Attempt>,
     /// Attempts that are not listed.
     left_out: u64,
-    intent: Option<Told>,
+    intent: Option<EventRecord>,
     verdict: Option<Verdict>,
-    consultation: Option<Claimed>,
+    consultation: Option<ConsultationClaim>,
     /// A page of what was known, in the order in which it was told.
     facts: Facts,
     /// Of the events above, by position.
@@ -144,7 +144,7 @@ pub struct Trail {
 
 /// Where a walk begins.
 struct Start {
-    asked: Told,
+    asked: EventRecord,
     intent: Option<Intent>,
 }
 
@@ -206,7 +206,7 @@ impl Trail {
     }
 
     /// Proves every event that is named.
-    fn prove<R: Record>(&mut self, record: &R, asked: &Told) -> Result<(), R::Error> {
+    fn prove<R: Record>(&mut self, record: &R, asked: &EventRecord) -> Result<(), R::Error> {
         let mut named = BTreeMap::from([(asked.seq, asked.event_ref)]);
         named.extend(self.attempts.iter().map(|it| (it.told.seq, it.told.event_ref)));
         named.extend(self.intent.iter().map(|it| (it.seq, it.event_ref)));
@@ -226,7 +226,7 @@ impl Trail {
 
 impl Start {
     /// The intent that an event is, decides about, or names.
-    fn at<R: Record>(record: &R, asked: Told) -> Result<Self, R::Error> {
+    fn at<R: Record>(record: &R, asked: EventRecord) -> Result<Self, R::Error> {
         let intent = match asked.event_type.as_str() {
             INTENT => Some(Intent::new(record, asked.clone())?),
             _ => match attempt::mention(asked.canonical.as_deref()) {

@@ -6,7 +6,7 @@
 use super::Trail;
 use super::attempt::Attempt;
 use super::intent::{Verdict, data_of, parse};
-use super::known::{Claimed, Facts, Known};
+use super::known::{ConsultationClaim, Facts, KnownFact};
 use crate::answer::{clean, counted, written};
 use crate::grounding::{body, two_decimals};
 use ipse_core::Ruling;
@@ -162,7 +162,7 @@ fn tell_gate(gate: &str, page: &mut Page) {
     }
 }
 
-fn tell_claim(claimed: &Claimed, page: &mut Page) {
+fn tell_claim(claimed: &ConsultationClaim, page: &mut Page) {
     let id = claimed.id.as_deref().unwrap_or("unreadable: what the intent echoes is none");
     page.field("consulted", id);
     page.optional("at", claimed.checkpoint.map(|seq| format!("checkpoint {seq}")));
@@ -186,7 +186,7 @@ fn tell_place(facts: &Facts, page: &mut Page) {
     page.line(1, &place);
 }
 
-fn tell_fact(known: &Known, page: &mut Page) {
+fn tell_fact(known: &KnownFact, page: &mut Page) {
     let fact = &known.fact;
     page.line(1, &format!("{}  {}", known.id, fact.fact.key.kind()));
     page.line(2, &shown(fact.fact.key.text()));

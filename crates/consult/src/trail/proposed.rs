@@ -5,7 +5,7 @@
 
 use super::intent::{Intent, data_of, parse};
 use super::json::{confirmation, or_null, place};
-use super::{Record, Told};
+use super::{EventRecord, Record};
 use crate::answer::written;
 use ipse_core::Ruling;
 use ipse_core::intent::INTENT;
@@ -72,7 +72,7 @@ impl IntentStanding {
 
 /// An intent of the log.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Proposed {
+pub struct Proposal {
     event_ref: EventRef,
     seq: Seq,
     time: Time,
@@ -83,15 +83,15 @@ pub struct Proposed {
     json: String,
 }
 
-impl Proposed {
+impl Proposal {
     /// The intent of that name; `None` if there is none, or if it was forgotten.
     pub fn named<R: Record>(record: &R, name: &EventRef) -> Result<Option<Self>, R::Error> {
         let intent = Intent::named(record, name)?;
-        Ok(intent.as_ref().and_then(Proposed::of))
+        Ok(intent.as_ref().and_then(Proposal::of))
     }
 
     /// The intent that an event is; `None` if it is none.
-    pub fn at<R: Record>(record: &R, told: Told) -> Result<Option<Self>, R::Error> {
+    pub fn at<R: Record>(record: &R, told: EventRecord) -> Result<Option<Self>, R::Error> {
         if told.event_type != INTENT {
             return Ok(None);
         }
@@ -99,16 +99,16 @@ impl Proposed {
         // About anything else nobody decides.
         let waits = intent.ruling == Some(Ruling::NeedsConfirmation);
         let intent = if waits { Intent::new(record, intent.told)? } else { intent };
-        Ok(Proposed::of(&intent))
+        Ok(Proposal::of(&intent))
     }
 
     /// The intent that an event is which nobody can have decided about yet.
-    pub fn fresh(told: Told) -> Option<Self> {
-        Proposed::of(&Intent::undecided(told))
+    pub fn fresh(told: EventRecord) -> Option<Self> {
+        Proposal::of(&Intent::undecided(told))
     }
 
     fn of(intent: &Intent) -> Option<Self> {
-        let Told { event_ref, seq, time, canonical, .. } = &intent.told;
+        let EventRecord { event_ref, seq, time, canonical, .. } = &intent.told;
         let standing = IntentStanding::parse(intent.verdict()?.standing())?;
         let value = parse(canonical.as_deref()?)?;
         let data = data_of(&value)?;
@@ -121,7 +121,7 @@ impl Proposed {
         let confirm_by = confirm_by.and_then(|text| Time::parse(text).ok());
         let admitted_params = data.get("admitted_params").map(written);
         let (event_ref, seq, time, json) = (*event_ref, *seq, *time, members.finish());
-        Some(Proposed { event_ref, seq, time, standing, confirm_by, admitted_params, json })
+        Some(Proposal { event_ref, seq, time, standing, confirm_by, admitted_params, json })
     }
 
     /// Its name.
@@ -140,7 +140,7 @@ impl Proposed {
     }
 
     /// The number that a parameter may be acted with; `None` if the agent may not act on the intent
-    /// now ([`Proposed::may_act`]), or if the intent has no such number.
+    /// now ([`Proposal::may_act`]), or if the intent has no such number.
     pub fn admitted(&self, param: &str) -> Option<f64> {
         self.admitted_value(param, |value| match value {
             Value::Number(number) => Some(*number),

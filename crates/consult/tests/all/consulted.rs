@@ -57,7 +57,7 @@ fn a_true_consultation_is_verified_and_its_facts_are_those_of_then() {
         let mut fact = fact.clone();
         let evidence = fact.as_object_mut().unwrap().remove("evidence").unwrap();
         let total = fact.as_object_mut().unwrap().remove("evidence_total").unwrap();
-        let same = |it: &&std::sync::Arc<ipse_consult::facts::Consulted>| {
+        let same = |it: &&std::sync::Arc<ipse_consult::facts::ScoredFact>| {
             it.said(&ME).id == fact["fact_id"].as_str().unwrap()
         };
         let known = then.iter().find(same).unwrap();

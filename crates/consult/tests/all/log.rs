@@ -1,8 +1,10 @@
 //! A log in memory, with a signed tree head over all or a part of it.
 
 use ipse_consolidate::{RuleSet, Rules, f, with_rules};
-use ipse_consult::facts::{Consulted, Filter};
-use ipse_consult::trail::{Behind, Found, Listing, Record, Told, Trail, names_intent};
+use ipse_consult::facts::{Filter, ScoredFact};
+use ipse_consult::trail::{
+    EventRecord, EvidenceQuery, Found, Listing, Record, Trail, names_intent,
+};
 use ipse_consult::{Consultation, Damaged};
 use ipse_core::{Admitted, Columns, Event, EventRef, Fact, FactKey, Identity, Seq, Time};
 use ipse_core::{is_housekeeping, json::Members};
@@ -104,7 +106,7 @@ impl Log {
         Consultation::of(&ME, Seq(self.len()), "v1", filter, &facts)
     }
 
-    pub fn facts(&self) -> Vec<Arc<Consulted>> {
+    pub fn facts(&self) -> Vec<Arc<ScoredFact>> {
         Filter::default().choose(self.facts_at(Seq(self.len()), Rules::default()).unwrap()).unwrap()
     }
 
@@ -177,12 +179,12 @@ impl Record for Log {
         Ok(place.map(|place| Seq(place as u64 + 1)))
     }
 
-    fn event(&self, seq: Seq) -> Result<Option<Told>, Damaged> {
+    fn event(&self, seq: Seq) -> Result<Option<EventRecord>, Damaged> {
         let Some(row) = self.rows.get(seq.0 as usize - 1) else { return Ok(None) };
         let Admitted { event_ref, event_type, time, canonical, columns, .. } = row.event.clone();
         let outcome = Columns::decode(&columns).unwrap().outcome.filter(|_| !row.gone);
         let canonical = (!row.gone).then_some(canonical);
-        Ok(Some(Told { seq, event_ref, event_type, time, outcome, canonical }))
+        Ok(Some(EventRecord { seq, event_ref, event_type, time, outcome, canonical }))
     }
 
     fn facts_at(&self, seq: Seq, rules: Rules) -> Result<Vec<Fact>, Damaged> {
@@ -194,8 +196,8 @@ impl Record for Log {
         Ok(with_rules!(rules, |rules| f(rules, typed)).unwrap())
     }
 
-    fn evidence(&self, behind: &Behind<'_>) -> Result<Vec<Vec<Seq>>, Damaged> {
-        let Behind { rules, keys, up_to, wanted } = *behind;
+    fn evidence(&self, behind: &EvidenceQuery<'_>) -> Result<Vec<Vec<Seq>>, Damaged> {
+        let EvidenceQuery { rules, keys, up_to, wanted } = *behind;
         let supports = |event: &Admitted, key: &FactKey| {
             let Admitted { event_ref, time, event_type, columns, .. } = event;
             let event = Event::of_row(*event_ref, *time, event_type, columns).unwrap();

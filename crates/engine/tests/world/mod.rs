@@ -6,10 +6,10 @@ use ipse_core::{
     Admitted, Columns, Event, EventKind, FactKey, FactKind, Identity, Seq, Support, Time, json,
 };
 use ipse_door::{Origin, Salt, admit};
-use ipse_engine::{Error, Host, Log, Whole, rebuild_under, restore_under};
-use ipse_inspect::verify::{Outside, verify_under};
+use ipse_engine::{CompleteLog, Error, Host, Log, rebuild_under, restore_under};
+use ipse_inspect::verify::{ExternalEvidence, verify_under};
 use ipse_ledger::Entry;
-use ipse_ledger::account::Claimed;
+use ipse_ledger::account::PassClaim;
 use ipse_store::{Location, Reader, Store};
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
@@ -107,7 +107,7 @@ impl World {
         let each = |entry: Entry, forgotten: bool| {
             let stored = view.stored(entry.seq)?.unwrap().canonical;
             if entry.event_type == "consolidation_run" {
-                passes.push(Claimed::read(entry.seq, stored.as_bytes(), 0).unwrap());
+                passes.push(PassClaim::read(entry.seq, stored.as_bytes(), 0).unwrap());
             }
             let event =
                 (!forgotten).then(|| admit(stored.as_bytes(), Origin::House, || [0; 16]).unwrap());
@@ -116,7 +116,7 @@ impl World {
         };
         view.each_entry(Seq(1)..=view.head().unwrap(), each).unwrap();
         let checkpoint = view.progress().unwrap().checkpoint;
-        let whole = Whole { passes: &passes, statements: &[], checkpoint, last_head: None };
+        let whole = CompleteLog { passes: &passes, statements: &[], checkpoint, last_head: None };
         let log = log.into_iter();
         restore_under::<_, Error>(&other.store, &other.identity, rules, log, &whole).unwrap();
         other
@@ -129,15 +129,15 @@ impl World {
 
     pub fn assert_healthy_under<R: RuleSet>(&self, rules: &R) {
         assert!(self.rebuilds_equal_under(rules));
-        assert_eq!(self.findings_under(rules, &Outside::default()), Vec::<String>::new());
+        assert_eq!(self.findings_under(rules, &ExternalEvidence::default()), Vec::<String>::new());
     }
 
     /// What verifying finds, place and message.
-    pub fn findings(&self, outside: &Outside) -> Vec<String> {
+    pub fn findings(&self, outside: &ExternalEvidence) -> Vec<String> {
         self.findings_under(&V1, outside)
     }
 
-    pub fn findings_under<R: RuleSet>(&self, rules: &R, outside: &Outside) -> Vec<String> {
+    pub fn findings_under<R: RuleSet>(&self, rules: &R, outside: &ExternalEvidence) -> Vec<String> {
         let reader = self.reader();
         let snapshot = reader.view(&self.identity).unwrap();
         let manifests = self.manifest_bytes();

@@ -7,7 +7,7 @@ use super::{about, close};
 use crate::intent::Intent;
 use crate::params::Params;
 use crate::registry::Skill;
-use crate::temperament::{HumanCheck, Temperament, When};
+use crate::temperament::{Condition, HumanCheck, Temperament};
 use crate::verdict::{Code, Finding, Gate};
 use alloc::format;
 use alloc::vec::Vec;
@@ -38,8 +38,8 @@ pub(crate) fn judge(
 fn human_check(check: &HumanCheck, intent: &Intent<'_>, params: &Params) -> Option<Finding> {
     let scope = check.scope.words();
     let (detail, param) = match &check.when {
-        When::Always => (format!("a person must confirm {}{scope}", intent.skill_id), None),
-        When::Beyond { param, above, below } => {
+        Condition::Always => (format!("a person must confirm {}{scope}", intent.skill_id), None),
+        Condition::Beyond { param, above, below } => {
             let number = params.number(&param.value)?;
             let (bound, word) = match (above, below) {
                 (Some(above), _) if number > above.value => (above.value, "above"),
@@ -49,7 +49,7 @@ fn human_check(check: &HumanCheck, intent: &Intent<'_>, params: &Params) -> Opti
             let name = &param.value;
             (format!("a person must confirm {name} {word} {bound}{scope}"), Some(name))
         }
-        When::Equal { param, equals } => {
+        Condition::Equal { param, equals } => {
             let datum = params.get(&param.value)?;
             let name = &param.value;
             let detail = format!("a person must confirm this value of {name}{scope}");

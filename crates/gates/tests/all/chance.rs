@@ -7,7 +7,9 @@ use super::fixture::{POLICY, REGISTRY, TEMPERAMENT, gates};
 use super::mutate::{Slip, slipped, slips};
 use super::oracle::Oracle;
 use ipse_core::json_parse::parse;
-use ipse_gates::{FileError, Gates, Intent, Policy, Registry, Ruling, Temperament, Verdict, Which};
+use ipse_gates::{
+    FileError, GateFile, Gates, Intent, Policy, Registry, Ruling, Temperament, Verdict,
+};
 use proptest::prelude::*;
 use std::collections::BTreeMap;
 
@@ -36,7 +38,7 @@ fn check_errors(text: &str, errors: &[FileError]) {
 }
 
 fn parse_all(text: &str) {
-    let _ = Which::of(text);
+    let _ = GateFile::of(text);
     let errors = [
         Registry::parse(text).map(|it| it.holds()).err(),
         Policy::parse(text).map(|it| it.holds()).err(),

@@ -5,7 +5,7 @@
 
 use super::fixture::{Files, check};
 use ipse_gates::{FileError, MAX_FILE_BYTES, MAX_LIST, MAX_PARAMS, MAX_RULES, MAX_SKILLS};
-use ipse_gates::{Policy, Registry, Temperament, Which};
+use ipse_gates::{GateFile, Policy, Registry, Temperament};
 use std::fmt::Write;
 
 fn errors(case: &str) -> Vec<String> {
@@ -139,13 +139,13 @@ fn of_many_errors_the_first_are_told() {
 
 #[test]
 fn a_file_says_which_it_is() {
-    for which in Which::ALL {
+    for which in GateFile::ALL {
         let text = format!("format = \"{}\"\nand = nonsense", which.format());
-        assert_eq!(Which::of(&text), Some(which));
-        assert_eq!(Which::parse(which.name()), Some(which));
+        assert_eq!(GateFile::of(&text), Some(which));
+        assert_eq!(GateFile::parse(which.name()), Some(which));
     }
     for text in ["", "format = 1", "format = \"ipse-policy/2\"", "[format]", "\u{1}"] {
-        assert_eq!(Which::of(text), None, "{text}");
+        assert_eq!(GateFile::of(text), None, "{text}");
     }
-    assert_eq!(Which::of(&(" ".repeat(MAX_FILE_BYTES) + "format = \"ipse-policy/1\"")), None);
+    assert_eq!(GateFile::of(&(" ".repeat(MAX_FILE_BYTES) + "format = \"ipse-policy/1\"")), None);
 }

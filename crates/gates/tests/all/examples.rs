@@ -1,6 +1,6 @@
 //! The teaching files under `examples/gates`: they fit each other, and do what their comments say.
 
-use ipse_gates::{Code, Gates, Intent, Policy, Registry, Temperament, Which};
+use ipse_gates::{Code, GateFile, Gates, Intent, Policy, Registry, Temperament};
 
 const REGISTRY: &str = include_str!("../../../../examples/gates/ecm-registry.toml");
 const POLICY: &str = include_str!("../../../../examples/gates/policy.toml");
@@ -16,8 +16,8 @@ fn grasp(target: &str, params: &str) -> String {
 #[test]
 fn they_pass_together() {
     assert!(Gates::new(REGISTRY, POLICY, TEMPERAMENT).is_ok());
-    let kinds = [REGISTRY, POLICY, TEMPERAMENT].map(Which::of);
-    assert_eq!(kinds, Which::ALL.map(Some));
+    let kinds = [REGISTRY, POLICY, TEMPERAMENT].map(GateFile::of);
+    assert_eq!(kinds, GateFile::ALL.map(Some));
     assert_eq!(Registry::parse(REGISTRY).unwrap().holds(), "4 skills, 7 parameters");
     let holds = "4 skills, 3 clamps, 3 prohibitions, 1 rate limit";
     assert_eq!(Policy::parse(POLICY).unwrap().holds(), holds);

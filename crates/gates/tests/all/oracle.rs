@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use toml::{Table, Value};
 
 /// What becomes of an intent, and what may be acted with.
-pub(crate) type Judged = (&'static str, Option<BTreeMap<String, Json>>);
+pub(crate) type Judgement = (&'static str, Option<BTreeMap<String, Json>>);
 
 pub(crate) struct Oracle {
     registry: Table,
@@ -22,7 +22,7 @@ impl Oracle {
         Oracle { registry, policy, temperament }
     }
 
-    pub(crate) fn judge(&self, intent: &Json, recent: i64) -> Judged {
+    pub(crate) fn judge(&self, intent: &Json, recent: i64) -> Judgement {
         let skill_id = intent["skill_id"].as_str().unwrap();
         let nothing = serde_json::Map::new();
         let params = intent["params"].as_object().unwrap_or(&nothing);

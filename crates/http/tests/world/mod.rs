@@ -7,7 +7,7 @@ use ipse_access::{NewToken, Owner, Role, Tokens, make};
 use ipse_core::{Identity, Time};
 use ipse_engine::{Error, Host, Memory, Policy};
 use ipse_gates::Gates;
-use ipse_http::{Hosts, Outside, Route, Service, router};
+use ipse_http::{Hosts, Platform, Route, Service, router};
 use ipse_store::{Location, Store};
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -42,7 +42,7 @@ impl Host for Still {
     }
 }
 
-impl Outside for Still {
+impl Platform for Still {
     fn now(&self) -> Time {
         now()
     }

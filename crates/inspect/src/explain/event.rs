@@ -6,7 +6,7 @@
 use super::feeds;
 use crate::answer::clean;
 use crate::log::LogRow;
-use crate::walk::Walked;
+use crate::walk::StoreRecord;
 use crate::{Error, Page, Signers};
 use ipse_consult::trail::{AttemptStanding, Found, Listing, Trail};
 use ipse_core::event::MAX_DEPTH;
@@ -43,7 +43,7 @@ impl ExplainedEvent {
     ) -> Result<Option<Self>, Error> {
         let Some(seq) = view.find(event_ref)? else { return Ok(None) };
         let Some(stored) = view.stored(seq)? else { return Ok(None) };
-        let action = match Trail::of(&Walked(view), identity, event_ref, listing)? {
+        let action = match Trail::of(&StoreRecord(view), identity, event_ref, listing)? {
             Found::Action(trail) => Some(trail),
             _ => None,
         };

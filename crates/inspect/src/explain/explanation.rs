@@ -4,7 +4,7 @@ use super::words::Arithmetic;
 use super::{Planned, evidence_under, group_under};
 use crate::answer::{clean, counted};
 use crate::signers::{SignedBy, Signers};
-use crate::walk::Walked;
+use crate::walk::StoreRecord;
 use crate::{Error, Page};
 use ipse_consolidate::{RuleSet, with_rules};
 use ipse_consult::grounding::body;
@@ -12,7 +12,7 @@ use ipse_consult::trail::{AttemptStanding, Standings};
 use ipse_core::event::MAX_DEPTH;
 use ipse_core::json::{Members, list, quoted};
 use ipse_core::{Columns, EventRef, Fact, FactId, Identity, Outcome, Seq, json_parse};
-use ipse_engine::facts::Consulted;
+use ipse_engine::facts::ScoredFact;
 use ipse_engine::rules_of;
 use ipse_store::Stored;
 use ipse_store::{RawPass, View};
@@ -29,7 +29,7 @@ pub struct Explanation {
     /// The page of the evidence; `None` for all of it.
     page: Option<usize>,
     /// The fact.
-    pub fact: Consulted,
+    pub fact: ScoredFact,
     /// Events that it rests on, latest in the log first: a page of them, or all.
     pub evidence: Vec<Stored>,
     /// The intent that each of them names, and how it stands to the gates.
@@ -84,7 +84,7 @@ impl Explanation {
         };
         let seqs = evidence_under(view, rules, &fact.key, checkpoint, skipped, wanted)?;
         let mut shown = Vec::with_capacity(seqs.len());
-        let record = Walked(view);
+        let record = StoreRecord(view);
         let (mut plans, mut standings) = (Standings::new(&record), Vec::new());
         // Positions descend, so a pass that no longer holds one holds none of those that follow.
         let mut passes: Vec<RawPass> = Vec::new();
@@ -105,7 +105,7 @@ impl Explanation {
         Ok(Explanation {
             identity: *identity,
             page,
-            fact: Consulted::new(fact.clone())?,
+            fact: ScoredFact::new(fact.clone())?,
             evidence: shown,
             standings,
             planned: Planned::among(view, all)?,

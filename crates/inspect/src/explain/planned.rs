@@ -3,7 +3,7 @@
 //! **Invariant:** a log without intents is not looked through: its chunks tell that it has none.
 
 use crate::Error;
-use crate::walk::Walked;
+use crate::walk::StoreRecord;
 use ipse_consult::trail::{AttemptStanding, Standings};
 use ipse_core::chunk::{Chunk, Dictionary};
 use ipse_core::intent::{CONFIRMATION, INTENT};
@@ -33,7 +33,7 @@ impl Planned {
         let mut count = Planned { any_intent: true, ..Planned::default() };
         let seqs: BTreeSet<Seq> = seqs()?.into_iter().collect();
         let Some(last) = seqs.last() else { return Ok(count) };
-        let record = Walked(view);
+        let record = StoreRecord(view);
         let mut standings = Standings::new(&record);
         view.each_holding("\"intent\":\"ev_", first..=*last, |seq, canonical| {
             if !seqs.contains(&seq) {

@@ -7,7 +7,7 @@ use super::{BESIDE, Check, DERIVED, GROUND, HEAD};
 use crate::Error;
 use ipse_consolidate::RuleSet;
 use ipse_core::{Admitted, EventRef, Seq, sha256};
-use ipse_engine::{Endorsed, head_of, registered};
+use ipse_engine::{SignedBatch, head_of, registered};
 use ipse_ledger::dsse::StatementIndex;
 use ipse_ledger::{Note, NoteKey, TreeHead, entry_hash, write_entry};
 use ipse_store::{RawEvent, STORED_LEVEL, View};
@@ -15,7 +15,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 /// What is known about a log outside its store.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub struct Outside {
+pub struct ExternalEvidence {
     /// The keys under which its tree heads count.
     pub log_keys: Vec<NoteKey>,
     /// The last tree head that was signed.
@@ -39,7 +39,7 @@ pub(super) struct Tree {
 }
 
 impl Tree {
-    pub(super) fn new(view: View<'_>, outside: &Outside) -> Result<Self, Error> {
+    pub(super) fn new(view: View<'_>, outside: &ExternalEvidence) -> Result<Self, Error> {
         let (stored, ends) = (view.tree_head()?, view.tree_ends()?.into_iter().collect());
         let size = stored.as_deref().and_then(head_of).map_or(0, |head| head.size);
         let last = outside.last_head.clone().map(|note| ("tree head in the key directory", note));
@@ -155,7 +155,7 @@ impl<R: RuleSet> Check<'_, R> {
                 // Earlier versions kept such an envelope; no export holds it.
                 self.report.note(format!("{place} is statement {first} in another encoding"));
             }
-            let (kind, fault) = match Endorsed::open(&envelope, self.identity, &keys) {
+            let (kind, fault) = match SignedBatch::open(&envelope, self.identity, &keys) {
                 Err(error) => (GROUND, error.to_string()),
                 Ok(endorsed) if endorsed.signer() != signed.signer => {
                     (BESIDE, "another producer signed it than is said beside it".to_string())
@@ -171,7 +171,7 @@ impl<R: RuleSet> Check<'_, R> {
     }
 
     /// Where the events stand that a producer signed, as it signed them.
-    fn positions(&self, endorsed: &Endorsed) -> Vec<Seq> {
+    fn positions(&self, endorsed: &SignedBatch) -> Vec<Seq> {
         let position = |(name, signed): (&EventRef, &[u8; 32])| {
             let (seq, digest) = self.log.index.look_up(name)?;
             (digest.0 == *signed).then_some(seq)

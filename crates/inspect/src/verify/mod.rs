@@ -9,7 +9,7 @@ mod derived;
 mod evidence;
 mod ground;
 
-pub use evidence::Outside;
+pub use evidence::ExternalEvidence;
 
 use crate::answer::{clean, counted};
 use crate::{Error, Page};
@@ -170,7 +170,7 @@ pub fn verify(
     snapshot: &Snapshot<'_>,
     identity: &Identity,
     manifest: &str,
-    outside: &Outside,
+    outside: &ExternalEvidence,
     progress: &mut dyn FnMut(u64, u64),
 ) -> Result<Report, Error> {
     // Unknown or unreadable rules are reported with the passes.
@@ -186,7 +186,7 @@ pub fn verify_under<R: RuleSet>(
     rules: &R,
     identity: &Identity,
     manifest: &str,
-    outside: &Outside,
+    outside: &ExternalEvidence,
     progress: &mut dyn FnMut(u64, u64),
 ) -> Result<Report, Error> {
     let (view, (log, reached, report, sums)) = (snapshot.view(), Default::default());
@@ -210,7 +210,7 @@ struct Check<'c, R: RuleSet> {
     rules: &'c R,
     identity: &'c Identity,
     manifest: &'c str,
-    outside: &'c Outside,
+    outside: &'c ExternalEvidence,
     report: Report,
     log: Log,
     reached: Progress,

@@ -64,7 +64,7 @@ impl Role {
 
 /// How a private half is kept.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Held {
+pub enum Protection {
     /// In a file that its owner can read.
     Plain,
     /// Under a passphrase.
@@ -338,7 +338,7 @@ impl KeyDirectory {
     }
 
     /// How the private half of a key is kept; [`KeyError::Missing`] if it is not here.
-    pub fn held(&self, role: Role) -> Result<Held, KeyError> {
+    pub fn held(&self, role: Role) -> Result<Protection, KeyError> {
         held(&self.file(role.private()))
     }
 
@@ -521,8 +521,8 @@ impl KeyDirectory {
     }
 }
 
-fn held(path: &Path) -> Result<Held, KeyError> {
-    Ok(if pem::is_encrypted(path)? { Held::Encrypted } else { Held::Plain })
+fn held(path: &Path) -> Result<Protection, KeyError> {
+    Ok(if pem::is_encrypted(path)? { Protection::Encrypted } else { Protection::Plain })
 }
 
 fn named_operator(key: PublicKey) -> Result<NoteKey, KeyError> {

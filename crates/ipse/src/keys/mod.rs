@@ -38,7 +38,7 @@ mod encryption;
 mod encryption;
 mod pem;
 
-pub use directory::{Held, KeyDirectory, OPERATOR, Role};
+pub use directory::{KeyDirectory, OPERATOR, Protection, Role};
 pub use pem::MAX_KEY_BYTES;
 
 use crate::files;

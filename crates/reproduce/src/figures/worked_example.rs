@@ -35,7 +35,7 @@ fn panel(n: usize) -> Area {
 }
 
 /// The texts that panels share.
-struct Told<'e> {
+struct SharedText<'e> {
     example: &'e Example,
     /// Skill, object and context.
     key: Vec<&'e str>,
@@ -45,14 +45,14 @@ struct Told<'e> {
     recommended: String,
 }
 
-impl<'e> Told<'e> {
+impl<'e> SharedText<'e> {
     fn of(example: &'e Example) -> Self {
         let mut forces = BTreeMap::<u32, (u32, u32)>::new();
         for (force, n, held) in &example.attempts {
             let of = forces.entry(*force).or_default();
             *(if *held { &mut of.0 } else { &mut of.1 }) += n;
         }
-        Told {
+        SharedText {
             example,
             key: example.fact_key.split(" + ").collect(),
             held: forces.values().map(|(held, _)| held).sum(),
@@ -64,7 +64,7 @@ impl<'e> Told<'e> {
 
 /// Draws the example.
 pub fn worked_example(example: &Example) -> Result<Figure, Error> {
-    let told = Told::of(example);
+    let told = SharedText::of(example);
     let mut canvas = Canvas::new(WIDTH, HEIGHT);
     let heads =
         [(34.0, "Knowledge: what a pass makes"), (BAND.y - 20.0, "Identity: what it leaves")];
@@ -96,7 +96,7 @@ fn number(canvas: &mut Canvas, at: Area, n: usize, tone: Tone, head: &str) {
 }
 
 /// One dot or cross for each attempt, force by force.
-fn events(canvas: &mut Canvas, at: Area, told: &Told<'_>) {
+fn events(canvas: &mut Canvas, at: Area, told: &SharedText<'_>) {
     let most = told.forces.values().map(|(held, failed)| held + failed).max().unwrap_or(1).max(1);
     let room = at.w - 2.0 * SIDE - 60.0;
     let pitch = (room / f64::from(most)).min(16.0);
@@ -123,7 +123,7 @@ fn events(canvas: &mut Canvas, at: Area, told: &Told<'_>) {
 }
 
 /// Head lines and, under each, what was made.
-fn grouping(canvas: &mut Canvas, at: Area, told: &Told<'_>) {
+fn grouping(canvas: &mut Canvas, at: Area, told: &SharedText<'_>) {
     let (x, room) = (at.x + SIDE, at.w - 2.0 * SIDE);
     canvas.label((x, at.y + 72.0), Side::Left, NOTE, "group by skill, object, context", room);
     for (n, part) in told.key.iter().take(3).enumerate() {
@@ -155,7 +155,7 @@ fn table(canvas: &mut Canvas, first: Area, rows: &[(&str, String)], ink: Colour)
 }
 
 /// The row that a store holds.
-fn fact(canvas: &mut Canvas, at: Area, told: &Told<'_>) {
+fn fact(canvas: &mut Canvas, at: Area, told: &SharedText<'_>) {
     let (x, room) = (at.x + SIDE, at.w - 2.0 * SIDE);
     let example = told.example;
     canvas.label((x, at.y + 72.0), Side::Left, NOTE, "fact key", room);
@@ -176,7 +176,7 @@ fn fact(canvas: &mut Canvas, at: Area, told: &Told<'_>) {
 }
 
 /// What is asked, what is answered, and what is done.
-fn action(canvas: &mut Canvas, at: Area, told: &Told<'_>) {
+fn action(canvas: &mut Canvas, at: Area, told: &SharedText<'_>) {
     let (x, room) = (at.x + SIDE, at.w - 2.0 * SIDE);
     let [skill, object] = [0, 1].map(|n| told.key.get(n).copied().unwrap_or_default());
     let asked = format!("of {object}?");
@@ -228,7 +228,7 @@ fn identity(canvas: &mut Canvas, example: &Example) {
     canvas.card(&Card::new(at, tone, &lines));
 }
 
-fn caption(told: &Told<'_>) -> String {
+fn caption(told: &SharedText<'_>) -> String {
     let example = told.example;
     let force = |(force, (held, failed)): (&u32, &(u32, u32))| {
         format!("{held} of {} at {force} N", held + failed)

@@ -15,7 +15,7 @@ use crate::v3::SEEDS;
 use crate::{Error, Workload};
 use ipse_core::{Admitted, Identity};
 use ipse_door::{Origin, admit};
-use ipse_engine::{Log, Then};
+use ipse_engine::{Log, NextStep};
 use ipse_store::{Location, Store};
 use std::fs::{self, File};
 use std::io;
@@ -60,7 +60,7 @@ impl<'l> Stream<'l> {
             let events = lines
                 .map(|line| admit(line.as_bytes(), Origin::Producer, || log.host().salt()))
                 .collect::<Result<Vec<Admitted>, _>>()?;
-            log.append(&events, Then::Nothing)?;
+            log.append(&events, NextStep::Nothing)?;
             self.events += count;
             work.did(count);
         }

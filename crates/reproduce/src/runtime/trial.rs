@@ -11,7 +11,7 @@ use crate::Error;
 use ipse_core::json::Value;
 use ipse_core::{FactKey, FactKind, json_parse};
 use ipse_engine::facts::Filter;
-use ipse_engine::{Known, Trigger};
+use ipse_engine::{FactTable, Trigger};
 use std::hint::black_box;
 
 /// A prime: keys are asked for far from each other.
@@ -85,15 +85,15 @@ fn trial(stream: &Stream<'_>, instruments: &dyn Instruments) -> Result<Trial, Er
 }
 
 /// The table that planners read.
-fn known(stream: &Stream<'_>, store: &Scratch) -> Result<Known, Error> {
+fn known(stream: &Stream<'_>, store: &Scratch) -> Result<FactTable, Error> {
     let reader = store.open()?.reader()?;
     let snapshot = reader.view(&stream.identity)?;
-    Ok(Known::read(snapshot.view())?)
+    Ok(FactTable::read(snapshot.view())?)
 }
 
 /// Times a planner's requests, each singly: by kind, by all that a fact is about, by key.
 fn requests(
-    known: &Known,
+    known: &FactTable,
     instruments: &dyn Instruments,
     count: usize,
 ) -> Result<[Vec<u64>; 3], Error> {
@@ -121,7 +121,7 @@ fn requests(
 
 /// Times a planner's requests for what a fact is about, each singly, over HTTP.
 fn over_http(
-    known: &Known,
+    known: &FactTable,
     instruments: &dyn Instruments,
     count: usize,
     (store, stream): (&Scratch, &Stream<'_>),
@@ -153,7 +153,7 @@ fn facts_in(answer: &str) -> Option<usize> {
 }
 
 /// The keys of all success rates.
-fn rates(known: &Known) -> Result<Vec<FactKey>, Error> {
+fn rates(known: &FactTable) -> Result<Vec<FactKey>, Error> {
     let kind = FactKind::SkillSuccessRate;
     let keys = known.iter().map(|fact| &fact.fact.key).filter(|key| key.kind() == kind);
     let keys: Vec<FactKey> = keys.cloned().collect();

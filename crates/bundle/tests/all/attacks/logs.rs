@@ -21,7 +21,7 @@ fn with_own(event_type: &str, id: &str, data: &str) -> Case {
 }
 
 /// A week with a statement by the robot.
-fn sent(change: fn(&Log, &mut ipse_ledger::Sent)) -> Case {
+fn sent(change: fn(&Log, &mut ipse_ledger::SentStatement)) -> Case {
     let mut log = week();
     let mut sent = log.sent(11..=13);
     change(&log, &mut sent);

@@ -10,7 +10,7 @@ use anyhow::{Context as _, bail};
 use ipse::{Agent, DirectoryNotary, SystemHost};
 use ipse_core::{EventRef, FactKey, Identity, Seq, is_housekeeping};
 use ipse_door::{Origin, admit};
-use ipse_engine::{Known, Log, Then, Trigger, Which, rebuild, sign_head};
+use ipse_engine::{FactTable, Log, NextStep, Selection, Trigger, rebuild, sign_head};
 use ipse_inspect::explain::Explanation;
 use ipse_inspect::prove;
 use ipse_ledger::{NoteSigner, SecretKey};
@@ -92,7 +92,7 @@ impl Bench {
         let mut one = |line: String| {
             Run::of(1, || {
                 let event = admit(line.as_bytes(), Origin::Producer, || log.host().salt())?;
-                Ok(log.append(&[event], Then::Consolidate(Trigger::Threshold))?)
+                Ok(log.append(&[event], NextStep::Consolidate(Trigger::Threshold))?)
             })
         };
         let mut lines = Workload::new(self.keys, self.events);
@@ -104,7 +104,7 @@ impl Bench {
 
     pub(super) fn lookup(&self, runs: usize) -> anyhow::Result<Vec<Run>> {
         let reader = self.context.store()?.reader()?;
-        let known = Known::read(reader.view(&self.identity)?.view())?;
+        let known = FactTable::read(reader.view(&self.identity)?.view())?;
         let keys: Vec<FactKey> = known.iter().map(|fact| fact.fact.key.clone()).collect();
         if keys.is_empty() {
             bail!("there are no facts to look up");
@@ -166,7 +166,7 @@ impl Bench {
         let mut one = |mut names: Vec<EventRef>| {
             names.truncate(usize::try_from(count).unwrap_or(usize::MAX));
             let done = names.len() as u64;
-            Run::of(done, || Ok(log.forget(&Which::Refs(names))?))
+            Run::of(done, || Ok(log.forget(&Selection::Refs(names))?))
         };
         names.into_iter().filter(|names| !names.is_empty()).map(&mut one).collect()
     }
@@ -177,7 +177,7 @@ impl Bench {
         log.sign_head()?;
         let one = |line: String| {
             let event = admit(line.as_bytes(), Origin::Producer, || log.host().salt())?;
-            log.append(&[event], Then::Consolidate(Trigger::Threshold))?;
+            log.append(&[event], NextStep::Consolidate(Trigger::Threshold))?;
             Run::of(1, || Ok(sign_head(self.context.store()?, &self.identity, &notary)?))
         };
         Workload::new(self.keys, self.events).take(runs).map(one).collect()

@@ -9,7 +9,7 @@ mod workload;
 use crate::context::Context;
 use crate::experiments::Machine;
 use crate::terminal::Terminal;
-use crate::{Exit, Ran};
+use crate::{CommandResult, Exit};
 use ipse_core::json::Members;
 use ipse_reproduce::runtime::Instruments;
 use jobs::Bench;
@@ -90,7 +90,7 @@ fn at_least_one(text: &str) -> Result<usize, &'static str> {
     text.parse().ok().filter(|number| *number > 0).ok_or("expected a number from 1 on")
 }
 
-pub(crate) fn run(context: &Context, terminal: &mut Terminal<'_>, args: &Args) -> Ran {
+pub(crate) fn run(context: &Context, terminal: &mut Terminal<'_>, args: &Args) -> CommandResult {
     let bench = Bench::prepare(context, terminal, args)?;
     let runs = match args.job {
         Job::Rebuild => bench.rebuild(args.runs),

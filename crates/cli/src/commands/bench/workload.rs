@@ -8,7 +8,7 @@ use ipse::{Manifest, SystemHost};
 use ipse_core::Identity;
 use ipse_door::{Origin, admit};
 use ipse_engine::Host;
-use ipse_ledger::{NoteSigner, Sent, dsse};
+use ipse_ledger::{NoteSigner, SentStatement, dsse};
 use ipse_reproduce::Workload;
 use ipse_store::{Location, Store};
 use std::io::Write;
@@ -73,7 +73,7 @@ pub(super) fn signed_lines(
     for batch in events.chunks(SIGNED_TOGETHER) {
         all.extend(batch.iter().map(|event| event.canonical.clone()));
         let events = batch.iter().map(|event| (event.event_ref, event.digest)).collect();
-        all.push(dsse::sign(&Sent { identity: *identity, events }.statement(), signer));
+        all.push(dsse::sign(&SentStatement { identity: *identity, events }.statement(), signer));
     }
     Ok(all)
 }

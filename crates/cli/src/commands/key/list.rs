@@ -3,8 +3,8 @@
 use super::{PRODUCER, REGISTERED, REVOKED, producers};
 use crate::context::Context;
 use crate::terminal::Terminal;
-use crate::{Exit, Ran};
-use ipse::keys::{Held, KeyDirectory, KeyError, Role};
+use crate::{CommandResult, Exit};
+use ipse::keys::{KeyDirectory, KeyError, Protection, Role};
 use ipse_core::json::{self, Members};
 use ipse_core::{Identity, hex};
 use ipse_ledger::{NoteKey, TreeHead};
@@ -41,10 +41,10 @@ impl Row {
 }
 
 /// Where a private half is, in a word or two.
-pub(super) fn state_of(held: Result<Held, KeyError>) -> String {
+pub(super) fn state_of(held: Result<Protection, KeyError>) -> String {
     match held {
-        Ok(Held::Plain) => "here",
-        Ok(Held::Encrypted) => "here, encrypted",
+        Ok(Protection::Plain) => "here",
+        Ok(Protection::Encrypted) => "here, encrypted",
         Err(KeyError::Missing(_)) => "public half only",
         Err(KeyError::Unsafe(_)) => "here, and others may read it",
         Err(_) => "here, and cannot be read",
@@ -53,7 +53,7 @@ pub(super) fn state_of(held: Result<Held, KeyError>) -> String {
 }
 
 /// Lists the keys.
-pub(super) fn run(context: &Context, terminal: &mut Terminal<'_>) -> Ran {
+pub(super) fn run(context: &Context, terminal: &mut Terminal<'_>) -> CommandResult {
     let (reader, identity) = context.read()?;
     let directory = context.keys();
     let mut rows = of_store(&directory, &identity)?;

@@ -7,7 +7,7 @@ mod list;
 mod new;
 mod revoke;
 
-use crate::Ran;
+use crate::CommandResult;
 use crate::context::Context;
 use crate::terminal::Terminal;
 use crate::vocabulary::Nested;
@@ -105,7 +105,7 @@ pub(crate) struct LockArgs {
     passphrase: bool,
 }
 
-pub(crate) fn run(context: &Context, terminal: &mut Terminal<'_>, args: &Args) -> Ran {
+pub(crate) fn run(context: &Context, terminal: &mut Terminal<'_>, args: &Args) -> CommandResult {
     match &args.action {
         Action::New { key: NewKey::Log { lock } } => {
             new::of_store(context, terminal, Role::Log, lock.passphrase)

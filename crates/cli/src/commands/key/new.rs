@@ -10,7 +10,7 @@ use crate::hints::shell_word;
 use crate::output;
 use crate::passphrase;
 use crate::terminal::{Terminal, shown};
-use crate::{Exit, Ran};
+use crate::{CommandResult, Exit};
 use anyhow::{Context as _, anyhow, bail};
 use ipse::keys::{self, KeyError, Role};
 use ipse::{DirectoryNotary, SystemHost};
@@ -29,7 +29,7 @@ pub(super) fn of_store(
     terminal: &mut Terminal<'_>,
     role: Role,
     encrypt: bool,
-) -> Ran {
+) -> CommandResult {
     let identities = Watch::open(context.store()?)?.identities()?;
     let directory = context.keys();
     // Checked before a passphrase is typed for nothing.
@@ -73,7 +73,7 @@ pub(super) fn producer(
     name: &str,
     out: Option<&Path>,
     encrypt: bool,
-) -> Ran {
+) -> CommandResult {
     keys::check_producer_name(name)?;
     let (reader, identity) = context.read_to_write(terminal)?;
     check_free(&reader, &identity, name, None)?;
@@ -210,7 +210,7 @@ pub(super) fn register(
     terminal: &mut Terminal<'_>,
     name: &str,
     public: &str,
-) -> Ran {
+) -> CommandResult {
     keys::check_producer_name(name)?;
     let key = given_key(name, public)?;
     let (reader, identity) = context.read_to_write(terminal)?;

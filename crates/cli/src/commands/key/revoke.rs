@@ -5,14 +5,19 @@ use crate::confirm;
 use crate::context::Context;
 use crate::passphrase;
 use crate::terminal::Terminal;
-use crate::{Exit, Ran};
+use crate::{CommandResult, Exit};
 use ipse::keys::{self, KeyError, Role};
 use ipse_core::json::Members;
 use ipse_ledger::NoteKey;
 use std::path::Path;
 
 /// Revokes a key, after a question on a terminal.
-pub(super) fn run(context: &Context, terminal: &mut Terminal<'_>, name: &str, yes: bool) -> Ran {
+pub(super) fn run(
+    context: &Context,
+    terminal: &mut Terminal<'_>,
+    name: &str,
+    yes: bool,
+) -> CommandResult {
     let role = [Role::Log, Role::Operator].into_iter().find(|role| role.name() == name);
     let what = match role {
         Some(Role::Log) => "This will put away the key that signs the log, and its tree heads.",
@@ -40,7 +45,7 @@ pub(super) fn run(context: &Context, terminal: &mut Terminal<'_>, name: &str, ye
     Ok(Exit::Fine)
 }
 
-fn revoke_producer(context: &Context, terminal: &mut Terminal<'_>, name: &str) -> Ran {
+fn revoke_producer(context: &Context, terminal: &mut Terminal<'_>, name: &str) -> CommandResult {
     let (reader, identity) = context.read_to_write(terminal)?;
     let directory = context.keys();
     if !context.store_to_write(terminal)?.settings()?.revoke_producer(&identity, name)? {

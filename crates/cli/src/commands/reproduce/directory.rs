@@ -3,7 +3,7 @@
 //! **Invariant:** a directory that holds anything but an earlier report is not touched.
 
 use crate::context::Context;
-use crate::output::{self, Output, Replaces};
+use crate::output::{self, Output, OverwriteRule};
 use crate::terminal::shown;
 use anyhow::{Context as _, bail};
 use ipse::files;
@@ -60,7 +60,7 @@ pub(super) fn write(
     }
     for file in files {
         let path = out.join(&file.name);
-        let mut output = Output::create(context, &path, inputs, Replaces::Anything)?;
+        let mut output = Output::create(context, &path, inputs, OverwriteRule::Anything)?;
         output.write_all(&file.bytes).with_context(|| format!("could not write {}", file.name))?;
         output.finish()?;
     }

@@ -11,7 +11,7 @@ use crate::context::Context;
 use crate::experiments::Machine;
 use crate::scratch::Scratch;
 use crate::terminal::{Terminal, shown};
-use crate::{Exit, Ran};
+use crate::{CommandResult, Exit};
 use anyhow::Context as _;
 use indicatif::ProgressBar;
 use ipse::SystemHost;
@@ -34,7 +34,7 @@ use std::path::{Path, PathBuf};
 pub(crate) struct Args {
     /// Which experiment
     #[arg(value_enum, default_value = "all", hide_default_value = true)]
-    experiment: What,
+    experiment: Selection,
 
     /// Logs to put V3's question to, with `real` or `all`: JSON Lines, .gz too
     #[arg(value_name = "FILE")]
@@ -61,7 +61,7 @@ pub(crate) struct Args {
 }
 
 #[derive(clap::ValueEnum, Clone, Copy, PartialEq, Eq, Debug)]
-enum What {
+enum Selection {
     /// Everything that the paper has
     All,
     /// Fields, idempotence and order of one pass
@@ -88,7 +88,7 @@ enum Weighting {
     Calibrated,
 }
 
-pub(crate) fn run(context: &Context, terminal: &mut Terminal<'_>, args: &Args) -> Ran {
+pub(crate) fn run(context: &Context, terminal: &mut Terminal<'_>, args: &Args) -> CommandResult {
     let plan = args.plan()?;
     let mut sources = Vec::new();
     for file in &args.files {

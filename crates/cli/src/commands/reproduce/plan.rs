@@ -2,7 +2,7 @@
 //!
 //! **Invariant:** an argument that would have no effect is an error.
 
-use super::{Args, Weighting, What};
+use super::{Args, Selection, Weighting};
 use anyhow::bail;
 use ipse_reproduce::results::{Experiment, Plan};
 use ipse_reproduce::v3::{Control, SEEDS};
@@ -23,7 +23,7 @@ impl Weighting {
 impl Args {
     /// The experiments to run; an error if an argument would have no effect.
     pub(super) fn plan(&self) -> anyhow::Result<Plan> {
-        use What::{All, Real, Sweeps, V3};
+        use Selection::{All, Real, Sweeps, V3};
         match self.experiment {
             Real if self.files.is_empty() => {
                 bail!("`reproduce real` needs logs: name files of JSON Lines");
@@ -53,14 +53,14 @@ impl Args {
     fn experiments(&self) -> Vec<Experiment> {
         use Experiment::{Example, Runtime, Sweeps, V1, V2, V3};
         match self.experiment {
-            What::All if self.quick => vec![Example, V1, V2, V3],
-            What::All => vec![Example, V1, V2, V3, Sweeps, Runtime],
-            What::V1 => vec![V1],
-            What::V2 => vec![V2],
-            What::V3 => vec![V3],
-            What::Sweeps => vec![Sweeps],
-            What::Runtime => vec![Runtime],
-            What::Real => vec![],
+            Selection::All if self.quick => vec![Example, V1, V2, V3],
+            Selection::All => vec![Example, V1, V2, V3, Sweeps, Runtime],
+            Selection::V1 => vec![V1],
+            Selection::V2 => vec![V2],
+            Selection::V3 => vec![V3],
+            Selection::Sweeps => vec![Sweeps],
+            Selection::Runtime => vec![Runtime],
+            Selection::Real => vec![],
         }
     }
 
@@ -95,7 +95,7 @@ pub(super) fn a_seed(text: &str) -> Result<i128, String> {
 mod tests {
     use super::*;
 
-    fn args(experiment: What, quick: bool, seeds: usize) -> Args {
+    fn args(experiment: Selection, quick: bool, seeds: usize) -> Args {
         let seed = (1..).take(seeds).collect();
         let (files, confidence_weighting, out) = (Vec::new(), None, None);
         Args { experiment, files, seed, confidence_weighting, quick, out }
@@ -104,14 +104,14 @@ mod tests {
     #[test]
     fn all_is_all_and_quick_leaves_out_what_takes_long() {
         use Experiment::{Example, Runtime, Sweeps, V1, V2, V3};
-        let planned = |quick| args(What::All, quick, 0).plan().map(|plan| plan.experiments);
+        let planned = |quick| args(Selection::All, quick, 0).plan().map(|plan| plan.experiments);
         assert_eq!(planned(false).ok(), Some(vec![Example, V1, V2, V3, Sweeps, Runtime]));
         assert_eq!(planned(true).ok(), Some(vec![Example, V1, V2, V3]));
     }
 
     #[test]
     fn as_many_seeds_as_the_limit_says() {
-        let seeds = |count| args(What::V3, false, count).plan().map(|plan| plan.seeds.len());
+        let seeds = |count| args(Selection::V3, false, count).plan().map(|plan| plan.seeds.len());
         assert_eq!(seeds(0).ok(), Some(10), "the paper's");
         assert_eq!(seeds(MAX_SEEDS).ok(), Some(MAX_SEEDS));
         assert!(seeds(MAX_SEEDS + 1).is_err());

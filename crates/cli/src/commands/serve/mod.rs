@@ -18,7 +18,7 @@ use crate::gate_files::GateFiles;
 use crate::notify::Notifier;
 use crate::terminal::{Terminal, counted};
 use crate::wiring::Wiring;
-use crate::{Exit, Ran};
+use crate::{CommandResult, Exit};
 use anyhow::{Context as _, bail};
 use ipse::Policy;
 use ipse_engine::Error;
@@ -108,7 +108,7 @@ pub(crate) struct Args {
     print_config: bool,
 }
 
-pub(crate) fn run(context: &Context, terminal: &mut Terminal<'_>, args: &Args) -> Ran {
+pub(crate) fn run(context: &Context, terminal: &mut Terminal<'_>, args: &Args) -> CommandResult {
     let settings = Settings::gather(context, args)?;
     if args.print_config {
         return settings.print(context, terminal);
@@ -117,7 +117,7 @@ pub(crate) fn run(context: &Context, terminal: &mut Terminal<'_>, args: &Args) -
         bail!("all agents of a store are served: a token says whose log a request is about");
     }
     let context = context.with_store(settings.store.clone(), settings.key_dir.clone());
-    let secure = Secure::of(&settings)?;
+    let secure = Transport::of(&settings)?;
     log_as(&settings, context.json);
     let store = context.store_to_write(terminal)?;
     let gates = gates(&context, &settings)?;
@@ -181,7 +181,7 @@ fn log_as(settings: &Settings, json: bool) {
 }
 
 /// Says where it serves, and returns what it said.
-fn tell(listener: &TcpListener, secure: &Secure, agents: u64) -> anyhow::Result<String> {
+fn tell(listener: &TcpListener, secure: &Transport, agents: u64) -> anyhow::Result<String> {
     let address = listener.local_addr().context("could not tell where it listens")?;
     let (scheme, counted) = (secure.scheme(), counted(agents, "agent"));
     let serving = format!("serving {counted} on {scheme}://{address}");
@@ -195,7 +195,7 @@ fn tell(listener: &TcpListener, secure: &Secure, agents: u64) -> anyhow::Result<
 async fn serve(
     listener: TcpListener,
     service: Arc<Service>,
-    secure: Secure,
+    secure: Transport,
     stopped: oneshot::Receiver<()>,
     notifier: Notifier,
 ) -> anyhow::Result<()> {
@@ -215,12 +215,12 @@ async fn serve(
         });
     };
     match secure {
-        Secure::Plain => {
+        Transport::Plain => {
             let plain = |stream| std::future::ready(Ok::<_, std::io::Error>(stream));
             ipse_http::serve(listener, service, plain, graceful).await;
         }
         #[cfg(feature = "tls")]
-        Secure::Tls(tls) => {
+        Transport::Tls(tls) => {
             ipse_http::serve(listener, service, |stream| tls.accept(stream), graceful).await;
         }
     }
@@ -240,18 +240,18 @@ async fn look_after(service: Arc<Service>) -> Error {
 }
 
 /// What is spoken.
-enum Secure {
+enum Transport {
     Plain,
     #[cfg(feature = "tls")]
     Tls(tokio_rustls::TlsAcceptor),
 }
 
-impl Secure {
+impl Transport {
     fn of(settings: &Settings) -> anyhow::Result<Self> {
         match &settings.tls {
-            None => Ok(Secure::Plain),
+            None => Ok(Transport::Plain),
             #[cfg(feature = "tls")]
-            Some((cert, key)) => tls::acceptor(cert, key).map(Secure::Tls),
+            Some((cert, key)) => tls::acceptor(cert, key).map(Transport::Tls),
             #[cfg(not(feature = "tls"))]
             Some(_) => bail!(
                 "this ipse was built without TLS: build it with --features tls, or let a reverse \
@@ -262,9 +262,9 @@ impl Secure {
 
     fn scheme(&self) -> &'static str {
         match self {
-            Secure::Plain => "http",
+            Transport::Plain => "http",
             #[cfg(feature = "tls")]
-            Secure::Tls(_) => "https",
+            Transport::Tls(_) => "https",
         }
     }
 }

@@ -7,7 +7,7 @@
 use super::Args;
 use crate::context::Context;
 use crate::terminal::Terminal;
-use crate::{Exit, Ran};
+use crate::{CommandResult, Exit};
 use anyhow::{Context as _, anyhow, bail};
 use clap::parser::ValueSource;
 use ipse_core::json::{Members, quoted};
@@ -138,7 +138,7 @@ impl Settings {
     }
 
     /// Prints the settings, as a file that gives them, or as JSON.
-    pub(super) fn print(&self, context: &Context, terminal: &mut Terminal<'_>) -> Ran {
+    pub(super) fn print(&self, context: &Context, terminal: &mut Terminal<'_>) -> CommandResult {
         if context.json {
             let rows = self.rows.iter().map(|row| (row.name, row.json()));
             let all = rows.fold(Members::new(), |all, (name, json)| all.raw(name, json));

@@ -8,7 +8,7 @@ mod expiry;
 use crate::context::Context;
 use crate::terminal::{Terminal, counted, to_seconds};
 use crate::vocabulary::{Nested, words};
-use crate::{Exit, Ran};
+use crate::{CommandResult, Exit};
 use anyhow::bail;
 use expiry::{Expiry, expires, expiry};
 use ipse::SystemHost;
@@ -78,7 +78,7 @@ pub(crate) struct CreateArgs {
     source: Vec<String>,
 }
 
-pub(crate) fn run(context: &Context, terminal: &mut Terminal<'_>, args: &Args) -> Ran {
+pub(crate) fn run(context: &Context, terminal: &mut Terminal<'_>, args: &Args) -> CommandResult {
     match &args.action {
         Action::Create(args) => create(context, terminal, args),
         Action::List { all, observers } => list(context, terminal, *all, *observers),
@@ -86,7 +86,7 @@ pub(crate) fn run(context: &Context, terminal: &mut Terminal<'_>, args: &Args) -
     }
 }
 
-fn create(context: &Context, terminal: &mut Terminal<'_>, args: &CreateArgs) -> Ran {
+fn create(context: &Context, terminal: &mut Terminal<'_>, args: &CreateArgs) -> CommandResult {
     let now = context.now();
     let expires = expires(args.expires, now)?;
     let (role, name, sources) = (args.role, args.name.clone(), args.source.clone());
@@ -152,7 +152,12 @@ fn sources_json(sources: &[String]) -> String {
     json_list(sources.iter().map(|source| quoted(source)))
 }
 
-fn list(context: &Context, terminal: &mut Terminal<'_>, all: bool, observers: bool) -> Ran {
+fn list(
+    context: &Context,
+    terminal: &mut Terminal<'_>,
+    all: bool,
+    observers: bool,
+) -> CommandResult {
     let now = context.now();
     let mut tokens = Vec::new();
     if !observers {
@@ -210,7 +215,7 @@ fn listed_json(token: &Token, now: Time) -> String {
         .finish()
 }
 
-fn revoke(context: &Context, terminal: &mut Terminal<'_>, which: &str) -> Ran {
+fn revoke(context: &Context, terminal: &mut Terminal<'_>, which: &str) -> CommandResult {
     let now = context.now();
     let observers = ipse_access::store_tokens(&context.store_to_write(terminal)?.reader()?)?;
     // The identity is not needed to revoke the token of an observer.

@@ -4,7 +4,7 @@
 //! touch. So a reader holds one checkpoint for as long as it likes, and never waits for a writer.
 
 use crate::Error;
-use crate::facts::{Consulted, Filter};
+use crate::facts::{Filter, ScoredFact};
 use ipse_core::{Fact, FactKey, FactKind, Seq};
 use ipse_store::View;
 use std::sync::Arc;
@@ -12,29 +12,33 @@ use std::sync::Arc;
 /// Facts of a page at most: what is copied when one of them changes.
 const PAGE: usize = 128;
 
-type Page = Arc<Vec<Arc<Consulted>>>;
+type Page = Arc<Vec<Arc<ScoredFact>>>;
 
 /// All facts at one checkpoint.
 #[derive(Clone, Debug, Default)]
-pub struct Known {
+pub struct FactTable {
     checkpoint: Seq,
     rule_version: String,
     /// Pages in the order of keys; none is empty.
     pages: Vec<Page>,
 }
 
-impl Known {
+impl FactTable {
     /// Reads all facts of a view.
     pub fn read(view: View<'_>) -> Result<Self, Error> {
         let progress = view.progress()?;
         let mut facts = view.facts()?;
         facts.sort_by(|a, b| a.key.cmp(&b.key));
-        let facts: Vec<Arc<Consulted>> = facts
+        let facts: Vec<Arc<ScoredFact>> = facts
             .into_iter()
-            .map(|fact| Consulted::new(fact).map(Arc::new))
+            .map(|fact| ScoredFact::new(fact).map(Arc::new))
             .collect::<Result<_, _>>()?;
         let pages = facts.chunks(PAGE).map(|page| Arc::new(page.to_vec())).collect();
-        Ok(Known { checkpoint: progress.checkpoint, rule_version: progress.rule_version, pages })
+        Ok(FactTable {
+            checkpoint: progress.checkpoint,
+            rule_version: progress.rule_version,
+            pages,
+        })
     }
 
     /// The table after a pass that put these facts and removed those.
@@ -44,9 +48,9 @@ impl Known {
         changed: Vec<Fact>,
         gone: &[FactKey],
     ) -> Result<Self, Error> {
-        let mut next = Known { checkpoint, ..self.clone() };
+        let mut next = FactTable { checkpoint, ..self.clone() };
         for fact in changed {
-            next.put(Arc::new(Consulted::new(fact)?));
+            next.put(Arc::new(ScoredFact::new(fact)?));
         }
         gone.iter().for_each(|key| next.remove(key));
         Ok(next)
@@ -63,7 +67,7 @@ impl Known {
         }
     }
 
-    fn put(&mut self, fact: Arc<Consulted>) {
+    fn put(&mut self, fact: Arc<ScoredFact>) {
         let place = self.page_of(&fact.fact.key);
         let Some(page) = self.pages.get_mut(place) else {
             self.pages.push(Arc::new(vec![fact]));
@@ -86,19 +90,19 @@ impl Known {
     }
 
     /// The fact under a key.
-    pub fn get(&self, key: &FactKey) -> Option<&Arc<Consulted>> {
+    pub fn get(&self, key: &FactKey) -> Option<&Arc<ScoredFact>> {
         let page = self.pages.get(self.page_of(key))?;
         let at = page.binary_search_by(|other| other.fact.key.cmp(key)).ok()?;
         page.get(at)
     }
 
     /// The facts that match a filter, by confidence descending, then kind, then key.
-    pub fn choose(&self, filter: &Filter) -> Vec<Arc<Consulted>> {
+    pub fn choose(&self, filter: &Filter) -> Vec<Arc<ScoredFact>> {
         filter.among(self.matching(filter))
     }
 
     /// The facts among which those are that match a filter, in the order of their keys.
-    pub(crate) fn matching(&self, filter: &Filter) -> impl Iterator<Item = &Arc<Consulted>> {
+    pub(crate) fn matching(&self, filter: &Filter) -> impl Iterator<Item = &Arc<ScoredFact>> {
         let kinds = FactKind::ALL.into_iter();
         let kinds = kinds.filter_map(|kind| Some((kind, filter.beginning(kind)?)));
         kinds.flat_map(|(kind, text)| self.beginning_with(kind, text))
@@ -109,7 +113,7 @@ impl Known {
         &self,
         kind: FactKind,
         text: String,
-    ) -> impl Iterator<Item = &Arc<Consulted>> {
+    ) -> impl Iterator<Item = &Arc<ScoredFact>> {
         let first = FactKey::from_text(kind, text);
         let pages = self.pages.get(self.page_of(&first)..).unwrap_or_default();
         let at = pages.first().map_or(0, |page| page.partition_point(|it| it.fact.key < first));
@@ -121,7 +125,7 @@ impl Known {
     }
 
     /// All facts in the order of their keys.
-    pub fn iter(&self) -> impl Iterator<Item = &Arc<Consulted>> {
+    pub fn iter(&self) -> impl Iterator<Item = &Arc<ScoredFact>> {
         self.pages.iter().flat_map(|page| page.iter())
     }
 
@@ -206,7 +210,7 @@ mod tests {
             filter in filter(),
         ) {
             let facts = keys.into_iter().map(|key| Fact { key, ..fact(0, 1) }).collect();
-            let known = Known::default().after(Seq(1), facts, &[]).unwrap();
+            let known = FactTable::default().after(Seq(1), facts, &[]).unwrap();
             prop_assert_eq!(known.choose(&filter), filter.among(known.iter()));
         }
 
@@ -216,7 +220,7 @@ mod tests {
                 (proptest::collection::vec((0_u16..600, any::<u8>()), 0..200),
                  proptest::collection::vec(0_u16..600, 0..300)), 1..6)
         ) {
-            let mut known = Known::default();
+            let mut known = FactTable::default();
             let mut map = BTreeMap::new();
             for (pass, (changes, gone)) in passes.into_iter().enumerate() {
                 let before: Vec<_> = known.iter().cloned().collect();

@@ -67,7 +67,7 @@ struct Sum<T> {
 }
 
 /// The sums behind the facts of one log, as far as they are in memory.
-pub(crate) struct Hot<T> {
+pub(crate) struct HotSums<T> {
     /// Stored sums reach to here; partial sums begin after it.
     saved: Seq,
     /// Folded up to here.
@@ -84,9 +84,9 @@ pub(crate) struct Hot<T> {
     unsaved: usize,
 }
 
-impl<T: Tally> Hot<T> {
+impl<T: Tally> HotSums<T> {
     pub(crate) fn cold<R: RuleSet<Tally = T>>(rules: &R) -> Self {
-        Hot {
+        HotSums {
             saved: Seq(0),
             folded: Seq(0),
             limits: Limits::default(),
@@ -222,7 +222,7 @@ impl<T: Tally> Hot<T> {
         if self.unsettled.is_empty() {
             return Ok(());
         }
-        let Hot { touched, unsettled, .. } = self;
+        let HotSums { touched, unsettled, .. } = self;
         let due = touched.iter().filter_map(|key| unsettled.remove(key));
         for key in due.flatten().collect::<BTreeSet<_>>() {
             self.settle(rules, identity, &key, view)?;
@@ -379,7 +379,7 @@ mod tests {
 
     #[test]
     fn the_least_recently_touched_leave_and_unsaved_ones_stay() {
-        let mut hot = Hot::cold(&V1);
+        let mut hot = HotSums::cold(&V1);
         for number in 0..100 {
             let key = FactKey::new(FactKind::ZoneRisk, &[&format!("z{number}")]);
             let (whole, unsaved) = (true, number % 10 == 0);

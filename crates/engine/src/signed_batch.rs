@@ -1,11 +1,11 @@
 //! Events that a producer signed: an envelope that was opened and found good.
 //!
-//! **Invariant:** an [`Endorsed`] exists only for an envelope that a registered producer signed
+//! **Invariant:** an [`SignedBatch`] exists only for an envelope that a registered producer signed
 //! strictly, about events sent to this very identity.
 
 use ipse_core::{Digest, EventRef, Identity};
 use ipse_ledger::dsse::{self, EnvelopeError};
-use ipse_ledger::{NoteKey, Sent};
+use ipse_ledger::{NoteKey, SentStatement};
 
 /// Why a producer's envelope counts for nothing.
 #[derive(thiserror::Error, Clone, Copy, PartialEq, Eq, Debug)]
@@ -38,7 +38,7 @@ pub enum SignatureError {
 
 /// An envelope that counts.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Endorsed {
+pub struct SignedBatch {
     pub(crate) envelope: String,
     pub(crate) signer: String,
     /// Whether its events are not wanted if it counts for nothing after all.
@@ -47,19 +47,19 @@ pub struct Endorsed {
     events: Vec<([u8; 32], EventRef)>,
 }
 
-impl Endorsed {
+impl SignedBatch {
     /// Opens an envelope that one of these producers signed.
     pub fn open(
         envelope: &str,
         identity: &Identity,
         producers: &[NoteKey],
     ) -> Result<Self, SignatureError> {
-        let opened = dsse::open_any_form(envelope.as_bytes(), Sent::TYPE, producers);
+        let opened = dsse::open_any_form(envelope.as_bytes(), SentStatement::TYPE, producers);
         let (statement, signers) = opened.map_err(|error| match error {
             EnvelopeError::Untrusted | EnvelopeError::OtherKey => SignatureError::UnknownProducer,
             error => SignatureError::Envelope(error),
         })?;
-        let sent = Sent::read(&statement).ok_or(SignatureError::NoEvents)?;
+        let sent = SentStatement::read(&statement).ok_or(SignatureError::NoEvents)?;
         if sent.identity != *identity {
             return Err(SignatureError::OtherIdentity);
         }
@@ -67,13 +67,13 @@ impl Endorsed {
         let mut events: Vec<_> = sent.events.iter().map(by_digest).collect();
         events.sort_unstable();
         let signer = signers.first().map(ToString::to_string).unwrap_or_default();
-        Ok(Endorsed { envelope: envelope.to_string(), signer, insists: false, events })
+        Ok(SignedBatch { envelope: envelope.to_string(), signer, insists: false, events })
     }
 
     /// The same, with events that are not let in unsigned.
     #[must_use]
     pub fn insisting(self) -> Self {
-        Endorsed { insists: true, ..self }
+        SignedBatch { insists: true, ..self }
     }
 
     /// Whether it lists an event.

@@ -8,14 +8,14 @@ use ipse_bundle::Opened;
 use ipse_core::json::Members;
 use ipse_core::{Admitted, Identity, Seq};
 use ipse_door::{Origin, admit};
-use ipse_engine::{Endorsed, Whole, restore};
+use ipse_engine::{CompleteLog, SignedBatch, restore};
 use ipse_ledger::{Entry, NoteKey};
 use ipse_store::Store;
 use std::io;
 
 /// What was taken in.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct TakenIn {
+pub struct BundleReceipt {
     /// Whose log it is.
     pub identity: Identity,
     /// How many positions the log has: every event of producers and of ipse, forgotten ones
@@ -29,7 +29,7 @@ pub struct TakenIn {
     pub checkpoint: Seq,
 }
 
-impl TakenIn {
+impl BundleReceipt {
     /// For programs.
     pub fn json(&self) -> String {
         Members::new()
@@ -51,7 +51,7 @@ pub fn take_in(
     trusted: &[NoteKey],
     last_head: Option<&str>,
     told: &mut dyn FnMut(u64, u64),
-) -> Result<TakenIn, Error> {
+) -> Result<BundleReceipt, Error> {
     let identity = opened.identity;
     check(store, opened)?;
     let (statements, left_out) = statements(opened, trusted)?;
@@ -62,7 +62,7 @@ pub fn take_in(
     drop(settings);
     let checkpoint = opened.bundled.checkpoint.unwrap_or_default();
     let (passes, entries) = (&opened.passes, opened.bundled.size);
-    let whole = Whole { passes, statements: &statements, checkpoint, last_head };
+    let whole = CompleteLog { passes, statements: &statements, checkpoint, last_head };
     let mut done = 0;
     let log = opened.log().map(admitted).inspect(|_| {
         done += 1;
@@ -70,7 +70,7 @@ pub fn take_in(
     });
     restore(store, &identity, log, &whole)?;
     let statements = statements.len() as u64;
-    Ok(TakenIn { identity, entries, statements, left_out, checkpoint })
+    Ok(BundleReceipt { identity, entries, statements, left_out, checkpoint })
 }
 
 fn check(store: &Store, opened: &Opened<'_>) -> Result<(), Error> {
@@ -97,12 +97,12 @@ fn admitted(line: io::Result<(Entry, Option<String>)>) -> Result<(Entry, Option<
 }
 
 /// The statements of trusted producers; and how many others there are.
-fn statements(opened: &Opened<'_>, trusted: &[NoteKey]) -> Result<(Vec<Endorsed>, u64), Error> {
+fn statements(opened: &Opened<'_>, trusted: &[NoteKey]) -> Result<(Vec<SignedBatch>, u64), Error> {
     let (mut all, mut left_out) = (Vec::new(), 0);
     let known = opened.producers.iter().filter(|key| trusted.contains(key));
     let producers: Vec<NoteKey> = known.cloned().collect();
     for envelope in opened.statements() {
-        match Endorsed::open(&envelope.map_err(Error::Input)?, &opened.identity, &producers) {
+        match SignedBatch::open(&envelope.map_err(Error::Input)?, &opened.identity, &producers) {
             Ok(endorsed) => all.push(endorsed),
             Err(_) => left_out += 1,
         }

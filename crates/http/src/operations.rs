@@ -1,6 +1,6 @@
 //! What operators do: a pass by hand, and forgetting.
 
-use crate::body::Posted;
+use crate::body::PostRequest;
 use crate::problem::Problem;
 use crate::query::Query;
 use crate::service::{Caller, Service};
@@ -11,7 +11,7 @@ use axum::http::StatusCode;
 use axum::response::Response;
 use ipse_core::json::Value;
 use ipse_core::{EventRef, json_parse};
-use ipse_engine::{Error, Which, consolidated_json};
+use ipse_engine::{Error, Selection, consolidated_json};
 use std::sync::Arc;
 
 /// Events that one request may have forgotten.
@@ -34,14 +34,14 @@ pub(crate) async fn consolidate(
 pub(crate) async fn forget(
     State(service): State<Arc<Service>>,
     Extension(caller): Extension<Caller>,
-    posted: Posted,
+    posted: PostRequest,
 ) -> Result<Response, Problem> {
     posted.check_query()?;
     posted.check_json()?;
     let mut sent = posted.read(&service, &caller.agent).await?;
     let refs = away(move || refs(&sent.unfolded()?)).await??;
     let memory = caller.agent.memory.clone();
-    let done = caller.write(move || memory.forget(&Which::Refs(refs))).await?;
+    let done = caller.write(move || memory.forget(&Selection::Refs(refs))).await?;
     let done = done.map_err(|error| match error {
         Error::UnknownEvent(name) => Problem::not_found(format!("no event {name} in this log")),
         Error::NeverForgotten(name, kind) => {
