@@ -1,4 +1,4 @@
-//! The words of ipse as types: identity, seq, time, event, fact, exact numbers, canonical JSON.
+//! The basic types of ipse: identity, seq, time, event, fact, exact numbers, canonical JSON.
 //!
 //! **Invariants**
 //! - `no_std`: no file, clock, environment, thread or random map can be named here.
@@ -15,6 +15,7 @@ pub mod chunk;
 pub mod decimal;
 pub mod event;
 pub mod fact;
+mod file_kind;
 pub mod hex;
 pub mod html;
 pub mod id;
@@ -28,6 +29,7 @@ pub mod wire;
 pub use decimal::Micro;
 pub use event::{Admitted, Columns, Event, EventKind, Outcome, Property};
 pub use fact::{Fact, FactKey, FactKind, Support};
+pub use file_kind::FileKind;
 pub use id::{Digest, EventRef, FactId, Hashing, Identity, Seq, sha256};
 pub use intent::Ruling;
 pub use time::Time;

@@ -1,12 +1,13 @@
-//! Typed columns out of `data`: what counts as a text, a number, an outcome.
+//! Reads the typed columns from `data`: texts, numbers and the outcome.
 //!
-//! **Invariant:** what does not fit a column is as if absent; it never makes an event unreadable.
+//! **Invariant:** a value that does not fit a column counts as absent; it never makes an event
+//! invalid.
 
 use alloc::vec::Vec;
 use ipse_core::json::{Object, Value};
 use ipse_core::{Columns, EventKind, MAX_TEXT_BYTES, Outcome, Property};
 
-/// Reads the typed columns of an event of that type.
+/// Reads the typed columns of an event of this type.
 pub(crate) fn read<'d>(data: &'d Object<'_>, event_type: &str) -> Columns<'d> {
     let attempt = EventKind::of(event_type) == EventKind::ExecutionResult;
     Columns {
@@ -21,7 +22,7 @@ pub(crate) fn read<'d>(data: &'d Object<'_>, event_type: &str) -> Columns<'d> {
     }
 }
 
-/// `outcome` if it says anything, else `success`; a word outside the vocabulary is unknown.
+/// `outcome` if it has a value, else `success`; a word outside the vocabulary is unknown.
 fn outcome(data: &Object<'_>) -> Option<Outcome> {
     match (data.get("outcome"), data.get("success")) {
         (None | Some(Value::Null), Some(Value::Bool(true))) => Some(Outcome::Success),

@@ -1,10 +1,10 @@
-//! The door: outside bytes become a typed event here, or are refused with a reason.
+//! The door: bytes from outside become a typed event here, or are refused with a reason.
 //!
 //! **Invariants**
-//! - There is one door. Files, standard input, flags and (later) requests all pass it, and what
-//!   passes is made here once: canonical bytes, digest, ref, typed columns.
-//! - It is a pure function of the bytes and a salt: no clock, no file, no store.
-//! - Refusing is total: a refused event leaves nothing behind. Nothing here panics on any bytes.
+//! - There is one door. Files, standard input, flags and requests all pass it. Canonical bytes,
+//!   digest, ref and typed columns are computed here, once.
+//! - The door is a pure function of the bytes and a salt: no clock, no file, no store.
+//! - A refused event leaves nothing behind. Nothing here panics on any bytes.
 #![no_std]
 #![forbid(unsafe_code)]
 
@@ -12,10 +12,12 @@ extern crate alloc;
 
 mod columns;
 mod refusal;
+mod unused;
 
 pub use ipse_core::event::MAX_DEPTH;
 pub use ipse_core::text::printable;
 pub use refusal::{Refusal, Rule};
+pub use unused::{Unused, UnusedMembers, unused};
 
 use alloc::borrow::Cow;
 use alloc::format;
@@ -28,29 +30,29 @@ use ipse_core::{Columns, sha256};
 
 /// The largest event, as sent and in canonical form: one event must not fill a batch or a page.
 pub const MAX_EVENT_BYTES: usize = 65_536;
-/// The longest `id`, `source` or `type`: they are names, and they outlive forgetting.
+/// The longest `id`, `source` or `type`: they are names, and they stay when the event is forgotten.
 pub const MAX_NAME_BYTES: usize = 256;
-/// The most members of `data.params`: each is a distribution of its own.
+/// The most members of `data.params`: each parameter has its own distribution.
 pub const MAX_PARAMS: usize = 256;
 
-/// The source of an event that names none.
+/// The source of an event without one.
 const DEFAULT_SOURCE: &str = "import";
 const SPEC_VERSION: &str = "1.0";
 const SALT_DIGITS: usize = 32;
 
-/// A random number that keeps a digest from being guessed once its event is forgotten.
+/// Random bytes, so that the content of a forgotten event cannot be guessed from its digest.
 pub type Salt = [u8; 16];
 
-/// Whose event it is.
+/// The origin of an event.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Origin {
-    /// Anyone outside: reserved types and the reserved source are refused.
+    /// Any sender outside ipse: reserved types and the reserved source are refused.
     Producer,
     /// ipse itself.
     House,
 }
 
-/// Lets an event in. `salt` is asked only if the event brings none.
+/// Validates an event. `salt` is called only if the event has none.
 ///
 /// ```
 /// # use ipse_door::{admit, Origin, Rule};
@@ -98,8 +100,8 @@ pub fn admit(
     })
 }
 
-/// An event of ipse's own, from parts that need no checking: the same bytes as if `admit` had read
-/// it, without reading it.
+/// An event of ipse itself, from parts that need no validation. Gives the same bytes as `admit`,
+/// without parsing.
 pub fn house_event(event_type: &str, id: &str, time: Time, data: &str, salt: Salt) -> Admitted {
     debug_assert!(is_housekeeping(event_type), "BUG: {event_type} is not housekeeping");
     let (id_text, salt) = (ipse_core::json::quoted(id), hex::encode(&salt));
@@ -119,8 +121,8 @@ pub fn house_event(event_type: &str, id: &str, time: Time, data: &str, salt: Sal
     }
 }
 
-/// The same for an event of ipse's own whose `data` is any JSON: it is read like any other event,
-/// and refused if it is too large.
+/// An event of ipse itself whose `data` is any JSON. It is validated like any other event, and
+/// refused if it is too large.
 pub fn admit_own(
     event_type: &str,
     id: &str,
@@ -136,7 +138,7 @@ pub fn admit_own(
     admit(event.as_bytes(), Origin::House, || salt)
 }
 
-/// The typed columns that belong to an event's stored canonical bytes: how a copy is checked.
+/// The typed columns for an event's stored canonical bytes, to check the stored copy.
 pub fn columns_of(canonical: &str) -> Option<alloc::vec::Vec<u8>> {
     let value = json_parse::parse(canonical.as_bytes(), MAX_DEPTH).ok()?;
     let event = value.as_object()?;
@@ -160,7 +162,7 @@ fn text<'a>(text: &str) -> Value<'a> {
     Value::Text(Cow::Owned(text.to_string()))
 }
 
-/// The canonical text of an event, and where the digits of its salt stand in it.
+/// The canonical text of an event, and the range of the salt's digits in it.
 fn written(event: &Object<'_>) -> (String, Range<usize>) {
     let mut canonical = String::with_capacity(512);
     let mut salt_at = 0..0;
@@ -178,7 +180,7 @@ fn written(event: &Object<'_>) -> (String, Range<usize>) {
     (canonical, salt_at)
 }
 
-/// The three names of an event; `source` may be absent, `type` may be written `kind`.
+/// The three names of an event; `source` may be absent, and `type` may be given as `kind`.
 struct Names {
     id: String,
     source: String,
@@ -195,7 +197,7 @@ impl Names {
         let kind = event.take("kind");
         let event_type = match (event.get("type"), kind) {
             (Some(_), Some(_)) => {
-                let message = "`kind` is another word for `type`: give one of them";
+                let message = "`kind` is an alias of `type`: give only one of them";
                 return Err(Refusal::new("kind", Rule::TypeAndKind, message));
             }
             (None, kind @ Some(_)) => check_name("kind", kind.as_ref())?,
@@ -245,12 +247,14 @@ fn check_time(event: &Object<'_>) -> Result<Time, Refusal> {
     let refuse = |rule, message: &str| Refusal::new("time", rule, message);
     let value =
         event.get("time").ok_or_else(|| refuse(Rule::Missing, "every event must have it"))?;
-    let text = value.as_text().ok_or_else(|| refuse(Rule::NotText, "must be a string"))?;
+    let text = value.as_text().ok_or_else(|| {
+        refuse(Rule::NotText, "must be a string in RFC 3339, such as \"2026-05-06T10:00:00Z\"")
+    })?;
     Time::parse(text).map_err(|error| match error {
         TimeError::Grammar => {
             refuse(Rule::NotRfc3339, "must be RFC 3339, such as 2026-05-06T10:00:00Z")
         }
-        TimeError::LeapSecond => refuse(Rule::LeapSecond, "second 60 has no place in a log"),
+        TimeError::LeapSecond => refuse(Rule::LeapSecond, "leap seconds are not allowed"),
         TimeError::Range => refuse(Rule::TimeRange, "must lie in the years 1970 to 9999 in UTC"),
     })
 }
@@ -272,7 +276,7 @@ fn take_salt(event: &mut Object<'_>, fresh: impl FnOnce() -> Salt) -> Result<Str
         salt.len() == SALT_DIGITS && salt.bytes().all(|byte| byte.is_ascii_hexdigit())
     };
     value.as_text().filter(well_formed).map(ToString::to_string).ok_or_else(|| {
-        let message = format!("must be {SALT_DIGITS} hex digits, or absent to have one made");
+        let message = format!("must be {SALT_DIGITS} hex digits, or absent");
         Refusal::new("salt", Rule::Salt, &message)
     })
 }

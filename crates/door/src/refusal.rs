@@ -1,4 +1,4 @@
-//! Refusals: which field broke which rule, in words.
+//! Refusals: the field, the broken rule, and a message.
 //!
 //! **Invariant:** every rule has one fixed code, and the codes are part of the interface.
 
@@ -32,9 +32,9 @@ rules! {
     InvalidJson = "invalid_json",
     /// Not UTF-8.
     InvalidUtf8 = "invalid_utf8",
-    /// Something follows the object.
+    /// Data after the object.
     TrailingData = "trailing_data",
-    /// A name stands twice in one object.
+    /// A duplicate name in one object.
     DuplicateKey = "duplicate_key",
     /// Half of a surrogate pair.
     LoneSurrogate = "lone_surrogate",
@@ -42,7 +42,7 @@ rules! {
     Nul = "nul",
     /// An integer beyond ±(2⁵³ − 1).
     UnsafeInteger = "unsafe_integer",
-    /// A number too great for a double.
+    /// A number too large for a double.
     NumberOverflow = "number_overflow",
     /// Nested more than 32 deep.
     TooDeep = "too_deep",
@@ -50,15 +50,15 @@ rules! {
     TooLarge = "too_large",
     /// The event is not an object.
     NotAnObject = "not_an_object",
-    /// A field that every event has is missing.
+    /// A required field is missing.
     Missing = "missing",
     /// A name is empty.
     Empty = "empty",
-    /// A field must be a string and is not.
+    /// A field that must be a string is not one.
     NotText = "not_text",
     /// A name is longer than 256 bytes.
     TooLong = "too_long",
-    /// A name holds a control character.
+    /// A name contains a control character.
     ControlCharacter = "control_character",
     /// The time is not RFC 3339.
     NotRfc3339 = "not_rfc3339",
@@ -82,19 +82,19 @@ rules! {
     ReservedType = "reserved_type",
     /// The source under which only ipse writes.
     ReservedSource = "reserved_source",
-    /// The event was in the log and was forgotten; only the log can tell.
+    /// The event was in the log and was forgotten; only the log can check this.
     Forgotten = "forgotten",
     /// The same source and id with other content is in the log.
     Conflict = "conflict",
-    /// The log takes signed events only, and this one is not signed as it must be.
+    /// The log requires signed events, and this one has no valid signature.
     Unsigned = "unsigned",
-    /// A producer's signature is not what it must be; the events under it count as unsigned.
+    /// A producer's signature is invalid; its events count as unsigned.
     WrongSignature = "wrong_signature",
     /// The input ended inside this line.
     Truncated = "truncated",
 }
 
-/// Why an event was not let in.
+/// The reason why an event was refused.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Refusal {
     /// The offending field, as in `data.params.force_n`, shortened and without control characters;
@@ -102,12 +102,12 @@ pub struct Refusal {
     pub field: String,
     /// The broken rule.
     pub rule: Rule,
-    /// What is wrong and what would be right.
+    /// The error and the correct form.
     pub message: String,
 }
 
 impl Refusal {
-    /// A refusal in words.
+    /// A refusal with a message.
     pub fn new(field: &str, rule: Rule, message: &str) -> Self {
         Refusal { field: printable(field), rule, message: message.to_string() }
     }
@@ -118,8 +118,8 @@ impl Refusal {
         let (rule, message) = match error.rule {
             json_parse::Rule::Syntax => (Rule::InvalidJson, "not valid JSON"),
             json_parse::Rule::Utf8 => (Rule::InvalidUtf8, "not valid UTF-8"),
-            json_parse::Rule::Trailing => (Rule::TrailingData, "something follows the event"),
-            json_parse::Rule::DuplicateKey => (Rule::DuplicateKey, "this name stands twice"),
+            json_parse::Rule::Trailing => (Rule::TrailingData, "data after the event"),
+            json_parse::Rule::DuplicateKey => (Rule::DuplicateKey, "duplicate name"),
             json_parse::Rule::LoneSurrogate => (Rule::LoneSurrogate, "half of a surrogate pair"),
             json_parse::Rule::Nul => (Rule::Nul, "U+0000 is not allowed"),
             json_parse::Rule::UnsafeInteger => (
@@ -127,7 +127,7 @@ impl Refusal {
                 "an integer beyond ±9007199254740991 reads differently in different programs; \
                  send it as a string",
             ),
-            json_parse::Rule::Overflow => (Rule::NumberOverflow, "too great for a double"),
+            json_parse::Rule::Overflow => (Rule::NumberOverflow, "too large for a double"),
             json_parse::Rule::Depth => (Rule::TooDeep, "nested more than 32 deep"),
         };
         Refusal::new(&error.path, rule, &format!("{message} (byte {column})"))

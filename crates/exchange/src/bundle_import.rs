@@ -1,7 +1,7 @@
-//! Taking a bundle in: a log that proves itself becomes the log of an empty store.
+//! Import of a bundle: a verified log becomes the log of an empty store.
 //!
-//! **Invariant:** only a bundle that verified can be handed to this module ([`Opened`]); all of it
-//! is taken in, or nothing.
+//! **Invariant:** this module accepts only a verified bundle ([`Opened`]); all of it is imported,
+//! or nothing.
 
 use crate::error::Error;
 use ipse_bundle::Opened;
@@ -13,24 +13,24 @@ use ipse_ledger::{Entry, NoteKey};
 use ipse_store::Store;
 use std::io;
 
-/// What was taken in.
+/// The result of importing a bundle.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct BundleReceipt {
-    /// Whose log it is.
+    /// The identity of the log.
     pub identity: Identity,
-    /// How many positions the log has: every event of producers and of ipse, forgotten ones
-    /// included.
+    /// The number of positions of the log: every event of producers and of ipse, including
+    /// forgotten ones.
     pub entries: u64,
-    /// How many statements of trusted producers.
+    /// The number of statements of trusted producers.
     pub statements: u64,
-    /// How many statements of producers that are not trusted were left out.
+    /// The number of omitted statements of producers that are not trusted.
     pub left_out: u64,
-    /// The position that the facts follow from.
+    /// The position up to which the facts were computed.
     pub checkpoint: Seq,
 }
 
 impl BundleReceipt {
-    /// For programs.
+    /// The receipt as canonical JSON.
     pub fn json(&self) -> String {
         Members::new()
             .text("identity_hash", &self.identity.to_string())
@@ -41,16 +41,16 @@ impl BundleReceipt {
     }
 }
 
-/// Takes a whole bundle into a store in which its identity is registered and its log is empty.
+/// Imports a whole bundle into a store in which its identity is registered and its log is empty.
 /// `trusted` are the keys of producers whose statements are kept. `last_head` is the last tree head
-/// that was signed for this log, which the bundle must continue. `told` gets how many entries are
-/// in, and how many there are.
+/// that was signed for this log, which the bundle must continue. `emit` is called with the number
+/// of imported entries and their total.
 pub fn take_in(
     store: &Store,
     opened: &Opened<'_>,
     trusted: &[NoteKey],
     last_head: Option<&str>,
-    told: &mut dyn FnMut(u64, u64),
+    emit: &mut dyn FnMut(u64, u64),
 ) -> Result<BundleReceipt, Error> {
     let identity = opened.identity;
     check(store, opened)?;
@@ -66,7 +66,7 @@ pub fn take_in(
     let mut done = 0;
     let log = opened.log().map(admitted).inspect(|_| {
         done += 1;
-        told(done, entries);
+        emit(done, entries);
     });
     restore(store, &identity, log, &whole)?;
     let statements = statements.len() as u64;
@@ -88,7 +88,7 @@ fn check(store: &Store, opened: &Opened<'_>) -> Result<(), Error> {
     }
 }
 
-/// An entry with its event, as the door makes it.
+/// An entry with its event, validated by the door.
 fn admitted(line: io::Result<(Entry, Option<String>)>) -> Result<(Entry, Option<Admitted>), Error> {
     let (entry, event) = line.map_err(Error::Input)?;
     let event =
@@ -96,7 +96,7 @@ fn admitted(line: io::Result<(Entry, Option<String>)>) -> Result<(Entry, Option<
     Ok((entry, event))
 }
 
-/// The statements of trusted producers; and how many others there are.
+/// The statements of trusted producers, and the number of others.
 fn statements(opened: &Opened<'_>, trusted: &[NoteKey]) -> Result<(Vec<SignedBatch>, u64), Error> {
     let (mut all, mut left_out) = (Vec::new(), 0);
     let known = opened.producers.iter().filter(|key| trusted.contains(key));

@@ -1,29 +1,30 @@
-//! Errors of import and export: `Display` says what was attempted, `source` says why.
+//! Errors of import and export: `Display` gives the failed operation, `source` the reason.
 
+use crate::input_kind::InputKind;
 use ipse_core::{Identity, Seq};
 
-/// Why events or a bundle could not be exchanged.
+/// The reason why events or a bundle could not be imported or exported.
 #[derive(thiserror::Error, Debug)]
 #[non_exhaustive]
 pub enum Error {
     /// The input could not be read.
     #[error("could not read the events")]
     Input(#[source] std::io::Error),
-    /// The input is no file of events. Taking events out of a bundle would lose what verifies them.
-    #[error("the input is a bundle, which is taken in whole after it has verified")]
-    IsBundle,
+    /// The input is not JSON Lines. Nothing was read from it.
+    #[error("the input is {0}, not JSON Lines")]
+    NotLines(InputKind),
     /// The input could not be read to its end.
     #[error("could not read the events after line {line}; the lines up to it are stored")]
     Cut {
         /// The last line that was read. Lines up to it are durable or refused.
         line: u64,
-        /// Why.
+        /// The cause.
         source: std::io::Error,
     },
-    /// The engine could not.
+    /// The engine failed.
     #[error(transparent)]
     Engine(#[from] ipse_engine::Error),
-    /// The store could not.
+    /// The store failed.
     #[error(transparent)]
     Store(#[from] ipse_store::Error),
     /// Storing stopped in the middle of the input.
@@ -31,13 +32,13 @@ pub enum Error {
     Stopped {
         /// The last line that is durable.
         line: u64,
-        /// Why.
+        /// The cause.
         source: ipse_engine::Error,
     },
-    /// The events are there, but no pass could follow.
+    /// The events are stored, but the pass failed.
     #[error("the events are stored, but the pass failed")]
     Pass(#[source] ipse_engine::Error),
-    /// There is no signed tree head to export under.
+    /// No signed tree head exists to export under.
     #[error("no tree head is signed, and there is no key of the log to sign one")]
     NoHead,
     /// The stored tree head or pass record cannot be read.
@@ -52,7 +53,7 @@ pub enum Error {
         end: &'static str,
         /// The position.
         seq: Seq,
-        /// What the head covers.
+        /// The number of entries that the head covers.
         size: u64,
     },
     /// The range ends before it begins.
@@ -61,7 +62,7 @@ pub enum Error {
     /// Events under the head were forgotten, and no newer head can be signed.
     #[error("events under the tree head were forgotten since, and there is no key to sign another")]
     Forgotten,
-    /// The head would count for no auditor.
+    /// Auditors would not accept the tree head.
     #[error("the newest tree head is not signed with the key in log.vkey; sign one again")]
     ForeignHead,
     /// The head does not cover everything, and no newer one can be signed.
@@ -69,7 +70,7 @@ pub enum Error {
         "the newest tree head covers {size} of {head} events, and there is no key to sign another"
     )]
     Uncovered {
-        /// What the head covers.
+        /// The number of entries that the head covers.
         size: u64,
         /// The last position of the log.
         head: u64,
@@ -86,16 +87,16 @@ pub enum Error {
     /// The content does not fit a bundle, or could not be written to it.
     #[error(transparent)]
     Bundle(#[from] ipse_bundle::Error),
-    /// Only whole logs are taken in.
-    #[error("the bundle holds a range of the log; only a whole one can be taken in")]
+    /// Only whole logs can be imported.
+    #[error("the bundle contains only a range of the log; import needs a bundle of a whole log")]
     NotWhole,
     /// The identity of a bundle must be registered first.
     #[error("identity {0} is not registered in this store")]
     Unregistered(Identity),
-    /// A bundle is taken into an empty log.
-    #[error("the log of {0} is not empty here; a bundle is taken into an empty one")]
+    /// A bundle can only be imported into an empty log.
+    #[error("the log of {0} is not empty in this store; a bundle needs an empty log")]
     NotEmpty(Identity),
-    /// An event of a verified bundle does not pass the door.
+    /// An event of a verified bundle is refused by the door.
     #[error("an event of the bundle is refused")]
     Refused(#[from] ipse_door::Refusal),
 }

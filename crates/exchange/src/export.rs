@@ -1,7 +1,7 @@
 //! Export: one file that proves identity, events, facts and passes to an auditor without the store.
 //!
-//! **Invariants:** the bundle is of one moment and is streamed; the same content gives the same
-//! bytes. A spooled bundle never has a name: if the process dies, its bytes go with it.
+//! **Invariants:** the bundle shows the store at one moment and is streamed; the same content gives
+//! the same bytes. A spooled bundle never has a name: if the process dies, its bytes are freed.
 
 use crate::error::Error;
 use ipse_bundle::{Writer, pem};
@@ -16,21 +16,21 @@ use ipse_store::{Reader, Store, View};
 use std::fs::File;
 use std::io::{self, BufWriter, IntoInnerError, Seek, Write};
 
-/// How often a head is signed again while another process forgets events.
+/// The number of attempts to sign a tree head while another process forgets events.
 const TRIES: u32 = 20;
 
-/// The keys of an export. Each is read once, so that the keys that were compared are those that are
-/// used.
+/// The keys of an export. Each is read once, so that the keys that are checked are the ones that
+/// are used.
 pub struct Keys {
     /// The operator's key, which signs the certificate and the sums.
     pub operator: NoteSigner,
-    /// The public halves under which the log's tree heads count.
+    /// The public keys that tree heads of the log must be signed with.
     pub log: Vec<NoteKey>,
-    /// Signs a tree head over everything first; without it the newest one must do.
+    /// Signs a tree head over everything first; without it the newest one is used.
     pub notary: Option<Box<dyn Notary>>,
 }
 
-/// The events that are asked for: first and last, both included.
+/// The requested events: first and last, both included.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Range {
     /// The first event; the first of the log if absent.
@@ -39,7 +39,7 @@ pub struct Range {
     pub to: Option<u64>,
 }
 
-/// Writes a bundle of a whole log to a file that has no name, and rewinds it.
+/// Writes a bundle of a whole log to a file without a name, and rewinds it.
 pub fn spool(store: &Store, identity: &Identity, keys: &Keys) -> Result<File, Error> {
     with_export(store, identity, keys, Range::default(), |export| {
         let mut file = BufWriter::new(tempfile::tempfile().map_err(Error::Spool)?);
@@ -51,7 +51,7 @@ pub fn spool(store: &Store, identity: &Identity, keys: &Keys) -> Result<File, Er
     })
 }
 
-/// Signs a head, and hands on the content of a bundle of that moment.
+/// Signs a tree head and calls `then` with the content of a bundle of that moment.
 pub fn with_export<T, E: From<Error>>(
     store: &Store,
     identity: &Identity,
@@ -69,7 +69,7 @@ pub fn with_export<T, E: From<Error>>(
         }
         let snapshot = reader.view(identity).map_err(Error::from)?;
         let export = Export::of(snapshot.view(), *identity, &manifest, range, keys)?;
-        // An event was forgotten between the head and this moment: a newer head covers that.
+        // An event was forgotten between signing and this moment: a newer head covers that.
         if !export.lost_content()? {
             export.check_head(keys.notary.is_some() || range.to.is_some())?;
             return then(&export);
@@ -98,22 +98,22 @@ pub struct Export<'v> {
     facts: Option<String>,
 }
 
-/// What went into a bundle.
+/// The contents of a written bundle.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Exported {
-    /// Whose log it is, the range, the tree head and the checkpoint.
+    /// The identity, the range, the tree head and the checkpoint.
     pub bundled: Bundled,
-    /// How many events have their content in it: those of the range, of producers and of ipse,
-    /// without forgotten ones, and later `forget` events.
+    /// The number of events with content: those of the range, of producers and of ipse, without
+    /// forgotten ones, and later `forget` events.
     pub events: u64,
-    /// How many statements of producers.
+    /// The number of statements of producers.
     pub signatures: u64,
-    /// How many facts; `None` if the range does not start at 1.
+    /// The number of facts; `None` if the range does not start at 1.
     pub facts: Option<u64>,
 }
 
 impl Exported {
-    /// For programs.
+    /// The receipt as canonical JSON.
     pub fn json(&self) -> String {
         let or_null = |number: Option<u64>| number.map_or("null".to_string(), |n| n.to_string());
         let Bundled { identity, from, to, size, checkpoint, .. } = &self.bundled;
@@ -130,7 +130,7 @@ impl Exported {
     }
 }
 
-/// Is told how many bytes of how many are written.
+/// Called with the number of written bytes and their total.
 type ProgressCallback<'t> = &'t mut dyn FnMut(u64, u64);
 
 impl<'v> Export<'v> {
@@ -150,7 +150,7 @@ impl<'v> Export<'v> {
             false => None,
         };
         let facts = checkpoint.map(|checkpoint| facts_at(view, checkpoint)).transpose()?;
-        // Known once the members are written.
+        // Set once the members are written.
         let sums = ipse_core::Digest([0; 32]);
         let bundled = Bundled { identity, sums, from, to, size: head.size, checkpoint };
         Ok(Export { view, identity, manifest, keys, note, bundled, facts })
@@ -162,7 +162,7 @@ impl<'v> Export<'v> {
         Ok(self.view.last_of_type(FORGET, after)?.is_some())
     }
 
-    /// The head must count for auditors who have `log.vkey`, and cover what is asked for.
+    /// Checks that the head is signed with a key in `log.vkey` and covers the requested range.
     fn check_head(&self, may_cover_less: bool) -> Result<(), Error> {
         if Note::parse(&self.note).is_ok_and(|note| note.verify(&self.keys.log).is_err()) {
             return Err(Error::ForeignHead);
@@ -178,14 +178,14 @@ impl<'v> Export<'v> {
     pub fn write(
         &self,
         out: &mut dyn Write,
-        told: ProgressCallback<'_>,
+        emit: ProgressCallback<'_>,
     ) -> Result<Exported, Error> {
         let Keys { operator, log, .. } = self.keys;
         let certificate = Certificate { manifest: self.manifest.to_string() };
         if certificate.identity() != self.identity {
             return Err(Error::ForeignManifest);
         }
-        let mut streams = Streams { told, done: 0, total: 0 };
+        let mut streams = Streams { emit, done: 0, total: 0 };
         let mut writer = Writer::new(out);
         writer.bytes("manifest.json", self.manifest.as_bytes())?;
         let envelope = dsse::sign(&certificate.statement(), operator);
@@ -214,7 +214,7 @@ impl<'v> Export<'v> {
         Ok(Exported { bundled, events, signatures, facts })
     }
 
-    /// The events of the range, and all that say what was forgotten since.
+    /// The events of the range, and all later `forget` events.
     fn events(&self, each: LineCallback<'_>) -> Result<(), Error> {
         let Bundled { from, to, size, .. } = self.bundled;
         self.view.each_content(from..=to, |event| Ok::<_, Error>(each(event)?))?;
@@ -232,20 +232,20 @@ impl<'v> Export<'v> {
         })
     }
 
-    /// The statements that producers signed, and who they are.
+    /// Writes the statements of producers; returns their number and the producers.
     fn signatures(&self, writer: &mut Writer<impl Write>) -> Result<(u64, Vec<String>), Error> {
         let (mut number, mut signers) = (0, Vec::new());
         let mut index = dsse::StatementIndex::default();
         for signed in self.view.statements()? {
-            // A statement that came after the tree head is not in the bundle; one about other
-            // events than those of the range proves nothing in it.
+            // A statement that came after the tree head is not in the bundle; one about events
+            // outside the range proves nothing in it.
             let Bundled { from, to, size, .. } = self.bundled;
             let inside = signed.events.iter().any(|run| *run.start() <= to && *run.end() >= from);
             if !inside || signed.events.last().is_none_or(|run| run.end().0 > size) {
                 continue;
             }
             let envelope = self.view.envelope(signed.number)?;
-            // Earlier versions kept a statement again if its envelope was encoded otherwise.
+            // Earlier versions stored a statement again if its envelope was encoded differently.
             if index.add(envelope.as_bytes(), ()).is_some() {
                 continue;
             }
@@ -259,18 +259,18 @@ impl<'v> Export<'v> {
     }
 }
 
-/// Takes a line.
+/// Called with each line.
 type LineCallback<'e> = &'e mut dyn FnMut(&str) -> io::Result<()>;
 
-/// Members of lines under way.
+/// Writes members that consist of lines.
 struct Streams<'t> {
-    told: ProgressCallback<'t>,
+    emit: ProgressCallback<'t>,
     done: u64,
     total: u64,
 }
 
 impl Streams<'_> {
-    /// Writes a member of lines, which are counted first: its size stands before it.
+    /// Writes a member of lines. They are counted first, because the size precedes the content.
     fn member(
         &mut self,
         writer: &mut Writer<impl Write>,
@@ -288,11 +288,11 @@ impl Streams<'_> {
         let written = writer.member(name, size, |out| {
             let ended = lines(&mut |line| {
                 self.done += line.len() as u64 + 1;
-                (self.told)(self.done, self.total);
+                (self.emit)(self.done, self.total);
                 out.write_all(line.as_bytes())?;
                 out.write_all(b"\n")
             });
-            // An error of the store is kept as it is; one of the output goes through.
+            // Return an error of the store unchanged, and pass an error of the output on.
             match ended {
                 Err(Error::Output(error)) => Err(error),
                 Err(error) => {
@@ -309,7 +309,7 @@ impl Streams<'_> {
     }
 }
 
-/// The positions of a range, which must lie under the head.
+/// The positions of a range, which must be covered by the head.
 fn checked(range: Range, size: u64) -> Result<(Seq, Seq), Error> {
     let (from, to) = (Seq(range.from.unwrap_or(1)), Seq(range.to.unwrap_or(size)));
     if range.to.is_none() && from.0 > size.max(1) {
@@ -324,7 +324,7 @@ fn checked(range: Range, size: u64) -> Result<(Seq, Seq), Error> {
     Ok((from, to))
 }
 
-/// The checkpoint of the last pass whose record lies in the range.
+/// The checkpoint of the last pass whose record is in the range.
 fn checkpoint(view: View<'_>, to: Seq) -> Result<Seq, Error> {
     let Some(record) = view.last_of_type(PASS_RECORD, Seq(1)..=to)? else { return Ok(Seq(0)) };
     let claimed = PassClaim::read(record.seq, record.canonical.as_bytes(), 0);

@@ -1,16 +1,15 @@
-//! Import: lines of JSON become events in durable batches, the door on one thread and the log on
-//! another.
+//! Import: JSON lines become events in durable batches. The door and the log run on two threads.
 //!
 //! **Invariants:** a batch that is reported durable is durable; a refused line stores nothing and
-//! stops nothing; a broken end of the input keeps the good lines before it. In a signed file the
-//! events up to an envelope and the envelope become durable together.
+//! does not stop the import; if the input breaks off, the valid lines before the break are kept. In
+//! a signed file the events up to an envelope and the envelope are committed together.
 
 use crate::error::Error;
 use crate::lines::{Line, Lines};
 use crate::parcel::Parcel;
 use ipse_core::json::{Members, list};
 use ipse_core::{Admitted, Identity};
-use ipse_door::{MAX_EVENT_BYTES, Origin, Refusal, Rule, admit};
+use ipse_door::{MAX_EVENT_BYTES, Origin, Refusal, Rule, Unused, UnusedMembers, admit};
 use ipse_engine::{
     Acknowledged, Appended, Host, Log, Memory, NextStep, PassReport, SignatureError, SignedBatch,
     Trigger, decode_data, refusal_of, registered, type_hint,
@@ -20,14 +19,14 @@ use ipse_store::{Signatures, View};
 use std::io::{self, Read};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 
-/// Events that become durable together: one sync to the disk pays for all of them.
+/// The number of events that are committed together, with one sync of the disk.
 const BATCH: usize = 1000;
-/// Batches that the door may be ahead of the log.
+/// The number of batches that the door may be ahead of the log.
 const AHEAD: usize = 4;
-/// Refusals that an import lists; the others are counted.
+/// The most refusals that an import lists; the others are counted.
 pub const MAX_LISTED: usize = 1000;
 
-/// How events are imported.
+/// The options of an import.
 pub struct Options {
     /// Store what has arrived before waiting for more, as from a pipe.
     pub live: bool,
@@ -44,24 +43,24 @@ impl Default for Options {
     }
 }
 
-/// Whose signatures count in a signed file.
+/// The signatures that are accepted in a signed file.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Signing {
     identity: Identity,
     /// The keys of the registered producers.
     pub producers: Vec<NoteKey>,
-    /// What the log does about signatures.
+    /// The signature requirement of the log.
     pub policy: Signatures,
 }
 
 impl Signing {
-    /// As the log of an identity has it.
+    /// The settings of the log of an identity.
     pub fn of(view: View<'_>, identity: &Identity) -> Result<Self, Error> {
         let (producers, policy) = (registered(&view.producers()?), view.signatures()?);
         Ok(Signing { identity: *identity, producers, policy })
     }
 
-    /// What an envelope makes of the events before it.
+    /// Validates an envelope; returns the signature over the events before it.
     fn endorse(&self, envelope: &[u8]) -> Result<Option<SignedBatch>, Refusal> {
         if self.policy == Signatures::Off {
             return Ok(None);
@@ -72,51 +71,54 @@ impl Signing {
     }
 }
 
-/// News of an import that goes on.
+/// Progress of a running import.
 pub enum Progress<'p> {
-    /// A line was refused, or is in conflict with an event in the log.
+    /// A line was refused, or conflicts with an event in the log.
     Refused(u64, &'p Refusal),
-    /// Everything up to that line is durable.
+    /// Everything up to this line is durable.
     Durable {
-        /// The line.
+        /// The last durable line.
         line: u64,
-        /// The figures so far.
+        /// The counts so far.
         so_far: &'p Imported,
-        /// Whether the batch had events at all.
+        /// Whether the batch contained events.
         had_events: bool,
     },
 }
 
-/// What an import did.
+/// The result of an import.
 #[derive(Debug, Default)]
 pub struct Imported {
-    /// New events.
+    /// The number of new events.
     pub appended: u64,
-    /// Events that were in the log already.
+    /// The number of events that were already in the log.
     pub duplicates: u64,
-    /// Events whose name another one has.
+    /// The number of events whose source and id are in the log with other content.
     pub conflicts: u64,
-    /// Lines that were refused.
+    /// The number of refused lines.
     pub refused: u64,
-    /// Events that stand in the log under a producer's signature.
+    /// The number of events in the log with a producer's signature.
     pub signed: u64,
-    /// Events in the log whose type is nearly `execution_result`, and therefore feeds no fact.
+    /// The number of events whose type ends in `.execution_result`, and which therefore feed no
+    /// fact.
     pub misnamed: u64,
+    /// Members of stored events that feed no fact although they look as if they should.
+    pub unused: UnusedMembers,
     /// The first refusals and conflicts, each with its line.
     pub listed: Vec<(u64, Refusal)>,
-    /// How many more of them there were.
+    /// The number of refusals and conflicts that are not listed.
     pub omitted: u64,
-    /// The pass at the end, if it found anything new.
+    /// The pass at the end, if it found new events.
     pub pass: Option<PassReport>,
 }
 
 impl Imported {
-    /// Whether every line became an event or was one already.
+    /// Whether every line became an event or was a duplicate.
     pub fn is_clean(&self) -> bool {
         self.refused + self.conflicts == 0
     }
 
-    /// For programs.
+    /// The result as canonical JSON.
     pub fn json(&self) -> String {
         Members::new()
             .raw("appended", self.appended)
@@ -125,6 +127,7 @@ impl Imported {
             .raw("refused", self.refused)
             .raw("signed", self.signed)
             .raw("misnamed", self.misnamed)
+            .raw("unused", unused_json(&self.unused))
             .raw("passes", u64::from(self.pass.is_some()))
             .raw("refusals", refusals_json(&self.listed))
             .raw("refusals_omitted", self.omitted)
@@ -141,19 +144,22 @@ impl Imported {
         refusal_of(appended)
     }
 
-    fn add(&mut self, parcel: Parcel, appended: &[Appended], told: &mut dyn FnMut(Progress<'_>)) {
+    fn add(&mut self, parcel: Parcel, appended: &[Appended], emit: &mut dyn FnMut(Progress<'_>)) {
         let mut refusals = parcel.refusals;
         self.refused += refusals.len() as u64;
-        for (event, appended) in parcel.events.iter().zip(appended) {
+        for ((event, line), appended) in parcel.events.iter().zip(&parcel.lines).zip(appended) {
             let there = matches!(appended, Appended::New(_) | Appended::Duplicate(_));
             self.misnamed += u64::from(there && type_hint(&event.event_type).is_some());
+            if there {
+                self.unused.add(event, *line);
+            }
         }
         for (line, appended) in parcel.lines.into_iter().zip(appended) {
             refusals.extend(self.count(*appended).map(|refusal| (line, refusal)));
         }
         refusals.sort_by_key(|(line, _)| *line);
         for (line, refusal) in refusals {
-            told(Progress::Refused(line, &refusal));
+            emit(Progress::Refused(line, &refusal));
             match self.listed.len() < MAX_LISTED {
                 true => self.listed.push((line, refusal)),
                 false => self.omitted += 1,
@@ -162,7 +168,20 @@ impl Imported {
     }
 }
 
-/// Refused lines, for programs.
+/// Unused members as JSON.
+fn unused_json(unused: &UnusedMembers) -> String {
+    let member = |(unused, count, line): (&Unused, u64, u64)| {
+        Members::new()
+            .text("field", &unused.field)
+            .text("message", &unused.message)
+            .raw("count", count)
+            .raw("line", line)
+            .finish()
+    };
+    list(unused.iter().map(member))
+}
+
+/// Refused lines as a JSON array.
 pub fn refusals_json(listed: &[(u64, Refusal)]) -> String {
     let refusal = |(line, refusal): &(u64, Refusal)| {
         Members::new()
@@ -174,50 +193,51 @@ pub fn refusals_json(listed: &[(u64, Refusal)]) -> String {
     list(listed.iter().map(refusal))
 }
 
-/// Appends the events of a batch, durably.
+/// Appends the events of a batch durably.
 type Append<'a> = &'a mut dyn FnMut(
     &[Admitted],
     Option<&SignedBatch>,
 ) -> Result<Acknowledged, ipse_engine::Error>;
 
-/// Imports lines of JSON, plain or gzip. An error leaves what was reported durable. An input that
-/// cannot be read further is a refused line.
+/// Imports JSON lines, plain or gzip. After an error, everything that was reported durable is
+/// stored. If the input cannot be read to the end, the last line is refused as truncated.
 pub fn import(
     log: &mut Log,
     input: impl Read + Send,
     options: &Options,
     host: &mut dyn Host,
-    told: &mut dyn FnMut(Progress<'_>),
+    emit: &mut dyn FnMut(Progress<'_>),
 ) -> Result<Imported, Error> {
     let mut append = |events: &[Admitted], endorsed: Option<&SignedBatch>| {
         log.append_signed(events, endorsed, NextStep::Nothing)
     };
-    let mut done = import_lines(&mut append, input, options, host, told, Cut::IsRefused)?;
+    let mut done = import_lines(&mut append, input, options, host, emit, Cut::IsRefused)?;
     if options.consolidate {
         done.pass = log.consolidate(Trigger::Manual).map_err(Error::Pass)?;
     }
     Ok(done)
 }
 
-/// The same for a log that others use meanwhile: it is held for a batch at a time, and not while
-/// the input waits. An input that cannot be read further is [`Error::Cut`].
+/// Imports into a log that others use at the same time: it is locked for one batch at a time, and
+/// not while waiting for input. If the input cannot be read to the end, the result is
+/// [`Error::Cut`].
 pub fn import_shared(
     memory: &Memory,
     input: impl Read + Send,
     options: &Options,
     host: &mut dyn Host,
-    told: &mut dyn FnMut(Progress<'_>),
+    emit: &mut dyn FnMut(Progress<'_>),
 ) -> Result<Imported, Error> {
     let mut append =
         |events: &[Admitted], endorsed: Option<&SignedBatch>| memory.append_batch(events, endorsed);
-    let done = import_lines(&mut append, input, options, host, told, Cut::IsError);
-    // The lines before a cut are stored, and are folded like others.
+    let done = import_lines(&mut append, input, options, host, emit, Cut::IsError);
+    // The lines before a cut are stored, so a pass must fold them.
     let folds = options.consolidate && matches!(done, Ok(_) | Err(Error::Cut { .. }));
     let pass = if folds { memory.consolidate().map_err(Error::Pass)? } else { None };
     Ok(Imported { pass, ..done? })
 }
 
-/// What becomes of an input that cannot be read further.
+/// The treatment of an input that cannot be read to the end.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Cut {
     IsRefused,
@@ -229,15 +249,15 @@ fn import_lines(
     input: impl Read + Send,
     options: &Options,
     host: &mut dyn Host,
-    told: &mut dyn FnMut(Progress<'_>),
+    emit: &mut dyn FnMut(Progress<'_>),
     cut: Cut,
 ) -> Result<Imported, Error> {
     let mut done = Imported::default();
     std::thread::scope(|scope| {
         let (sender, parcels) = sync_channel(AHEAD);
         let door = scope.spawn(move || through_the_door(input, options, host, &sender, cut));
-        let stored = store_all(append, &parcels, &mut done, told);
-        // If storing failed, the door must not wait for a place in the queue.
+        let stored = store_all(append, &parcels, &mut done, emit);
+        // If storing failed, the door must not wait for a free place in the queue.
         drop(parcels);
         let read = door.join().expect("BUG: the door panicked");
         stored.and(read)
@@ -245,7 +265,7 @@ fn import_lines(
     Ok(done)
 }
 
-/// Reads and checks lines until the input ends or the log takes no more.
+/// Reads and validates lines until the input ends or the log accepts no more.
 fn through_the_door(
     input: impl Read,
     options: &Options,
@@ -254,8 +274,8 @@ fn through_the_door(
     cut: Cut,
 ) -> Result<(), Error> {
     let signing = options.signing.as_ref();
-    // Everything that an envelope can cover is still here when it comes, and some stray events
-    // before it.
+    // When an envelope arrives, all events that it can cover are still in this parcel, after some
+    // unsigned ones.
     let (limit, batch) = match signing {
         Some(_) => (SentStatement::MAX_ENVELOPE_BYTES, 2 * SentStatement::MAX_EVENTS),
         None => (MAX_EVENT_BYTES, BATCH),
@@ -292,13 +312,13 @@ fn through_the_door(
             _ => parcel.add(number, admitted(&line, signing.is_some(), host)),
         }
     }
-    // The log may have failed; it says why itself.
+    // The log may have failed; it reports the reason itself.
     let _ = parcels.send(parcel);
     end
 }
 
-/// What the door makes of a line. A line of a signed file goes there as it is: its digest was
-/// signed, or may be.
+/// Validates a line. A line of a signed file is passed to the door unchanged: its digest is or may
+/// be signed.
 fn admitted(line: &Line, signed: bool, host: &mut dyn Host) -> Result<Admitted, Refusal> {
     match line {
         Line::Whole(line) => {
@@ -313,8 +333,7 @@ fn admitted(line: &Line, signed: bool, host: &mut dyn Host) -> Result<Admitted, 
 }
 
 fn not_asked_for() -> Refusal {
-    let message =
-        "this line signs the events before it and is no event; signatures are not checked here";
+    let message = "this line is an envelope, not an event; signatures are not checked here";
     Refusal::new("signatures", Rule::WrongSignature, message)
 }
 
@@ -334,11 +353,11 @@ fn store_all(
     append: Append<'_>,
     parcels: &Receiver<Parcel>,
     done: &mut Imported,
-    told: &mut dyn FnMut(Progress<'_>),
+    emit: &mut dyn FnMut(Progress<'_>),
 ) -> Result<(), Error> {
     let mut line = 0;
     while let Ok(mut parcel) = parcels.recv() {
-        // Parcels that have come meanwhile become durable with it: one sync for all.
+        // Commit parcels that arrived meanwhile together with this one: one sync for all.
         while parcel.events.len() < BATCH
             && !parcel.sealed
             && let Ok(next) = parcels.try_recv()
@@ -353,8 +372,8 @@ fn store_all(
         if let Some(error) = appended.unkept {
             parcel.refusals.push((parcel.last_line, wrong_signature(&error)));
         }
-        done.add(parcel, &appended.appended, told);
-        told(Progress::Durable { line, so_far: done, had_events });
+        done.add(parcel, &appended.appended, emit);
+        emit(Progress::Durable { line, so_far: done, had_events });
     }
     Ok(())
 }

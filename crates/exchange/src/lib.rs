@@ -1,13 +1,13 @@
-//! Events come in from files, and logs travel as bundles: import, export, and taking a bundle in.
+//! Import of events from files, and export and import of logs as bundles.
 //!
 //! **Invariants**
-//! - Every event passes the door, from whichever source; a refused one stores nothing and stops
-//!   nothing.
+//! - Every event passes the door, from any source; a refused one stores nothing and does not stop
+//!   the import.
 //! - A batch that is reported durable is durable.
-//! - A bundle is of one moment. It is streamed; whoever names a file makes sure that it stands
-//!   under its name only when it is whole.
-//! - A bundle that did not verify under the caller's trusted keys is not taken in; any other one
-//!   is taken in whole.
+//! - A bundle shows the store at one moment. It is streamed; a caller that writes a file must give
+//!   it its name only when it is complete.
+//! - Only a bundle that verifies under the caller's trusted keys is imported, and always
+//!   completely.
 //! - Clock, randomness, keys and files are arguments.
 #![forbid(unsafe_code)]
 
@@ -15,6 +15,7 @@ mod bundle_import;
 mod error;
 mod export;
 mod import;
+mod input_kind;
 mod lines;
 mod parcel;
 
@@ -24,4 +25,5 @@ pub use export::{Export, Exported, Keys, Range, spool, with_export};
 pub use import::{
     Imported, MAX_LISTED, Options, Progress, Signing, import, import_shared, refusals_json,
 };
+pub use input_kind::InputKind;
 pub use lines::{Line, Lines, is_gzip};

@@ -1,19 +1,21 @@
-//! Lines of a file, plain or gzip, each at most as long as an event may be, or as is allowed.
+//! Lines of a file, plain or gzip, up to the size limit of an event or another limit.
 //!
 //! **Invariants:** memory is bounded: of a line that is too long only its length is kept. A broken
-//! end of the input does not spoil the lines before it. No line is read out of a bundle.
+//! end of the input does not spoil the lines before it. No line is read from an input of another
+//! kind.
 
 use crate::error::Error;
+use crate::input_kind::{BYTE_ORDER_MARK, Beginning, beginning};
 #[cfg(feature = "gzip")]
 use flate2::bufread::MultiGzDecoder;
-use ipse_bundle::{BLOCK, is_bundle};
+use ipse_bundle::BLOCK;
 use ipse_door::MAX_EVENT_BYTES;
 use std::io::{self, BufRead, BufReader, Read};
 
 const GZIP_MAGIC: [u8; 2] = [0x1f, 0x8b];
 const BUFFER: usize = 1 << 16;
 
-/// Whether a file begins as gzip does.
+/// Whether a file begins with the gzip magic bytes.
 pub fn is_gzip(beginning: &[u8]) -> bool {
     beginning.starts_with(&GZIP_MAGIC)
 }
@@ -30,15 +32,15 @@ fn unzipped<'r>(_: impl BufRead + 'r) -> io::Result<Box<dyn Read + 'r>> {
 
 /// One line, without its end.
 pub enum Line {
-    /// All of it.
+    /// The complete line.
     Whole(Vec<u8>),
-    /// More bytes than a line may have.
+    /// A line beyond the limit; only its length is kept.
     TooLong(usize),
-    /// The input broke inside this line, or before it.
+    /// The input failed inside this line, or before it.
     Broken(io::Error),
 }
 
-/// Reads lines, telling gzip from plain text by its first bytes.
+/// Reads lines; detects gzip by its first bytes.
 pub struct Lines<'r> {
     input: BufReader<Box<dyn Read + 'r>>,
     limit: usize,
@@ -46,12 +48,12 @@ pub struct Lines<'r> {
 }
 
 impl<'r> Lines<'r> {
-    /// Lines that are as long as an event at most.
+    /// Reads lines up to the size limit of an event.
     pub fn new(input: impl Read + 'r) -> Result<Self, Error> {
         Self::of_at_most(MAX_EVENT_BYTES, input)
     }
 
-    /// Lines of so many bytes at most.
+    /// Reads lines of up to `limit` bytes.
     pub fn of_at_most(limit: usize, input: impl Read + 'r) -> Result<Self, Error> {
         let mut input = BufReader::with_capacity(BUFFER, input);
         let gzip = is_gzip(input.fill_buf().map_err(Error::Input)?);
@@ -59,9 +61,12 @@ impl<'r> Lines<'r> {
             true => unzipped(input).map_err(Error::Input)?,
             false => Box::new(input),
         };
-        let (beginning, failure) = beginning(&mut *input);
-        if is_bundle(&beginning) == Some(true) {
-            return Err(Error::IsBundle);
+        let (mut beginning, kind, failure) = read_beginning(&mut *input);
+        if let Beginning::Other(kind) = kind {
+            return Err(Error::NotLines(kind));
+        }
+        if beginning.starts_with(BYTE_ORDER_MARK) {
+            beginning.drain(..BYTE_ORDER_MARK.len());
         }
         let input = io::Cursor::new(beginning).chain(Failure(failure)).chain(input);
         let input = BufReader::with_capacity(BUFFER, Box::new(input) as Box<dyn Read + 'r>);
@@ -87,7 +92,7 @@ impl<'r> Lines<'r> {
                 None => (buffer, buffer.len(), buffer.is_empty()),
             };
             length += part.len();
-            // One byte more than allowed is kept: it may be the `\r` of the line end.
+            // Keep one byte more than allowed: it may be the `\r` of the line end.
             let room = (self.limit + 1).saturating_sub(line.len());
             line.extend_from_slice(&part[..part.len().min(room)]);
             self.input.consume(used);
@@ -99,23 +104,27 @@ impl<'r> Lines<'r> {
     }
 }
 
-/// Reads an input as long as its beginning may be that of a bundle; returns also the error that
-/// ended it. One byte tells JSON from a bundle, so a pipe that pauses after a line is not waited
-/// for.
-fn beginning(input: &mut dyn Read) -> (Vec<u8>, Option<io::Error>) {
+/// Reads an input until its kind is known. Also returns the error that ended the reading.
+fn read_beginning(input: &mut dyn Read) -> (Vec<u8>, Beginning, Option<io::Error>) {
     let (mut all, mut part) = (Vec::new(), [0; BLOCK]);
-    while all.len() < BLOCK && is_bundle(&all).is_none() {
-        match input.read(&mut part[all.len()..]) {
-            Ok(0) => break,
-            Ok(length) => all.extend_from_slice(&part[all.len()..][..length]),
+    loop {
+        let kind = beginning(&all, false);
+        if kind != Beginning::Open {
+            return (all, kind, None);
+        }
+        match input.read(&mut part[..BLOCK - all.len()]) {
+            Ok(0) => {
+                let kind = beginning(&all, true);
+                return (all, kind, None);
+            }
+            Ok(length) => all.extend_from_slice(&part[..length]),
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            Err(error) => return (all, Some(error)),
+            Err(error) => return (all, Beginning::Lines, Some(error)),
         }
     }
-    (all, None)
 }
 
-/// Gives an error where it occurred, once.
+/// Returns an error at the position where it occurred, once.
 struct Failure(Option<io::Error>);
 
 impl Read for Failure {
@@ -149,6 +158,7 @@ impl Iterator for Lines<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::input_kind::InputKind;
 
     fn length(line: Line) -> isize {
         match line {
@@ -180,7 +190,7 @@ mod tests {
         }
     }
 
-    /// An input that comes byte by byte, and then fails.
+    /// An input that arrives byte by byte, and then fails.
     struct Dribble<'b>(&'b [u8], bool);
 
     impl Read for Dribble<'_> {
@@ -202,8 +212,11 @@ mod tests {
         header[..13].copy_from_slice(b"manifest.json");
         header[257..262].copy_from_slice(b"ustar");
         let bundle = [&header[..], b"{}\n{}\n"].concat();
-        assert!(matches!(Lines::new(&bundle[..]), Err(Error::IsBundle)));
-        assert!(matches!(Lines::new(Dribble(&bundle, false)), Err(Error::IsBundle)));
+        assert!(matches!(Lines::new(&bundle[..]), Err(Error::NotLines(InputKind::Bundle))));
+        assert!(matches!(
+            Lines::new(Dribble(&bundle, false)),
+            Err(Error::NotLines(InputKind::Bundle))
+        ));
         // What only begins so is lines, and none of its bytes is lost.
         for (input, cut, lengths) in [
             (&b"manifest.json\nx\n"[..], false, &[13, 1][..]),
@@ -235,6 +248,6 @@ mod tests {
         encoder.write_all(b"ustar").unwrap();
         encoder.write_all(&[0; 1000]).unwrap();
         let bundle = encoder.finish().unwrap();
-        assert!(matches!(Lines::new(&bundle[..]), Err(Error::IsBundle)));
+        assert!(matches!(Lines::new(&bundle[..]), Err(Error::NotLines(InputKind::Bundle))));
     }
 }

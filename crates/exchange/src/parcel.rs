@@ -1,4 +1,4 @@
-//! Parcels: lines that went through the door together, on their way to the log.
+//! Parcels: lines that passed the door together, on their way to the log.
 //!
 //! **Invariant:** in a signed file, the events up to an envelope and the envelope stay together.
 
@@ -7,7 +7,7 @@ use ipse_door::Refusal;
 use ipse_engine::SignedBatch;
 use ipse_ledger::SentStatement;
 
-/// Lines that went through the door together.
+/// Lines that passed the door together.
 #[derive(Default)]
 pub(crate) struct Parcel {
     pub(crate) events: Vec<Admitted>,
@@ -16,7 +16,7 @@ pub(crate) struct Parcel {
     pub(crate) refusals: Vec<(u64, Refusal)>,
     pub(crate) last_line: u64,
     pub(crate) endorsed: Option<SignedBatch>,
-    /// Whether it ends with an envelope, good or bad.
+    /// Whether it ends with an envelope, valid or not.
     pub(crate) sealed: bool,
 }
 
@@ -25,12 +25,12 @@ impl Parcel {
         self.events.is_empty() && self.refusals.is_empty()
     }
 
-    /// How many lines it holds that are not empty.
+    /// The number of lines that are not empty.
     pub(crate) fn len(&self) -> usize {
         self.events.len() + self.refusals.len()
     }
 
-    /// Adds what the door made of a line.
+    /// Adds the result of the door for a line.
     pub(crate) fn add(&mut self, line: u64, admitted: Result<Admitted, Refusal>) {
         match admitted {
             Ok(event) => {
@@ -41,7 +41,7 @@ impl Parcel {
         }
     }
 
-    /// Takes out the events that no envelope that follows can cover.
+    /// Removes and returns the events that no later envelope can cover.
     pub(crate) fn split(&mut self) -> Parcel {
         let unsigned = self.events.len().saturating_sub(SentStatement::MAX_EVENTS);
         let (events, lines) = (self.events.split_off(unsigned), self.lines.split_off(unsigned));
@@ -53,7 +53,7 @@ impl Parcel {
         Parcel { refusals, last_line, ..older }
     }
 
-    /// Ends it with what its envelope says.
+    /// Ends the parcel with the result of its envelope.
     pub(crate) fn seal(&mut self, line: u64, endorsed: Result<Option<SignedBatch>, Refusal>) {
         self.sealed = true;
         match endorsed {
@@ -62,7 +62,7 @@ impl Parcel {
         }
     }
 
-    /// Adds the parcel that follows.
+    /// Appends the next parcel.
     pub(crate) fn join(&mut self, next: Parcel) {
         self.events.extend(next.events);
         self.lines.extend(next.lines);
