@@ -1,5 +1,5 @@
-//! A planner that learns without becoming someone else: the twin of `examples/planner.py`, where
-//! the rounds are told. The same dice give the same rounds.
+//! A planner that learns and keeps its identity: the twin of `examples/planner.py`, which explains
+//! the rounds. The same seed gives the same rounds.
 //!
 //! ```sh
 //! IPSE_PLANNER=… IPSE_PRODUCER=… cargo run --example planner -- http://127.0.0.1:7477
@@ -15,40 +15,40 @@ use ureq::{Agent, Body};
 const SKILL: &str = "manipulation.grasp";
 const TARGET: &str = "glass_cup";
 const WARD: &str = "sim_relaxed";
-/// A recommendation is followed once it is more likely right than not.
+/// The confidence from which a recommendation is followed.
 const TRUST: f64 = 0.5;
 
 type Error = Box<dyn std::error::Error>;
 
-/// What a run is to be.
+/// The settings of a run.
 #[derive(Clone, Debug)]
 pub struct Plan {
-    /// Where `ipse serve` listens.
+    /// The URL of `ipse serve`.
     pub url: String,
-    /// The token that may consult and propose.
+    /// The planner's token: it may consult and propose.
     pub planner: String,
-    /// The token that may report.
+    /// The producer's token: it may report outcomes.
     pub producer: String,
-    /// How many rounds.
+    /// The number of rounds.
     pub rounds: u64,
-    /// What the dice begin with.
+    /// The seed of the dice.
     pub seed: u64,
-    /// Never ask what is known.
+    /// Decide without reading facts.
     pub ignore_facts: bool,
 }
 
-/// Chance that both twins throw alike: a linear congruential generator.
+/// Random numbers that are equal in both twins: a linear congruential generator.
 struct Dice(u64);
 
 impl Dice {
-    /// A whole number from low to high.
+    /// Returns a whole number from low to high.
     fn throw(&mut self, low: u64, high: u64) -> u64 {
         self.0 = (self.0 * 1_103_515_245 + 12_345) % (1 << 31);
         low + (self.0 >> 8) % (high - low + 1)
     }
 }
 
-/// The toy world: what becomes of a glass cup that is grasped with so many newtons.
+/// The toy world: the result of grasping a glass cup with a force in newtons.
 fn simulate(force: f64) -> (bool, &'static str) {
     match force {
         ..20.0 => (false, "slip"),
@@ -57,7 +57,7 @@ fn simulate(force: f64) -> (bool, &'static str) {
     }
 }
 
-/// The server's side of the planner: three requests.
+/// A client of the server, with the planner's requests.
 struct Server<'p> {
     plan: &'p Plan,
     agent: Agent,
@@ -79,7 +79,7 @@ impl<'p> Server<'p> {
                 }
             };
             if answer.status() == StatusCode::TOO_MANY_REQUESTS {
-                // Too fast: the server says how long to wait.
+                // Rate limit: the server says how long to wait.
                 let wait = answer.headers().get("Retry-After").ok_or("no Retry-After")?;
                 sleep(Duration::from_secs(wait.to_str()?.parse()?));
                 continue;
@@ -111,7 +111,7 @@ impl<'p> Server<'p> {
         self.ask(&self.plan.planner, "/api/agent/intents", Some(&intent))
     }
 
-    /// Reports at the time of the intent: this world has no clock of its own.
+    /// Reports with the time of the intent: this world has no clock of its own.
     fn report(&self, intent: &Value, (success, reason): (bool, &str)) -> Result<(), Error> {
         let mut data = json!({ "skill_id": SKILL, "target_class": TARGET, "environment": WARD,
             "params": intent["admitted_params"], "intent": intent["event_ref"],
@@ -126,7 +126,7 @@ impl<'p> Server<'p> {
     }
 }
 
-/// The force that is known to work, if that is known well enough.
+/// Returns the recommended force, if its confidence is high enough.
 fn recommended(facts: &Value) -> Option<&Value> {
     let rates = facts.as_array()?.iter().filter(|it| it["fact_kind"] == "skill_success_rate");
     let forces = rates.map(|fact| &fact["value"]["params"]["force_n"]["recommended"]);
@@ -134,42 +134,42 @@ fn recommended(facts: &Value) -> Option<&Value> {
     Some(&trusted.next()?["value"])
 }
 
-/// Consults, decides, proposes, acts and reports, round by round; says how it went.
+/// Consults, decides, proposes, acts and reports in each round; returns the counts.
 pub fn run(plan: &Plan) -> Result<Value, Error> {
     let (server, mut dice) = (Server::new(plan), Dice(plan.seed));
     let names = ["informed", "admitted", "clamped", "needs_confirmation", "denied"];
-    let mut told = json!({ "rounds": plan.rounds, "worked": 0, "failed": 0 });
-    names.iter().for_each(|name| told[*name] = 0.into());
-    let count = |told: &mut Value, name: &str| {
-        told[name] = (told[name].as_u64().unwrap_or_default() + 1).into();
+    let mut reported = json!({ "rounds": plan.rounds, "worked": 0, "failed": 0 });
+    names.iter().for_each(|name| reported[*name] = 0.into());
+    let count = |reported: &mut Value, name: &str| {
+        reported[name] = (reported[name].as_u64().unwrap_or_default() + 1).into();
     };
     let before = server.identity()?;
     for _ in 0..plan.rounds {
-        // The dice are thrown in every round, so that both ways of planning meet the same chance.
+        // Throw the dice in every round, so that both ways of planning get the same numbers.
         let mut force = Value::from(dice.throw(1, 60));
         let mut consultation = None;
         if !plan.ignore_facts {
             let known = server.consult()?;
             consultation = Some(known["consultation"].clone());
             if let Some(best) = recommended(&known["facts"]) {
-                count(&mut told, "informed");
+                count(&mut reported, "informed");
                 force = best.clone();
             }
         }
         let intent = server.propose(&force, consultation.as_ref())?;
         let verdict = intent["verdict"].as_str().unwrap_or_default();
-        count(&mut told, verdict);
-        // What waits for a person is left alone: there are other cups.
+        count(&mut reported, verdict);
+        // An intent that waits for confirmation is skipped.
         if matches!(verdict, "admitted" | "clamped") {
             let force = intent["admitted_params"]["force_n"].as_f64().ok_or("no force")?;
             let outcome = simulate(force);
-            count(&mut told, if outcome.0 { "worked" } else { "failed" });
+            count(&mut reported, if outcome.0 { "worked" } else { "failed" });
             server.report(&intent, outcome)?;
         }
     }
-    told["unchanged"] = (server.identity()? == before).into();
-    told["identity"] = before;
-    Ok(told)
+    reported["unchanged"] = (server.identity()? == before).into();
+    reported["identity"] = before;
+    Ok(reported)
 }
 
 #[allow(dead_code, reason = "a test calls `run` by itself")]
@@ -182,7 +182,7 @@ fn main() -> Result<(), Error> {
         Ok(given.map(|text| text.parse()).transpose()?.unwrap_or(default))
     };
     let (rounds, seed) = (value("--rounds", 200)?, value("--seed", 7)?);
-    let url = args.first().ok_or("say where `ipse serve` listens, as http://127.0.0.1:7477")?;
+    let url = args.first().ok_or("give the URL of `ipse serve`, such as http://127.0.0.1:7477")?;
     let (planner, producer) = (std::env::var("IPSE_PLANNER")?, std::env::var("IPSE_PRODUCER")?);
     let url = url.trim_end_matches('/').to_owned();
     println!("{}", run(&Plan { url, planner, producer, rounds, seed, ignore_facts })?);

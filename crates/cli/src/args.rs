@@ -1,5 +1,5 @@
 //! The command line: the arguments that every command has, and the list of commands. The doc
-//! comments are the help texts; those of a command stand above its `Args`, in `commands`.
+//! comments are the help texts; those of a command are on its `Args`, in `commands`.
 
 #[cfg(feature = "experiments")]
 use crate::commands::{bench, reproduce};
@@ -13,9 +13,9 @@ use std::path::PathBuf;
 
 /// Memory for long-running agents that learn without becoming someone else
 ///
-/// An agent's identity is the SHA-256 of a seven-field manifest. What it lives through goes into an
-/// append-only log of events; what it knows is facts, a deterministic function of that log, outside
-/// the hash. So it learns, and stays the very same one.
+/// An agent's identity is the SHA-256 of a seven-field manifest. Its experience is an append-only
+/// log of events. Its knowledge is facts, a deterministic function of that log. Neither is part of
+/// the hash, so the agent learns and keeps its identity.
 ///
 /// Start with `ipse demo`.
 #[derive(Parser, Debug)]
@@ -23,10 +23,10 @@ use std::path::PathBuf;
     name = "ipse",
     version,
     after_help = "Exit 0: fine. 1: findings, or nothing found. 2: could not run.\n\
-                  Results go to standard output, words for people to standard error."
+                  Results go to standard output, messages to standard error."
 )]
 pub(crate) struct Args {
-    /// The store: a file that `ipse init` makes
+    /// Use this store, a file that `ipse init` creates
     #[arg(
         long,
         global = true,
@@ -37,7 +37,7 @@ pub(crate) struct Args {
     )]
     pub(crate) store: PathBuf,
 
-    /// The directory of keys; the store's path with .keys behind it if absent
+    /// Use the keys in this directory [default: the path of the store with .keys appended]
     #[arg(
         long = "key-dir",
         global = true,
@@ -47,15 +47,15 @@ pub(crate) struct Args {
     )]
     pub(crate) key_dir: Option<PathBuf>,
 
-    /// The identity, or the first digits of it; not needed while a store has one
+    /// Select an identity by its first digits; not needed if the store has only one
     #[arg(long, global = true, value_name = "PREFIX", help_heading = "Everywhere")]
     pub(crate) identity: Option<String>,
 
-    /// Answer in JSON, for programs
+    /// Print results as JSON
     #[arg(long, global = true, help_heading = "Everywhere")]
     pub(crate) json: bool,
 
-    /// Print no messages but errors
+    /// Print no messages except errors
     #[arg(short, long, global = true, conflicts_with = "verbose", help_heading = "Everywhere")]
     pub(crate) quiet: bool,
 
@@ -67,18 +67,18 @@ pub(crate) struct Args {
     pub(crate) command: Command,
 }
 
-// The commands, in the order of the help. A doc comment of the enum would become help text. A
-// command has its help in its own file; a command of commands has it here.
+// The commands, in the order of the help. A doc comment of the enum would become help text. The
+// help of a command is in its own file; a command with subcommands has it here.
 #[derive(Subcommand, Debug)]
 pub(crate) enum Command {
     Demo(demo::Args),
     /// Write a manifest template
     Manifest(manifest::Args),
-    /// Check or begin the files that judge what the agent wants to do
+    /// Check the gate files, or print examples of them
     ///
-    /// The registry says what the agent can do, the policy what it must never do, the temperament
-    /// how bold it is. The manifest holds their hashes, so the same agent is always judged by the
-    /// same files; facts inform a planner and never move a verdict.
+    /// The registry lists the skills of the agent, the policy limits them, and the temperament sets
+    /// which risk the agent may take. The manifest holds the hashes of these files, so an agent is
+    /// always judged by the same files. Facts inform a planner and never change a verdict.
     Gates(gates::Args),
     Init(init::Args),
     Identity(identity::Args),
@@ -96,12 +96,12 @@ pub(crate) enum Command {
     Prune(prune::Args),
     Config(config::Args),
     Migrate(migrate::Args),
-    /// Make, list and revoke keys
+    /// Create, list and revoke keys
     Key(key::Args),
     /// Create, list and revoke access tokens
     ///
-    /// A token says who its bearer is and what it may do: one identity, one role. No command asks
-    /// for one; they are for programs that will reach this store over HTTP.
+    /// A token gives a program access to one identity with one role, over HTTP. The commands of
+    /// this program need no token.
     Token(token::Args),
     Sign(sign::Args),
     TreeHead(tree_head::Args),

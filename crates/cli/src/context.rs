@@ -1,4 +1,4 @@
-//! The context of a command: the store, its keys, and whose log is meant.
+//! The context of a command: the store, its keys, and the selected identity.
 //!
 //! **Invariant:** a log is opened for writing only if it continues the last tree head in the key
 //! directory.
@@ -18,18 +18,18 @@ use ipse_store::{Location, Migrated, Patience, Reader, Store};
 use std::cell::OnceCell;
 use std::path::PathBuf;
 
-/// Fewer digits of an identity than these are too easily somebody else's.
+/// The shortest prefix of an identity. A shorter one could easily match another identity.
 const MIN_PREFIX: usize = 4;
 
 pub(crate) struct Context {
-    /// The address of the store.
+    /// Path or address of the store.
     pub(crate) location: Location,
-    /// The store, once it was opened.
+    /// The store, after it was opened.
     opened: OnceCell<Store>,
     keys: Option<PathBuf>,
     prefix: Option<String>,
     pub(crate) json: bool,
-    /// What was typed, or stands in the environment.
+    /// The arguments from the command line and the environment.
     matches: Option<ArgMatches>,
 }
 
@@ -45,17 +45,17 @@ impl Context {
         }
     }
 
-    /// Where an argument of the command comes from; `None` if nobody gave it.
+    /// The source of an argument of the command; `None` if it was not given.
     pub(crate) fn given(&self, name: &str) -> Option<ValueSource> {
         self.matches.as_ref()?.subcommand()?.1.value_source(name)
     }
 
-    /// Whether somebody named an identity.
+    /// Whether `--identity` was given.
     pub(crate) fn names_identity(&self) -> bool {
         self.prefix.is_some()
     }
 
-    /// The same for another store with its keys.
+    /// The same context for another store with its keys.
     pub(crate) fn with_store(&self, location: Location, keys: Option<PathBuf>) -> Self {
         Context { keys, json: self.json, ..Context::on(location) }
     }
@@ -74,7 +74,7 @@ impl Context {
         Context { keys, prefix, opened, ..Context::on(store.location().clone()) }
     }
 
-    /// Where the keys are.
+    /// The key directory.
     pub(crate) fn keys(&self) -> KeyDirectory {
         match &self.keys {
             Some(path) => KeyDirectory::at(path),
@@ -86,12 +86,12 @@ impl Context {
         SystemHost::new().now()
     }
 
-    /// An error if the address of the store cannot be one.
+    /// Returns an error if the address of the store is invalid.
     pub(crate) fn check_location(&self) -> anyhow::Result<()> {
         Ok(Location::parse(self.location.to_string()).map(drop)?)
     }
 
-    /// The store for reading. One with an older schema is an error, and nothing is changed.
+    /// Opens the store for reading. An older schema is an error, and nothing is changed.
     pub(crate) fn store(&self) -> anyhow::Result<&Store> {
         match self.opened.get() {
             Some(store) => Ok(store),
@@ -102,7 +102,7 @@ impl Context {
         }
     }
 
-    /// Brings a store that is there up to date; no store is no error.
+    /// Migrates the store if it exists; a missing store is no error.
     pub(crate) fn migrate_if_there(&self, terminal: &mut Terminal<'_>) -> anyhow::Result<()> {
         match Store::migrate(&self.location) {
             Err(ipse_store::Error::NotFound(_)) => Ok(()),
@@ -110,7 +110,7 @@ impl Context {
         }
     }
 
-    /// The store for a command that writes. One with an older schema is brought up to date first.
+    /// Opens the store for a command that writes. An older schema is migrated first.
     pub(crate) fn store_to_write(&self, terminal: &mut Terminal<'_>) -> anyhow::Result<&Store> {
         if self.opened.get().is_none() {
             let (store, migrated) = Store::open_migrated(&self.location)?;
@@ -118,19 +118,19 @@ impl Context {
             self.opened.get_or_init(|| store);
         }
         let store = self.store()?;
-        // If another process is in the way, or the disk is full, the bytes stay for now.
+        // If another process reads the store, or the disk is full, the bytes stay for now.
         let _ = store.finish_erasing(Patience::None);
         Ok(store)
     }
 
-    /// The store for reading, and whose log is meant.
+    /// Opens the store for reading, and selects the identity.
     pub(crate) fn read(&self) -> anyhow::Result<(Reader, Identity)> {
         let reader = self.store()?.reader()?;
         let identity = self.choose(&reader)?;
         Ok((reader, identity))
     }
 
-    /// As [`Self::read`]. Of several identities it is the preferred one, if it is among them.
+    /// As [`Self::read`], but selects the preferred identity of several if the store has it.
     pub(crate) fn read_preferring(
         &self,
         preferred: Identity,
@@ -145,7 +145,7 @@ impl Context {
         Ok((reader, identity))
     }
 
-    /// The log for writing.
+    /// Opens the log of the selected identity for writing.
     pub(crate) fn write(&self, terminal: &mut Terminal<'_>) -> anyhow::Result<Log> {
         let (_, identity) = self.read_to_write(terminal)?;
         let log = self.write_as(terminal, identity)?;
@@ -153,8 +153,8 @@ impl Context {
         Ok(log)
     }
 
-    /// The log of an identity for writing. An error, and nothing is appended, if it does not
-    /// continue the last tree head in the key directory.
+    /// Opens the log of an identity for writing. If the log does not continue the last tree head in
+    /// the key directory, this is an error and nothing is appended.
     pub(crate) fn write_as(
         &self,
         terminal: &mut Terminal<'_>,
@@ -169,7 +169,7 @@ impl Context {
         Ok(log)
     }
 
-    /// The same for a command that writes.
+    /// As [`Self::read`], for a command that writes.
     pub(crate) fn read_to_write(
         &self,
         terminal: &mut Terminal<'_>,
@@ -178,7 +178,7 @@ impl Context {
         self.read()
     }
 
-    /// The identities that are meant, where all of a store's may be.
+    /// The selected identity, or all identities of the store if none is selected.
     pub(crate) fn identities(&self) -> anyhow::Result<Vec<Identity>> {
         if self.prefix.is_some() {
             return Ok(vec![self.choose(&self.store()?.reader()?)?]);
@@ -186,14 +186,14 @@ impl Context {
         Ok(Watch::open(self.store()?)?.identities()?)
     }
 
-    /// Whose log is meant; a whole identity needs no store.
+    /// The selected identity; a whole identity needs no store.
     pub(crate) fn identity(&self) -> anyhow::Result<Identity> {
         let given = self.prefix.as_deref().map(str::to_ascii_lowercase);
         if let Some(identity) = given.as_deref().and_then(Identity::parse) {
             return Ok(identity);
         }
         let (_, identity) = self.read().context(
-            "to whom do the events go? give all 64 digits of --identity, or a store that has it",
+            "no identity: give all 64 digits of --identity, or a store that has the identity",
         )?;
         Ok(identity)
     }
@@ -210,10 +210,10 @@ impl Context {
             [] if known.is_empty() => bail!("no identity is registered in this store"),
             [] => {
                 let all = Self::listed(reader, &known.iter().collect::<Vec<_>>())?;
-                bail!("no identity here begins with {prefix}; there are:\n{all}")
+                bail!("no identity here begins with {prefix}; the identities are:\n{all}")
             }
             _ if self.prefix.is_none() => bail!(
-                "this store holds several identities; say which with --identity PREFIX:\n{}",
+                "this store holds several identities; select one with --identity PREFIX:\n{}",
                 Self::listed(reader, &found)?
             ),
             many => {
@@ -222,7 +222,7 @@ impl Context {
         }
     }
 
-    /// The registered identities, for people to choose from.
+    /// Lists registered identities with their names, one on each line.
     fn listed(reader: &Reader, chosen: &[&String]) -> anyhow::Result<String> {
         let mut lines = Vec::new();
         for (hash, canonical) in reader.manifests()? {
@@ -236,10 +236,10 @@ impl Context {
     }
 }
 
-/// Says once that an older store was brought up to date.
+/// Prints a note if an older store was migrated.
 fn note_migrated(terminal: &mut Terminal<'_>, migrated: Option<Migrated>) -> anyhow::Result<()> {
     if let Some(Migrated { from, to }) = migrated {
-        writeln!(terminal.err, "note: brought the store from schema {from} to {to}")?;
+        writeln!(terminal.err, "note: migrated the store from schema {from} to {to}")?;
     }
     Ok(())
 }

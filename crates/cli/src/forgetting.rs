@@ -1,7 +1,7 @@
-//! Forgetting events: the preview, the question, the deed and the report, for `forget` and `prune`.
+//! Forgetting for `forget` and `prune`: preview, confirmation, execution and report.
 //!
-//! **Invariants:** a ref that is no ref, or that the log does not have, changes nothing. A person
-//! who is asked on a terminal agrees to certain events, and those and no others are forgotten.
+//! **Invariants:** an invalid or unknown ref changes nothing. On a terminal the user confirms
+//! certain events, and exactly these are forgotten.
 
 use crate::confirm;
 use crate::context::Context;
@@ -13,7 +13,7 @@ use ipse_core::json::{Members, quoted};
 use ipse_engine::{Error, Forgotten, Selection};
 use ipse_inspect::{Preview, preview};
 
-/// Why nothing was forgotten.
+/// The reason why nothing was forgotten.
 pub(crate) struct Refused {
     name: String,
     reason: &'static str,
@@ -24,8 +24,8 @@ impl Refused {
     pub(crate) fn no_ref(place: &str, text: &[u8]) -> Self {
         let name = ipse_door::printable(&String::from_utf8_lossy(text));
         let message = format!(
-            "{place}`{name}` is no event ref; nothing was changed\n\
-             hint: ev_ and 32 lower-case hex digits, as `ipse log` shows them"
+            "{place}`{name}` is not an event ref; nothing was changed\n\
+             hint: an event ref is ev_ and 32 lower-case hex digits, as `ipse log` shows"
         );
         Refused { name, reason: "not_a_ref", message }
     }
@@ -52,7 +52,7 @@ impl Refused {
     }
 }
 
-/// Whose log is meant. To look, a store is not even brought up to date.
+/// Returns the selected identity. A dry run does not migrate the store.
 pub(crate) fn whose(
     context: &Context,
     terminal: &mut Terminal<'_>,
@@ -62,7 +62,7 @@ pub(crate) fn whose(
     Ok(read.1)
 }
 
-/// Forgets, or shows what that would do; asks first, if a person is there.
+/// Forgets the selected events, or shows the effect of a dry run. Asks first on a terminal.
 pub(crate) fn forget(
     context: &Context,
     terminal: &mut Terminal<'_>,
@@ -80,7 +80,7 @@ pub(crate) fn forget(
                 writeln!(terminal.err, "nothing was changed")?;
                 return Ok(Exit::Found);
             }
-            // What comes in meanwhile was not agreed to.
+            // Forget only the confirmed events, not those that were appended since.
             Ok(seen) => {
                 seen_before.extend(seen.iter().map(|(_, seen)| seen.already));
                 agreed.extend(seen.into_iter().map(|(_, seen)| Selection::Refs(seen.events)));
@@ -100,11 +100,11 @@ pub(crate) fn forget(
         }
         all_signed &= context.tell_head(terminal, &mut log)?;
     }
-    let told = sum.tell(context, terminal)?;
-    Ok(if all_signed { told } else { Exit::Found })
+    let reported = sum.tell(context, terminal)?;
+    Ok(if all_signed { reported } else { Exit::Found })
 }
 
-/// What was forgotten of one identity, for programs; it is named if there are several.
+/// Prints the JSON result of one identity; with several identities it names this one.
 fn tell_json(
     context: &Context,
     terminal: &mut Terminal<'_>,
@@ -130,7 +130,7 @@ fn told_as_refused(
     }
 }
 
-/// What forgetting would do, for each identity; reads only.
+/// Computes the effect of forgetting for each identity; reads only.
 fn previews(
     context: &Context,
     chosen: &[(Identity, Selection)],
@@ -154,12 +154,12 @@ fn in_words(seen: &[(Identity, Preview)]) -> String {
     format!("forget {events}, change {} and remove {gone}", counted(changed, "fact"))
 }
 
-/// Asks, if there is anything to ask about.
+/// Asks for confirmation, unless there are no events to forget.
 fn says_yes(terminal: &mut Terminal<'_>, seen: &[(Identity, Preview)]) -> anyhow::Result<bool> {
     if seen.iter().all(|(_, preview)| preview.events.is_empty()) {
         return Ok(true);
     }
-    confirm::agrees(terminal, &format!("This will {} for good.", in_words(seen)))
+    confirm::agrees(terminal, &format!("This will permanently {}.", in_words(seen)))
 }
 
 fn tell_previews(
@@ -186,7 +186,7 @@ fn tell_previews(
     Ok(Exit::Fine)
 }
 
-/// What was done, over all identities.
+/// The result over all identities.
 #[derive(Default)]
 struct ForgetResult {
     events: u64,
@@ -207,7 +207,7 @@ impl ForgetResult {
 
     fn tell(&self, context: &Context, terminal: &mut Terminal<'_>) -> CommandResult {
         if context.json {
-            // Each identity was reported by itself.
+            // The result of each identity is already printed.
         } else if self.events > 0 {
             let (events, gone) = (counted(self.events, "event"), counted(self.gone, "fact"));
             let changed = counted(self.rows_touched - self.gone, "fact");
@@ -217,13 +217,13 @@ impl ForgetResult {
         }
         if self.already > 0 {
             let already = counted(self.already, "event");
-            writeln!(terminal.err, "note: {already} had been forgotten before")?;
+            writeln!(terminal.err, "note: {already} already forgotten")?;
         }
         if self.erase_pending {
             writeln!(
                 terminal.err,
                 "erase pending: forgotten bytes are still in the store's files: {STILL_THERE}\n\
-                 hint: the next command that writes erases them, once nobody is in the way"
+                 hint: the next command that writes tries again to erase them"
             )?;
         }
         Ok(Exit::fine_if(!self.erase_pending))

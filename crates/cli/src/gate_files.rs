@@ -1,8 +1,8 @@
-//! The three files that bind an agent, as a server has them: read once, and held against manifests.
+//! The three gate files of a server: read once, and compared with the manifests of its agents.
 //!
 //! **Invariants**
-//! - Gates judge for an agent only if all three files hash to the fields of its manifest: whoever
-//!   changes a threshold has another file, and an agent that is bound to it is another agent.
+//! - Gates judge for an agent only if all three files hash to the fields of its manifest. A file
+//!   with a changed threshold has another hash, and an agent bound to it is another agent.
 //! - The bytes that are hashed are the bytes that are read.
 
 use crate::input::read_file;
@@ -13,7 +13,7 @@ use ipse_gates::{Gates, MAX_FILE_BYTES};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// The files that a server judges by, and where they are.
+/// The gate files of a server, with their paths.
 pub(crate) struct GateFiles {
     paths: [PathBuf; 3],
     files: ipse::GateFiles,
@@ -30,17 +30,17 @@ impl GateFiles {
                 format!("\n  {}: {error}", path.display())
             };
             let lines: String = errors.iter().map(line).collect();
-            anyhow::anyhow!("the gates cannot be set:{lines}")
+            anyhow::anyhow!("the gate files are not valid:{lines}")
         })?;
         Ok(GateFiles { paths: paths.clone(), files })
     }
 
-    /// The gates, if a manifest binds its agent to these very files.
+    /// Returns the gates if a manifest binds its agent to these files.
     pub(crate) fn gates_of(&self, manifest: &str) -> Option<Arc<Gates>> {
         self.files.gates_of(manifest)
     }
 
-    /// How many of these manifests bind their agents to the files; an error if none does.
+    /// Counts the manifests that bind their agents to these files; an error if none does.
     pub(crate) fn bound(&self, manifests: &[(String, String)]) -> anyhow::Result<usize> {
         let bound = manifests.iter().filter(|(_, manifest)| self.gates_of(manifest).is_some());
         let bound = bound.count();
@@ -68,7 +68,7 @@ impl GateFiles {
     }
 }
 
-/// What stands in such a file.
+/// Reads the text of a gate file.
 pub(crate) fn text(path: &Path) -> anyhow::Result<String> {
     let name = shown(path);
     let bytes = read_file(path, MAX_FILE_BYTES as u64).with_context(|| {

@@ -1,4 +1,4 @@
-//! The help of `ipse` itself: the commands in groups, by what a person wants to do.
+//! The help of `ipse` itself: the commands in groups, by purpose.
 //!
 //! **Invariant:** every command that is not hidden is in exactly one group (a test compares them).
 

@@ -1,14 +1,13 @@
-//! Hints: what to do about an error of a store, a key or a tree head.
+//! Hints: the next command after an error of a store, a key or a tree head.
 //!
-//! **Invariant:** errors state facts; advice about this command line is added here and nowhere
-//! below.
+//! **Invariant:** errors of lower crates state facts. Advice about the command line is added here.
 
 use ipse::keys::{KeyError, MAX_NAME_BYTES};
 use ipse_engine::Error;
 use ipse_exchange::Error as ExchangeError;
 use ipse_store::Error as StoreError;
 use ipse_store::{Location, Store};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// The hint that goes with an error, on a store at a path.
 pub(crate) fn of(error: &anyhow::Error, store: &Location) -> Option<String> {
@@ -21,14 +20,27 @@ pub(crate) fn of(error: &anyhow::Error, store: &Location) -> Option<String> {
     }
     let location = store;
     let store = shell_word(&location.to_string());
+    if error.chain().any(is_address_in_use) {
+        let hint = "another program listens there, perhaps another `ipse serve`: stop it, or \
+                    choose another port with --listen 127.0.0.1:PORT";
+        return Some(hint.into());
+    }
     if error.chain().any(is_altered) {
-        return Some(format!("ipse --store {store} verify tells what else does not fit"));
+        return Some(format!("`ipse --store {store} verify` lists all mismatches"));
     }
     if let Some(hint) = error.chain().find_map(exchange_hint) {
         return Some(hint);
     }
     match error.chain().find_map(store_error)? {
-        // Commands that read stop at an older store, so there is nothing that works as it is.
+        StoreError::ReadOnly if leftover(location).is_some() => {
+            let files = leftover(location).unwrap_or_default();
+            Some(format!(
+                "this user may not write {files}, which another user's process left: stop all \
+                 processes that use the store, then delete it if {store}-wal is empty, or let this \
+                 user write it"
+            ))
+        }
+        // Commands that read stop at an older store, so no command works on it without migration.
         StoreError::ReadOnly if is_older(location) => Some(format!(
             "let this user write {store} and its directory, or copy the store to a place where \
              this user may write and migrate the copy"
@@ -42,10 +54,10 @@ fn is_older(location: &Location) -> bool {
     matches!(Store::open(location), Err(StoreError::Older { .. }))
 }
 
-/// What to do about a bundle that cannot be made, or has no place here.
+/// The hint for a bundle that cannot be exported or imported.
 fn exchange_hint(cause: &(dyn std::error::Error + 'static)) -> Option<String> {
     let sign = "`ipse tree-head --sign` signs a tree head; it needs the log's key";
-    let verify = "`ipse verify` tells what else does not fit";
+    let verify = "`ipse verify` lists all mismatches";
     let hint = match cause.downcast_ref()? {
         ExchangeError::Uncovered { size, .. } => {
             return Some(format!("--to {size} exports what it covers; {sign}"));
@@ -60,18 +72,18 @@ fn exchange_hint(cause: &(dyn std::error::Error + 'static)) -> Option<String> {
     Some(hint.to_owned())
 }
 
-/// What to do if a head cannot be signed.
+/// The hint for a tree head that cannot be signed.
 pub(crate) fn tree_head_hint(error: &Error) -> Option<&'static str> {
     match error {
         Error::Behind { .. } | Error::Forked { .. } => Some(
-            "this store is an older copy, or has lost its end: put the newer one back. If that \
-             one is lost for good, stop all servers; `ipse key revoke log` and `ipse key new log` \
-             begin a new history, and holders of older tree heads will see the break",
+            "this store is an older copy, or its newest events were removed: restore the newer \
+             store. If it is lost, stop all servers, then run `ipse key revoke log` and `ipse key \
+             new log` to begin a new history. Holders of older tree heads will see the break",
         ),
         Error::NoHead(_) => Some(
-            "the note under heads/ among the keys, or the one in the store, is damaged: put back a \
-             copy of it (somebody who was given it has one), or begin anew with `ipse key revoke \
-             log` and `ipse key new log`",
+            "the note under heads/ in the key directory, or the one in the store, is damaged: \
+             restore a copy of it (an auditor may have one), or begin a new history with `ipse key \
+             revoke log` and `ipse key new log`",
         ),
         _ => None,
     }
@@ -93,46 +105,51 @@ fn engine_error<'e>(cause: &'e (dyn std::error::Error + 'static)) -> Option<&'e 
     }
 }
 
-/// What to do about a store that cannot be used.
+/// The hint for a store that cannot be used.
 fn store_hint(error: &StoreError, store: &str) -> Option<String> {
     Some(match error {
         StoreError::NotFound(_) => format!(
-            "make one: ipse --store {store} init --manifest agent.toml \
-                 (ipse manifest new prints a template)"
+            "create one: ipse --store {store} init --manifest agent.toml \
+                 (`ipse manifest new` prints a template)"
         ),
         StoreError::Foreign(_) => {
-            "name another path with --store; ipse never touches a file it did not make".into()
+            "name another path with --store; ipse never changes a file that it did not create"
+                .into()
         }
+        StoreError::Directory(_) => {
+            "name the file in it, as in --store DIRECTORY/ipse.db, or set IPSE_STORE".into()
+        }
+        StoreError::Unreadable { .. } => format!("let this user read {store} and its directory"),
         StoreError::Newer { .. } => "open it with the ipse that wrote it, or a newer one".into(),
         StoreError::Older { .. } => {
             format!("bring it up to date: ipse --store {store} migrate")
         }
         StoreError::Busy(_) => {
-            "wait until it has finished, or end it; nothing was changed here".into()
+            "wait until it has finished, or end it; this command changed nothing".into()
         }
         StoreError::ReadOnly => {
             format!("let this user write {store} and its directory; reading commands work as it is")
         }
-        StoreError::NoDirectory(_) => "make the directory first".into(),
+        StoreError::NoDirectory(_) => "create the directory first".into(),
         StoreError::TooManyTokens => {
-            "revoke what nobody uses: ipse token list, then ipse token revoke TOKEN_ID".into()
+            "revoke unused tokens: ipse token list, then ipse token revoke TOKEN_ID".into()
         }
         StoreError::Gone(_) => {
-            "stop every process that uses the store, put the file back or begin with `ipse \
-                 init`, and run the same command again"
+            "stop every process that uses the store, restore the file or create a store with \
+                 `ipse init`, and run the same command again"
                 .into()
         }
         StoreError::CannotOpen { .. } => {
             format!("check that this user may read and write {store} and its directory")
         }
         StoreError::NotDurable { .. } => {
-            "let this user read the directory; if that is so already, suspect the disk".into()
+            "let this user read the directory; if this user may already, check the disk".into()
         }
         StoreError::Full => {
-            "free some space and run the same command again; nothing was half written".into()
+            "free some space and run the same command again; no partial write remains".into()
         }
         StoreError::Corrupt(_) => {
-            "copy the file away before anything else; ipse rebuild compares facts and log".into()
+            "copy the file to a safe place first; then `ipse verify` lists what is damaged".into()
         }
         _ => return None,
     })
@@ -146,7 +163,7 @@ fn key_error<'e>(cause: &'e (dyn std::error::Error + 'static)) -> Option<&'e Key
     })
 }
 
-/// What to do about a key that cannot be used.
+/// The hint for a key that cannot be used.
 fn key_hint(error: &KeyError) -> Option<String> {
     let shown = |path: &Path| shell_word(&path.to_string_lossy());
     Some(match error {
@@ -189,7 +206,7 @@ fn key_hint(error: &KeyError) -> Option<String> {
              ed25519` makes it"
                 .into()
         }
-        KeyError::Weak(_) => "make another; anybody can sign under this one".into(),
+        KeyError::Weak(_) => "create another key: a signature under this one proves nothing".into(),
         KeyError::Name(_) => format!(
             "1 to {MAX_NAME_BYTES} of A-Z a-z 0-9 . _ - and no dot first; `log` and `operator` \
              are taken"
@@ -198,7 +215,7 @@ fn key_hint(error: &KeyError) -> Option<String> {
     })
 }
 
-/// What to do about a public half that is damaged, or is another key's.
+/// The hint for a public half that is damaged or belongs to another key.
 fn public_hint(error: &KeyError) -> Option<String> {
     let shown = |path: &Path| shell_word(&path.to_string_lossy());
     Some(match error {
@@ -218,7 +235,7 @@ fn public_hint(error: &KeyError) -> Option<String> {
     })
 }
 
-/// The command that makes a public half from the private one.
+/// The command that creates a public half from the private one.
 fn completion(public: &Path) -> String {
     let producer = public.parent().is_some_and(|parent| parent.ends_with("producers"));
     match public.file_stem().filter(|_| producer) {
@@ -227,7 +244,7 @@ fn completion(public: &Path) -> String {
     }
 }
 
-/// What to do about a private half that is not there.
+/// The hint for a missing private half.
 fn missing(path: &Path, role: &str, public: &str) -> String {
     match path.with_file_name(public).exists() {
         true => format!(
@@ -240,12 +257,31 @@ fn missing(path: &Path, role: &str, public: &str) -> String {
     }
 }
 
-/// Whether an event is not the one that was appended.
+/// Whether a server could not listen because its port is taken.
+fn is_address_in_use(cause: &(dyn std::error::Error + 'static)) -> bool {
+    let error = cause.downcast_ref::<std::io::Error>();
+    error.is_some_and(|error| error.kind() == std::io::ErrorKind::AddrInUse)
+}
+
+/// The SQLite file next to a writable store that this user cannot write.
+fn leftover(location: &Location) -> Option<String> {
+    let store = location.path()?;
+    let writable = |path: &Path| rustix::fs::access(path, rustix::fs::Access::WRITE_OK).is_ok();
+    let beside = |suffix: &str| {
+        let mut path = store.as_os_str().to_owned();
+        path.push(suffix);
+        PathBuf::from(path)
+    };
+    let locked = ["-shm", "-wal"].map(beside).into_iter().find(|it| it.exists() && !writable(it));
+    locked.filter(|_| writable(store)).map(|it| shell_word(&it.to_string_lossy()))
+}
+
+/// Whether an event was changed after it was stored.
 fn is_altered(cause: &(dyn std::error::Error + 'static)) -> bool {
     matches!(engine_error(cause), Some(Error::Altered(_)))
 }
 
-/// A path as it can be pasted into a shell.
+/// A path, quoted for a shell if necessary.
 pub(crate) fn shell_word(path: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || "._-/+:@".contains(c);
     if path.chars().all(plain) {

@@ -1,14 +1,18 @@
-//! Files that commands read: events as a stream, small files whole.
+//! Files that commands read: events as a stream, small files completely.
 //!
-//! **Invariants:** a file that is read whole is an ordinary one, and has a limit. No pipe is opened
-//! in its place, which would wait for a writer.
+//! **Invariants:** a file that is read completely is an ordinary file and has a size limit. No pipe
+//! is opened in its place, because that would wait for a writer.
 
-use anyhow::{Context as _, bail};
+use crate::hints::shell_word;
+use crate::terminal::shown;
+use anyhow::{Context as _, anyhow, bail};
+use ipse_core::FileKind;
+use ipse_exchange::{Error, InputKind};
 use std::fs::File;
 use std::io::Read;
 use std::path::Path;
 
-/// Opens a file of events, and says how large it is.
+/// Opens a file of events. Also returns its size.
 pub(crate) fn open_events(file: &Path) -> anyhow::Result<(Box<dyn Read + Send>, u64)> {
     if file == Path::new("-") {
         return Ok((Box::new(std::io::stdin()), 0));
@@ -34,4 +38,42 @@ pub(crate) fn read_file(path: &Path, limit: u64) -> anyhow::Result<Vec<u8>> {
         bail!("it is larger than {limit} bytes");
     }
     Ok(bytes)
+}
+
+/// The error of reading events. An input that is not JSON Lines gets the command that converts it.
+pub(crate) fn not_events(error: Error, file: &Path, command: &str) -> anyhow::Error {
+    let Error::NotLines(kind) = error else { return error.into() };
+    let (name, file) = match file == Path::new("-") {
+        true => ("standard input".to_string(), "FILE".to_string()),
+        false => (shown(file), shell_word(&file.to_string_lossy())),
+    };
+    let advice = advice(kind, &file, command);
+    anyhow!("{name} is {kind}, not JSON Lines; nothing was stored. {advice}")
+}
+
+/// The command that makes events of an input that is not JSON Lines.
+fn advice(kind: InputKind, file: &str, command: &str) -> String {
+    let piped = |convert: String| format!("Run: {convert} | ipse {command} -");
+    let rows = "an event is one JSON object per line (ipse import --help shows one)";
+    match kind {
+        InputKind::Bundle => format!(
+            "To import it (unpack it first if it is gzip), run: ipse import-bundle {file} --trust \
+             log.vkey operator.pub"
+        ),
+        InputKind::Array => piped(format!("jq -c '.[]' {file}")),
+        InputKind::SpreadJson => piped(format!("jq -c . {file}")),
+        InputKind::File(FileKind::Utf16) => piped(format!("iconv -f UTF-16 -t UTF-8 {file}")),
+        InputKind::File(FileKind::Xz) => piped(format!("xz -dc {file}")),
+        InputKind::File(FileKind::Zstd) => piped(format!("zstd -dc {file}")),
+        InputKind::File(FileKind::Bzip2) => piped(format!("bzip2 -dc {file}")),
+        InputKind::File(FileKind::Zip) => piped(format!("unzip -p {file}")),
+        InputKind::File(FileKind::Sqlite) => format!(
+            "If it is an ipse store, run: ipse --store {file} export -o agent.ipse. If it is a \
+             robot bag, convert its messages: {rows}"
+        ),
+        InputKind::File(FileKind::Mcap | FileKind::RosBag) => {
+            format!("Convert its messages: {rows}")
+        }
+        _ => format!("Convert its rows: {rows}"),
+    }
 }

@@ -1,10 +1,10 @@
 //! The binary `ipse`: the command line and the server.
 //!
 //! [`args`] lists the commands. A command and its arguments are in `commands/COMMAND.rs`, or in the
-//! directory of that name. Modules beside `commands` are shared by several of them.
+//! directory of that name. Modules outside `commands` are shared by several commands.
 //!
 //! **Invariants**
-//! - Results go to standard output, words for people to standard error.
+//! - Results go to standard output, messages to standard error.
 //! - Exit 0: fine. 1: findings, or nothing found. 2: could not run.
 //! - Only `init` creates a store. A command that only reads never writes.
 #![forbid(unsafe_code)]
@@ -33,6 +33,7 @@ mod retention;
 mod scratch;
 mod terminal;
 mod tree_heads;
+mod usage;
 mod vocabulary;
 mod wiring;
 
@@ -43,10 +44,10 @@ use std::io::{self, BufWriter, IsTerminal, Write};
 use std::process::ExitCode;
 use terminal::{Colour, Terminal, Unread};
 
-/// How a command ended, or why it could not run.
+/// The exit of a command, or the reason why it could not run.
 pub(crate) type CommandResult = anyhow::Result<Exit>;
 
-/// How a command that could run ended.
+/// The exit of a command that could run.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Exit {
     Fine,
@@ -61,9 +62,9 @@ impl Exit {
 }
 
 fn main() -> ExitCode {
-    let matches = help::command().get_matches();
+    let matches = help::command().try_get_matches().unwrap_or_else(|error| usage::exit(&error));
     let args = Args::from_arg_matches(&matches).unwrap_or_else(|error| error.exit());
-    // On a terminal lines appear as they are made, in step with the words between them.
+    // On a terminal results are not buffered, so that they stay in order with messages.
     let stdout = io::stdout().lock();
     let stdout: Box<dyn Write> =
         if stdout.is_terminal() { Box::new(stdout) } else { Box::new(BufWriter::new(stdout)) };

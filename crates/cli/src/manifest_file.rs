@@ -4,10 +4,13 @@
 //! error, so that there is never a doubt which of them is hashed.
 
 use crate::input::read_file;
+use crate::vocabulary::nearest;
 use anyhow::{Context as _, anyhow, bail};
 use ipse::{Manifest, Refusal};
 use ipse_core::json::Value;
-use ipse_core::{hex, json_parse, sha256};
+use ipse_core::{FileKind, hex, json_parse, sha256};
+use ipse_door::MAX_DEPTH;
+use ipse_manifest::FIELDS;
 use std::collections::BTreeMap;
 use std::path::Path;
 
@@ -39,24 +42,56 @@ fn shown(name: &str) -> String {
 }
 
 fn parse(bytes: &[u8], base: &Path) -> anyhow::Result<Manifest> {
+    if let Some(kind) = FileKind::of(bytes) {
+        bail!("it is {}", kind.name());
+    }
     let text = std::str::from_utf8(bytes).context("it is not UTF-8 text")?;
+    let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     let mut fields =
         if text.trim_start().starts_with('{') { json_fields(text)? } else { toml_fields(text)? };
     hash_named_files(&mut fields, base)?;
-    if let Some(field) = fields.keys().find(|field| !ipse_manifest::FIELDS.contains(&&***field)) {
-        return Err(ipse::ManifestError::Unknown(shown(field)).into());
+    if let Some(field) = fields.keys().find(|field| !FIELDS.contains(&&***field)) {
+        return Err(unknown(field));
+    }
+    let missing: Vec<_> = FIELDS.into_iter().filter(|field| !fields.contains_key(*field)).collect();
+    if missing.len() > 1 {
+        bail!("fields are missing: {} (`ipse manifest new` prints a template)", missing.join(", "));
     }
     Ok(Manifest::new(|field| fields.get(field).cloned())?)
 }
 
+/// The error of a field that no manifest has, with the field that was probably meant.
+fn unknown(field: &str) -> anyhow::Error {
+    let error = ipse::ManifestError::Unknown(shown(field));
+    let names = FIELDS.into_iter().chain(FILES.map(|(name, _)| name));
+    match nearest(field, names) {
+        Some(name) => anyhow!("{error}; did you mean `{name}`?"),
+        None => anyhow!("{error}; the fields are {}", FIELDS.join(", ")),
+    }
+}
+
 fn json_fields(text: &str) -> anyhow::Result<BTreeMap<String, String>> {
-    let value = json_parse::parse(text.as_bytes(), 2)
+    // An event is recognised by its first line: a file of events has one on each.
+    let first_line = text.trim_start().lines().next().unwrap_or_default();
+    if json_parse::parse(first_line.as_bytes(), MAX_DEPTH).is_ok_and(|value| is_event(&value)) {
+        bail!("it holds events: `ipse import` stores them");
+    }
+    let value = json_parse::parse(text.as_bytes(), MAX_DEPTH)
         .map_err(|error| anyhow!("it cannot be read as JSON: {}", Refusal::json(&error)))?;
+    if is_event(&value) {
+        bail!("it is an event: `ipse import` stores events");
+    }
     let Value::Object(object) = &value else { bail!("it must be a JSON object") };
     object
         .iter()
         .map(|(name, value)| Ok((name.to_string(), quoted(name, value.as_text())?)))
         .collect()
+}
+
+/// Whether a JSON value has the shape of an event.
+fn is_event(value: &Value<'_>) -> bool {
+    let Value::Object(object) = value else { return false };
+    object.get("data").is_some() || object.get("time").is_some()
 }
 
 fn toml_fields(text: &str) -> anyhow::Result<BTreeMap<String, String>> {

@@ -1,6 +1,6 @@
 //! Readiness: reports to a service manager over the socket that it named in `NOTIFY_SOCKET`.
 //!
-//! **Invariant:** a manager that cannot be told is worth a line and no more: the server goes on.
+//! **Invariant:** a failed report is logged, and the server continues.
 
 use anyhow::{Context as _, bail};
 use std::os::unix::ffi::OsStrExt;
@@ -19,17 +19,17 @@ impl Notifier {
         });
         Notifier(socket.transpose().unwrap_or_else(|error| {
             let error = format!("{error:#}");
-            tracing::warn!(error, "NOTIFY_SOCKET cannot be used: the manager is told nothing");
+            tracing::warn!(error, "NOTIFY_SOCKET is not usable: readiness is not reported");
             None
         }))
     }
 
-    /// Says that requests are answered from now on.
+    /// Reports that the server accepts requests.
     pub(crate) fn ready(&self, status: &str) {
         self.tell(&format!("READY=1\nSTATUS={status}\n"));
     }
 
-    /// Says that the server stops.
+    /// Reports that the server stops.
     pub(crate) fn stopping(&self) {
         self.tell("STOPPING=1\nSTATUS=stopping\n");
     }
@@ -37,22 +37,22 @@ impl Notifier {
     fn tell(&self, state: &str) {
         let Some((socket, address)) = &self.0 else { return };
         if let Err(error) = socket.send_to_addr(state.as_bytes(), address) {
-            tracing::warn!(%error, "the service manager could not be told");
+            tracing::warn!(%error, "could not notify the service manager");
         }
     }
 }
 
-/// The address behind a name: a path, or behind `@` a name that is in no directory.
+/// Parses a socket address: a path, or `@` and an abstract name.
 fn address(name: &[u8]) -> anyhow::Result<SocketAddr> {
     match name {
         [b'/', ..] => {
             let path = std::ffi::OsStr::from_bytes(name);
-            SocketAddr::from_pathname(path).context("the path is no socket's")
+            SocketAddr::from_pathname(path).context("the path is not a valid socket address")
         }
         #[cfg(target_os = "linux")]
         [b'@', rest @ ..] => {
             use std::os::linux::net::SocketAddrExt;
-            SocketAddr::from_abstract_name(rest).context("the name is no socket's")
+            SocketAddr::from_abstract_name(rest).context("the name is not a valid socket address")
         }
         _ => bail!("its value must begin with / or @"),
     }

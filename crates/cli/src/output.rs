@@ -1,14 +1,14 @@
-//! Files that commands write: whole under their name or not at all, and never over a store, a key
-//! or an input.
+//! Files that commands write. A file is complete or absent, and never replaces a store, a key or an
+//! input.
 //!
 //! **Invariants**
-//! - A file is written by [`ipse::files`]: under a random name beside its final one, and renamed
+//! - A file is written by [`ipse::files`]: under a random name in the same directory, and renamed
 //!   when it is complete and on the disk.
-//! - No SQLite file is replaced, of whichever store.
-//! - A command replaces files of its own kind and empty ones, a bundle only by one of the same
-//!   agent; others only with `--force`.
+//! - No SQLite file is replaced, also not one of another store.
+//! - A command replaces empty files and files of its own kind. A bundle replaces only a bundle of
+//!   the same agent. Other files are replaced only with `--force`.
 //! - A destination is compared with the files of the store, the key directory and the inputs after
-//!   its links are followed, also if the last one leads nowhere yet.
+//!   its links are followed, also if the last link is dangling.
 //! - A pipe or a device is written to, not replaced.
 
 use crate::context::Context;
@@ -26,27 +26,27 @@ use std::os::fd::AsFd;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-/// Bytes that are collected before they are written.
+/// Bytes of the write buffer.
 const BUFFER_BYTES: usize = 1 << 16;
-/// Links that are followed to a file that does not exist; the kernel follows as many.
+/// Links that are followed to a file that does not exist; the kernel has the same limit.
 const MAX_LINKS: usize = 40;
-/// What SQLite adds to the name of a store.
+/// The suffixes that SQLite adds to the name of a store.
 const STORE_SUFFIXES: [&str; 4] = ["", "-wal", "-shm", "-journal"];
 /// Levels of directories in a key directory: revoked/NAME/heads.
 const KEY_LEVELS: usize = 3;
-/// How every SQLite file begins.
+/// The first bytes of every SQLite file.
 const DATABASE: &[u8; 16] = b"SQLite format 3\0";
-/// Where the header of a tar member has its size, in octal digits.
+/// The size field of a tar header, in octal digits.
 const SIZE_FIELD: std::ops::Range<usize> = 124..135;
 /// Bytes of a manifest that are read to recognise a bundle: seven fields of at most 1 KiB, escaped.
 const MAX_MANIFEST_BYTES: u64 = 64 << 10;
 /// The permission bits of a mode.
 const PERMISSIONS: u32 = 0o777;
 
-/// Which files at the destination a command replaces.
+/// The files at the destination that a command may replace.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum OverwriteRule {
-    /// Whatever is there: the caller has looked.
+    /// Any file: the caller has checked it.
     Anything,
     /// Bundles of this identity.
     Bundles(Identity),
@@ -55,7 +55,8 @@ pub(crate) enum OverwriteRule {
 }
 
 impl OverwriteRule {
-    /// An error if the file at a path is of another kind. An empty one holds nothing that is lost.
+    /// Returns an error if the file at a path is of another kind. An empty file may be replaced:
+    /// no data is lost.
     fn check(self, path: &Path, name: &str) -> anyhow::Result<()> {
         let attempt = || format!("could not read {name}, which would be replaced");
         let (kind, fits) = match self {
@@ -65,7 +66,7 @@ impl OverwriteRule {
         };
         if !fits.with_context(attempt)? {
             bail!(
-                "{name} is not replaced, because it is not {kind}: name another file, or give \
+                "{name} is not replaced, because it is not {kind}: give another file, or give \
                  --force"
             );
         }
@@ -73,7 +74,7 @@ impl OverwriteRule {
     }
 }
 
-/// Whether a file is empty, or begins as a bundle of an identity does: with its manifest.
+/// Whether a file is empty, or begins with the manifest of an identity, as its bundles do.
 fn is_bundle_file(path: &Path, identity: &Identity) -> io::Result<bool> {
     let (mut file, mut beginning) = (File::open(path)?, Vec::new());
     (&mut file).take(BLOCK as u64).read_to_end(&mut beginning)?;
@@ -87,10 +88,10 @@ fn is_bundle_file(path: &Path, identity: &Identity) -> io::Result<bool> {
     Ok(sha256(&[&manifest]) == identity.0)
 }
 
-/// Whether a file is empty, or its last line is an envelope, as `ipse sign` ends every file.
+/// Whether a file is empty, or its last line is an envelope, as in every file of `ipse sign`.
 fn is_signed_file(path: &Path) -> io::Result<bool> {
     let mut file = File::open(path)?;
-    // The last line, its end, and the end of the line before it.
+    // The last line, its line feed, and the line feed before it.
     let tail = SentStatement::MAX_ENVELOPE_BYTES as u64 + 2;
     let length = file.metadata()?.len();
     file.seek(SeekFrom::Start(length.saturating_sub(tail)))?;
@@ -102,15 +103,15 @@ fn is_signed_file(path: &Path) -> io::Result<bool> {
 
 /// A file that a command is writing.
 pub(crate) enum Output {
-    /// An ordinary one, and its name for people.
+    /// An ordinary file, and its name for messages.
     File(BufWriter<Unfinished>, String),
     /// A pipe or a device.
     Stream(File),
 }
 
 impl Output {
-    /// Begins to write to a path, which must be neither of the store, nor among the keys, nor one
-    /// of the files that are `read`. A file that is there must be one that the command replaces.
+    /// Begins to write to a path. Rejects files of the store, keys and the files in `read`. An
+    /// existing file must be one that the command replaces.
     pub(crate) fn create(
         context: &Context,
         path: &Path,
@@ -140,7 +141,7 @@ impl Output {
         }
     }
 
-    /// Makes it durable under its name.
+    /// Makes the file durable under its name.
     pub(crate) fn finish(self) -> anyhow::Result<()> {
         match self {
             Output::File(file, name) => {
@@ -167,7 +168,7 @@ fn begin(path: &Path, mode: Option<u32>) -> io::Result<Unfinished> {
 fn stream(path: &Path) -> io::Result<Output> {
     let file = File::options().write(true).open(path)?;
     match file.metadata()?.is_file() {
-        // The name was given to another file since it was looked at.
+        // The path named a pipe or device a moment ago.
         true => Err(io::Error::other("it was replaced meanwhile")),
         false => Ok(Output::Stream(file)),
     }
@@ -185,7 +186,7 @@ fn check(context: &Context, path: &Path, read: &[&Path], name: &str) -> anyhow::
     let passphrase = passphrase::file();
     let inputs = read.iter().copied().chain(passphrase.as_deref());
     let why = if place.is_under(context.keys().path()) {
-        "it is among the keys"
+        "it is in the key directory"
     } else if is_store(context, &place) {
         "it is the store"
     } else if inputs.into_iter().any(|input| place.is(input)) {
@@ -195,10 +196,10 @@ fn check(context: &Context, path: &Path, read: &[&Path], name: &str) -> anyhow::
     } else {
         return Ok(());
     };
-    bail!("{name} is not written to; name another file: {why}")
+    bail!("{name} is not written to: {why}; give another file")
 }
 
-/// Whether a file is one of SQLite's, such as another store.
+/// Whether a file is an SQLite database, such as another store.
 fn is_database(path: &Path) -> bool {
     let mut beginning = [0; DATABASE.len()];
     let read = File::open(path).and_then(|mut file| file.read_exact(&mut beginning));
@@ -210,7 +211,7 @@ pub(crate) fn is_same(one: &Path, other: &Path) -> bool {
     resolve(one).is_ok_and(|path| Place::of(&path).is(other))
 }
 
-/// Whether a path leads to standard output, as `/dev/stdout` does. Results are not printed behind a
+/// Whether a path leads to standard output, as `/dev/stdout` does. Results are not printed after a
 /// file that is written there.
 pub(crate) fn is_standard_output(path: &Path) -> bool {
     let standard = io::stdout().as_fd().try_clone_to_owned().map(File::from);
@@ -220,7 +221,7 @@ pub(crate) fn is_standard_output(path: &Path) -> bool {
 
 fn is_store(context: &Context, place: &Place) -> bool {
     let Some(store) = context.location.path() else { return false };
-    // SQLite puts its files beside the file at the end of a link.
+    // SQLite puts its other files next to the file that a link leads to.
     let bases = [Some(store.to_owned()), resolve(store).ok()];
     bases.into_iter().flatten().any(|base| {
         STORE_SUFFIXES.iter().any(|suffix| {
@@ -231,7 +232,7 @@ fn is_store(context: &Context, place: &Place) -> bool {
     })
 }
 
-/// Where a path leads once its links are followed, also if nothing is there yet.
+/// Follows the links of a path, also if the file does not exist yet.
 fn resolve(path: &Path) -> io::Result<PathBuf> {
     match path.canonicalize() {
         Err(error) if error.kind() == io::ErrorKind::NotFound => {}
@@ -250,7 +251,7 @@ fn resolve(path: &Path) -> io::Result<PathBuf> {
     Err(io::Error::other("too many links"))
 }
 
-/// A device and an inode: what a file is, whatever its names.
+/// Device and inode number, which identify a file under all its names.
 type Inode = (u64, u64);
 
 fn inode(metadata: &Metadata) -> Inode {
@@ -276,7 +277,7 @@ impl Place {
         Place { path: path.to_owned(), directory, file }
     }
 
-    /// Whether another path leads here, or to another name of the same file.
+    /// Whether another path leads to this place, or to another name of the same file.
     fn is(&self, other: &Path) -> bool {
         let Ok(other) = resolve(other) else { return false };
         let other = Place::of(&other);
@@ -285,7 +286,7 @@ impl Place {
         same(self.file, other.file) || named_so && same(self.directory, other.directory)
     }
 
-    /// Whether it is a directory, is in it or below it, or is another name of a file there.
+    /// Whether this place is the directory, is below it, or is another name of a file in it.
     fn is_under(&self, directory: &Path) -> bool {
         let known = inode_of(directory);
         let above = self.path.ancestors().any(|path| known.is_some() && inode_of(path) == known);
@@ -293,7 +294,7 @@ impl Place {
     }
 }
 
-/// Whether a directory holds a file, under whichever name.
+/// Whether a directory holds a file, under any name.
 fn holds(directory: &Path, file: Inode, level: usize) -> bool {
     let Ok(entries) = directory.read_dir() else { return false };
     entries.flatten().map(|entry| entry.path()).any(|path| match path.metadata() {

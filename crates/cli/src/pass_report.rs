@@ -1,12 +1,12 @@
-//! A pass in a sentence.
+//! The message about a pass.
 
 use crate::terminal::counted;
 use ipse_engine::PassReport;
 
-/// Reasons for skipping that are told, the most frequent ones.
+/// The number of reasons for skipping in the message, the most frequent first.
 const MOST_REASONS: usize = 5;
 
-/// A pass in a sentence.
+/// Describes a pass in a sentence.
 pub(crate) fn pass_words(report: Option<&PassReport>) -> String {
     let Some(report) = report else { return "nothing new".to_string() };
     let committed = &report.committed;

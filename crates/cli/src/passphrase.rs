@@ -1,7 +1,7 @@
-//! Passphrases: from the environment, from a file, or typed unseen.
+//! Passphrases: from the environment, from a file, or typed without echo.
 //!
-//! **Invariants:** a passphrase is never an argument, which others could list; nothing is asked
-//! unless a person sees the question and types the answer.
+//! **Invariants:** a passphrase is never an argument, which other users could list. The program
+//! prompts only if standard input and standard error are terminals.
 
 use crate::terminal::Terminal;
 use anyhow::{Context as _, bail};
@@ -13,7 +13,7 @@ use zeroize::Zeroizing;
 
 const TEXT: &str = "IPSE_PASSPHRASE";
 const FILE: &str = "IPSE_PASSPHRASE_FILE";
-/// The longest passphrase: no key derivation gains from more.
+/// The longest passphrase: more bytes do not make the key stronger.
 const MAX_BYTES: usize = 1024;
 
 /// The file that the environment names, whether it is used or not.
@@ -21,7 +21,7 @@ pub(crate) fn file() -> Option<PathBuf> {
     std::env::var_os(FILE).map(PathBuf::from)
 }
 
-/// What the environment gives.
+/// Reads the passphrase that the environment gives or names.
 pub(crate) fn given() -> anyhow::Result<Option<Zeroizing<String>>> {
     if let Some(text) = std::env::var_os(TEXT) {
         let text = text.into_string().ok().with_context(|| format!("{TEXT} is not UTF-8"))?;
@@ -43,22 +43,22 @@ fn checked(text: Zeroizing<String>) -> anyhow::Result<Zeroizing<String>> {
     Ok(text)
 }
 
-/// A passphrase for a key that is made; typed twice if it is typed.
+/// Returns the passphrase for a new key; on a terminal the user types it twice.
 pub(crate) fn chosen(terminal: &mut Terminal<'_>) -> anyhow::Result<Zeroizing<String>> {
     if let Some(given) = given()? {
         return Ok(given);
     }
     if !can_ask(terminal) {
-        bail!("there is nobody to ask for a passphrase; set {FILE} or {TEXT}");
+        bail!("no terminal to ask for a passphrase; set {FILE} or {TEXT}");
     }
     let first = checked(typed(terminal, "passphrase for the new key: ")?)?;
-    if typed(terminal, "the same again: ")? != first {
-        bail!("these were two passphrases; no key was made");
+    if typed(terminal, "repeat the passphrase: ")? != first {
+        bail!("the passphrases differ; no key was made");
     }
     Ok(first)
 }
 
-/// A passphrase if one is wanted.
+/// Returns a passphrase if one is wanted.
 pub(crate) fn chosen_if(
     wanted: bool,
     terminal: &mut Terminal<'_>,
@@ -89,12 +89,12 @@ fn can_ask(terminal: &Terminal<'_>) -> bool {
     terminal.watched && std::io::stdin().is_terminal()
 }
 
-/// A line that is typed and not shown.
+/// Reads a line from the terminal without echo.
 fn typed(terminal: &mut Terminal<'_>, question: &str) -> anyhow::Result<Zeroizing<String>> {
     write!(terminal.asks(), "{question}")?;
     terminal.asks().flush()?;
     let mut line = Zeroizing::new(String::with_capacity(MAX_BYTES + 2));
-    let quiet = Quiet::begin().context("could not keep the terminal from showing what is typed")?;
+    let quiet = Quiet::begin().context("could not turn off the echo of the terminal")?;
     let read = std::io::stdin().lock().take(MAX_BYTES as u64 + 2).read_line(&mut line);
     drop(quiet);
     writeln!(terminal.asks())?;
@@ -102,7 +102,7 @@ fn typed(terminal: &mut Terminal<'_>, question: &str) -> anyhow::Result<Zeroizin
     Ok(Zeroizing::new(line.trim_end_matches(['\r', '\n']).to_string()))
 }
 
-/// A terminal that does not show what is typed, until this is dropped.
+/// Turns off the echo of the terminal until it is dropped.
 struct Quiet(Termios);
 
 impl Quiet {

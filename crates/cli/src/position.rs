@@ -1,4 +1,4 @@
-//! Positions of the log that a command names, and how far the facts there have come.
+//! Positions of the log in arguments, and the progress of the facts at a position.
 
 use crate::terminal::{Terminal, counted};
 use anyhow::bail;
@@ -7,16 +7,16 @@ use ipse_engine::rules_of;
 use ipse_store::Progress;
 use ipse_store::View;
 
-/// A position that is asked for must lie in the log.
+/// Checks that a position is within the log.
 pub(crate) fn within(view: View<'_>, seq: u64) -> anyhow::Result<Seq> {
     let head = view.head()?;
     if seq > head.0 {
-        bail!("seq {seq} is beyond the end of the log, which is at {head}");
+        bail!("seq {seq} is beyond the end of the log: the last position is {head}");
     }
     Ok(Seq(seq))
 }
 
-/// How far the stored facts have come, or those of an earlier position.
+/// Returns the progress of the stored facts, or of the facts at an earlier position.
 pub(crate) fn progress_at(
     terminal: &mut Terminal<'_>,
     view: View<'_>,
@@ -33,11 +33,12 @@ pub(crate) fn progress_at(
         Some(pass) => format!("the last pass recorded by then ended at seq {}", pass.last),
         None => "no pass was recorded by then".to_string(),
     };
-    writeln!(terminal.err, "note: what the log up to seq {seq} gives; {recorded}")?;
+    writeln!(terminal.err, "note: facts of the log up to seq {seq}; {recorded}")?;
     Ok(progress)
 }
 
-/// Says so if events are past the checkpoint. Right after a pass only its own record is.
+/// Prints a note if events after the checkpoint are not folded. Directly after a pass only its own
+/// record follows the checkpoint; it does not count.
 pub(crate) fn note_pending(
     terminal: &mut Terminal<'_>,
     head: Seq,
@@ -46,7 +47,7 @@ pub(crate) fn note_pending(
     let folded = progress.checkpoint.0 + u64::from(progress.checkpoint.0 > 0);
     if head.0 > folded {
         let events = counted(head.0 - folded, "event");
-        writeln!(terminal.err, "note: {events} not folded yet: `ipse consolidate` does it")?;
+        writeln!(terminal.err, "note: {events} not folded yet: run `ipse consolidate`")?;
     }
     Ok(())
 }

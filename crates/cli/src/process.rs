@@ -1,7 +1,7 @@
-//! What this process takes of its machine, as Linux says.
+//! The resource usage of this process, as Linux reports it.
 //!
-//! **Invariants:** only files about this very process are read, which a confined service can read
-//! too. A system without them has no figures, and nothing fails.
+//! **Invariants:** only files about this process are read, which a confined service can read too. A
+//! system without these files reports no figures; that is not an error.
 
 use crate::cpu_time::cpu_micros;
 use ipse_http::Process;
@@ -10,10 +10,10 @@ use rustix::time::{ClockId, clock_gettime};
 use std::fs;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-/// The field of `/proc/self/stat` behind the name of the program that says when it began.
+/// The start time in `/proc/self/stat`: the index of the field after the program name.
 const START_FIELD: usize = 19;
 
-/// The figures; `None` if the system does not have them.
+/// Reads the figures; `None` if the system does not have them.
 pub(crate) fn figures() -> Option<Process> {
     let status = fs::read_to_string("/proc/self/status").ok()?;
     Some(Process {
@@ -27,23 +27,23 @@ pub(crate) fn figures() -> Option<Process> {
     })
 }
 
-/// A line of the status that is in KiB, in bytes.
+/// Reads a KiB value of the status, in bytes.
 fn kib(status: &str, name: &str) -> Option<u64> {
     let line = status.lines().find_map(|line| line.strip_prefix(name))?;
     line.trim().strip_suffix(" kB")?.parse::<u64>().ok()?.checked_mul(1024)
 }
 
-/// When the process began: its age by the clock that counts from the start of the machine, taken
-/// from the time now.
+/// The start time of the process, computed from the current time, the uptime of the machine and the
+/// start ticks of the process.
 fn start_seconds() -> Option<f64> {
     let stat = fs::read_to_string("/proc/self/stat").ok()?;
-    // The name stands in parentheses and may hold anything.
+    // The name is in parentheses and may contain any character.
     let ticks = stat.rsplit_once(')')?.1.split_whitespace().nth(START_FIELD)?;
     let ticks = ticks.parse::<f64>().ok()? / rustix::param::clock_ticks_per_second() as f64;
     let booted = clock_gettime(ClockId::Boottime);
     let uptime = booted.tv_sec as f64 + booted.tv_nsec as f64 / 1e9;
     let now = SystemTime::now().duration_since(UNIX_EPOCH).ok()?.as_secs_f64();
-    // To a hundredth, as the system counts.
+    // Round to hundredths, the resolution of the kernel's ticks.
     Some(((now - uptime + ticks) * 100.0).round() / 100.0)
 }
 

@@ -1,16 +1,16 @@
-//! How long the events of an identity are kept: the setting `retention`.
+//! The setting `retention`: how long the events of an identity are kept.
 
 use anyhow::Context as _;
 use ipse_core::Identity;
 use ipse_store::Reader;
 
-/// The name of the setting, which each identity has.
+/// The name of the setting; each identity has its own value.
 pub(crate) const RETENTION: &str = "retention";
 
 /// The longest retention: a hundred years.
 const MAX_HOURS: u64 = 36_500 * 24;
 
-/// How long events are kept.
+/// The time for which events are kept.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Retention {
     hours: u64,
@@ -40,7 +40,7 @@ pub(crate) fn retention(reader: &Reader, identity: &Identity) -> anyhow::Result<
     let Some(text) = reader.retention(identity)? else { return Ok(None) };
     let text = ipse_door::printable(&text);
     let hint = format!("set it: ipse config {RETENTION} 180d");
-    let damaged = || format!("the {RETENTION} of {identity} is `{text}`, which is none; {hint}");
+    let damaged = || format!("the {RETENTION} of {identity} is `{text}`, not a time; {hint}");
     Retention::parse(&text).map(Some).with_context(damaged)
 }
 

@@ -1,7 +1,7 @@
-//! A directory for work that leaves nothing behind.
+//! A temporary directory for one command.
 //!
-//! **Invariant:** it goes when the work is done, when it fails, and when somebody interrupts it:
-//! whoever is told to stop (INT, TERM, HUP) takes it away first. Only `kill -9` leaves it.
+//! **Invariant:** the directory is removed when the command ends, fails or receives INT, TERM or
+//! HUP. Only `kill -9` leaves it.
 
 use anyhow::Context as _;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
@@ -10,10 +10,10 @@ use std::path::Path;
 use std::thread::JoinHandle;
 use tempfile::TempDir;
 
-/// What a shell expects of a program that a signal ended.
+/// The exit code after a signal is this plus the signal's number, as shells expect.
 const SIGNALLED: i32 = 128;
 
-/// How often it is tried to remove what somebody still writes to.
+/// Attempts to remove a directory while the command still writes to it.
 const TRIES: usize = 10;
 
 /// A temporary directory.
@@ -24,17 +24,17 @@ pub(crate) struct Scratch {
 }
 
 impl Scratch {
-    /// Makes one where the system has its temporary files.
+    /// Creates one in the system's directory for temporary files.
     pub(crate) fn new() -> anyhow::Result<Self> {
         let made = tempfile::Builder::new().prefix("ipse-").tempdir();
-        let directory = made.context("could not make a temporary directory (TMPDIR says where)")?;
+        let directory = made.context("could not create a temporary directory; set TMPDIR")?;
         let signals = Signals::new([SIGHUP, SIGINT, SIGTERM]);
         let mut signals = signals.context("could not watch for signals")?;
         let (handle, path) = (signals.handle(), directory.path().to_owned());
         let watch = std::thread::spawn(move || {
             if let Some(signal) = signals.forever().next() {
-                // The work goes on meanwhile, and may put a file there while it is emptied. If it
-                // cannot be removed, nobody is left to tell.
+                // The command still runs and may create a file during the removal, so retry. If
+                // all attempts fail, the directory stays: there is no way to report it.
                 (0..TRIES).any(|_| std::fs::remove_dir_all(&path).is_ok());
                 std::process::exit(SIGNALLED + signal);
             }
@@ -51,7 +51,7 @@ impl Drop for Scratch {
     fn drop(&mut self) {
         self.signals.close();
         if let Some(watch) = self.watch.take() {
-            // A watch that panicked has nothing left to do.
+            // A watch that panicked has no work left.
             let _ = watch.join();
         }
     }

@@ -1,4 +1,4 @@
-//! Where output goes, and text that fits it.
+//! Standard output and standard error, and the layout of text for them.
 
 use comfy_table::{ContentArrangement, Table, presets};
 use indicatif::{ProgressBar, ProgressStyle};
@@ -15,10 +15,10 @@ const PROSE: usize = 78;
 /// The narrowest table. On a narrower terminal each row is a block of lines.
 const MIN_WIDTH: u16 = 60;
 
-/// Output whose reader may go away: what nobody reads is dropped, and work goes on.
+/// Output that may be closed by its reader: further output is dropped, and the command continues.
 pub(crate) struct Unread<W> {
     inner: W,
-    /// Any failure counts as nobody reading; else only a closed pipe does.
+    /// If set, any failure counts as closed; otherwise only a closed pipe does.
     forgiving: bool,
     closed: Rc<Cell<bool>>,
 }
@@ -29,12 +29,12 @@ impl<W: Write> Unread<W> {
         Unread { inner, forgiving: false, closed: Rc::default() }
     }
 
-    /// Words for people: nothing that happens to them stops the work.
+    /// Messages: a failure to write them never stops the command.
     pub(crate) fn words(inner: W) -> Self {
         Unread { inner, forgiving: true, closed: Rc::default() }
     }
 
-    /// Turns true once nobody reads any more.
+    /// A flag that is set when the reader closes the output.
     pub(crate) fn closed(&self) -> Rc<Cell<bool>> {
         self.closed.clone()
     }
@@ -45,7 +45,10 @@ impl<W: Write> Unread<W> {
                 self.closed.set(true);
                 Ok(instead)
             }
-            result => result,
+            Err(error) => {
+                Err(io::Error::new(error.kind(), format!("could not write the output: {error}")))
+            }
+            Ok(value) => Ok(value),
         }
     }
 }
@@ -68,12 +71,12 @@ impl<W: Write> Write for Unread<W> {
     }
 }
 
-/// Standard output and standard error, as arguments.
+/// The output of a command: standard output and standard error, passed as arguments.
 pub(crate) struct Terminal<'t> {
     pub(crate) out: &'t mut dyn Write,
-    /// Messages for people; `--quiet` drops them.
+    /// Messages; `--quiet` drops them.
     pub(crate) err: &'t mut dyn Write,
-    /// Errors and questions, which are never dropped; if absent, they go where messages go.
+    /// Errors and prompts, which are never dropped; if absent, they go to `err`.
     asks: Option<&'t mut dyn Write>,
     width: Option<u16>,
     /// Whether messages and progress bars are dropped.
@@ -81,9 +84,9 @@ pub(crate) struct Terminal<'t> {
     /// Whether each step of long work is reported.
     pub(crate) verbose: bool,
     pub(crate) colour: Colour,
-    /// Whether a person watches standard error.
+    /// Whether standard error is a terminal.
     pub(crate) watched: bool,
-    /// Nobody reads the results any more: long listings may stop.
+    /// Set when the reader of the results is gone: long listings may stop.
     pub(crate) unread: Rc<Cell<bool>>,
 }
 
@@ -101,7 +104,7 @@ impl<'t> Terminal<'t> {
         Terminal { out, err, asks, width, quiet: false, verbose: false, colour, watched, unread }
     }
 
-    /// Output to writers that are no terminal.
+    /// Output to writers that are not terminals.
     pub(crate) fn plain(out: &'t mut dyn Write, err: &'t mut dyn Write) -> Self {
         Terminal {
             out,
@@ -116,7 +119,7 @@ impl<'t> Terminal<'t> {
         }
     }
 
-    /// Where errors and questions go.
+    /// The writer of errors and prompts.
     pub(crate) fn asks(&mut self) -> &mut dyn Write {
         match &mut self.asks {
             Some(asks) => *asks,
@@ -129,7 +132,7 @@ impl<'t> Terminal<'t> {
         self.watched && !self.quiet
     }
 
-    /// A bar for long work, which only a person sees.
+    /// A progress bar; hidden unless a person sees it.
     pub(crate) fn bar(&self, what: &str) -> ProgressBar {
         if !self.shows_bars() {
             return ProgressBar::hidden();
@@ -144,7 +147,7 @@ impl<'t> Terminal<'t> {
         writeln!(self.out, "{json}")
     }
 
-    /// Prints a sentence at eighty columns, so far from the margin.
+    /// Prints a sentence, indented and wrapped at eighty columns.
     pub(crate) fn prose(&mut self, indent: usize, sentence: &str) -> std::io::Result<()> {
         let mut line = String::new();
         for word in sentence.split(' ') {
@@ -173,7 +176,7 @@ impl<'t> Terminal<'t> {
         Ok(())
     }
 
-    /// Prints a table; on a terminal it wraps to fit, elsewhere every row is one line.
+    /// Prints a table. On a terminal it wraps to fit; otherwise every row is one line.
     pub(crate) fn table(&mut self, header: &[&str], rows: &[Vec<String>]) -> std::io::Result<()> {
         if self.width.is_some_and(|width| width < MIN_WIDTH) {
             return self.blocks(header, rows);
@@ -201,7 +204,7 @@ impl<'t> Terminal<'t> {
         Ok(())
     }
 
-    /// Prints the rows of a table one below the other, for a terminal that is too narrow.
+    /// Prints each row of a table as a block of lines, for a narrow terminal.
     fn blocks(&mut self, header: &[&str], rows: &[Vec<String>]) -> io::Result<()> {
         for (number, row) in rows.iter().enumerate() {
             if number > 0 {
@@ -215,7 +218,7 @@ impl<'t> Terminal<'t> {
     }
 }
 
-/// Colours, where a person sees them: on a terminal, unless `NO_COLOR` is set or `TERM` is `dumb`.
+/// Colours: on a terminal, unless `NO_COLOR` is set or `TERM` is `dumb`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(crate) struct Colour(bool);
 
@@ -257,7 +260,7 @@ impl Colour {
     }
 }
 
-/// A path for people: no control characters.
+/// A path for messages, without control characters.
 pub(crate) fn shown(path: &Path) -> String {
     ipse_door::printable(&path.to_string_lossy())
 }

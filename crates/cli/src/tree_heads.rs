@@ -1,5 +1,5 @@
-//! Tree heads at the command line: the notary that signs them, and what is known of a log outside
-//! its store.
+//! Tree heads at the command line: the notary that signs them, and the evidence about a log that is
+//! outside its store.
 
 use crate::context::Context;
 use crate::hints::tree_head_hint;
@@ -16,9 +16,9 @@ use ipse_store::Store;
 use std::io;
 
 impl Context {
-    /// The notary of an identity's log; `None`, and a note, if its private key is missing or may
-    /// not be used. A damaged key is an error, and so is a public half that cannot be read or is of
-    /// another key.
+    /// Opens the notary of an identity's log. If its private key is missing or cannot be used, this
+    /// prints a note and returns `None`. A damaged key is an error, and so is a public half that
+    /// cannot be read or belongs to another key.
     pub(crate) fn notary(
         &self,
         terminal: &mut Terminal<'_>,
@@ -36,7 +36,7 @@ impl Context {
         }
     }
 
-    /// Says so if a tree head could not be signed; whether all is well.
+    /// Prints a warning if a tree head could not be signed; returns whether it could.
     pub(crate) fn tell_head(
         &self,
         terminal: &mut Terminal<'_>,
@@ -52,7 +52,7 @@ impl Context {
         Ok(false)
     }
 
-    /// The keys of an export: the operator's, the log's, and the notary if its key can be used.
+    /// Opens the keys of an export: the operator's, the log's, and the notary if its key is usable.
     pub(crate) fn export_keys(
         &self,
         terminal: &mut Terminal<'_>,
@@ -65,7 +65,7 @@ impl Context {
         Ok(Keys { operator, log: self.outside(identity)?.log_keys, notary })
     }
 
-    /// What is known about a log outside its store.
+    /// Reads the evidence about a log that is outside its store.
     pub(crate) fn outside(&self, identity: &Identity) -> anyhow::Result<ExternalEvidence> {
         let keys = self.keys();
         let name = ipse_ledger::TreeHead::origin_of(identity);
@@ -76,14 +76,14 @@ impl Context {
     }
 }
 
-/// Whether the log's key is damaged. A log without a private key goes on unsigned; that is not the
-/// same.
+/// Whether the log's key is damaged. A missing private key is not damage: such a log continues
+/// unsigned.
 pub(crate) fn is_damage(error: &anyhow::Error) -> bool {
     error.downcast_ref().is_some_and(KeyError::is_damage)
 }
 
-/// Compares a log with the last tree head in the key directory, where the log's key is missing;
-/// an error if the log does not continue it.
+/// Compares a log without a usable key with the last tree head in the key directory. Returns an
+/// error if the log does not continue it.
 pub(crate) fn check_last_head(
     store: &Store,
     keys: &KeyDirectory,
@@ -92,7 +92,7 @@ pub(crate) fn check_last_head(
     match keys.last_head(identity) {
         Ok(Some((note, _))) => check_head(store, identity, &note),
         Ok(None) => Ok(()),
-        // The keys belong to another user, who compares.
+        // The keys belong to another user, whose commands compare.
         Err(error) if error.kind() == io::ErrorKind::PermissionDenied => Ok(()),
         Err(error) => Err(Error::Notary(error)),
     }

@@ -1,7 +1,8 @@
-//! Arguments that several commands have in common: a word of a closed vocabulary, a command of
-//! commands, the length of a list.
+//! Arguments that several commands share: a word of a closed vocabulary, a command with
+//! subcommands, the length of a list.
 
 use clap::builder::{PossibleValuesParser, TypedValueParser};
+use std::str::FromStr;
 
 // Doc comments of arguments are help texts, so the types that commands share have none.
 
@@ -14,16 +15,43 @@ pub(crate) struct Nested<A: clap::Subcommand> {
 
 #[derive(clap::Args, Debug)]
 pub(crate) struct Newest {
-    /// Only the newest so many
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    /// Show only the newest N
+    #[arg(long, value_name = "N", value_parser = at_least_one::<u64>)]
     pub(crate) limit: Option<u64>,
 }
 
-/// The words of a closed vocabulary, and what they mean.
+/// A parser for the words of a closed vocabulary.
 pub(crate) fn words<T: Clone + Send + Sync + 'static>(
     words: impl IntoIterator<Item = &'static str>,
     parse: fn(&str) -> Option<T>,
 ) -> impl TypedValueParser<Value = T> {
     let unknown = "BUG: a word of the vocabulary has no meaning";
     PossibleValuesParser::new(words).try_map(move |word| parse(&word).ok_or(unknown))
+}
+
+/// The names that a mistyped one may stand for are at least this similar to it.
+const SIMILAR: f64 = 0.8;
+
+/// The name that was probably meant.
+pub(crate) fn nearest<'n>(
+    typed: &str,
+    names: impl IntoIterator<Item = &'n str>,
+) -> Option<&'n str> {
+    let similarity = |name: &&str| strsim::jaro_winkler(typed, name);
+    let best = names.into_iter().max_by(|a, b| similarity(a).total_cmp(&similarity(b)));
+    best.filter(|name| similarity(name) > SIMILAR)
+}
+
+/// Parses a whole number of at least 1 into an unsigned type.
+pub(crate) fn at_least_one<N>(text: &str) -> Result<N, &'static str>
+where
+    N: FromStr + PartialEq + Default,
+{
+    let number = text.parse().ok().filter(|number| *number != N::default());
+    number.ok_or("must be a whole number of at least 1")
+}
+
+/// Parses a position of the log.
+pub(crate) fn position(text: &str) -> Result<u64, &'static str> {
+    text.parse().map_err(|_| "must be a position of the log, such as 15; `ipse log` lists them")
 }

@@ -1,4 +1,4 @@
-//! What a server is handed: clock, randomness, memories with their notaries, manifests and bundles.
+//! The platform of a server: clock, randomness, memories with their notaries, manifests, bundles.
 
 use crate::context::Context;
 use crate::gate_files::GateFiles;
@@ -24,11 +24,11 @@ pub(crate) struct Wiring {
     store: Store,
     keys: KeyDirectory,
     policy: Policy,
-    /// The files that judge intents; `None` if intents are not judged.
+    /// The gate files; `None` if intents are not judged.
     gates: Option<GateFiles>,
-    /// How many intents one token may propose in a minute.
+    /// The number of intents that one token may propose in a minute.
     intents_per_minute: u64,
-    /// The hosts that the server answers to.
+    /// The host names that the server accepts.
     hosts: Hosts,
     host: Mutex<SystemHost>,
     begun: Instant,
@@ -48,8 +48,8 @@ impl Wiring {
         Wiring { keys, policy, gates, intents_per_minute, hosts, ..Wiring::on(store) }
     }
 
-    /// The wiring of a store whose keys are beside it, on loopback, with the default policy and
-    /// without gates.
+    /// The wiring of a store with its default key directory, on loopback, with the default pass
+    /// timing and without gates.
     pub(crate) fn on(store: &Store) -> Self {
         let keys = KeyDirectory::of_store(store.location());
         let (store, host) = (store.clone(), Mutex::new(SystemHost::new()));
@@ -59,7 +59,7 @@ impl Wiring {
     }
 
     fn notary(&self, identity: &Identity) -> anyhow::Result<DirectoryNotary> {
-        // A server has no keyboard: no passphrase can be typed.
+        // A server has no terminal, so it cannot ask for a passphrase.
         let (mut out, mut err) = (std::io::sink(), std::io::sink());
         let mut silent = Terminal::plain(&mut out, &mut err);
         passphrase::open(&mut silent, |word| DirectoryNotary::open(&self.keys, identity, word))

@@ -1,16 +1,17 @@
-//! What the program is given: the bundle, keys, and tree heads from before.
+//! The inputs of the program: the bundle, keys, and earlier tree heads.
 //!
-//! **Invariant:** whatever cannot be read ends the program with a hint, before anything is judged.
+//! **Invariant:** an input that cannot be read ends the program with a hint, before any check.
 
 use anyhow::Context;
-use ipse_bundle::Trust;
+use ipse_bundle::{FileKind, Trust};
 use std::error::Error;
 use std::fmt;
 use std::fs::File;
 use std::io::{self, Read};
+use std::os::unix::fs::FileExt;
 use std::path::Path;
 
-/// The largest file of keys or tree heads: nobody has that many.
+/// The largest file of keys or tree heads, far above any real one.
 const MAX_TEXT_BYTES: u64 = 16 << 20;
 
 pub(crate) const READ_HINT: &str = "copy the file to a healthy disk and try again";
@@ -19,19 +20,20 @@ pub(crate) const RANGE_HINT: &str =
     "ask the operator for the whole log: `ipse export` without --from and --to";
 
 const TRUST_HINT: &str = "ask the operator for <store>.keys/log.vkey and \
-    <store>.keys/operator.pub, over a way that the bundle did not take, and compare their \
+    <store>.keys/operator.pub, over another channel than the bundle, and compare their \
     sha256sum by voice; then add --trust log.vkey operator.pub. The keys inside the bundle are \
-    never trust: whoever forged it put them there";
+    never trusted: a forged bundle contains forged keys";
 
 const KEY_HINT: &str = "a verifier key is one line, name+id+key, as in <store>.keys/log.vkey; a \
-    PEM public key begins with -----BEGIN PUBLIC KEY-----; secret halves (.key) are not for here";
+    PEM public key begins with -----BEGIN PUBLIC KEY-----; do not give private halves (.key)";
 
 const ANCHOR_HINT: &str =
     "a tree head is the file tree-head.note of an earlier bundle; several may follow each other";
 
-const FILE_HINT: &str = "FILE.ipse comes first, before --trust; it is what `ipse export` writes";
+pub(crate) const FILE_HINT: &str =
+    "FILE.ipse comes first, before --trust; `ipse export -o FILE.ipse` writes it";
 
-/// An error with advice.
+/// An error with a hint.
 #[derive(Debug)]
 pub(crate) struct HintedError {
     error: anyhow::Error,
@@ -56,16 +58,16 @@ impl Error for HintedError {
     }
 }
 
-/// The keys that are trusted.
+/// Reads the trusted keys.
 pub(crate) fn trust(values: &[String]) -> anyhow::Result<Trust> {
     let mut trust = Trust::default();
     for value in values {
         let read = match Path::new(value).exists() {
             true => text(Path::new(value)).and_then(|text| {
-                trust.add(&text).with_context(|| format!("cannot take keys from {value}"))
+                trust.add(&text).with_context(|| format!("cannot read keys from {value}"))
             }),
-            false if value.contains('+') => trust.add(value).context("cannot take this key"),
-            false => Err(anyhow::anyhow!("there is no file {value}, and it is no key itself")),
+            false if value.contains('+') => trust.add(value).context("cannot read this key"),
+            false => Err(anyhow::anyhow!("{value} is neither a file nor a key")),
         };
         read.map_err(|error| HintedError::error(error, KEY_HINT))?;
     }
@@ -76,12 +78,12 @@ pub(crate) fn trust(values: &[String]) -> anyhow::Result<Trust> {
     Ok(trust)
 }
 
-/// The tree heads from before.
+/// Reads the earlier tree heads.
 pub(crate) fn anchors(path: Option<&Path>) -> anyhow::Result<Vec<String>> {
     let Some(path) = path else { return Ok(Vec::new()) };
     let read = text(path).and_then(|text| {
         let anchors = ipse_bundle::anchors(&text);
-        anchors.with_context(|| format!("cannot take tree heads from {}", path.display()))
+        anchors.with_context(|| format!("cannot read tree heads from {}", path.display()))
     });
     read.map_err(|error| HintedError::error(error, ANCHOR_HINT))
 }
@@ -97,15 +99,26 @@ fn text(path: &Path) -> anyhow::Result<String> {
     Ok(text)
 }
 
-/// The bundle.
+/// Opens the bundle.
 pub(crate) fn bundle(path: &Path) -> anyhow::Result<File> {
     let open = || {
-        // Asked before it is opened: opening a pipe would wait for whoever writes to it.
+        // Checked before it is opened: opening a pipe would wait for its writer.
         match std::fs::metadata(path)?.is_file() {
             true => File::open(path),
-            false => Err(io::Error::new(io::ErrorKind::InvalidInput, "it is no plain file")),
+            false => Err(io::Error::new(io::ErrorKind::InvalidInput, "it is not an ordinary file")),
         }
     };
     let opened = open().with_context(|| format!("cannot open {}", path.display()));
+    let opened = opened.and_then(|file| match kind(&file)? {
+        Some(kind) => anyhow::bail!("{} is {}, not a bundle", path.display(), kind.name()),
+        None => Ok(file),
+    });
     opened.map_err(|error| HintedError::error(error, FILE_HINT))
+}
+
+/// The kind of a file that another program made.
+fn kind(file: &File) -> io::Result<Option<FileKind>> {
+    let mut first = [0; 16];
+    let length = file.read_at(&mut first, 0)?;
+    Ok(FileKind::of(&first[..length]))
 }

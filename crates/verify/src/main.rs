@@ -1,10 +1,10 @@
 //! The auditor's program: verifies a bundle, without a database and without a network.
 //!
 //! **Invariants**
-//! - It reads the files it is given and writes none. It opens no connection, and there is no code
-//!   in it that could.
-//! - Keys inside a bundle are never trust: without a key of the auditor's own it does not begin.
-//! - Of a bundle that did not pass nothing is told but what does not hold.
+//! - It reads the files it is given and writes none. It opens no connection, and contains no code
+//!   that could.
+//! - Keys inside a bundle are never trusted: without a key of the auditor it does not start.
+//! - Of a bundle that did not pass, only the failed checks are reported.
 //! - Exit 0: verified. 1: something does not hold, or there is no such action. 2: could not run.
 #![forbid(unsafe_code)]
 
@@ -15,14 +15,21 @@ mod report;
 use anyhow::Context;
 use args::Args;
 use clap::Parser;
+use clap::error::ErrorKind;
 use input::HintedError;
 use ipse_bundle::trail::{Found, Listing, Trail};
 use ipse_bundle::{EventRef, Opened, WhyError};
 use std::io::{self, IsTerminal, Write};
-use std::process::ExitCode;
+use std::process::{self, ExitCode};
 
 fn main() -> ExitCode {
-    let args = Args::parse();
+    let args = Args::try_parse().unwrap_or_else(|error| {
+        let _ = error.print();
+        if error.kind() == ErrorKind::MissingRequiredArgument {
+            let _ = writeln!(io::stderr(), "\nhint: {}", input::FILE_HINT);
+        }
+        process::exit(error.exit_code())
+    });
     match run(&args, &mut io::stdout().lock()) {
         Ok(true) => ExitCode::SUCCESS,
         Ok(false) => ExitCode::from(1),
@@ -37,7 +44,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// Verifies; says whether everything holds, and what is asked about was found.
+/// Verifies a bundle; returns whether everything holds and the action of `--why` was found.
 fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<bool> {
     let trust = input::trust(&args.trust)?;
     let anchors = input::anchors(args.anchors.as_deref())?;
@@ -54,24 +61,24 @@ fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<bool> {
         Err(report) => report,
     };
     let Some(name) = &args.why else {
-        let told = match args.json {
+        let reported = match args.json {
             true => writeln!(out, "{}", report.json()),
             false => report::lines(report, out),
         };
-        written(told, out)?;
+        written(reported, out)?;
         return Ok(report.passed());
     };
     if !args.json {
-        let told = report::lines(report, out);
-        written(told, out)?;
+        let reported = report::lines(report, out);
+        written(reported, out)?;
     }
-    // Nothing is told out of a bundle that did not pass.
+    // No content is reported from a bundle that did not pass.
     let found = match &opened {
         Ok(opened) => why(opened, name, listing(args)),
         Err(_) => Ok(None),
     };
     let action = found.as_ref().ok().and_then(Option::as_ref);
-    let told = match (args.json, action) {
+    let reported = match (args.json, action) {
         (true, action) => {
             let action = action.map(|trail| trail.json());
             writeln!(out, "{}", report.json_with(action.as_deref()))
@@ -79,18 +86,18 @@ fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<bool> {
         (false, Some(trail)) => write!(out, "\n{}", trail.text()),
         (false, None) => Ok(()),
     };
-    written(told, out)?;
+    written(reported, out)?;
     Ok(found?.is_some())
 }
 
-/// Which part of a walk is asked for.
+/// The requested part of a trail.
 fn listing(args: &Args) -> Listing {
     let [evidence, page] =
         [args.evidence, args.page].map(|number| usize::try_from(number).unwrap_or(usize::MAX));
     Listing { evidence, page }
 }
 
-/// What an action goes back to; none, with a word about it, if that is no action.
+/// Returns the trail of an action. If the event is not an action, it prints why and returns `None`.
 fn why(
     opened: &Opened<'_>,
     name: &EventRef,
@@ -104,20 +111,17 @@ fn why(
         Found::Action(trail) => return Ok(Some(trail)),
         Found::Nothing => format!("no event {name} in this log"),
         Found::NoAction(kind) => {
-            format!(
-                "{name} is no action: ipse wrote it about itself ({})",
-                report::printable(&kind)
-            )
+            format!("{name} is not an action: ipse wrote it itself ({})", report::printable(&kind))
         }
     };
     let _ = writeln!(io::stderr().lock(), "{word}");
     Ok(None)
 }
 
-fn written(told: io::Result<()>, out: &mut dyn Write) -> anyhow::Result<()> {
-    match told.and_then(|()| out.flush()) {
-        // Whoever reads no further has read enough; the exit code says the rest.
+fn written(reported: io::Result<()>, out: &mut dyn Write) -> anyhow::Result<()> {
+    match reported.and_then(|()| out.flush()) {
+        // A reader that closes the pipe has read enough; the exit code has the result.
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
-        told => told.context("cannot write the report"),
+        reported => reported.context("cannot write the report"),
     }
 }

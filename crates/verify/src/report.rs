@@ -1,4 +1,4 @@
-//! The report for people, and a bar while they wait.
+//! The report as text, and a progress bar.
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use ipse_bundle::Report;
@@ -7,10 +7,10 @@ use std::time::Duration;
 
 /// The widest column of places; longer ones push their message to the right.
 const MAX_PLACE: usize = 36;
-/// Nobody needs a bar for less.
+/// The time after which a progress bar is shown.
 const PATIENCE: Duration = Duration::from_secs(1);
 
-/// Writes one line for each finding, and the verdict.
+/// Writes one line for each check, and the verdict.
 pub(crate) fn lines(report: &Report, out: &mut dyn Write) -> io::Result<()> {
     let widths = report.lines.iter().map(|line| line.place.chars().count());
     let width = widths.filter(|width| *width <= MAX_PLACE).max().unwrap_or(0);
@@ -27,7 +27,7 @@ pub(crate) fn lines(report: &Report, out: &mut dyn Write) -> io::Result<()> {
     }
 }
 
-/// A text without control characters; line feeds stay.
+/// Replaces control characters in a text, except line feeds.
 pub(crate) fn printable(text: &str) -> String {
     let clean = |c: char| match c.is_control() && c != '\n' {
         true => char::REPLACEMENT_CHARACTER,
@@ -36,7 +36,7 @@ pub(crate) fn printable(text: &str) -> String {
     text.chars().map(clean).collect()
 }
 
-/// A bar that appears if it takes long and somebody watches.
+/// A progress bar that appears if the check takes long and standard error is a terminal.
 pub(crate) struct Progress {
     bar: ProgressBar,
     watched: bool,

@@ -1,6 +1,6 @@
-//! `completions`: what a shell needs to complete commands and options.
+//! `completions`: prints a script with which a shell completes commands and options.
 //!
-//! **Invariant:** the script is made from the definitions that parse the command line.
+//! **Invariant:** the script is generated from the definitions that parse the command line.
 
 use crate::context::Context;
 use crate::help;
@@ -14,7 +14,7 @@ use crate::{CommandResult, Exit};
 /// ipse completions fish > ~/.config/fish/completions/ipse.fish
 #[derive(clap::Args, Debug)]
 pub(crate) struct Args {
-    /// The shell
+    /// Print the script for this shell
     shell: clap_complete::Shell,
 }
 

@@ -1,4 +1,4 @@
-//! `config`: what an operator sets for an identity.
+//! `config`: shows and changes the settings of an identity.
 
 use crate::context::Context;
 use crate::erasure::note_pending_erase;
@@ -10,26 +10,26 @@ use ipse_core::Identity;
 use ipse_core::json::{Members, quoted};
 use ipse_store::{Reader, Signatures};
 
-/// What is done about producers' signatures.
+/// The setting for producers' signatures.
 const SIGNATURES: &str = "signatures";
-/// The word that takes a setting away.
+/// The value that removes a setting.
 const OFF: &str = "off";
 
 /// Show or change the settings of an identity
 ///
-/// `retention`: how long events are kept, in hours, days or weeks. It is applied by `ipse prune
-/// --retention`, never by itself.
+/// `retention`: how long events are kept, in hours, days or weeks. Only `ipse prune --retention`
+/// applies it.
 ///
-/// `signatures`: what is done about producers' signatures. `record` keeps
-/// them and takes unsigned events too; `require` refuses what is unsigned or wrongly signed;
-/// `off` passes signatures over.
+/// `signatures`: how producers' signatures are handled. `record` stores them and accepts unsigned
+/// events too; `require` rejects events that are unsigned or wrongly signed; `off` ignores
+/// signatures.
 ///
 /// Example: ipse config retention 180d
 #[derive(clap::Args, Debug)]
 pub(crate) struct Args {
-    /// The setting
+    /// Show or change only this setting
     name: Option<String>,
-    /// What it is to be; `off` takes it away
+    /// Set it to this value; `off` removes it
     #[arg(allow_hyphen_values = true)]
     value: Option<String>,
 }
@@ -45,7 +45,7 @@ pub(crate) fn run(context: &Context, terminal: &mut Terminal<'_>, args: &Args) -
     }
     if let Some(name) = name.filter(|name| ![RETENTION, SIGNATURES].contains(name)) {
         let name = ipse_door::printable(name);
-        bail!("there is no setting `{name}`; there are: {RETENTION}, {SIGNATURES}");
+        bail!("unknown setting `{name}`; the settings are: {RETENTION}, {SIGNATURES}");
     }
     let reader = context.store()?.reader()?;
     tell(context, terminal, &reader, name)?;
@@ -64,7 +64,7 @@ fn set_retention(
     if value != OFF && Retention::parse(value).is_none() {
         let value = ipse_door::printable(value);
         bail!(
-            "`{value}` is no retention: say hours, days or weeks, such as 48h, 180d or 52w \
+            "`{value}` is not a retention: give hours, days or weeks, such as 48h, 180d or 52w \
              (a hundred years at most), or {OFF}"
         );
     }
@@ -80,16 +80,16 @@ fn set_signatures(
 ) -> anyhow::Result<()> {
     let Some(policy) = Signatures::parse(value) else {
         let (value, words) = (ipse_door::printable(value), Signatures::ALL.map(Signatures::name));
-        bail!("`{value}` is no policy on signatures: say {}", words.join(", "));
+        bail!("`{value}` is not a value of {SIGNATURES}: give one of {}", words.join(", "));
     };
     let (_, identity) = context.read_to_write(terminal)?;
     Ok(context.store()?.settings()?.set_signatures(&identity, policy)?)
 }
 
-/// An identity with its retention and its policy on signatures.
+/// An identity with its retention and its signature requirement.
 type Setting = (Identity, Option<String>, Signatures);
 
-/// Shows what is set: one setting, or all.
+/// Shows one setting, or all.
 fn tell(
     context: &Context,
     terminal: &mut Terminal<'_>,

@@ -1,4 +1,4 @@
-//! `consolidate`: one pass over the events that are not folded yet.
+//! `consolidate`: runs a pass over the events that are not folded yet.
 
 use crate::context::Context;
 use crate::pass_report::pass_words;
@@ -6,7 +6,7 @@ use crate::terminal::Terminal;
 use crate::{CommandResult, Exit};
 use ipse_engine::{Trigger, consolidated_json};
 
-/// Fold new events into the facts: one pass, or "nothing new"
+/// Run a pass: fold new events into the facts
 #[derive(clap::Args, Debug)]
 pub(crate) struct Args;
 

@@ -1,4 +1,4 @@
-//! `demo`: the paper's glass-cup week, through the real store, on one screen.
+//! `demo`: shows the paper's glass-cup week in a real store, on one screen.
 
 use super::export;
 use crate::context::Context;
@@ -7,6 +7,7 @@ use crate::scratch::Scratch;
 use crate::terminal::Terminal;
 use crate::{CommandResult, Exit};
 use anyhow::{Context as _, ensure};
+use clap::parser::ValueSource;
 use ipse::{Manifest, SystemHost};
 use ipse_bundle::{Trust, verify};
 use ipse_core::event::EXECUTION_RESULT;
@@ -22,9 +23,9 @@ use std::path::Path;
 
 const SKILL: &str = "manipulation.grasp";
 const TARGET: &str = "glass_cup";
-/// Stands for the policy file of the agent.
+/// A stand-in for the agent's policy file.
 const POLICY: &str = "max_force_n = 40";
-/// Commands that work as they are printed, one after the other (a test runs them).
+/// Commands that work in this order as printed (a test runs them).
 const TRY_NEXT: [&str; 5] = [
     "ipse manifest new > agent.toml",
     "ipse init --manifest agent.toml",
@@ -43,9 +44,13 @@ pub(crate) struct Args;
 
 /// Runs the demo; with `--json` it prints only the result.
 pub(crate) fn run(context: &Context, terminal: &mut Terminal<'_>, _: &Args) -> CommandResult {
+    ensure!(
+        context.given("store") != Some(ValueSource::CommandLine),
+        "the demo uses a temporary store; leave out --store"
+    );
     let json = context.json;
-    let mut told = Vec::new();
-    let mut quiet = Terminal::plain(&mut told, terminal.err);
+    let mut reported = Vec::new();
+    let mut quiet = Terminal::plain(&mut reported, terminal.err);
     let identity = match json {
         true => show(&mut quiet)?,
         false => show(terminal)?,
@@ -123,7 +128,7 @@ fn attempt(number: u32) -> anyhow::Result<Admitted> {
         .raw("data", data)
         .finish();
     let mut salt = [0; 16];
-    getrandom::fill(&mut salt).context("the system has no randomness to give")?;
+    getrandom::fill(&mut salt).context("the system's random generator failed")?;
     Ok(admit(event.as_bytes(), Origin::Producer, || salt)?)
 }
 
@@ -152,7 +157,7 @@ fn show_fact(
     Ok(fact.fact.clone())
 }
 
-/// Why the fact says what it says, as `ipse explain` shows it.
+/// Shows the evidence of the fact, as `ipse explain` does.
 fn show_why(
     terminal: &mut Terminal<'_>,
     store: &Store,
@@ -172,7 +177,7 @@ fn show_why(
     Ok(())
 }
 
-/// The whole of it as one file, verified without the store.
+/// Exports everything as one bundle, and verifies it without the store.
 fn show_proof(
     terminal: &mut Terminal<'_>,
     context: &Context,
@@ -180,9 +185,9 @@ fn show_proof(
 ) -> anyhow::Result<()> {
     let output = directory.join("demo.ipse");
     let mut words = std::io::sink();
-    let mut told = std::io::sink();
+    let mut reported = std::io::sink();
     let args = export::Args { output: output.clone(), force: false, from: None, to: None };
-    export::run(context, &mut Terminal::plain(&mut told, &mut words), &args)?;
+    export::run(context, &mut Terminal::plain(&mut reported, &mut words), &args)?;
     let keys = context.keys();
     let mut trust = Trust::default();
     for key in ["log.vkey", "operator.pub"] {

@@ -1,25 +1,28 @@
-//! `diff`: how the facts moved between two positions of the log.
+//! `diff`: shows how the facts changed between two positions of the log.
 
 use crate::context::Context;
 use crate::position::within;
 use crate::terminal::Terminal;
+use crate::vocabulary::position;
 use crate::{CommandResult, Exit};
 use ipse_core::json::Members;
 use ipse_inspect::diff as compare;
 
-/// Show how the facts moved between two positions of the log
+/// Show how the facts changed between two positions of the log
 ///
-/// What was added, what is gone, and every figure that moved and how far. Positions are those
-/// of `ipse log` and `ipse passes`; 0 is before the first event.
+/// Lists added and removed facts, and every figure that changed with its difference. Positions
+/// are those of `ipse log` and `ipse passes`; 0 is before the first event.
 ///
 /// Example: ipse diff 0 15
 #[derive(clap::Args, Debug)]
 pub(crate) struct Args {
-    /// The position to begin from
-    #[arg(value_name = "SEQ", allow_negative_numbers = true)]
+    /// Start from this position
+    #[arg(value_name = "FROM", allow_negative_numbers = true,
+          value_parser = position)]
     from: u64,
-    /// The position to compare it with
-    #[arg(value_name = "SEQ", allow_negative_numbers = true)]
+    /// Compare with this position
+    #[arg(value_name = "TO", allow_negative_numbers = true,
+          value_parser = position)]
     to: u64,
 }
 

@@ -1,7 +1,8 @@
-//! `explain`: why a fact says what it says, and what an event taught.
+//! `explain`: shows the evidence of a fact, and the facts that an event feeds.
 
 use crate::context::Context;
 use crate::terminal::Terminal;
+use crate::vocabulary::at_least_one;
 use crate::{CommandResult, Exit};
 use anyhow::bail;
 use ipse_core::{EventRef, Fact, FactId, FactKey, FactKind, Identity};
@@ -11,33 +12,32 @@ use ipse_inspect::explain::{ExplainedEvent, Explanation};
 use ipse_inspect::prove;
 use ipse_store::View;
 
-/// Show why a fact says what it says, or what an event taught
+/// Show the evidence of a fact, or the facts that an event feeds
 ///
-/// A fact: the arithmetic in words, the attempts by value, the events it rests on (latest in
-/// the log first, a hundred at a time) and the passes that folded them. An event: its entry,
-/// its content, and the facts it feeds. An intent, a confirmation, or an outcome that names an
-/// intent: also the walk back from the action to its intent, what the gates said, what the
-/// planner knew then with the evidence behind it, and the proofs. A key that names facts of
-/// several kinds lists them (exit 2). Exit 1 if there is no such thing, or the stored fact is
-/// not what its sum gives.
+/// Of a fact: the arithmetic in words, the attempts by value, the events it rests on (latest in
+/// the log first, a hundred on a page) and the passes that folded them. Of an event: its entry,
+/// its content, and the facts it feeds. Of an intent, a confirmation, or an outcome that names an
+/// intent, also the trail: the intent, the verdict of the gates, the facts that the planner knew
+/// then with their evidence, and the proofs. A key of facts of several kinds lists them (exit 2).
+/// Exit 1 if nothing has this name, or if the stored fact differs from its sum.
 ///
 /// Example: ipse explain 'manipulation.grasp + glass_cup + ward3'
 #[derive(clap::Args, Debug)]
 pub(crate) struct Args {
-    /// A fact id (fa_…), a fact key, or an event ref (ev_…)
+    /// Explain this: a fact id (fa_…), a fact key, or an event ref (ev_…)
     #[arg(value_name = "FACT_ID|FACT_KEY|EVENT_REF")]
     what: String,
 
-    /// Which hundred events of a fact's evidence, from the end of the log on; of an action, which
+    /// Show this page: of a fact, a hundred events of its evidence, newest first; of an action,
     /// fifty facts that the planner knew [default: 1]
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    #[arg(long, value_name = "N", value_parser = at_least_one::<u64>)]
     page: Option<u64>,
 
-    /// All of a fact's evidence; of an action, a hundred events behind each fact instead of ten
+    /// Show all evidence of a fact; of an action, a hundred events for each fact instead of ten
     #[arg(long)]
     all: bool,
 
-    /// The proof that an event is in the signed log, as a file: C2SP tlog-proof
+    /// Print the proof that an event is in the signed log, as a C2SP tlog-proof file
     #[arg(long, conflicts_with_all = ["page", "all"])]
     proof: bool,
 }
@@ -62,18 +62,18 @@ pub(crate) fn run(context: &Context, terminal: &mut Terminal<'_>, args: &Args) -
         return Ok(Exit::fine_if(event.is_sound()));
     }
     if args.proof {
-        bail!("a proof is of an event: give an event ref (ev_…), such as a fact's evidence has");
+        bail!("--proof needs an event ref (ev_…), such as those in a fact's evidence");
     }
     if args.all && args.page.is_some() {
-        bail!("--all shows all of a fact's evidence: leave --page out");
+        bail!("--all shows all evidence of a fact: leave --page out");
     }
     match named(view, &identity, &args.what)?.as_slice() {
         [] => {
             let what = clean(&args.what);
             writeln!(
                 terminal.err,
-                "nothing here is called `{what}`\n\
-                 hint: a fact id (fa_…), an event ref (ev_…), or a key as `ipse facts` shows it"
+                "no fact or event `{what}`\n\
+                 hint: give a fact id (fa_…), an event ref (ev_…), or a key that `ipse facts` shows"
             )?;
             Ok(Exit::Found)
         }
@@ -88,14 +88,14 @@ pub(crate) fn run(context: &Context, terminal: &mut Terminal<'_>, args: &Args) -
                 format!("\n  {id} {}", fact.key.kind())
             });
             bail!(
-                "that key names several facts; say which by its id:{}",
+                "several facts have this key; give one of their ids:{}",
                 listed.collect::<String>()
             )
         }
     }
 }
 
-/// Prints an explanation, if it has such a page.
+/// Prints a page of an explanation, if it has that page.
 fn tell(
     context: &Context,
     terminal: &mut Terminal<'_>,
@@ -104,7 +104,7 @@ fn tell(
 ) -> CommandResult {
     let pages = explanation.pages();
     if let Some(page) = page.filter(|page| *page as u64 > pages) {
-        writeln!(terminal.err, "there is no page {page}: the last one is {pages}")?;
+        writeln!(terminal.err, "no page {page}: the last page is {pages}")?;
         return Ok(Exit::Found);
     }
     match context.json {
@@ -119,7 +119,7 @@ fn tell(
     Ok(Exit::fine_if(explanation.true_to_sum))
 }
 
-/// Prints the proof file of an event, for a reader without the store.
+/// Prints the proof file of an event, which can be verified without the store.
 fn proof(
     context: &Context,
     terminal: &mut Terminal<'_>,
@@ -131,7 +131,7 @@ fn proof(
         writeln!(
             terminal.err,
             "seq {seq} is not under a signed tree head yet\n\
-             hint: `ipse tree-head --sign` signs one now"
+             hint: run `ipse tree-head --sign`"
         )?;
         return Ok(Exit::Found);
     };
@@ -149,7 +149,7 @@ fn no_event(terminal: &mut Terminal<'_>, event_ref: &EventRef) -> CommandResult 
     Ok(Exit::Found)
 }
 
-/// The facts of that id or key.
+/// Returns the facts with this id or key.
 fn named(view: View<'_>, identity: &Identity, what: &str) -> anyhow::Result<Vec<Fact>> {
     if let Some(id) = FactId::parse(what) {
         return Ok(view.fact(&id)?.into_iter().collect());

@@ -1,38 +1,39 @@
-//! `export`: the log of an identity as one bundle that verifies offline.
+//! `export`: writes the log of an identity as one bundle that verifies offline.
 //!
-//! **Invariant:** a bundle stands under its name only when it is whole.
+//! **Invariant:** a bundle has its final name only when it is complete.
 
 use crate::context::Context;
 use crate::output::{Output, OverwriteRule, is_standard_output};
 use crate::terminal::{Terminal, counted, shown};
+use crate::vocabulary::at_least_one;
 use crate::{CommandResult, Exit};
 use ipse_exchange::{Export, Exported, Range, with_export};
 use std::path::{Path, PathBuf};
 
 /// Export the log, its facts and their evidence as one file that verifies offline
 ///
-/// The file holds manifest, events, the whole ledger, facts, signatures and public keys;
-/// `ipse-verify` checks it without this store, and so do tools that we did not write
-/// (docs/guide/audit.md). A tree head over everything is signed first; without the log's key
-/// the newest one must cover what is exported. A range that does not start at 1 carries no
-/// facts. A bundle that is there, or an empty file, is replaced once the new one is whole. Until
-/// then the new one is .new-ipse-* in the same directory, and stays there if the command is
-/// killed: delete it. Any other file is replaced only with --force.
+/// The file holds manifest, events, the whole ledger, facts, signatures and public keys.
+/// `ipse-verify` checks it without this store, and so do independent tools (docs/guide/audit.md).
+/// A tree head over the whole log is signed first; without the log's key the newest one must
+/// cover the exported events. A range that does not start at 1 has no facts. An existing bundle
+/// of this agent or an empty file is replaced when the new bundle is complete. Until then the new
+/// one is .new-ipse-* in the same directory; if the command is killed, delete that file. Any other
+/// file is replaced only with --force.
 ///
 /// Example: ipse export -o ward-robot.ipse
 #[derive(clap::Args, Debug)]
 pub(crate) struct Args {
-    /// The file to write; - for standard output
+    /// Write the bundle to this file; - for standard output
     #[arg(short, long, value_name = "FILE")]
     pub(crate) output: PathBuf,
     /// Replace a file that is not a bundle; the store, keys and databases are never replaced
     #[arg(long)]
     pub(crate) force: bool,
-    /// The first event that goes into it
-    #[arg(long, value_name = "SEQ", value_parser = clap::value_parser!(u64).range(1..))]
+    /// Export from this event on
+    #[arg(long, value_name = "SEQ", value_parser = at_least_one::<u64>)]
     pub(crate) from: Option<u64>,
-    /// The last one
-    #[arg(long, value_name = "SEQ", value_parser = clap::value_parser!(u64).range(1..))]
+    /// Export up to this event
+    #[arg(long, value_name = "SEQ", value_parser = at_least_one::<u64>)]
     pub(crate) to: Option<u64>,
 }
 
@@ -40,7 +41,7 @@ pub(crate) fn run(context: &Context, terminal: &mut Terminal<'_>, args: &Args) -
     let (_, identity) = context.read_to_write(terminal)?;
     let keys = context.export_keys(terminal, &identity)?;
     let (range, output) = (Range { from: args.from, to: args.to }, args.output.as_path());
-    // Asked before the bundle takes the place of a file that standard output was sent to.
+    // Checked before the bundle replaces a file that standard output is redirected to.
     let to_stdout = output == Path::new("-") || is_standard_output(output);
     let replaces =
         if args.force { OverwriteRule::Anything } else { OverwriteRule::Bundles(identity) };
@@ -50,7 +51,7 @@ pub(crate) fn run(context: &Context, terminal: &mut Terminal<'_>, args: &Args) -
     tell(context, terminal, (!to_stdout).then_some(output), &done)
 }
 
-/// Writes a bundle to standard output, or to a file that has its name once it is whole.
+/// Writes a bundle to standard output, or to a file that gets its name when it is complete.
 fn write(
     export: &Export<'_>,
     context: &Context,
@@ -74,7 +75,7 @@ fn write(
     Ok(done)
 }
 
-/// Says what was written to a file, or to standard output if there is none.
+/// Reports the result of an export to a file, or to standard output if there is none.
 fn tell(
     context: &Context,
     terminal: &mut Terminal<'_>,

@@ -1,48 +1,54 @@
-//! `facts`: what the agent knows, as a table, as JSON or as a block for a prompt.
+//! `facts`: prints facts as a table, as JSON or as grounding text for a prompt.
 
 use crate::context::Context;
 use crate::position::progress_at;
 use crate::terminal::Terminal;
-use crate::vocabulary::words;
+use crate::vocabulary::{at_least_one, position, words};
 use crate::{CommandResult, Exit};
-use ipse_core::FactKind;
+use ipse_core::{FactKey, FactKind};
 use ipse_engine::chosen_as_of;
 use ipse_engine::facts::{Filter, ScoredFact};
 use ipse_engine::grounding::{body, grounding, two_decimals};
 use ipse_inspect::answer::{self, clean, rule_version};
+use ipse_store::View;
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
-/// Show what the agent knows
+/// Values that a hint lists at most.
+const MAX_VALUES: usize = 8;
+
+/// Show the facts, the most confident first
 ///
-/// Facts by confidence, the best first. A filter leaves out kinds of facts whose key has no
-/// such part. The grounding format is one line per fact for a planner's prompt; its bytes
-/// change only when a fact in it changes, so that a prompt cache keeps it.
+/// A filter leaves out kinds of facts whose key has no such part. The grounding format is one
+/// line per fact for a planner's prompt; its bytes change only when a fact in it changes, so that
+/// a prompt cache keeps it.
 ///
 /// Example: ipse facts --skill manipulation.grasp --format grounding
 #[derive(clap::Args, Debug)]
 pub(crate) struct Args {
-    /// Only facts about this skill
+    /// Show only facts about this skill
     #[arg(long, value_name = "SKILL_ID")]
     skill: Option<String>,
-    /// Only facts about this class of objects
+    /// Show only facts about this class of objects
     #[arg(long, value_name = "TARGET_CLASS")]
     target: Option<String>,
-    /// Only facts about this environment (patterns of failure have none and stay)
+    /// Show only facts about this environment (failure patterns have none and are kept)
     #[arg(long, visible_alias = "env")]
     environment: Option<String>,
-    /// Only facts about this zone
+    /// Show only facts about this zone
     #[arg(long)]
     zone: Option<String>,
-    /// Only facts of this kind
+    /// Show only facts of this kind
     #[arg(long, value_parser = words(FactKind::ALL.map(FactKind::name), FactKind::parse))]
     kind: Option<FactKind>,
-    /// At most so many, the most confident ones
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    /// Show at most N facts, the most confident ones
+    #[arg(long, value_name = "N", value_parser = at_least_one::<u64>)]
     limit: Option<u64>,
-    /// What the log up to that position gives: what a pass there would have known
-    #[arg(long, value_name = "SEQ", allow_negative_numbers = true)]
+    /// Show the facts as of this position: those of a pass that ended there
+    #[arg(long, value_name = "SEQ", allow_negative_numbers = true,
+          value_parser = position)]
     as_of: Option<u64>,
-    /// How to print them
+    /// Print the facts in this format
     #[arg(long, value_enum, default_value_t = Format::Table)]
     format: Format,
 }
@@ -80,15 +86,53 @@ pub(crate) fn run(context: &Context, terminal: &mut Terminal<'_>, args: &Args) -
     }
     if facts.is_empty() {
         let why = if position == Some(0) {
-            "before the first event nothing is known"
+            "no facts before the first event"
         } else if progress.checkpoint.0 == 0 {
             "no facts yet: import events, or run `ipse consolidate`"
         } else {
             "no fact matches"
         };
         writeln!(terminal.err, "{why}")?;
+        for line in known_values(view, &filter)? {
+            writeln!(terminal.err, "hint: {line}")?;
+        }
     }
     Ok(Exit::fine_if(!facts.is_empty()))
+}
+
+/// The values that facts have, one line for each given filter whose value no fact has.
+fn known_values(view: View<'_>, filter: &Filter) -> anyhow::Result<Vec<String>> {
+    let given = [
+        ("skill", &filter.skill),
+        ("target", &filter.target),
+        ("environment", &filter.environment),
+        ("zone", &filter.zone),
+    ];
+    let given = given.into_iter().filter_map(|(part, value)| Some((part, value.as_deref()?)));
+    let keys: Vec<_> = view.facts()?.into_iter().map(|fact| fact.key).collect();
+    let mut lines = Vec::new();
+    for (part, value) in given {
+        let known: BTreeSet<_> = keys.iter().filter_map(|key| part_of(key, part)).collect();
+        if known.is_empty() || known.contains(value) {
+            continue;
+        }
+        let more = if known.len() > MAX_VALUES { ", …" } else { "" };
+        let values: Vec<_> = known.iter().take(MAX_VALUES).map(|value| clean(value)).collect();
+        lines.push(format!("facts have this {part}: {}{more}", values.join(", ")));
+    }
+    Ok(lines)
+}
+
+/// The part of a fact's key that a filter is compared with.
+fn part_of(key: &FactKey, part: &str) -> Option<String> {
+    let names: &[&str] = match key.kind() {
+        FactKind::SkillSuccessRate => &["skill", "target", "environment"],
+        FactKind::InteractionPattern => &["skill", "target"],
+        FactKind::ObjectProperty => &["target"],
+        FactKind::ZoneRisk => &["zone"],
+    };
+    let index = names.iter().position(|name| *name == part)?;
+    key.parts().into_iter().nth(index)
 }
 
 fn filter(args: &Args) -> Filter {

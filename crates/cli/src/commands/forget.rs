@@ -1,4 +1,4 @@
-//! `forget`: events leave for good, by their refs.
+//! `forget`: forgets events by their refs.
 
 use crate::CommandResult;
 use crate::context::Context;
@@ -11,39 +11,40 @@ use std::collections::BTreeSet;
 use std::io::{BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
 
-/// The longest line that is looked at for a ref, which has 35 bytes.
+/// The longest line that is read for a ref, which has 35 bytes.
 const MAX_LINE: u64 = 256;
 
-/// Forget events for good: facts become as if they had never been there
+/// Forget events permanently: facts become as if they had never been in the log
 ///
-/// Content, salt, typed columns and what they added to facts leave the store, the write-ahead
-/// log and free pages; ref, type, time and salted digest stay, and sending such an event again
-/// is refused. It is on the record, with a pass of its own. On a terminal it asks first.
+/// Content, salt, typed columns and their share of the facts are erased from the store, the
+/// write-ahead log and free pages; ref, type, time and salted digest stay, and a forgotten event
+/// that is sent again is rejected. The log records a forget event and a pass. On a terminal it asks
+/// first.
 ///
-/// A ref that the log does not have changes nothing (exit 1); one that is forgotten already is
-/// fine. `erase pending` (exit 1): it is forgotten, but somebody who reads the store keeps old
-/// bytes in its files; the next command that writes erases them.
+/// A ref that the log does not have changes nothing (exit 1); a ref that is already forgotten is
+/// no error. `erase pending` (exit 1): the events are forgotten, but their bytes are still in the
+/// files because another process reads the store; the next command that writes erases them.
 ///
 /// Example: ipse forget ev_0b1e5a6f2d3c4b5a69788796a5b4c3d2
 #[derive(clap::Args, Debug)]
 pub(crate) struct Args {
-    /// Which events
+    /// Forget these events
     #[arg(value_name = "EVENT_REF")]
     refs: Vec<String>,
-    /// More of them from a file, one a line; - for standard input
+    /// Read more refs from this file, one on each line; - for standard input
     #[arg(long, value_name = "FILE")]
     from_file: Option<PathBuf>,
-    /// Show which facts would change or go, and change nothing
+    /// Show the facts that would change or be removed, and change nothing
     #[arg(long)]
     dry_run: bool,
-    /// Do not ask
+    /// Do not ask for confirmation
     #[arg(long)]
     yes: bool,
 }
 
 pub(crate) fn run(context: &Context, terminal: &mut Terminal<'_>, args: &Args) -> CommandResult {
     if args.refs.is_empty() && args.from_file.is_none() {
-        bail!("which events? give EVENT_REF…, or --from-file FILE");
+        bail!("no events: give EVENT_REF…, or --from-file FILE");
     }
     let mut refs = BTreeSet::new();
     for text in &args.refs {
@@ -58,14 +59,14 @@ pub(crate) fn run(context: &Context, terminal: &mut Terminal<'_>, args: &Args) -
         return refused.tell(context, terminal);
     }
     if refs.is_empty() {
-        writeln!(terminal.err, "note: there was no event ref in the input")?;
+        writeln!(terminal.err, "note: the input holds no event ref")?;
     }
     let identity = forgetting::whose(context, terminal, args.dry_run)?;
     let which = Selection::Refs(refs.into_iter().collect());
     forgetting::forget(context, terminal, &[(identity, which)], args.dry_run, args.yes)
 }
 
-/// Adds the refs of a file, one a line.
+/// Adds the refs of a file, one on each line.
 fn read_refs(file: &Path, refs: &mut BTreeSet<EventRef>) -> anyhow::Result<Result<(), Refused>> {
     let name = file.display();
     let input: Box<dyn Read> = if file == Path::new("-") {

@@ -1,7 +1,6 @@
-//! `gates`: the files that judge intents, checked before they are hashed, and examples to begin
-//! from.
+//! `gates`: checks the gate files before they are hashed, and prints examples.
 //!
-//! **Invariants:** nothing is changed and no store is touched; every finding names file, line and
+//! **Invariants:** nothing is changed and no store is opened; every finding names file, line and
 //! field.
 
 use crate::context::Context;
@@ -19,36 +18,36 @@ pub(crate) type Args = Nested<Action>;
 
 #[derive(clap::Subcommand, Debug)]
 pub(crate) enum Action {
-    /// Check the files: each for itself, and those that are given against each other
+    /// Check each gate file, and compare the given files with each other
     ///
-    /// Give one, two or all three, in any order: each says in `format` which it is. A slip in a
-    /// rule is an error, not a gap: unknown members, names that the registry lacks, bounds that
-    /// contradict each other, and a scope that an intent could leave by not naming it.
+    /// Give one, two or all three, in any order: `format` says which file it is. Every mistake in a
+    /// rule is an error: unknown members, names that the registry lacks, bounds that contradict
+    /// each other, and a scope that an intent could leave by not naming it.
     ///
-    /// Prints the SHA-256 of each file, which is what the manifest holds. Exit 1 if something is
-    /// wrong, with file, line and field on standard error.
+    /// Prints the SHA-256 of each file, which belongs in the manifest. Exit 1 if a file has errors;
+    /// each is printed with file, line and field on standard error.
     ///
     /// Example: ipse gates check ecm-registry.toml policy.toml temperament.toml
     Check {
-        /// The files
+        /// Check these files
         #[arg(value_name = "FILE", required = true, num_args = 1..=3)]
         files: Vec<PathBuf>,
     },
 
-    /// Print a commented file to start from
+    /// Print a commented example file
     ///
-    /// The three belong together, are about a robot that grasps glass cups, and pass the check as
-    /// they stand. Make them yours before `ipse init`: their hashes are part of who the agent is.
+    /// The three examples describe a robot that grasps glass cups, and pass the check together.
+    /// Adapt them before `ipse init`: their hashes are part of the identity.
     ///
     /// Example: ipse gates new registry > ecm-registry.toml
     New {
-        /// Which of the three
+        /// Print the example of this kind
         #[arg(value_parser = words(GateFile::ALL.map(GateFile::name), GateFile::parse))]
         kind: GateFile,
     },
 }
 
-/// A file, which of the three it says it is, what it holds and what is wrong with it.
+/// A gate file with its kind, its content and its errors.
 struct File<'p> {
     path: &'p Path,
     sha256: String,
@@ -152,9 +151,9 @@ fn error_json(error: &FileError) -> String {
     Members::new().raw("line", line).text("field", field).text("message", message).finish()
 }
 
-/// What is wrong with a file that is none of the three: it is no TOML, or says nothing that helps.
+/// The errors of a file of unknown kind: it is not TOML, or its `format` is wrong.
 fn why_unknown(text: &str) -> Vec<FileError> {
-    // To be no TOML is the same for all kinds; about anything else only `format` is told.
+    // A TOML error is the same for all kinds. Of the other errors only `format` applies.
     let mut errors = Registry::parse(text).err().unwrap_or_default();
     let formats = GateFile::ALL.map(|which| format!("\"{}\"", which.format()));
     for error in errors.iter_mut().filter(|error| error.field == "format") {
@@ -174,7 +173,7 @@ fn refuse_twins(files: &[File<'_>]) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// The files, with what keeps policy and temperament from working with the registry.
+/// Adds the errors of policy and temperament that result from the registry.
 fn fitted(mut files: Vec<File<'_>>) -> Vec<File<'_>> {
     let registry = files.iter().find_map(|file| match &file.read {
         Some(GateFileContent::Registry(registry)) => Some(registry.clone()),
@@ -191,7 +190,7 @@ fn fitted(mut files: Vec<File<'_>>) -> Vec<File<'_>> {
     files
 }
 
-/// How the files get into a manifest, and what was not looked at.
+/// Prints how to name the files in a manifest, and what was not checked.
 fn say_what_is_next(terminal: &mut Terminal<'_>, files: &[File<'_>]) -> anyhow::Result<()> {
     let has = |which| files.iter().any(|file| file.which == Some(which));
     if !has(GateFile::Registry) {
@@ -206,7 +205,7 @@ fn say_what_is_next(terminal: &mut Terminal<'_>, files: &[File<'_>]) -> anyhow::
         })
         .collect();
     let names = names.join(", ");
-    writeln!(terminal.err, "hint: in the manifest, relative to it, instead of hashes: {names}")?;
+    writeln!(terminal.err, "hint: the manifest may name the files instead of hashes: {names}")?;
     Ok(())
 }
 

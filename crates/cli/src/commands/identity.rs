@@ -1,4 +1,4 @@
-//! `identity`: who the agent is, and that it has not changed.
+//! `identity`: shows the manifest and the identity, and checks that they did not change.
 
 use crate::context::{Context, stored_manifest};
 use crate::manifest_file;
@@ -11,22 +11,22 @@ use ipse_inspect::{ManifestComparison, Standing};
 use ipse_ledger::{Certificate, dsse};
 use std::path::PathBuf;
 
-/// Show who this is: manifest, identity, and that it has not changed
+/// Show manifest and identity, and check that they did not change
 ///
 /// The identity is computed again from the stored manifest and compared with the registered one.
-/// With --manifest it is also compared with a file, as before a restart: the fields that differ are
-/// listed, and the last line is the verdict. Exit 1 if an identity differs.
+/// With --manifest it is also compared with a file, for example before a restart: the fields that
+/// differ are listed, and the last line is the verdict. Exit 1 if an identity differs.
 ///
 /// Example: ipse identity --canonical | sha256sum
 #[derive(clap::Args, Debug)]
 pub(crate) struct Args {
-    /// Print exactly the bytes whose SHA-256 is the identity, and nothing else
+    /// Print only the bytes whose SHA-256 is the identity
     #[arg(long, conflicts_with = "json")]
     canonical: bool,
     /// Compare with a manifest file, changing nothing; exit 1 if it is another identity
     #[arg(long, value_name = "FILE", conflicts_with = "canonical")]
     manifest: Option<PathBuf>,
-    /// Print the operator's signed word for who this is, as a DSSE envelope on one line
+    /// Print the identity certificate, signed by the operator, as a DSSE envelope on one line
     #[arg(long, conflicts_with_all = ["canonical", "manifest"])]
     certificate: bool,
 }
@@ -61,12 +61,12 @@ pub(crate) fn run(context: &Context, terminal: &mut Terminal<'_>, args: &Args) -
     Ok(Exit::fine_if(standing.is_unchanged() && same))
 }
 
-/// Prints the operator's word for who this is.
+/// Prints the identity certificate.
 fn certificate(context: &Context, terminal: &mut Terminal<'_>) -> CommandResult {
     let (reader, identity) = context.read()?;
     let certificate = Certificate { manifest: stored_manifest(&reader, &identity)? };
     if certificate.identity() != identity {
-        bail!("the stored manifest is not the one that was registered; nothing was signed");
+        bail!("the stored manifest was changed after it was registered; nothing was signed");
     }
     let keys = context.keys();
     let signer = passphrase::open(terminal, |word| keys.operator_signer(word))?;

@@ -1,115 +1,98 @@
-//! `import`: events from a JSON Lines file, with a report while it goes on and at the end.
+//! `import`: appends events from a JSON Lines file, with progress and a summary.
 
 use crate::context::Context;
-use crate::hints::shell_word;
-use crate::input::open_events;
+use crate::input::{not_events, open_events};
 use crate::pass_report::pass_words;
-use crate::terminal::{Terminal, counted, shown};
+use crate::terminal::{Terminal, counted};
 use crate::{CommandResult, Exit};
-use anyhow::anyhow;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use ipse::{Refusal, Rule, SystemHost};
 use ipse_engine::TYPE_HINT;
-use ipse_exchange::{Error, Imported, MAX_LISTED, Options, Progress, Signing, import};
+use ipse_exchange::{Imported, MAX_LISTED, Options, Progress, Signing, import};
 use ipse_store::Signatures;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 /// Refusals that are printed; the others are counted.
-pub(crate) const MAX_TOLD: u64 = 20;
+pub(crate) const MAX_PRINTED: u64 = 20;
 /// A bar appears on work that takes longer than this.
 const BAR_AFTER: Duration = Duration::from_secs(1);
 
-/// Append events from a JSON Lines file, and renew the facts
+/// Append events from a JSON Lines file and update the facts
 ///
-/// One CloudEvents object a line: id, source, type (or kind), time, data. Good lines are
-/// stored, bad ones are listed with their line number, field and rule. Sending a file again is
-/// safe: what is there already counts as a duplicate. One pass follows at the end.
+/// Each line is one CloudEvents object with id, source, type (or kind), time and data. Valid lines
+/// are stored. Refused lines are listed with their number, field and rule. Importing a file again
+/// is safe: stored events count as duplicates. One pass runs at the end.
 ///
-/// A line that teaches:
+/// A line that facts are learned from:
 /// {"id":"7","source":"arm","type":"execution_result","time":"2026-05-06T10:00:00Z","data":
 /// {"skill_id":"grasp","target_class":"cup","environment":"ward3","params":{"force_n":25},
 /// "success":false,"failure_reason":"slip","zone":"dock","object":{"mass_g":180}}}
 ///
-/// Exit 1 if a line was refused or in conflict with an event in the log.
+/// Exit 1 if a line was refused or conflicts with a stored event.
 ///
 /// Example: zcat week.jsonl.gz | ipse import -
 #[derive(clap::Args, Debug)]
 pub(crate) struct Args {
     /// The file, plain or gzip; - for standard input
     pub(crate) file: PathBuf,
-    /// Store the events but leave the facts as they are
+    /// Store the events without running a pass
     #[arg(long)]
     pub(crate) no_consolidate: bool,
-    /// The file is one that `ipse sign` made: check who signed the events, and keep that
+    /// Verify and store the signatures in a file that `ipse sign` wrote
     #[arg(long)]
     pub(crate) signed: bool,
 }
 
 pub(crate) fn run(context: &Context, terminal: &mut Terminal<'_>, args: &Args) -> CommandResult {
-    // The input is opened first: a mistyped name must not touch the store.
+    // The input is opened first, so that a mistyped name does not touch the store.
     let (input, size) = open_events(&args.file)?;
     let mut log = context.write(terminal)?;
     let signing = args.signed.then(|| signing(context, terminal)).transpose()?;
     let (live, consolidate) = (args.file == Path::new("-"), !args.no_consolidate);
     let options = Options { live, signing, consolidate };
-    let mut teller =
-        ImportReporter { bar: Bar::new(size, terminal.shows_bars()), terminal, told: 0 };
-    let input = teller.bar.bar.wrap_read(input);
+    let mut reporter =
+        ImportReporter { bar: Bar::new(size, terminal.shows_bars()), terminal, refused: 0 };
+    let input = reporter.bar.bar.wrap_read(input);
     let host = &mut SystemHost::new();
-    let done = import(&mut log, input, &options, host, &mut |news| teller.tell(news));
-    teller.bar.bar.finish_and_clear();
-    let told = teller.told;
-    let done = done.map_err(|error| match error {
-        Error::IsBundle => is_bundle(&args.file),
-        error => error.into(),
-    })?;
-    tell(context, terminal, args, &done, told)?;
+    let done = import(&mut log, input, &options, host, &mut |progress| reporter.report(progress));
+    reporter.bar.bar.finish_and_clear();
+    let refused = reporter.refused;
+    let done = done.map_err(|error| not_events(error, &args.file, "import"))?;
+    summarise(context, terminal, args, &done, refused)?;
     let signed_head = context.tell_head(terminal, &mut log)?;
     Ok(Exit::fine_if(done.is_clean() && signed_head))
 }
 
-/// The error of a bundle in the place of events, with the command that takes it in.
-fn is_bundle(file: &Path) -> anyhow::Error {
-    let (name, file) = match file == Path::new("-") {
-        true => ("standard input".to_string(), "FILE".to_string()),
-        false => (shown(file), shell_word(&file.to_string_lossy())),
-    };
-    anyhow!(
-        "{name} is a bundle, and no file of events; nothing was stored. To take it in, unpacked if \
-         it is gzip: ipse import-bundle {file} --trust log.vkey operator.pub"
-    )
-}
-
-/// Whose signatures count; says so if none does.
+/// The producers whose signatures count. Prints a note if there are none.
 fn signing(context: &Context, terminal: &mut Terminal<'_>) -> anyhow::Result<Signing> {
     let (reader, identity) = context.read_to_write(terminal)?;
     let signing = Signing::of(reader.view(&identity)?.view(), &identity)?;
     if signing.policy == Signatures::Off {
-        let hint = "`ipse config signatures record` keeps them";
-        writeln!(terminal.err, "note: signatures are passed over for this identity: {hint}")?;
+        let hint = "`ipse config signatures record` stores them";
+        writeln!(terminal.err, "note: signatures are ignored for this identity: {hint}")?;
     } else if signing.producers.is_empty() {
         let hint = "`ipse key new producer NAME --public KEY` registers one";
-        writeln!(terminal.err, "note: no producer may sign for this identity: {hint}")?;
+        writeln!(terminal.err, "note: no producer is registered for this identity: {hint}")?;
     }
     Ok(signing)
 }
 
-/// Reports an import while it goes on.
+/// Reports the progress of an import.
 struct ImportReporter<'t, 'o> {
     terminal: &'t mut Terminal<'o>,
     bar: Bar,
-    /// Refusals so far.
-    told: u64,
+    /// Refused lines so far.
+    refused: u64,
 }
 
 impl ImportReporter<'_, '_> {
-    /// Words that cannot be written are lost; the import goes on.
-    fn tell(&mut self, news: Progress<'_>) {
-        let _ = match news {
+    /// A message that cannot be written is dropped, and the import continues.
+    fn report(&mut self, progress: Progress<'_>) {
+        let _ = match progress {
             Progress::Refused(line, refusal) => {
-                self.told += 1;
-                match self.told <= MAX_TOLD {
+                self.refused += 1;
+                match self.refused <= MAX_PRINTED {
                     true => writeln!(self.terminal.asks(), "line {line}: {refusal}"),
                     false => Ok(()),
                 }
@@ -128,39 +111,47 @@ impl ImportReporter<'_, '_> {
     }
 }
 
-/// Sums up what was done.
-fn tell(
+/// Prints the summary.
+fn summarise(
     context: &Context,
     terminal: &mut Terminal<'_>,
     args: &Args,
     done: &Imported,
-    told: u64,
+    printable: u64,
 ) -> anyhow::Result<()> {
-    if told > MAX_TOLD {
-        let more = told - MAX_TOLD;
+    if printable > MAX_PRINTED {
+        let more = printable - MAX_PRINTED;
         writeln!(terminal.err, "… and {more} more such lines (--json lists {MAX_LISTED})")?;
     }
     let envelope = |(_, refusal): &(u64, Refusal)| refusal.rule == Rule::WrongSignature;
     if !args.signed && done.listed.iter().any(envelope) {
-        writeln!(terminal.err, "hint: the file has signatures; --signed checks and keeps them")?;
+        writeln!(terminal.err, "hint: the file has signatures; --signed verifies and stores them")?;
     }
     let Imported { appended, duplicates, conflicts, refused, .. } = done;
     let unsigned = (appended + duplicates).saturating_sub(done.signed);
     if args.signed && unsigned > 0 {
         writeln!(
             terminal.err,
-            "note: {} of them without a signature that counts (another salt than before is \
-             another digest)",
+            "note: {} without a valid signature. Signing the same events again gives them new \
+             salts, so earlier signatures do not match",
             counted(unsigned, "event")
         )?;
     }
     if appended + duplicates + conflicts + refused == 0 {
-        writeln!(terminal.err, "note: there was no event in the input")?;
+        writeln!(terminal.err, "note: the input holds no event")?;
     }
     if done.misnamed > 0 {
         let events = counted(done.misnamed, "event");
         let (err, hint) = (&mut terminal.err, TYPE_HINT);
         writeln!(err, "hint: {events} of a type that ends in .execution_result: {hint}")?;
+    }
+    for (unused, count, line) in done.unused.iter() {
+        let events = counted(count, "event");
+        writeln!(terminal.err, "hint: {unused} ({events}, first in line {line})")?;
+    }
+    if done.unused.omitted > 0 {
+        let more = counted(done.unused.omitted, "other member");
+        writeln!(terminal.err, "hint: {more} feed no fact either")?;
     }
     if context.json {
         return Ok(terminal.json(&done.json())?);
@@ -178,7 +169,7 @@ fn tell(
     Ok(())
 }
 
-/// A progress bar that shows itself only to a person, and only on long work.
+/// A progress bar that appears only on a terminal and only during long work.
 struct Bar {
     bar: ProgressBar,
     watched: bool,

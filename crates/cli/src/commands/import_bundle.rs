@@ -1,7 +1,7 @@
-//! `import-bundle`: a log that proves itself, taken into an empty store.
+//! `import-bundle`: verifies a bundle and imports it into an empty log.
 //!
-//! **Invariant:** nothing is taken in that did not verify under keys that the caller trusts; all of
-//! it is, or nothing.
+//! **Invariant:** a bundle is imported only if it verifies under keys that the user trusts; it is
+//! imported completely or not at all.
 
 use crate::context::Context;
 use crate::terminal::{Terminal, counted, shown};
@@ -18,17 +18,17 @@ use std::path::{Path, PathBuf};
 /// The longest file of public keys.
 const MAX_KEYS_BYTES: u64 = 1 << 20;
 
-/// Take a bundle into an empty store, after it has verified
+/// Verify a bundle and import it into an empty log
 ///
-/// The identity must be registered here, and its log empty. Positions, facts and passes become
-/// what they were; all of it is taken in, or nothing.
+/// The identity must be registered in this store, and its log empty. Positions, facts and passes
+/// are those of the bundle. The bundle is imported completely or not at all.
 ///
 /// Example: ipse import-bundle ward-robot.ipse --trust log.vkey --trust operator.pub
 #[derive(clap::Args, Debug)]
 pub(crate) struct Args {
-    /// The bundle
+    /// Import this bundle
     file: PathBuf,
-    /// A key that you trust, or a file of them; may be given several times
+    /// Trust this key, or the keys in this file; repeatable
     #[arg(long, value_name = "KEY", num_args = 1..)]
     trust: Vec<String>,
 }
@@ -43,8 +43,8 @@ pub(crate) fn run(context: &Context, terminal: &mut Terminal<'_>, args: &Args) -
     let file = File::open(&args.file).with_context(attempt)?;
     if args.trust.is_empty() {
         bail!(
-            "whom do you trust? give --trust with the keys of the log and its operator, which you \
-             have from them and not from the bundle"
+            "--trust is required: give the public keys of the log and its operator, from a source \
+             other than the bundle"
         );
     }
     let trust = trusted(&args.trust)?;
@@ -60,7 +60,7 @@ pub(crate) fn run(context: &Context, terminal: &mut Terminal<'_>, args: &Args) -
             for line in report.lines.iter().filter(|line| line.verdict == Verdict::Fail) {
                 writeln!(terminal.err, "FAIL {}: {}", line.place, line.message)?;
             }
-            writeln!(terminal.err, "the bundle did not verify; nothing was taken in")?;
+            writeln!(terminal.err, "the bundle did not verify; nothing was imported")?;
             return Ok(Exit::Found);
         }
     };
@@ -94,12 +94,12 @@ fn taken_in(
     if context.json {
         terminal.json(&done.json())?;
     } else {
-        writeln!(terminal.out, "{identity}\ntook in {}", counted(done.entries, "event"))?;
+        writeln!(terminal.out, "{identity}\nimported {}", counted(done.entries, "event"))?;
     }
     Ok(Exit::Fine)
 }
 
-/// What is given to `--trust`: a key itself, or a file of keys.
+/// Reads the values of `--trust`: a key, or a file of keys.
 fn trusted(words: &[String]) -> anyhow::Result<Trust> {
     let mut trust = Trust::default();
     for word in words {

@@ -1,4 +1,4 @@
-//! `init`: a manifest is registered, in a store that is made if there is none.
+//! `init`: registers a manifest, and creates the store if it is missing.
 
 use crate::context::Context;
 use crate::erasure::note_pending_erase;
@@ -15,33 +15,33 @@ use std::path::PathBuf;
 
 /// Create or open the store, register a manifest, print the identity
 ///
-/// A manifest that is there already stays as it is. A changed manifest is another identity with
-/// a log of its own, never a silent move.
+/// A registered manifest is not changed. An edited manifest is another identity with a log of its
+/// own.
 ///
-/// Keys are made beside the store, unless they are there: one that signs the log, one that
-/// signs for the operator. Keep them; give their public halves to auditors.
+/// Creates missing keys next to the store: one signs the log, one signs for the operator. Keep
+/// them; give their public halves to auditors.
 ///
 /// Example: ipse init --manifest agent.toml
 #[derive(clap::Args, Debug)]
 pub(crate) struct Args {
-    /// The manifest, TOML or JSON; `ipse manifest new` prints a template
+    /// Register this manifest, TOML or JSON; `ipse manifest new` prints a template
     #[arg(long, value_name = "FILE")]
     manifest: PathBuf,
-    /// Encrypt the keys that are made: with IPSE_PASSPHRASE, the first line of the file that
-    /// IPSE_PASSPHRASE_FILE names, or what is typed on the terminal
+    /// Encrypt the new keys with a passphrase: from IPSE_PASSPHRASE, from the first line of the
+    /// file that IPSE_PASSPHRASE_FILE names, or typed on the terminal
     #[arg(long)]
     passphrase: bool,
 }
 
 pub(crate) fn run(context: &Context, terminal: &mut Terminal<'_>, args: &Args) -> CommandResult {
-    // The manifest is read first: a bad one must not leave an empty store behind.
+    // The manifest is read first: an invalid one must not leave an empty store behind.
     let manifest = manifest_file::read(&args.manifest)?;
     let keys = context.keys();
     let all_there = keys.has(Role::Log) && keys.has(Role::Operator);
     let passphrase = passphrase::chosen_if(args.passphrase && !all_there, terminal)?;
     context.migrate_if_there(terminal)?;
     let registered = Store::create(&context.location)?.register(&manifest.canonical())?;
-    // A link that led nowhere leads to the store now, and the keys belong beside that.
+    // A dangling link leads to the new store now, and the keys belong next to that file.
     let keys = context.keys();
     let word = passphrase.as_ref().map(|passphrase| passphrase.as_str());
     let made = keys.create(&registered.identity, &mut SystemHost::random, word);
@@ -74,8 +74,8 @@ pub(crate) fn run(context: &Context, terminal: &mut Terminal<'_>, args: &Args) -
     Ok(Exit::fine_if(made.is_ok()))
 }
 
-/// Says once where the keys are, or why they are not complete. A store without keys works; it only
-/// signs nothing.
+/// Prints where the keys are, or why they are not complete. A store without keys works, but signs
+/// nothing.
 fn tell_keys(
     context: &Context,
     terminal: &mut Terminal<'_>,
@@ -99,7 +99,7 @@ fn tell_keys(
             let hint = hint.map(|hint| format!("{hint}, then ")).unwrap_or_default();
             writeln!(
                 terminal.err,
-                "hint: {hint}run `ipse init` again, which makes what is missing"
+                "hint: {hint}run `ipse init` again, which creates the missing keys"
             )?;
         }
     }

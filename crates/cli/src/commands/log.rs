@@ -1,4 +1,4 @@
-//! `log`: the events of an identity, oldest first.
+//! `log`: lists the events of an identity, oldest first.
 
 use crate::context::Context;
 use crate::terminal::Terminal;
@@ -19,7 +19,7 @@ pub(crate) fn run(context: &Context, terminal: &mut Terminal<'_>, args: &Args) -
     let snapshot = reader.view(&identity)?;
     let head = snapshot.view().head()?;
     if head.0 == 0 {
-        writeln!(terminal.err, "the log is empty: `ipse import` or `ipse record` fills it")?;
+        writeln!(terminal.err, "the log is empty: run `ipse import` or `ipse record`")?;
         return Ok(Exit::Found);
     }
     // Streamed row by row: a log may be larger than memory.

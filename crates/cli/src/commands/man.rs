@@ -1,4 +1,4 @@
-//! `man`: manual pages, made from the same definitions as the help.
+//! `man`: prints manual pages, generated from the same definitions as the help.
 
 use crate::context::Context;
 use crate::help;
@@ -9,12 +9,12 @@ use clap_mangen::Man;
 
 /// Print a manual page
 ///
-/// Without a command it is the page ipse(1), with one the page of that command.
+/// Without a command it prints ipse(1), otherwise the page of that command.
 ///
 /// Examples: ipse man | man -l -; ipse man import > ipse-import.1; ipse man token create
 #[derive(clap::Args, Debug)]
 pub(crate) struct Args {
-    /// The command, such as `import` or `token create`
+    /// Print the page of this command, such as `import` or `token create`
     #[arg(value_name = "COMMAND")]
     command: Vec<String>,
 }

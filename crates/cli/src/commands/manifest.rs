@@ -1,6 +1,6 @@
-//! `manifest`: a template of a manifest, as TOML for people or as JSON for programs.
+//! `manifest`: prints a template of a manifest, as TOML or as JSON.
 //!
-//! **Invariant:** the template can be registered as it stands.
+//! **Invariant:** the template can be registered without a change.
 
 use crate::context::Context;
 use crate::terminal::Terminal;
@@ -32,40 +32,40 @@ pub(crate) fn run(context: &Context, terminal: &mut Terminal<'_>, args: &Args) -
 fn template(now: Time) -> String {
     let empty = hex::encode(&sha256(&[]));
     format!(
-        r#"# Who this agent is. The SHA-256 of these seven fields is its identity: change one
-# and it is another agent, with a log of its own. What the agent learns is not here.
+        r#"# The SHA-256 of these seven fields is the identity of the agent: change one and it is
+# another agent, with a log of its own. Nothing that the agent learns is here.
 
-# What you call it.
+# The name of the agent.
 agent_id = "my-agent-01"
 
-# Who answers for it.
+# The organisation that answers for it.
 operator = "my-organisation"
 
 # The body or runtime it acts through.
 embodiment = "my-robot/rev-a"
 
-# Three files that bind it: what it must never do, what it can do, how bold it is.
-# Begin with examples, make them yours, and check them:
+# Three files that bind it: policy (limits), registry (skills), temperament (risk).
+# Print examples, adapt them, and check them:
 #   ipse gates new policy > policy.toml
 #   ipse gates new registry > ecm-registry.toml
 #   ipse gates new temperament > temperament.toml
 #   ipse gates check ecm-registry.toml policy.toml temperament.toml
-# Name the file and its bytes are hashed:
+# Give the name of a file, and its bytes are hashed:
 #   policy = "policy.toml"
 #   ecm_registry = "ecm-registry.toml"
 #   temperament = "temperament.toml"
-# or give the SHA-256 yourself. This one is the hash of nothing: none of them yet.
+# or give its SHA-256. This is the SHA-256 of an empty file: none of them yet.
 policy_hash = "{empty}"
 ecm_registry_hash = "{empty}"
 temperament_hash = "{empty}"
 
-# When it went into service: quoted, RFC 3339, kept letter by letter.
+# The time it went into service: RFC 3339 in quotes, stored exactly as written.
 commissioned_at = "{now}"
 "#
     )
 }
 
-/// The same as JSON, for programs: no comments.
+/// The template as JSON, without comments.
 fn json_template(now: Time) -> String {
     let empty = hex::encode(&sha256(&[]));
     let fields = ipse_manifest::FIELDS.into_iter().map(|field| match field {

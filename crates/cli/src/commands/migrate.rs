@@ -1,4 +1,4 @@
-//! `migrate`: the schema of a store is brought up to date.
+//! `migrate`: brings the schema of a store up to date.
 
 use crate::context::Context;
 use crate::terminal::Terminal;
@@ -8,9 +8,9 @@ use ipse_store::{Migrated, Store};
 
 /// Bring the schema of a store up to date
 ///
-/// Commands that write do this by themselves. Commands that only read stop at a store of an older
-/// ipse and name this one. Events, facts and keys stay as they are. An older ipse cannot open the
-/// store afterwards: copy the file first if you may want to go back.
+/// Commands that write migrate automatically. Commands that only read reject an older schema and
+/// name this command. Events, facts and keys are not changed. An older ipse cannot open the store
+/// afterwards: copy the file first if you may want to go back.
 ///
 /// Example: ipse --store ipse.db migrate
 #[derive(clap::Args, Debug)]

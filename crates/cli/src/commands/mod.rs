@@ -1,4 +1,4 @@
-//! The commands: a module for each, with its arguments in `Args` and what it does in `run`.
+//! The commands: one module each, with its arguments in `Args` and its code in `run`.
 
 #[cfg(feature = "experiments")]
 pub(crate) mod bench;
@@ -91,7 +91,7 @@ pub(crate) fn run(
     }
 }
 
-/// Whether a command is about the store that the command line names.
+/// Whether a command uses the store of the command line.
 fn needs_store(command: &Command) -> bool {
     #[cfg(feature = "experiments")]
     if matches!(command, Command::Reproduce(_)) {

@@ -1,4 +1,4 @@
-//! `passes`: what each pass covered and touched, and what fed no fact.
+//! `passes`: lists the passes with their events, changed facts and skipped events.
 
 use crate::context::Context;
 use crate::terminal::Terminal;
@@ -7,7 +7,7 @@ use crate::{CommandResult, Exit};
 use ipse_core::Seq;
 use ipse_inspect::Look;
 
-/// List the passes: what each covered and touched, and what fed no fact
+/// List the passes with their events, changed facts and skipped events
 #[derive(clap::Args, Debug)]
 pub(crate) struct Args {
     #[command(flatten)]
@@ -19,10 +19,10 @@ pub(crate) fn run(context: &Context, terminal: &mut Terminal<'_>, args: &Args) -
     let limit = args.newest.limit.unwrap_or(u64::MAX);
     let mut page = Look::at(context.store()?, identity).passes(Seq(u64::MAX), limit)?;
     if page.passes.is_empty() {
-        writeln!(terminal.err, "no passes yet: `ipse consolidate` runs one")?;
+        writeln!(terminal.err, "no passes yet: run `ipse consolidate`")?;
         return Ok(Exit::Found);
     }
-    // The oldest first, as in `ipse log`.
+    // Oldest first, as in `ipse log`.
     page.passes.reverse();
     match context.json {
         true => page.passes.iter().try_for_each(|pass| terminal.json(&pass.json().finish()))?,

@@ -1,4 +1,4 @@
-//! `prune`: events leave for good, by their age or their number.
+//! `prune`: forgets events by their age or their number.
 
 use crate::CommandResult;
 use crate::context::Context;
@@ -13,18 +13,18 @@ use ipse_engine::Selection;
 /// Forget old events: all before a time, or all but the newest
 ///
 /// Works as `ipse forget` on every event and intent in the range; pass records, forget events
-/// and confirmations stay. --before goes by when an event happened, --keep by its place in the
-/// log.
+/// and confirmations stay. --before selects by the time of an event, --keep by its position in
+/// the log.
 ///
 /// Example: ipse prune --before 2026-05-01 --dry-run
 #[derive(clap::Args, Debug)]
 pub(crate) struct Args {
     #[command(flatten)]
     range: Range,
-    /// Show which facts would change or go, and change nothing
+    /// Show the facts that would change or be removed, and change nothing
     #[arg(long)]
     dry_run: bool,
-    /// Do not ask
+    /// Do not ask for confirmation
     #[arg(long)]
     yes: bool,
 }
@@ -32,14 +32,14 @@ pub(crate) struct Args {
 #[derive(clap::Args, Debug)]
 #[group(required = true, multiple = false)]
 struct Range {
-    /// All that happened before: RFC 3339, or a date, which begins at midnight UTC
+    /// Forget all events before this time: RFC 3339, or a date, which means midnight UTC
     #[arg(long, value_name = "TIME", value_parser = time_or_date)]
     before: Option<Time>,
-    /// All but the newest so many in the log, housekeeping not counted; intents go with them
+    /// Forget all but the newest N events, not counting housekeeping; intents are included
     #[arg(long, value_name = "N")]
     keep: Option<u64>,
-    /// All events that are older than the retention of their identity (`ipse config retention`), of
-    /// every identity that has one unless --identity names one
+    /// Forget all events older than the retention of their identity (`ipse config retention`), in
+    /// every identity that has one or in the one of --identity
     #[arg(long)]
     retention: bool,
 }
@@ -57,7 +57,7 @@ pub(crate) fn run(context: &Context, terminal: &mut Terminal<'_>, args: &Args) -
         _ => return too_old(context, terminal, args),
     };
     if let Selection::Before(time) = which {
-        writeln!(terminal.err, "note: what happened before {time}")?;
+        writeln!(terminal.err, "note: events before {time}")?;
     }
     let identity = forgetting::whose(context, terminal, args.dry_run)?;
     forgetting::forget(context, terminal, &[(identity, which)], args.dry_run, args.yes)
@@ -74,7 +74,7 @@ fn too_old(context: &Context, terminal: &mut Terminal<'_>, args: &Args) -> Comma
         let Some(kept) = retention(&context.store()?.reader()?, &identity)? else { continue };
         let end = Time::from_micros(context.now().micros().saturating_sub(kept.micros()).max(0));
         let end = end.context("the retention reaches beyond 1970")?;
-        writeln!(terminal.err, "note: what happened before {end}, of {identity}")?;
+        writeln!(terminal.err, "note: events before {end}, of {identity}")?;
         chosen.push((identity, Selection::Before(end)));
     }
     if chosen.is_empty() {

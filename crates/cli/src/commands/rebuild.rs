@@ -1,4 +1,4 @@
-//! `rebuild`: all facts from the log, compared with the stored ones.
+//! `rebuild`: computes all facts from the log and compares them with the stored ones.
 //!
 //! **Invariant:** nothing is repaired.
 
@@ -11,10 +11,10 @@ use ipse_core::decimal::quotient;
 use ipse_core::json::Members;
 use ipse_engine::rebuild as rebuild_facts;
 
-/// Recompute all facts from the log and compare; never repairs
+/// Recompute all facts from the log and compare them; repair nothing
 ///
-/// Reads the typed columns that the door wrote beside each event, sums them anew and publishes
-/// every fact up to the checkpoint. Exit 1 if a single byte differs from the stored facts.
+/// Reads the typed columns that are stored with each event, sums them again and computes every
+/// fact up to the checkpoint. Exit 1 if a single byte differs from the stored facts.
 #[derive(clap::Args, Debug)]
 pub(crate) struct Args;
 
@@ -50,7 +50,7 @@ pub(crate) fn run(context: &Context, terminal: &mut Terminal<'_>, _: &Args) -> C
         writeln!(
             terminal.err,
             "hint: the stored facts do not follow from the log; nothing was repaired. \
-             Keep a copy of the file before anything else"
+             Copy the file before any other step"
         )?;
     }
     Ok(Exit::fine_if(equal))

@@ -1,4 +1,4 @@
-//! `record`: one event from flags, through the same door as everything else.
+//! `record`: appends one event from flags, through the same door as all events.
 
 use crate::context::Context;
 use crate::pass_report::pass_words;
@@ -17,53 +17,53 @@ use ipse_inspect::Look;
 use ipse_intents::{OutcomeError, Report};
 use ipse_store::Appended;
 
-/// Append one event from flags, and renew the facts
+/// Append one event from flags, and run a pass
 ///
-/// With --intent and without --skill it is the outcome of that intent: skill, target, environment
-/// and, unless --param is given, parameters are those that the gates admitted. Its id follows from
-/// the intent, so recording it again is a duplicate.
+/// With --intent and without --skill it records the outcome of that intent: skill, target,
+/// environment and, unless --param is given, parameters are those that the gates admitted. The id
+/// is computed from the intent, so recording it again is a duplicate.
 ///
 /// Example: ipse record --skill manipulation.grasp --target glass_cup --environment ward3
 /// --param force_n=25 --success
 #[derive(clap::Args, Debug)]
 pub(crate) struct Args {
-    /// What kind of event it is
+    /// Set the type of the event
     #[arg(long = "type", default_value = EXECUTION_RESULT, value_name = "TYPE")]
     event_type: String,
-    /// The skill that was tried
+    /// Set the skill that was tried
     #[arg(long, value_name = "SKILL_ID")]
     skill: Option<String>,
-    /// The class of the object it was tried on
+    /// Set the class of the object that it was tried on
     #[arg(long, value_name = "TARGET_CLASS")]
     target: Option<String>,
-    /// The environment it was tried in
+    /// Set the environment that it was tried in
     #[arg(long, visible_alias = "env")]
     environment: Option<String>,
-    /// The intent that it goes back to, as the gates named it
+    /// Name the intent that led to the event
     #[arg(long, value_name = "EVENT_REF", value_parser = event_ref)]
     intent: Option<EventRef>,
 
-    /// The zone it happened in
+    /// Set the zone where it happened
     #[arg(long)]
     zone: Option<String>,
-    /// A parameter it was tried with; may be given several times
+    /// Set a parameter that it was tried with; repeatable
     #[arg(long, value_name = "NAME=NUMBER")]
     param: Vec<String>,
-    /// Why it failed
+    /// Set the reason of the failure
     #[arg(long, value_name = "REASON")]
     reason: Option<String>,
     #[command(flatten)]
     outcome: OutcomeArgs,
-    /// The event's id within its source; made up if absent
+    /// Set the event's id within its source; random if absent
     #[arg(long)]
     id: Option<String>,
-    /// Who reports it
+    /// Set the source that reports the event
     #[arg(long, default_value = "cli")]
     source: String,
-    /// When it happened, RFC 3339; now if absent
+    /// Set the time of the event, RFC 3339; now if absent
     #[arg(long)]
     time: Option<String>,
-    /// Store the event but leave the facts as they are
+    /// Store the event without a pass
     #[arg(long)]
     no_consolidate: bool,
 }
@@ -71,13 +71,13 @@ pub(crate) struct Args {
 #[derive(clap::Args, Debug)]
 #[group(multiple = false)]
 struct OutcomeArgs {
-    /// It worked
+    /// Record a success
     #[arg(long)]
     success: bool,
-    /// It did not
+    /// Record a failure
     #[arg(long)]
     failed: bool,
-    /// It ended so; only success and failed count for a rate
+    /// Record this outcome; only success and failed count for a rate
     #[arg(
         long,
         value_name = "WORD",
@@ -86,7 +86,7 @@ struct OutcomeArgs {
     outcome: Option<Outcome>,
 }
 
-/// The name of an event.
+/// Parses an event ref.
 fn event_ref(text: &str) -> Result<EventRef, &'static str> {
     EventRef::parse(text).ok_or("an event ref is ev_ and 32 hex digits")
 }
@@ -120,18 +120,24 @@ pub(crate) fn run(context: &Context, terminal: &mut Terminal<'_>, args: &Args) -
             if is_conflict && args.id.is_some() && args.time.is_none() {
                 writeln!(terminal.err, "hint: to repeat a record safely, give --time as well")?;
             }
-            let refusal = refusal_of(other).expect("BUG: an event is neither in the log nor not");
+            let refusal = refusal_of(other).expect("BUG: a rejected event has no refusal");
             return refused(context, terminal, &refusal);
         }
     };
-    told(context, terminal, (event_ref, seq, status), done.pass.as_ref(), args.no_consolidate)?;
+    print_result(
+        context,
+        terminal,
+        (event_ref, seq, status),
+        done.pass.as_ref(),
+        args.no_consolidate,
+    )?;
     match done.pass_error {
         Some(error) => Err(error).context("the event is stored, but the pass failed"),
         None => Ok(Exit::fine_if(context.tell_head(terminal, &mut log)?)),
     }
 }
 
-/// What follows the event.
+/// The step after the append.
 fn then(args: &Args) -> NextStep {
     match args.no_consolidate {
         true => NextStep::Nothing,
@@ -139,7 +145,7 @@ fn then(args: &Args) -> NextStep {
     }
 }
 
-/// The intent whose outcome is recorded, if the rest of the event is to be taken from it.
+/// Returns the intent whose outcome is recorded, if the other fields come from it.
 fn reported_intent(args: &Args) -> anyhow::Result<Option<EventRef>> {
     let Some(intent) = args.intent.filter(|_| args.skill.is_none()) else { return Ok(None) };
     if args.event_type != EXECUTION_RESULT {
@@ -207,7 +213,7 @@ fn not_reported(
     Ok(Exit::Found)
 }
 
-/// Says so if something that was given is kept but can feed no fact.
+/// Prints a note if a given value is stored but can feed no fact.
 fn note_unusable(terminal: &mut Terminal<'_>, args: &Args, event: &Admitted) -> anyhow::Result<()> {
     let columns = Columns::decode(&event.columns).unwrap_or_default();
     if columns.params.len() < args.param.len() {
@@ -223,7 +229,7 @@ fn note_unusable(terminal: &mut Terminal<'_>, args: &Args, event: &Admitted) -> 
     Ok(())
 }
 
-fn told(
+fn print_result(
     context: &Context,
     terminal: &mut Terminal<'_>,
     (event_ref, seq, status): (EventRef, Seq, &str),
@@ -232,7 +238,7 @@ fn told(
 ) -> anyhow::Result<()> {
     if !context.json {
         writeln!(terminal.out, "{event_ref}")?;
-        let pass = if no_pass { "facts left as they are".into() } else { pass_words(pass) };
+        let pass = if no_pass { "no pass was run".into() } else { pass_words(pass) };
         writeln!(terminal.err, "{status} at seq {seq}; {pass}")?;
         return Ok(());
     }
@@ -270,7 +276,7 @@ fn outcome(args: &OutcomeArgs) -> Option<Outcome> {
     }
 }
 
-/// The parameters that were given, as JSON.
+/// The given parameters, as JSON.
 fn params(args: &Args) -> anyhow::Result<Option<String>> {
     let mut params = Members::new();
     let mut seen = Vec::new();
@@ -316,7 +322,7 @@ fn param_parts(param: &str) -> anyhow::Result<(&str, &str)> {
     let looks_like_one = number.starts_with(|c: char| c == '-' || c.is_ascii_digit());
     match json_parse::parse(number.as_bytes(), 0) {
         Ok(_) if looks_like_one => Ok((name, number)),
-        // The door says which rule such a number breaks.
+        // The door rejects such a number and names the rule.
         Err(error) if matches!(error.rule, JsonRule::UnsafeInteger | JsonRule::Overflow) => {
             Ok((name, number))
         }

@@ -1,6 +1,6 @@
-//! `reference`: the help of every command as one page, `docs/reference/cli.md`.
+//! `reference`: prints the help of every command as one page, `docs/reference/cli.md`.
 //!
-//! **Invariant:** the page is made from the same doc comments as `--help`, at a fixed width.
+//! **Invariant:** the page is generated from the same doc comments as `--help`, at a fixed width.
 
 use crate::args::Args as CommandLine;
 use crate::context::Context;
@@ -18,7 +18,7 @@ pub(crate) fn run(_: &Context, terminal: &mut Terminal<'_>, _: &Args) -> Command
     Ok(Exit::Fine)
 }
 
-/// The full help of every command.
+/// Renders the full help of every command.
 fn reference() -> String {
     let mut root = CommandLine::command().term_width(80);
     root.build();
@@ -34,7 +34,7 @@ fn reference() -> String {
     text
 }
 
-/// A command, and those under it.
+/// Adds a command and its subcommands.
 fn add_all(
     name: &str,
     command: &mut clap::Command,

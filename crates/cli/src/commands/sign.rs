@@ -1,11 +1,11 @@
-//! `sign`: events are signed by their producer, away from any store.
+//! `sign`: signs events as their producer, without a store.
 //!
-//! **Invariants:** an event is signed as it is written, and written only if the door lets it in; an
-//! envelope covers the events since the one before it and no others.
+//! **Invariants:** the signed bytes are the written bytes, and an event is written only if the door
+//! accepts it. An envelope covers exactly the events since the previous envelope.
 
-use super::import::MAX_TOLD;
+use super::import::MAX_PRINTED;
 use crate::context::Context;
-use crate::input::open_events;
+use crate::input::{not_events, open_events};
 use crate::output::{Output, OverwriteRule, is_same, is_standard_output};
 use crate::passphrase;
 use crate::terminal::{Terminal, counted, shown};
@@ -22,32 +22,32 @@ use ipse_ledger::{NoteSigner, SentStatement, dsse};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
-/// Sign events as their producer, away from any store
+/// Sign events as their producer, without a store
 ///
-/// Reads JSON Lines as `ipse import` does and writes every event in canonical form, with a salt
-/// if it brings none. After so many events, and at the end, follows an envelope that signs the
-/// digests of the events since the one before. Events that have a salt give the same bytes
-/// every time. Exit 1 if a line was refused; it is not signed and not written. The file -o may
-/// be there if it is the input, is empty or holds signed events; any other needs --force.
+/// Reads JSON Lines as `ipse import` does and writes every event in canonical form; an event
+/// without a salt gets one. After each batch, and at the end, it writes an envelope that signs the
+/// digests of the events since the previous envelope. Events that have a salt give the same bytes
+/// every time. Exit 1 if a line was rejected; it is not signed and not written. The file -o may
+/// exist if it is the input, is empty or holds signed events; any other needs --force.
 ///
-/// A whole identity of 64 digits needs no store; a prefix is looked up in one.
+/// A whole identity of 64 digits needs no store; a prefix is looked up in the store.
 ///
 /// Example: ipse sign week.jsonl --key arm-7.key --name arm-7 --identity HASH -o signed.jsonl
 #[derive(clap::Args, Debug)]
 pub(crate) struct Args {
-    /// The events, plain or gzip; - for standard input
+    /// Read events from this file, plain or gzip; - for standard input
     file: PathBuf,
-    /// The private key, PKCS#8 PEM
+    /// Sign with this private key, PKCS#8 PEM
     #[arg(long, value_name = "FILE")]
     key: PathBuf,
-    /// The name that the key was registered under
+    /// Use this name, under which the key was registered
     #[arg(long)]
     name: String,
-    /// Events under one signature at most
+    /// Sign at most N events with one signature
     #[arg(long, value_name = "N", default_value_t = 1024,
           value_parser = clap::value_parser!(u64).range(1..=SentStatement::MAX_EVENTS as u64))]
     batch: u64,
-    /// Where they go; standard output if absent
+    /// Write to this file; standard output if absent
     #[arg(short, long, value_name = "FILE")]
     out: Option<PathBuf>,
     /// Replace a file that holds no signed events; keys, stores and databases are never replaced
@@ -56,8 +56,8 @@ pub(crate) struct Args {
 }
 
 impl Args {
-    /// Begins to write the file. The input may be replaced: that happens after its last byte was
-    /// read.
+    /// Begins to write the file. The input may be replaced, because that happens after its last
+    /// byte was read.
     fn output(&self, context: &Context, out: &Path) -> anyhow::Result<Output> {
         let replaces = match self.force || is_same(&self.file, out) {
             true => OverwriteRule::Anything,
@@ -74,7 +74,7 @@ pub(crate) fn run(context: &Context, terminal: &mut Terminal<'_>, args: &Args) -
     let signer = passphrase::open(terminal, |word| read_signer(&args.key, &args.name, word))?;
     let batch = usize::try_from(args.batch).unwrap_or(SentStatement::MAX_EVENTS);
     let file = args.out.as_deref();
-    // The report goes to standard output as JSON, unless the events do.
+    // The JSON report goes to standard output, unless the events do.
     let json = context.json && file.is_some_and(|out| !is_standard_output(out));
     let mut file = file.map(|out| args.output(context, out)).transpose()?;
     let out: &mut dyn Write = match &mut file {
@@ -83,20 +83,20 @@ pub(crate) fn run(context: &Context, terminal: &mut Terminal<'_>, args: &Args) -
     };
     let mut signing = Signer { signer, identity, batch, out, events: Vec::new(), envelopes: 0 };
     let mut report = Report::default();
-    let lines = Lines::new(input).context("could not read the events")?;
+    let lines = Lines::new(input).map_err(|error| not_events(error, &args.file, "sign"))?;
     sign_lines(lines, &mut signing, &mut report, &mut *terminal.err)?;
     report.envelopes = signing.envelopes;
     if let (Some(file), Some(out)) = (file, &args.out) {
         if report.refused > 0 && is_same(&args.file, out) {
             let (refused, out) = (counted(report.refused, "line"), shown(out));
-            bail!("{out} was not replaced: {refused} refused would be lost; name another file");
+            bail!("{out} was not replaced: {refused} refused would be lost; give another file");
         }
         file.finish()?;
     }
     report.tell(json, terminal)
 }
 
-/// Lets every line through the door, and signs what passes.
+/// Passes every line to the door, and signs the accepted events.
 fn sign_lines(
     lines: Lines<'_>,
     signing: &mut Signer<'_>,
@@ -129,13 +129,13 @@ fn broken(error: &io::Error) -> Refusal {
     Refusal::new("", Rule::Truncated, &message)
 }
 
-/// Events on their way out.
+/// Writes events and their envelopes.
 struct Signer<'o> {
     signer: NoteSigner,
     identity: Identity,
     batch: usize,
     out: &'o mut dyn Write,
-    /// What the next envelope covers.
+    /// The events that the next envelope covers.
     events: Vec<(EventRef, Digest)>,
     envelopes: u64,
 }
@@ -170,7 +170,7 @@ struct Report {
 impl Report {
     fn refuse(&mut self, line: u64, refusal: Refusal, err: &mut dyn Write) -> io::Result<()> {
         self.refused += 1;
-        if self.refused <= MAX_TOLD {
+        if self.refused <= MAX_PRINTED {
             writeln!(err, "line {line}: {refusal}")?;
         }
         if self.listed.len() < MAX_LISTED {
@@ -180,11 +180,11 @@ impl Report {
     }
 
     fn tell(&self, json: bool, terminal: &mut Terminal<'_>) -> CommandResult {
-        if self.refused > MAX_TOLD {
-            writeln!(terminal.err, "… and {} more such lines", self.refused - MAX_TOLD)?;
+        if self.refused > MAX_PRINTED {
+            writeln!(terminal.err, "… and {} more such lines", self.refused - MAX_PRINTED)?;
         }
         if self.signed + self.refused == 0 {
-            writeln!(terminal.err, "note: there was no event in the input")?;
+            writeln!(terminal.err, "note: the input holds no event")?;
         }
         let (events, envelopes) =
             (counted(self.signed, "event"), counted(self.envelopes, "envelope"));

@@ -1,4 +1,4 @@
-//! `skills`: what the agent can do and what it has tried.
+//! `skills`: lists the skills of the registry and the skills that the agent has tried.
 
 use crate::context::Context;
 use crate::gate_files::text;
@@ -11,15 +11,15 @@ use ipse_gates::Registry;
 use ipse_inspect::{Look, Skills};
 use std::path::{Path, PathBuf};
 
-/// List the skills of the registry and those that facts are about
+/// List the skills of the registry and the skills in facts
 ///
-/// Without --ecm-registry only the latter. The registry must be the file that the manifest names;
-/// with it the list shows the bounds of each parameter.
+/// Without --ecm-registry it lists only the skills in facts. The registry must be the file whose
+/// hash is in the manifest; with it the list shows the bounds of each parameter.
 ///
 /// Example: ipse skills --ecm-registry ecm-registry.toml
 #[derive(clap::Args, Debug)]
 pub(crate) struct Args {
-    /// The file that says what the agent can do
+    /// Read the registry from this file
     #[arg(long, value_name = "FILE")]
     ecm_registry: Option<PathBuf>,
 }
@@ -41,7 +41,7 @@ pub(crate) fn run(context: &Context, terminal: &mut Terminal<'_>, args: &Args) -
     Ok(Exit::fine_if(!skills.skills.is_empty()))
 }
 
-/// The registry in a file, if a manifest names that file.
+/// Reads a registry, and checks that a manifest has its hash.
 fn registry(path: &Path, manifest: &str) -> anyhow::Result<Registry> {
     let (text, name) = (text(path)?, path.display());
     let hash = hex::encode(&sha256(&[text.as_bytes()]));

@@ -1,10 +1,11 @@
-//! `snapshot`: the canonical bytes of all facts.
+//! `snapshot`: prints the canonical bytes of all facts.
 //!
 //! **Invariant:** the same events give the same bytes, in any order and on any machine.
 
 use crate::context::Context;
 use crate::position::progress_at;
 use crate::terminal::Terminal;
+use crate::vocabulary::position;
 use crate::{CommandResult, Exit};
 use ipse_consolidate::snapshot as snapshot_bytes;
 use ipse_engine::as_of;
@@ -15,8 +16,9 @@ use ipse_engine::as_of;
 /// sha256sum
 #[derive(clap::Args, Debug)]
 pub(crate) struct Args {
-    /// What the log up to that position gives: what a pass there would have known
-    #[arg(long, value_name = "SEQ", allow_negative_numbers = true)]
+    /// Print the facts as of this position: those of a pass that ended there
+    #[arg(long, value_name = "SEQ", allow_negative_numbers = true,
+          value_parser = position)]
     as_of: Option<u64>,
 }
 

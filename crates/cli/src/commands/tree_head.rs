@@ -1,4 +1,4 @@
-//! `tree-head`: the signed tree head of a log, and signing a new one.
+//! `tree-head`: prints the signed tree head of a log, or signs a new one.
 
 use crate::context::Context;
 use crate::passphrase;
@@ -9,16 +9,17 @@ use ipse::DirectoryNotary;
 use ipse_engine::sign_head;
 use ipse_inspect::SignedHead;
 
-/// Print the signed tree head: what the log says about itself, for good
+/// Print the signed tree head
 ///
-/// Size and root of the Merkle tree over the log, signed with the log's key, as a C2SP
-/// checkpoint. Heads are signed after passes and intents, at most one a second. Whoever keeps
-/// one can tell later whether anything before it was changed: ipse-verify --anchors.
+/// A tree head is the size and root of the Merkle tree over the log, signed with the log's key, as
+/// a C2SP checkpoint. Tree heads are signed after passes and intents, at most one a second. An
+/// auditor who keeps one can later check whether the log before it was changed: ipse-verify
+/// --anchors.
 ///
 /// Example: ipse tree-head --sign > anchor.note
 #[derive(clap::Args, Debug)]
 pub(crate) struct Args {
-    /// Sign one over everything that is in the log now
+    /// Sign a new tree head over the whole log first
     #[arg(long)]
     sign: bool,
 }
@@ -37,10 +38,10 @@ pub(crate) fn run(context: &Context, terminal: &mut Terminal<'_>, args: &Args) -
         reader.view(&identity)?.view().tree_head()?
     };
     let Some(note) = note else {
-        writeln!(terminal.err, "no tree head is signed yet: `ipse tree-head --sign` does it")?;
+        writeln!(terminal.err, "no tree head is signed yet: run `ipse tree-head --sign`")?;
         return Ok(Exit::Found);
     };
-    let unread = "the stored tree head cannot be read: ipse verify";
+    let unread = "the stored tree head cannot be read: run `ipse verify`";
     let head = SignedHead::read(note).context(unread)?;
     if context.json {
         terminal.json(&head.json(&identity))?;
@@ -49,7 +50,7 @@ pub(crate) fn run(context: &Context, terminal: &mut Terminal<'_>, args: &Args) -
         let entries = reader.view(&identity)?.view().head()?.0;
         if entries > head.size {
             let tail = counted(entries - head.size, "newer event");
-            writeln!(terminal.err, "note: {tail} not under it: --sign signs all")?;
+            writeln!(terminal.err, "note: {tail} not under it: --sign covers all")?;
         }
     }
     Ok(Exit::Fine)

@@ -1,4 +1,4 @@
-//! `verify`: everything that is stored is computed again and compared.
+//! `verify`: computes all stored data again and compares it.
 //!
 //! **Invariant:** nothing is repaired.
 
@@ -8,11 +8,11 @@ use crate::{CommandResult, Exit};
 use anyhow::Context as _;
 use ipse_inspect::verify::{SHOWN, verify as verify_store};
 
-/// Check everything that is stored: compute it anew and compare; never repairs
+/// Compute all stored data again and compare it; repair nothing
 ///
-/// The identity from the manifest's bytes, every event's digest, entry and typed columns, gaps,
-/// chunks, index, passes, facts and sums, and the file itself. Findings are breaches
-/// (exit 1); notes are good to know. docs/guide/operate.md says what to do about each.
+/// Checks the identity of the manifest, the digest, entry and typed columns of every event, gaps,
+/// chunks, index, passes, facts and sums, and the file itself. A finding is a mismatch (exit 1); a
+/// note is not. docs/guide/operate.md says what to do about each.
 #[derive(clap::Args, Debug)]
 pub(crate) struct Args;
 

@@ -1,4 +1,4 @@
-//! `version`: the same line as `--version`, for people who type it as a command.
+//! `version`: prints the same line as `--version`.
 
 use crate::context::Context;
 use crate::help;

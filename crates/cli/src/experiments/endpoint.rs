@@ -1,8 +1,8 @@
-//! A server in this process and a planner that asks it over a real connection: what `reproduce
-//! runtime` times.
+//! A server in this process and a planner that queries it over a real connection, for `reproduce
+//! runtime`.
 //!
-//! **Invariant:** a question takes what it takes any planner: writing the request, waiting, and
-//! reading the whole answer. The caller reads what the answer says.
+//! **Invariant:** a query takes as long as for any planner: it writes the request, waits, and reads
+//! the whole response. The caller parses the response.
 
 use crate::wiring::Wiring;
 use anyhow::{Context as _, bail};
@@ -22,20 +22,20 @@ use tokio::net::TcpListener;
 use tokio::runtime::{Builder, Runtime};
 use tokio::sync::oneshot;
 
-/// How long an answer may take before something is wrong.
+/// The time after which a response is an error.
 const PATIENCE: Duration = Duration::from_secs(30);
 
 /// A planner's connection, and the server behind it.
 pub(super) struct PlannerClient {
     connection: BufReader<TcpStream>,
     token: String,
-    /// Dropped, it ends the server.
+    /// Stops the server when it is dropped.
     _stop: oneshot::Sender<()>,
     _runtime: Runtime,
 }
 
 impl PlannerClient {
-    /// Serves a store to a planner of an identity, which gets a token for it.
+    /// Serves a store to a planner of an identity, and creates its token.
     pub(super) fn begin(store: &Store, identity: &Identity) -> anyhow::Result<Self> {
         let new = NewToken { role: Role::Planner, name: None, sources: Vec::new(), expires: None };
         let (text, token) = make(identity, new, SystemHost::random(), SystemHost::new().now())?;
@@ -47,7 +47,7 @@ impl PlannerClient {
         let (stop, stopped) = oneshot::channel();
         let plain = |stream| std::future::ready(Ok(stream));
         runtime.spawn(ipse_http::serve(listener, service, plain, async {
-            // Told to stop or not, its client has gone.
+            // A message or a closed channel: in both cases the client is gone.
             let _: Result<(), _> = stopped.await;
         }));
         let connection = TcpStream::connect(address)?;
@@ -61,7 +61,7 @@ impl PlannerClient {
         let mut line = String::new();
         self.connection.read_line(&mut line)?;
         if !line.starts_with("HTTP/1.1 200 ") {
-            bail!("it answered {}", line.trim_end());
+            bail!("the server answered {}", line.trim_end());
         }
         let mut length = None;
         loop {
@@ -74,7 +74,7 @@ impl PlannerClient {
                 length = value.trim().parse().ok();
             }
         }
-        let mut body = vec![0; length.context("the answer does not say how long it is")?];
+        let mut body = vec![0; length.context("the response has no content-length")?];
         self.connection.read_exact(&mut body)?;
         Ok(String::from_utf8(body)?)
     }

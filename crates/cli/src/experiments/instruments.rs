@@ -1,7 +1,7 @@
 //! The machine's clock and memory gauge, as experiments and `bench` read them.
 //!
-//! **Invariant:** what the kernel does not tell is `None` and never a guess: a peak that could not
-//! be reset is that of another time.
+//! **Invariant:** a value that the kernel does not report is `None` and never a guess. A peak that
+//! could not be reset is `None` too, because it belongs to an earlier measurement.
 
 use super::endpoint;
 use ipse_core::Identity;
@@ -10,21 +10,21 @@ use ipse_store::Store;
 use std::cell::Cell;
 use std::time::Instant;
 
-/// What tells a process about its memory.
+/// The file that reports the memory of this process.
 const STATUS: &str = "/proc/self/status";
-/// Takes the order to reset the peak.
+/// The file that resets the peak when [`RESET_PEAK`] is written to it.
 const CLEAR_REFS: &str = "/proc/self/clear_refs";
 const RESET_PEAK: &str = "5";
 
 /// The machine that this process runs on.
 pub(crate) struct Machine {
     begun: Instant,
-    /// Whether the peak is that since the last reset, or since the process began if there was none.
+    /// Whether the peak is valid: the last reset succeeded, or there was none.
     peak_holds: Cell<bool>,
 }
 
 impl Machine {
-    /// A clock that begins now.
+    /// Starts the clock at zero.
     pub(crate) fn new() -> Self {
         Machine { begun: Instant::now(), peak_holds: Cell::new(true) }
     }
@@ -53,7 +53,7 @@ impl Instruments for Machine {
     }
 }
 
-/// A figure of the kernel's about this process, in bytes.
+/// Reads a memory figure of this process from the kernel, in bytes.
 fn status(name: &str) -> Option<u64> {
     let status = std::fs::read_to_string(STATUS).ok()?;
     let line = status.lines().find(|line| line.starts_with(name))?;

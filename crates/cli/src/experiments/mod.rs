@@ -1,4 +1,4 @@
-//! What the experiments are run with: the machine's clock and memory gauge, and a server to ask.
+//! Equipment of the experiments: the clock and memory gauge of the machine, and a server to query.
 //! The feature `experiments` adds this module and the commands `bench` and `reproduce`.
 
 mod endpoint;

@@ -1,4 +1,4 @@
-//! `explain` of what was planned and done, and the same walk from an exported bundle.
+//! `explain` of planned actions, and the same trail from an exported bundle.
 
 use super::planned::{Planned, plan};
 use super::store::Store;
@@ -21,13 +21,13 @@ fn action(store: &Store, name: &str) -> Value {
 #[test]
 fn an_action_is_walked_back_from() {
     let (store, planned) = lived();
-    let told = action(&store, &planned.acted);
-    assert_eq!(told["intent"]["event_ref"], planned.intent.as_str());
-    assert_eq!(told["attempts"][0]["standing"], "planned");
-    assert_eq!(told["attempts"][0]["deviations"][0]["field"], "params.force_n");
-    assert_eq!(told["consultation"]["now"], "verified");
-    assert_eq!(told["unproven"].as_array().unwrap().len(), 0);
-    assert!(told["facts"][0]["evidence"].as_array().unwrap().len() <= 10);
+    let reported = action(&store, &planned.acted);
+    assert_eq!(reported["intent"]["event_ref"], planned.intent.as_str());
+    assert_eq!(reported["attempts"][0]["standing"], "planned");
+    assert_eq!(reported["attempts"][0]["deviations"][0]["field"], "params.force_n");
+    assert_eq!(reported["consultation"]["now"], "verified");
+    assert_eq!(reported["unproven"].as_array().unwrap().len(), 0);
+    assert!(reported["facts"][0]["evidence"].as_array().unwrap().len() <= 10);
     let out = store.run(&["explain", &planned.acted]).fine().out;
     let places = [
         "  type    execution_result",
@@ -53,9 +53,9 @@ fn an_action_is_walked_back_from() {
     assert_eq!(action(&store, &planned.against)["attempts"][0]["standing"], "against_gates");
 }
 
-/// What stands beside a proof is what the proof is about, or it is not told.
+/// A value next to a proof must be the proven one; otherwise it is not shown.
 #[test]
-fn a_verdict_that_was_changed_in_the_file_is_not_told() {
+fn a_verdict_that_was_changed_in_the_file_is_not_shown() {
     let (store, planned) = lived();
     let db = rusqlite::Connection::open(&store.path).unwrap();
     let sql = "SELECT sql FROM sqlite_schema WHERE name = 'event_is_frozen'";
@@ -66,12 +66,12 @@ fn a_verdict_that_was_changed_in_the_file_is_not_told() {
     assert!(db.execute(sql, []).unwrap() > 0);
     db.execute_batch(&guard).unwrap();
     drop(db);
-    store.run(&["explain", &planned.acted]).ended(2, &["event at seq", "digest", "verify"]);
+    store.run(&["explain", &planned.acted]).ended(2, &["does not match its digest", "verify"]);
     store.run(&["verify"]).ended(1, &[]);
 }
 
 #[test]
-fn what_names_no_intent_is_told_as_before() {
+fn an_action_without_an_intent_is_explained_as_before() {
     let (store, planned) = lived();
     let log = store.run(&["log", "--json"]).fine().out;
     let first: Value = serde_json::from_str(log.lines().next().unwrap()).unwrap();
@@ -84,10 +84,13 @@ fn what_names_no_intent_is_told_as_before() {
     let pass: Value = serde_json::from_str(pass).unwrap();
     let json = store.run(&["explain", pass["event_ref"].as_str().unwrap(), "--json"]).fine();
     assert_eq!(json.members(), ["event", "facts", "forgotten"]);
-    // What is forgotten of an intent leaves what was done.
+    // Forgetting an intent leaves the action.
     store.run(&["forget", &planned.intent, "--yes"]).fine();
     let out = store.run(&["explain", &planned.intent]).fine().out;
-    assert!(out.contains("Its content is gone") && out.contains("standing   forgotten"), "{out}");
+    assert!(
+        out.contains("Its content was erased") && out.contains("standing   forgotten"),
+        "{out}"
+    );
     let out = store.run(&["explain", &planned.acted]).fine().out;
     assert!(out.contains("standing   forgotten") && !out.contains("planned no"), "{out}");
     store.run(&["forget", &planned.acted, "--yes"]).fine();
@@ -97,7 +100,7 @@ fn what_names_no_intent_is_told_as_before() {
 }
 
 #[test]
-fn a_fact_tells_planned_evidence_from_unplanned() {
+fn a_fact_separates_planned_evidence_from_unplanned() {
     let plain = Store::with("facts/glass_cup.events.jsonl");
     let out = plain.run(&["explain", GLASS_CUP]).fine().out;
     assert!(!out.contains("INTENT") && !out.contains("Planned:"), "{out}");
@@ -115,7 +118,7 @@ fn a_fact_tells_planned_evidence_from_unplanned() {
 }
 
 #[test]
-fn a_bundle_tells_what_the_store_tells() {
+fn a_bundle_explains_like_the_store() {
     let (store, planned) = lived();
     let file = store.directory.path().join("all.ipse");
     store.run(&["export", "-o", file.to_str().unwrap()]).fine();

@@ -4,7 +4,7 @@ use super::store::{CommandResult, Store, attempt, ran, vector};
 use flate2::{Compression, write::GzEncoder};
 use std::io::Write;
 
-/// Each bad line between two good ones: the good ones are stored, the bad one is named.
+/// Each bad line between two good ones: the good ones are stored, the bad one is reported.
 #[test]
 fn bad_lines_are_refused_by_number_field_and_rule() {
     let with = |data: &str| attempt("bad", true).replace("\"success\":true", data);
@@ -163,8 +163,9 @@ fn stores_of_other_programs_are_left_alone() {
     let directory = store.directory.path().to_str().unwrap().to_string();
     for place in [directory.as_str(), "/dev/null"] {
         let at = |args: &[&str]| ran(super::store::binary().args(["--store", place]).args(args));
-        at(&["facts"]).ended(2, &["not an ipse store"]);
-        at(&init).ended(2, &["not an ipse store"]);
+        let words = if place == directory { "is a directory" } else { "not an ipse store" };
+        at(&["facts"]).ended(2, &[words]);
+        at(&init).ended(2, &[words]);
     }
     ran(super::store::binary().args(["--store", "postgres://x/y", "facts"]))
         .ended(2, &["PostgreSQL"]);
@@ -202,8 +203,8 @@ fn a_damaged_store_is_an_error_and_not_a_panic() {
     }
 }
 
-/// Runs commands on a store that only its owner could write, and in whose directory nothing can be
-/// made. Root may write anything, so they run as nobody.
+/// Runs commands on a store that only its owner can write, in a directory that is not writable.
+/// Root can write anything, so they run as another user.
 pub(crate) fn on_a_read_only(
     store: &Store,
     commands: impl FnOnce(&dyn Fn(&[&str]) -> CommandResult),
@@ -216,9 +217,9 @@ pub(crate) fn on_a_read_only(
     );
     ran(assert_cmd::Command::new("sh").args(["-c", &script])).fine();
     commands(&|args| {
-        let nobody = ["--reuid=65534", "--regid=65534", "--clear-groups"];
+        let stranger = ["--reuid=65534", "--regid=65534", "--clear-groups"];
         let mut command = assert_cmd::Command::new("setpriv");
-        command.args(if is_root() { &nobody[..] } else { &[] });
+        command.args(if is_root() { &stranger[..] } else { &[] });
         ran(command.arg(&binary).arg("--store").arg(&store.path).args(args))
     });
     ran(assert_cmd::Command::new("chmod").arg("755").arg(store.directory.path())).fine();
@@ -242,7 +243,7 @@ fn a_read_only_store_can_be_read_and_says_why_it_cannot_be_written() {
 }
 
 /// A directory that cannot be synced is an error: the name of the write-ahead log may be lost in
-/// it, and with it what is acknowledged. Here it cannot even be opened.
+/// it, and with it acknowledged events. Here it cannot even be opened.
 #[test]
 fn nothing_is_acknowledged_if_the_directory_cannot_be_synced() {
     let store = Store::with("facts/glass_cup.events.jsonl");
@@ -255,9 +256,9 @@ fn nothing_is_acknowledged_if_the_directory_cannot_be_synced() {
     mode("755", &binary);
     mode("333", store.directory.path());
     let as_nobody = |args: &[&str]| {
-        let nobody = ["--reuid=65534", "--regid=65534", "--clear-groups"];
+        let stranger = ["--reuid=65534", "--regid=65534", "--clear-groups"];
         let mut command = assert_cmd::Command::new("setpriv");
-        command.args(if is_root() { &nobody[..] } else { &[] });
+        command.args(if is_root() { &stranger[..] } else { &[] });
         ran(command.arg(&binary).arg("--store").arg(&store.path).args(args))
     };
     let words = ["could not make", "durable"];

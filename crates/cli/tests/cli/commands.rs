@@ -1,4 +1,4 @@
-//! Every command: its answer for programs, its words for people, its exit code.
+//! Every command: its JSON, its text output, its exit code.
 
 use super::store::{Store, attempt, ran, vector};
 
@@ -68,7 +68,7 @@ fn the_environment_is_named_once() {
 }
 
 #[test]
-fn record_tells_duplicates_and_conflicts() {
+fn record_reports_duplicates_and_conflicts() {
     let store = Store::new();
     let args = |outcome: &'static str| {
         ["record", "--id", "7", "--time", "2026-05-06T10:00:00Z", "--zone", "z", outcome, "--json"]
@@ -129,7 +129,7 @@ fn import_counts_and_lists() {
 }
 
 #[test]
-fn import_decodes_binary_data_of_unsigned_events_and_tells_a_type_nearly_counted() {
+fn import_decodes_binary_data_of_unsigned_events_and_reports_a_type_nearly_counted() {
     let store = Store::new();
     let event = |id: &str, members: &str| {
         let (time, kind) = ("2026-05-06T10:00:00Z", "org.x.execution_result");
@@ -151,7 +151,7 @@ fn import_decodes_binary_data_of_unsigned_events_and_tells_a_type_nearly_counted
     let quiet = store.import(attempt("4", true)).fine();
     assert!(!quiet.err.contains("hint"), "{}", quiet.err);
     assert_eq!(quiet.json()["misnamed"], 0);
-    // A line of a signed file is stored as it is.
+    // A line of a signed file is stored unchanged.
     let unsigned = event("5", encoded);
     assert_eq!(
         store.fed(&["import", "-", "--signed", "--json"], unsigned).fine().json()["appended"],
@@ -170,7 +170,7 @@ fn import_without_a_pass_and_the_pass_later() {
     assert_eq!(store.snapshot(), "");
     store.run(&["facts"]).ended(1, &["no facts yet"]);
     let kept = ["record", "--success", "--zone", "z", "--no-consolidate", "--id", "2"];
-    store.run(&kept).ended(0, &["appended at seq 2; facts left as they are"]);
+    store.run(&kept).ended(0, &["appended at seq 2; no pass was run"]);
     let pass = store.run(&["consolidate", "--json"]).fine();
     assert_eq!(pass.members(), ["checkpoint", "pass"]);
     let json = pass.json();
@@ -224,9 +224,9 @@ fn a_pipe_that_stays_open_is_made_durable_as_it_comes() {
     let mut stderr = std::io::BufReader::new(child.stderr.take().unwrap());
     for n in 1..=3 {
         stdin.write_all(attempt(&n.to_string(), true).as_bytes()).unwrap();
-        let mut told = String::new();
-        stderr.read_line(&mut told).unwrap();
-        assert!(told.starts_with(&format!("durable up to line {n}:")), "{told}");
+        let mut reported = String::new();
+        stderr.read_line(&mut reported).unwrap();
+        assert!(reported.starts_with(&format!("durable up to line {n}:")), "{reported}");
     }
     drop(stdin);
     assert!(child.wait().unwrap().success());
@@ -416,7 +416,7 @@ fn demo_shows_it_all_on_one_screen() {
     assert!(ran.out.lines().count() <= 48, "one screen");
     let identities: Vec<_> = ran.out.lines().filter(|line| line.starts_with("identity ")).collect();
     assert!(identities[0] == identities[1] && identities[1] != identities[2], "{identities:?}");
-    // The commands at the end work as they are printed.
+    // The commands at the end work as printed.
     let store = Store::nothing();
     let (_, next) = ran.out.split_once("try next:\n").unwrap();
     let bin = std::path::Path::new(env!("CARGO_BIN_EXE_ipse")).parent().unwrap().to_owned();
@@ -440,7 +440,7 @@ fn a_server_build_has_no_experiments() {
 #[test]
 fn help_teaches() {
     let help = ran(super::store::binary().arg("--help")).fine().out;
-    assert!(help.contains("ipse demo") && help.contains("very same one"), "{help}");
+    assert!(help.contains("ipse demo") && help.contains("keeps its identity"), "{help}");
     let help = ran(super::store::binary().args(["import", "--help"])).fine().out;
     assert!(help.contains("Example:") && help.contains("Exit 1"), "{help}");
 }
@@ -456,7 +456,7 @@ fn a_reader_that_stops_reading_is_no_error() {
 }
 
 #[test]
-fn an_import_whose_words_nobody_reads_is_finished_all_the_same() {
+fn an_import_whose_output_is_not_read_is_finished() {
     let store = Store::new();
     let lines: String = (0..5000).map(|n| attempt(&n.to_string(), true)).collect();
     let file = store.write("log.jsonl", lines + "bad\n");
@@ -471,7 +471,7 @@ fn an_import_whose_words_nobody_reads_is_finished_all_the_same() {
 }
 
 #[test]
-fn events_that_are_not_folded_yet_are_told() {
+fn events_that_are_not_folded_yet_are_reported() {
     let store = cup();
     assert_eq!(store.run(&["facts"]).fine().err, "");
     store.fed(&["import", "-", "--no-consolidate"], attempt("1", true)).fine();
@@ -481,7 +481,7 @@ fn events_that_are_not_folded_yet_are_told() {
 }
 
 #[test]
-fn what_record_keeps_but_cannot_use_is_told() {
+fn what_record_keeps_but_cannot_use_is_reported() {
     let store = Store::new();
     let unusable = ["record", "--success", "--zone", "z", "--param", "f=1e21"];
     store.run(&unusable).ended(0, &["kept but feeds no fact"]);

@@ -1,5 +1,5 @@
-//! What people expect of a command line: grouped help, completions, manual pages, `-q` and `-v`,
-//! colours on a terminal only, and tables that fit a narrow one.
+//! Conventions of a command line: grouped help, completions, manual pages, `-q` and `-v`, colours
+//! on a terminal only, and tables that fit a narrow one.
 
 use super::store::{Store, binary, ran};
 use std::process::Command;
@@ -60,7 +60,7 @@ fn quiet_drops_messages_and_keeps_errors() {
     store.run(&["-q", "-v", "facts"]).ended(2, &["cannot be used with"]);
 }
 
-/// Runs a command on a pseudo-terminal of this many columns; what it prints there.
+/// Runs a command on a pseudo-terminal of this many columns; returns its output.
 fn on_terminal(store: &Store, columns: u16, env: &str, args: &str) -> String {
     let (ipse, path) = (env!("CARGO_BIN_EXE_ipse"), store.path.display());
     let inner = format!("stty rows 30 cols {columns}; {env} '{ipse}' --store '{path}' {args}");

@@ -1,4 +1,4 @@
-//! `ipse verify` on stores that were damaged, one way a test: it names the place, and nothing else.
+//! `ipse verify` on damaged stores, one kind of damage per test: it reports the place and no other.
 //!
 //! The store has a full chunk, small chunks, rows in none, a run of refs, several passes, saved
 //! tallies, all four kinds of facts and events that feed none.
@@ -53,7 +53,7 @@ struct Damaged {
 }
 
 impl Damaged {
-    /// A copy of the store, changed behind its guards; the guards are put back.
+    /// A copy of the store, changed with its guards removed; the guards are put back.
     fn by(sql: &str) -> Self {
         Self::copy().then(sql)
     }
@@ -98,7 +98,8 @@ impl Damaged {
         Damaged { store }
     }
 
-    /// Exactly these findings: severity and place begin so, and the message holds the words.
+    /// Checks for exactly these findings: severity and beginning of the place, and words of the
+    /// message.
     fn finds(&self, expected: &[(&str, &str, &str)]) {
         let ran = self.store.run(&["verify", "--json"]);
         assert_eq!(ran.code, 1, "{}{}", ran.out, ran.err);
@@ -142,7 +143,7 @@ damages! {
          '94fb4fc21fe77e8310c060f61caaff8a')",
         8
     )
-        => [("critical", "seq 8", "no event in canonical form")];
+        => [("critical", "seq 8", "not an event in canonical form")];
     a_digest: at!("event", "digest = zeroblob(32)", 9)
         => [("critical", "seq 9", "payload and digest")];
     a_time: at!("event", "time_us = time_us + 1", 4650)
@@ -185,7 +186,7 @@ damages! {
         => [("error", "chunk of seq 1..4096", "missing")];
     a_chunk_too_many:
         "INSERT INTO chunk SELECT at + 5, body, refs FROM chunk WHERE at = (1 << 40) + 4352"
-        => [("error", "chunk that ends at seq 4357", "no place")];
+        => [("error", "chunk that ends at seq 4357", "no chunk ends")];
     a_fact_edited:
         "UPDATE fact SET value = replace(value, '\"n_observations\":', '\"n_observations\":1')
          WHERE fact_kind = 'zone_risk'"
@@ -195,16 +196,16 @@ damages! {
     a_facts_last_event: "UPDATE fact SET last_ref = zeroblob(16) WHERE fact_kind = 'zone_risk'"
         => [("error", "zone_risk fact `dock`", "last supporting event")];
     a_facts_id: "UPDATE fact SET fact_id = zeroblob(16) WHERE fact_kind = 'zone_risk'"
-        => [("error", "zone_risk fact `dock`", "another id")];
+        => [("error", "zone_risk fact `dock`", "a wrong id")];
     a_facts_kind: "UPDATE fact SET fact_kind = 'opinion' WHERE fact_kind = 'zone_risk'"
-        => [("error", "opinion fact `dock`", "does not follow"),
+        => [("error", "opinion fact `dock`", "cannot be derived"),
             ("error", "zone_risk fact `dock`", "missing")];
     a_fact_missing: "DELETE FROM fact WHERE fact_kind = 'zone_risk'"
         => [("error", "zone_risk fact `dock`", "missing")];
     a_fact_too_many: "INSERT INTO fact (log, fact_id, fact_kind, fact_key, value, last_us, last_ref)
          SELECT log, zeroblob(16), fact_kind, 'cellar', value, last_us, last_ref FROM fact
          WHERE fact_kind = 'zone_risk'"
-        => [("error", "zone_risk fact `cellar`", "does not follow")];
+        => [("error", "zone_risk fact `cellar`", "cannot be derived")];
     a_tally_edited: "UPDATE tally SET state = zeroblob(3) WHERE number = 1"
         => [("error", "tally of the", "differs")];
     a_tally_missing: "DELETE FROM tally WHERE number = 2"
@@ -218,7 +219,7 @@ damages! {
         "INSERT INTO pass
          SELECT at + 3, first_seq, last_seq, tallied, rule_version, rule_set_sha256 FROM pass
          WHERE first_seq = 1"
-        => [("error", "pass at seq 19", "no such record")];
+        => [("error", "pass at seq 19", "has no record")];
     a_passs_range: "UPDATE pass SET first_seq = 18 WHERE first_seq = 16"
         => [("error", "pass at seq 4302", "differs from its record")];
     a_passs_rules: "UPDATE pass SET rule_version = 'v0' WHERE first_seq = 16"
@@ -226,19 +227,19 @@ damages! {
     the_index_missing: "DELETE FROM run; DELETE FROM piece"
         => [("error", "index of seq 1..4096", "missing")];
     a_run_moved: "UPDATE run SET first_seq = 2"
-        => [("error", "index of seq 2..4096", "does not join")];
+        => [("error", "index of seq 2..4096", "does not follow the run before it")];
     a_filter: "UPDATE run SET filter = zeroblob(length(filter))"
         => [("error", "index of seq 1..4096", "filter")];
     a_piece_edited:
         "UPDATE piece SET refs = zeroblob(length(refs))
          WHERE number = (SELECT min(number) FROM piece)"
-        => [("error", "index of seq 1..4096", "other entries")];
+        => [("error", "index of seq 1..4096", "does not match the events")];
     a_piece_missing: "DELETE FROM piece WHERE number = (SELECT max(number) FROM piece)"
-        => [("error", "index of seq 1..4096", "other entries")];
+        => [("error", "index of seq 1..4096", "does not match the events")];
     a_piece_too_many:
         "INSERT INTO piece SELECT number + 1, refs FROM piece ORDER BY number DESC LIMIT 1"
         => [("error", "index", "no run")];
-    a_row_of_nobody:
+    a_row_without_an_identity:
         "INSERT INTO pass
          SELECT (9 << 40) + 1, first_seq, last_seq, tallied, rule_version, rule_set_sha256
          FROM pass LIMIT 1"
@@ -258,19 +259,19 @@ damages! {
          INSERT INTO event SELECT (2 << 40) + 16 - at, event_ref, time_us, type, digest, columns,
          payload FROM two"
         => [("critical", "chunk of seq 1..4096", "another order"),
-            ("error", "index of seq 1..4096", "other entries")];
+            ("error", "index of seq 1..4096", "does not match the events")];
     an_event_before_the_first:
         "INSERT INTO event
          SELECT at - 1, event_ref, time_us, type, digest, columns, payload FROM event
          WHERE at = (1 << 40) + 1"
         => [("critical", "seq 0", "before the first")];
-    a_token_of_nobody:
+    a_token_without_an_identity:
         "INSERT INTO token (log, token_id, hash, role, created) VALUES (9, x'00', x'00', 'x', 0)"
         => [("error", "table token", "no registered identity: 1")];
     a_token_made_by_hand:
         "INSERT INTO token (log, token_id, hash, role, created)
          VALUES (1, zeroblob(16), zeroblob(32), 'operator', 0)"
-        => [("error", "token tk_00000000000000000000000000000000", "do not fit together")];
+        => [("error", "token tk_00000000000000000000000000000000", "do not match")];
     a_table_missing: "DELETE FROM tally; DROP TABLE tally"
         => [("error", "schema: table tally", "missing"),
             ("error", "schema: index tally_by_id", "missing")];
@@ -301,7 +302,7 @@ fn forgetting_that_was_undone_or_rewritten() {
     let sql = at!("event", "payload = '{}', columns = x'00'", 4650);
     Damaged::forgotten().then(sql).finds(&[
         ("critical", "seq 4650", "payload and digest"),
-        ("critical", "forget event at seq 4715", "and it is not"),
+        ("critical", "forget event at seq 4715", "but its content exists"),
     ]);
     let sql = at!("event", "payload = replace(payload, 'event_refs', 'event_reff')", 4715);
     Damaged::forgotten().then(sql).finds(&[
@@ -316,7 +317,7 @@ fn forgetting_that_was_undone_or_rewritten() {
 
 #[test]
 fn a_pass_record_that_counts_wrong() {
-    // The record's content, digest and all, is replaced by one that is whole but untrue.
+    // The content of the record is replaced, with a matching digest, by one with wrong counts.
     let damaged = Damaged::copy();
     let db = Connection::open(&damaged.store.path).unwrap();
     let sql = "SELECT payload FROM event WHERE at = (1 << 40) + 4302";
@@ -334,7 +335,7 @@ fn a_pass_record_that_counts_wrong() {
     db.execute_batch(&guard).unwrap();
     damaged.finds(&[
         ("critical", "tree head", "not those that were signed"),
-        ("error", "pass record at seq 4302", "another number of events"),
+        ("error", "pass record at seq 4302", "its number of events is not"),
     ]);
 }
 
@@ -350,7 +351,7 @@ fn a_guard_missing() {
 fn an_index_of_the_file_that_lost_an_entry() {
     let damaged = Damaged::copy();
     let db = Connection::open(&damaged.store.path).unwrap();
-    // The table's rows stay, the index forgets them: as a bad block would have it.
+    // The rows of the table stay and the index loses an entry, as after a bad block.
     let sql = "SELECT rootpage FROM sqlite_schema WHERE name = 'fact_by_id'";
     let page: u32 = db.query_row(sql, [], |row| row.get(0)).unwrap();
     drop(db);
@@ -373,7 +374,7 @@ fn a_healthy_store_has_no_finding_and_says_what_feeds_nothing() {
     assert_eq!(report["events"], 4714);
     let notes: Vec<&str> =
         report["notes"].as_array().unwrap().iter().map(|n| n.as_str().unwrap()).collect();
-    let unchecked = "signatures of tree heads were not checked: there is no key of this log";
+    let unchecked = "signatures of tree heads were not checked: no key of this log was found";
     assert_eq!(notes, ["note events that feed no fact: 471 no_object", unchecked]);
     let words = healthy.store.run(&["verify"]).fine().out;
     assert!(words.contains("4714 events, ") && words.contains("no findings"), "{words}");
@@ -388,7 +389,7 @@ fn events_past_the_checkpoint_are_a_note() {
     assert!(words.contains("note: events past the checkpoint, not folded yet: 1"), "{words}");
 }
 
-/// The recipe of docs/guide/operate.md.
+/// The recipe in docs/guide/operate.md.
 #[test]
 fn derived_state_that_was_emptied_is_made_again() {
     let damaged = Damaged::copy();
@@ -404,12 +405,12 @@ fn derived_state_that_was_emptied_is_made_again() {
     damaged.store.run(&["verify"]).fine();
 }
 
-/// A damaged end of the write-ahead log hides what was written there: a note, as a write that was
-/// never acknowledged looks the same.
+/// A damaged end of the write-ahead log hides what was written there. This is a note, because a
+/// write that was never acknowledged looks the same.
 #[test]
 fn a_write_ahead_log_with_a_damaged_end_is_noted() {
     let store = Store::new();
-    // While another process has the store open, its log stays beside it.
+    // While another process has the store open, its write-ahead log stays.
     let open = Connection::open(&store.path).unwrap();
     open.query_row("SELECT count(*) FROM event", [], |row| row.get::<_, i64>(0)).unwrap();
     for id in ["1", "2", "3"] {

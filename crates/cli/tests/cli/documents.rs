@@ -25,7 +25,7 @@ fn the_transcript_of_a_language_model_agent_is_real() {
     assert!(transcript("docs/guide/llm-agents.md") >= 3, "the transcript is there");
 }
 
-/// Runs every `$ ` line of a page's console blocks and compares what it prints; says how many.
+/// Runs every `$ ` line of a page's console blocks and compares the output; returns their number.
 fn transcript(page: &str) -> usize {
     let readme = fs::read_to_string(root().join(page)).unwrap();
     let directory = tempfile::tempdir().unwrap();
@@ -49,7 +49,7 @@ fn transcript(page: &str) -> usize {
     commands
 }
 
-/// `docs/reference/cli.md` is the help, word for word, of a build with all commands.
+/// `docs/reference/cli.md` is exactly the help of a build with all commands.
 #[cfg(feature = "experiments")]
 #[test]
 fn the_reference_is_the_help() {

@@ -1,4 +1,4 @@
-//! Explain, as-of, diff, and many processes at once.
+//! `explain`, `--as-of`, `diff`, and concurrent processes.
 
 use super::store::{Store, attempt, vector};
 use rusqlite::Connection;
@@ -52,10 +52,10 @@ fn the_words_count_what_they_say() {
     store.import(log).fine();
     let out = store.run(&["explain", "grasp + cup + ward"]).fine().out;
     assert!(out.contains("f: 12 of 13 within 25..25.3 worked; what mostly worked there 25..25;"));
-    // A fact that somebody edited is shown, with a warning.
+    // An edited fact is shown with a warning.
     let db = Connection::open(&store.path).unwrap();
     db.execute_batch("UPDATE fact SET value = replace(value, '0.9230', '0.9999')").unwrap();
-    store.run(&["explain", "grasp + cup + ward"]).ended(1, &["not what its sum gives"]);
+    store.run(&["explain", "grasp + cup + ward"]).ended(1, &["does not match its sum"]);
 }
 
 #[test]
@@ -76,7 +76,7 @@ fn an_event_is_explained_to_the_facts_it_feeds() {
     let words = store.run(&["explain", &last]).fine().out;
     assert!(words.contains("folded  by the pass at seq 16, range 1..15"), "{words}");
     assert!(words.contains("Facts it feeds"), "{words}");
-    // The pass record itself is an event too, and feeds nothing.
+    // The pass record itself is an event too, and feeds no fact.
     let passes = store.run(&["passes", "--json"]).fine().json();
     let record = passes["event_ref"].as_str().unwrap();
     let words = store.run(&["explain", record]).fine().out;
@@ -92,14 +92,14 @@ fn what_is_not_there_is_said_and_what_is_ambiguous_is_listed() {
              \"time\":\"2026-05-06T10:00:00Z\",\"data\":{data}}}\n"
         )
     };
-    // As environment and as reason the same word: two kinds under one key.
+    // The same word as environment and as reason: two kinds under one key.
     let data = "{\"skill_id\":\"a\",\"target_class\":\"b\",\"environment\":\"c\",\
                 \"success\":false,\"failure_reason\":\"c\"}";
     store.import(line("1", data)).fine();
     let ran = store.run(&["explain", "a + b + c"]).ended(2, &["several facts"]);
     assert!(ran.err.contains("interaction_pattern") && ran.err.contains("skill_success_rate"));
     for unknown in ["x + y", "fa_00000000000000000000000000000000"] {
-        store.run(&["explain", unknown]).ended(1, &["nothing here is called"]);
+        store.run(&["explain", unknown]).ended(1, &["no fact or event `"]);
     }
     store.run(&["explain", "ev_00000000000000000000000000000000"]).ended(1, &["no event"]);
     store.run(&["explain", "a + b + c", "--page", "0"]).ended(2, &["--page"]);
@@ -131,8 +131,8 @@ fn evidence_comes_in_pages_through_chunks_and_rows() {
     assert_eq!(ids(&explain(&["--page", "3"])), want[200..300]);
     assert_eq!(ids(&explain(&["--page", "16"])), want[1500..]);
     let args = ["explain", "skill1 + cup + ward", "--page", "17"];
-    store.run(&args).ended(1, &["there is no page 17: the last one is 16"]);
-    // Without the chunks and the index the answers are the same.
+    store.run(&args).ended(1, &["no page 17: the last page is 16"]);
+    // Without the chunks and the index the output is the same.
     let db = Connection::open(&store.path).unwrap();
     db.execute_batch("DELETE FROM chunk; DELETE FROM run; DELETE FROM piece").unwrap();
     assert_eq!(ids(&explain(&["--all"])), want);
@@ -146,12 +146,12 @@ fn every_kind_has_its_words() {
     let facts = store.run(&["facts", "--json"]).fine().json();
     for fact in facts["facts"].as_array().unwrap() {
         let id = fact["fact_id"].as_str().unwrap();
-        let told = store.run(&["explain", id, "--json"]).fine().json();
-        assert_eq!(told["evidence_total"], fact["n_observations"], "{fact}");
-        let evidence = told["evidence"].as_array().unwrap();
+        let reported = store.run(&["explain", id, "--json"]).fine().json();
+        assert_eq!(reported["evidence_total"], fact["n_observations"], "{fact}");
+        let evidence = reported["evidence"].as_array().unwrap();
         assert_eq!(evidence.len() as u64, fact["n_observations"].as_u64().unwrap(), "{fact}");
-        // The last sentence gives the confidence that the fact has.
-        let words = told["words"].as_array().unwrap().last().unwrap().as_str().unwrap();
+        // The last sentence gives the confidence of the fact.
+        let words = reported["words"].as_array().unwrap().last().unwrap().as_str().unwrap();
         assert!(words.contains(&fact["confidence"].to_string()), "{words}\n{fact}");
         store.run(&["explain", id]).fine();
     }
@@ -176,14 +176,14 @@ fn as_of_is_what_was_known_there() {
         (&2.into(), &1.into())
     );
     for args in [["snapshot", "--as-of", "25"], ["facts", "--as-of", "25"], ["diff", "0", "25"]] {
-        store.run(&args).ended(2, &["beyond the end of the log, which is at 24"]);
+        store.run(&args).ended(2, &["beyond the end of the log: the last position is 24"]);
     }
-    store.run(&["facts", "--as-of", "0"]).ended(1, &["nothing is known"]);
+    store.run(&["facts", "--as-of", "0"]).ended(1, &["no facts before the first event"]);
     store.run(&["snapshot", "--as-of", "-1"]).ended(2, &["--as-of"]);
 }
 
 #[test]
-fn a_diff_tells_every_figure_and_how_far_it_moved() {
+fn a_diff_shows_every_figure_and_its_change() {
     let store = glass_cup();
     let out = store.run(&["diff", "8", "15"]).fine().out;
     assert!(out.contains("n_observations  8 → 15  (+7)"), "{out}");
@@ -207,7 +207,7 @@ fn a_reader_never_blocks_a_writer_and_sees_one_moment() {
     let reader = Connection::open(&store.path).unwrap();
     reader.execute_batch("BEGIN; SELECT count(*) FROM event").unwrap();
     let begun = Instant::now();
-    store.import(attempt("while-somebody-reads", true)).fine();
+    store.import(attempt("during-a-read", true)).fine();
     assert!(begun.elapsed() < Duration::from_secs(8), "it waited for the reader");
     let count = |sql| reader.query_row(sql, [], |row| row.get::<_, i64>(0)).unwrap();
     assert_eq!(count("SELECT count(*) FROM event"), 16, "the reader's moment stays");

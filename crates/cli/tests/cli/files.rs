@@ -1,5 +1,5 @@
 //! Files that commands write: no link is followed to a file that is not named, no store, key or
-//! input is replaced or removed, and a killed command leaves the file under its name as it was.
+//! input is replaced or removed, and a killed command leaves the existing file unchanged.
 
 use super::store::{CommandResult, Store, attempt, binary, ran, root, vector};
 use std::collections::BTreeMap;
@@ -31,7 +31,7 @@ fn export(store: &Store, name: &str) -> CommandResult {
     store.run(&["export", "-o", text(&place(store, name))])
 }
 
-/// A producer's key, registered nowhere.
+/// A producer's key that is not registered.
 fn key(store: &Store, name: &str) -> String {
     let path = place(store, name);
     ran(assert_cmd::Command::new("openssl")
@@ -64,7 +64,7 @@ fn tree(directory: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
     all
 }
 
-/// Whether a command changed nothing at all, but for SQLite's index of its write-ahead log.
+/// Checks that a command changes nothing, except SQLite's index of its write-ahead log.
 #[track_caller]
 fn changes_nothing(store: &Store, run: impl FnOnce() -> CommandResult, words: &[&str]) {
     let files = |store: &Store| {
@@ -78,7 +78,7 @@ fn changes_nothing(store: &Store, run: impl FnOnce() -> CommandResult, words: &[
 }
 
 #[test]
-fn links_beside_the_destination_are_not_followed() {
+fn links_next_to_the_destination_are_not_followed() {
     let store = cup();
     let events = store.write("week.jsonl", attempt("1", true));
     let key = key(&store, "arm.key");
@@ -124,7 +124,7 @@ fn names_that_differ_by_a_suffix_are_names_of_others() {
     }
 }
 
-/// A destination is compared with what must stay by where it leads, whether that exists or not.
+/// A destination is compared with protected files by its resolved path, whether or not it exists.
 #[test]
 fn no_name_of_a_store_a_key_or_an_input_is_written_to() {
     let store = cup();
@@ -136,7 +136,7 @@ fn no_name_of_a_store_a_key_or_an_input_is_written_to() {
         let file = place(&store, &format!("ipse.db{suffix}"));
         refused(&file, "it is the store");
         let link = place(&store, &format!("link{suffix}"));
-        // A link to nowhere, by a relative path.
+        // A dangling link, by a relative path.
         symlink(format!("ipse.db{suffix}"), &link).unwrap();
         refused(&link, "it is the store");
     }
@@ -148,18 +148,18 @@ fn no_name_of_a_store_a_key_or_an_input_is_written_to() {
     refused(&other, "it is the store");
     let heads = place(&store, "heads");
     symlink(keys.join("heads"), &heads).unwrap();
-    refused(&heads.join("new"), "among the keys");
+    refused(&heads.join("new"), "in the key directory");
     let link = place(&store, "link.key");
     symlink(keys.join("producers.ipse"), &link).unwrap();
-    refused(&link, "among the keys");
+    refused(&link, "in the key directory");
     let hard = place(&store, "hard.key");
     fs::hard_link(keys.join("operator.key"), &hard).unwrap();
-    refused(&hard, "among the keys");
+    refused(&hard, "in the key directory");
     // A key that is kept elsewhere, and linked from the key directory.
     let elsewhere = place(&store, "elsewhere.key");
     fs::rename(keys.join("log.key"), &elsewhere).unwrap();
     symlink(&elsewhere, keys.join("log.key")).unwrap();
-    refused(&elsewhere, "among the keys");
+    refused(&elsewhere, "in the key directory");
     let word = store.write("word", "a word\n");
     let mut with_word = store.command();
     with_word.env("IPSE_PASSPHRASE_FILE", &word).args(["export", "-o", &word]);
@@ -199,13 +199,13 @@ fn a_report_removes_and_replaces_nothing_that_is_needed() {
     let args = ["reproduce", "real", text(&log), "--out", text(&out)];
     changes_nothing(&store, || store.run(&args), &["it is a file that this command reads"]);
     fs::remove_file(&log).unwrap();
-    // A file of a report that was killed is no obstacle.
+    // A file of a killed report is no obstacle.
     fs::write(out.join(".new-ipse-abc"), "half").unwrap();
     store.run(&["reproduce", "v1", "--out", text(&out)]).fine();
     assert!(!out.join(".new-ipse-abc").exists() && out.join("report.html").is_file());
     let keys = store.path.with_extension("db.keys").join("heads");
     let args = ["reproduce", "v1", "--out", text(&keys)];
-    store.run(&args).ended(2, &["among the keys"]);
+    store.run(&args).ended(2, &["in the key directory"]);
 }
 
 #[test]
@@ -228,7 +228,7 @@ fn links_lead_to_the_file_that_is_written() {
     assert_eq!(piped.fine().out.lines().count(), 2, "a pipe is written to");
 }
 
-/// Nothing is printed behind a file that is written to standard output, whatever its name.
+/// Nothing else is printed after a file that is written to standard output, whatever its name.
 #[test]
 fn standard_output_takes_the_file_alone() {
     let store = cup();
@@ -277,7 +277,7 @@ fn a_new_file_has_the_mode_that_users_expect() {
     }
 }
 
-/// A command replaces what it could have written itself; anything else needs `--force`.
+/// A command replaces only files that it could have written; anything else needs `--force`.
 #[test]
 fn a_file_of_another_kind_is_not_replaced() {
     let store = cup();
@@ -347,7 +347,7 @@ fn force_replaces_any_file_but_those_that_are_needed() {
     forced_sign(&[]).ended(2, &["--out"]);
 }
 
-/// Events taken out of a bundle would be stored without what verifies them.
+/// Events that are extracted from a bundle would be stored without their proofs.
 #[test]
 fn a_bundle_is_not_imported_as_events() {
     let store = cup();
@@ -376,7 +376,7 @@ fn a_bundle_is_not_imported_as_events() {
     sign(&store, text(&bundle), &key, text(&place(&store, "signed"))).ended(2, &["is a bundle"]);
 }
 
-/// The names in a directory that an unfinished file has.
+/// The names of unfinished files in a directory.
 fn unfinished(store: &Store) -> Vec<String> {
     let names = fs::read_dir(store.directory.path()).unwrap();
     let names = names.map(|entry| entry.unwrap().file_name().into_string().unwrap());
@@ -413,7 +413,7 @@ fn a_killed_command_leaves_the_file_as_it_was_and_another_that_can_be_found() {
     assert!(unfinished(&store).is_empty() && !place(&store, "bundle").exists());
 }
 
-/// A tree head that was not finished goes when the next one is signed.
+/// Signing a tree head removes an unfinished one.
 #[test]
 fn unfinished_tree_heads_are_swept_by_the_next_one() {
     let store = cup();
@@ -443,7 +443,7 @@ fn a_producers_key_is_not_one_of_the_store() {
     for name in ["log.key", "operator.key", "new.key", "revoked"] {
         let out = place(&store, "ipse.db.keys").join(name);
         let args = ["key", "new", "producer", "arm", "--out", text(&out)];
-        store.run(&args).ended(2, &["it is among the keys"]);
+        store.run(&args).ended(2, &["it is in the key directory"]);
     }
     assert!(!place(&store, "ipse.db.keys").join("revoked").exists());
 }

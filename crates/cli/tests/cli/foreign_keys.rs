@@ -1,5 +1,5 @@
-//! Keys that OpenSSL made, and statements that a library for in-toto wrote: registered by the PEM
-//! file, signed in a form that is not canonical, and verified by everybody.
+//! Keys made by OpenSSL, and statements written by an in-toto library: registered by the PEM file,
+//! signed in a form that is not canonical, and verified by all programs.
 
 use super::store::{Store, attempt, ran};
 use ipse_core::{Admitted, hex};
@@ -50,7 +50,7 @@ fn a_public_key_of_openssl_is_registered_by_its_file() {
     register(&store, "arm", &other).fine();
 }
 
-/// The point of order one: anybody can sign under it.
+/// The point of order one: anyone can sign under it.
 const WEAK_PEM: &str = "-----BEGIN PUBLIC KEY-----\n\
     MCowBQYDK2VwAyEAAQAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=\n\
     -----END PUBLIC KEY-----\n";
@@ -65,8 +65,8 @@ fn a_key_has_one_name() {
     register(&store, "arm-2", &public).ended(2, &["registered as `arm`", "arm-2"]);
     store.run(&["key", "revoke", "arm", "--yes"]).fine();
     register(&store, "arm-2", &public).ended(2, &["revoked as `arm`", "needs a new one"]);
-    register(&store, "arm", &public).ended(2, &["does not come back"]);
-    // A file with a verifier key is read too.
+    register(&store, "arm", &public).ended(2, &["was revoked permanently"]);
+    // A file with a verifier key is accepted too.
     let other = Store::new();
     let file = other.write("arm.vkey", &vkey);
     assert_eq!(register(&other, "arm", &file).fine().out, vkey);
@@ -88,17 +88,17 @@ fn other_keys_are_refused_and_say_why() {
         (old.to_str().unwrap().to_string(), "it holds a private key"),
         (store.write("both.pem", both), "it holds a private key"),
         (store.write("two.pem", text.repeat(2)), "several PEM blocks"),
-        (ec, "another kind than Ed25519"),
-        (key_pair(&store, "x", &["x25519"]), "another kind than Ed25519"),
-        (key_pair(&store, "rsa", &["RSA", "-pkeyopt", "rsa_keygen_bits:2048"]), "another kind"),
+        (ec, "not an Ed25519 key"),
+        (key_pair(&store, "x", &["x25519"]), "not an Ed25519 key"),
+        (key_pair(&store, "rsa", &["RSA", "-pkeyopt", "rsa_keygen_bits:2048"]), "not an Ed25519"),
         (store.write("weak.pem", WEAK_PEM), "is a weak key"),
-        (store.write("cut.pem", &text[..text.len() / 2]), "no Ed25519 public key in PEM"),
-        (store.write("empty.pem", ""), "no Ed25519 public key in PEM"),
-        (store.write("noise.pub", [0xff; 80]), "no Ed25519 public key in PEM"),
-        (store.write("label.pem", text.replace("PUBLIC", "RSA PUBLIC")), "no public key"),
+        (store.write("cut.pem", &text[..text.len() / 2]), "not an Ed25519 public key in PEM"),
+        (store.write("empty.pem", ""), "not an Ed25519 public key in PEM"),
+        (store.write("noise.pub", [0xff; 80]), "not an Ed25519 public key in PEM"),
+        (store.write("label.pem", text.replace("PUBLIC", "RSA PUBLIC")), "not a public key"),
         (store.write("big.pem", "x".repeat(20_000)), "MAX_KEY_BYTES"),
         (store.directory.path().to_str().unwrap().to_string(), "not an ordinary file"),
-        (format!("{pem}.gone"), "no verifier key, or a weak one, and no file"),
+        (format!("{pem}.gone"), "neither a file nor a verifier key"),
     ];
     for (file, why) in cases {
         let ran = register(&store, "arm", &file).ended(2, &[why]);
@@ -147,7 +147,7 @@ fn signed_file(events: &[Admitted], envelope: &str) -> String {
     format!("{lines}{envelope}\n")
 }
 
-/// What an auditor's program says of a bundle.
+/// The report of the auditor's program about a bundle.
 fn audited(store: &Store, vkey: &str) -> ipse_bundle::Report {
     let bundle = store.directory.path().join("log.ipse");
     store.run(&["export", "-o", bundle.to_str().unwrap()]).fine();
@@ -190,7 +190,7 @@ fn a_statement_that_is_not_canonical_counts_and_verifies() {
     let spaced = serde_json::to_string(&statement(identity, &four)).unwrap().replace(',', ", ");
     assert_eq!(counts(import(&four, &spaced).fine()), [0, 4, 0, 4]);
     assert_eq!(kept(), 2, "another form is another payload");
-    // What two readers could understand differently is no statement.
+    // A statement that two readers could understand differently is rejected.
     let two = events(4, 6);
     let plain = serde_json::to_string(&statement(identity, &two)).unwrap();
     for bad in [

@@ -1,4 +1,4 @@
-//! `forget`, `prune` and `config`: what they say, what they leave, and what a kill cannot do.
+//! `forget`, `prune` and `config`: output, remaining data, and kills.
 
 use super::store::{Store, attempt, ran, vector};
 use rusqlite::Connection;
@@ -16,7 +16,7 @@ fn refs(store: &Store) -> Vec<String> {
     log.out.lines().map(name).collect()
 }
 
-/// Files beside the store in which one of the words stands, with the word.
+/// Files next to the store that contain one of the words, with the word.
 fn found(directory: &Path, words: &[String]) -> Vec<String> {
     let mut found = Vec::new();
     for entry in std::fs::read_dir(directory).unwrap() {
@@ -25,9 +25,9 @@ fn found(directory: &Path, words: &[String]) -> Vec<String> {
         if !name.starts_with("ipse.db") {
             continue;
         }
-        // By another process: closing a file here would drop the locks that SQLite has on it.
+        // In another process: closing a file here would drop SQLite's locks on it.
         let bytes = Command::new("cat").arg(&path).output().unwrap().stdout;
-        // A word is looked for where its mark stands.
+        // A word is searched where its mark is.
         let marks = (0..bytes.len().saturating_sub(3)).filter(|at| bytes[*at..].starts_with(b"zq"));
         let here: std::collections::BTreeSet<&[u8]> =
             marks.map(|at| &bytes[at..(at + 8).min(bytes.len())]).collect();
@@ -41,7 +41,7 @@ fn found(directory: &Path, words: &[String]) -> Vec<String> {
     found
 }
 
-/// Eight letters that stand nowhere else.
+/// Eight letters that occur nowhere else.
 fn canary(number: usize) -> String {
     format!("zq{number:06}")
 }
@@ -55,18 +55,18 @@ fn the_answers_and_their_exit_codes() {
     let json = ran.json();
     assert_eq!((&json["forgotten"], &json["pass"]["rows_touched"]), (&2.into(), &2.into()));
     assert_eq!(json["erase_pending"], false);
-    // Forgotten already, once more, and with a new one.
+    // Already forgotten, once more, and together with a new one.
     let again = store.run(&["forget", &names[0], "--json"]).fine().json();
     assert_eq!((&again["forgotten"], &again["already"]), (&0.into(), &1.into()));
     assert!(again["pass"].is_null());
-    store.run(&["forget", &names[0], &names[1]]).ended(0, &["had been forgotten before"]);
-    // What is not there or not a ref changes nothing.
+    store.run(&["forget", &names[0], &names[1]]).ended(0, &["already forgotten"]);
+    // An unknown ref, or text that is no ref, changes nothing.
     let before = store.run(&["log", "--json"]).fine().out;
     let unknown = "ev_00000000000000000000000000000000";
     store.run(&["forget", &names[4], unknown]).ended(1, &[unknown, "nothing was changed"]);
     for bad in ["ev_12", "x", "", "ev_0000000000000000000000000000000g", "fa_00", "\u{1b}[2J"] {
         let ran = store.run(&["forget", &names[4], bad]);
-        let ran = ran.ended(1, &["is no event ref", "nothing was changed", "hint"]);
+        let ran = ran.ended(1, &["is not an event ref", "nothing was changed", "hint"]);
         assert!(!ran.err.contains('\u{1b}'));
     }
     let pass = &names[15];
@@ -89,7 +89,7 @@ fn the_answers_and_their_exit_codes() {
     assert!(verified.out.contains("note: events forgotten: 3"), "{}", verified.out);
 }
 
-/// Runs a command on a terminal, with somebody who types an answer.
+/// Runs a command on a terminal with a typed answer.
 pub(crate) fn on_a_terminal(
     store: &Store,
     args: &str,
@@ -105,7 +105,7 @@ pub(crate) fn on_a_terminal(
 fn on_a_terminal_it_asks_first() {
     let store = Store::with("facts/glass_cup.events.jsonl");
     let name = &refs(&store)[0];
-    let question = "This will forget 1 event, change 2 facts and remove 0 for good. Go on?";
+    let question = "This will permanently forget 1 event, change 2 facts and remove 0. Continue?";
     for answer in ["n\n", "\n", "", "what\n"] {
         let ran = on_a_terminal(&store, &format!("forget {name}"), answer);
         assert_eq!(ran.code, 1, "{}", ran.out);
@@ -121,20 +121,20 @@ fn on_a_terminal_it_asks_first() {
     assert_eq!(refs(&store).len(), 18);
     let ran = on_a_terminal(&store, &format!("forget {name}"), "");
     assert!(ran.code == 0 && !ran.out.contains("[y/N]"), "nothing to ask: {}", ran.out);
-    assert!(ran.out.contains("had been forgotten before"), "{}", ran.out);
+    assert!(ran.out.contains("already forgotten"), "{}", ran.out);
     assert_eq!(on_a_terminal(&store, "prune --keep 9", "yes\n").code, 0);
     assert_eq!(on_a_terminal(&store, "prune --keep 8 --yes", "").code, 0);
     let ran = on_a_terminal(&store, "prune --keep 7 --dry-run", "");
     assert!(ran.code == 0 && !ran.out.contains("[y/N]"), "{}", ran.out);
     assert_eq!(store.run(&["identity", "--json"]).fine().json()["events"], 8);
-    // A program that reads the words is asked nothing.
+    // No question if standard output is not a terminal.
     assert_eq!(on_a_terminal(&store, "prune --keep 7 2>/dev/null", "").code, 0);
     assert_eq!(store.run(&["identity", "--json"]).fine().json()["events"], 7);
 }
 
 /// Standard input may be the list of refs: the answer still comes from the terminal.
 #[test]
-fn it_asks_beside_a_pipe() {
+fn it_asks_on_the_terminal_despite_a_pipe() {
     let store = Store::with("facts/glass_cup.events.jsonl");
     let (ipse, path) = (env!("CARGO_BIN_EXE_ipse"), store.path.display());
     let line = format!("echo {} | {ipse} --store {path} forget --from-file -", refs(&store)[0]);
@@ -146,19 +146,19 @@ fn it_asks_beside_a_pipe() {
     }
 }
 
-/// Between the question and the answer more events come in: what was agreed to goes, no more.
+/// More events arrive between the question and the answer: only the confirmed ones are forgotten.
 #[test]
 fn the_answer_is_about_what_was_asked() {
     let store = Store::with("facts/glass_cup.events.jsonl");
     let lines: String = (0..20).map(|n| attempt(&n.to_string(), true)).collect();
     let later = store.write("later.jsonl", lines);
     let ipse = format!("{} --store {}", env!("CARGO_BIN_EXE_ipse"), store.path.display());
-    // Whoever answers takes the time for an import.
+    // The answer takes as long as an import.
     let answer = format!("(sleep 1; {ipse} import {later} >{later}.out 2>&1; echo y)");
     let line = format!("{answer} | script -qec '{ipse} prune --keep 10' /dev/null");
     let asked = ran(assert_cmd::Command::new("sh").args(["-c", &line]));
     let number = |before: &str| asked.out.split(before).nth(1).unwrap().split(' ').next().unwrap();
-    assert_eq!(number("This will forget "), number("forgot "), "{}", asked.out);
+    assert_eq!(number("This will permanently forget "), number("forgot "), "{}", asked.out);
     let left = store.run(&["identity", "--json"]).fine().json();
     assert_eq!(left["events"].as_u64().unwrap() + left["forgotten"].as_u64().unwrap(), 35);
 }
@@ -182,7 +182,7 @@ fn refs_come_from_a_file_too() {
     assert_eq!(ran.json()["forgotten"], 1);
     for bad in [&b"\xff\xfe\n"[..], &[b'x'; 100_000], &[b' '; 100_000], &[0; 70_000]] {
         let ran = store.fed(&["forget", "--from-file", "-"], bad);
-        let ran = ran.ended(1, &["line 1", "is no event ref", "nothing was changed"]);
+        let ran = ran.ended(1, &["line 1", "is not an event ref", "nothing was changed"]);
         assert!(ran.err.len() < 1000, "{}", ran.err);
     }
     store.run(&["forget", "--from-file", "nowhere.txt"]).ended(2, &["nowhere.txt"]);
@@ -212,7 +212,7 @@ fn a_forgotten_event_is_refused_and_explained() {
     assert_eq!((&json["forgotten"], &json["evidence_total"]), (&1.into(), &14.into()));
     let ran = store.run(&["explain", key]).fine();
     assert!(ran.out.contains("Forgotten since: 1 past observation"), "{}", ran.out);
-    // What the agent knew when it acted, from what still exists.
+    // The facts at the time of the action, from the events that still exist.
     let as_of = store.run(&["facts", "--as-of", "15", "--json"]).fine().json();
     assert_eq!(as_of["facts"][0]["n_observations"], 14);
 }
@@ -251,14 +251,14 @@ fn pruning_shows_first_and_then_does() {
     }
 }
 
-/// Canaries that an event has room for, and the one that is shared: the skill's.
+/// Canaries that an event has room for, and the shared one: the skill's.
 const WORDS: usize = 16;
 const SHARED: usize = 2;
 
 /// An event with a canary in every place that can hold text.
 fn marked(number: usize) -> String {
     let word = |part: usize| canary(number * WORDS + part);
-    // Long texts spill into pages of their own.
+    // Long texts use overflow pages.
     let long = format!("{} ", word(9)).repeat(if number.is_multiple_of(7) { 2500 } else { 3 });
     let outcome = if number.is_multiple_of(3) { "failed" } else { "success" };
     format!(
@@ -286,7 +286,7 @@ fn marked(number: usize) -> String {
     )
 }
 
-/// An event beside it that shares facts with it and stays.
+/// An event that shares facts with it and stays.
 fn neighbour(number: usize) -> String {
     let skill = if number.is_multiple_of(5) {
         canary(number / 5 * WORDS + SHARED)
@@ -300,7 +300,7 @@ fn neighbour(number: usize) -> String {
 
 const MARKED: usize = 1000;
 
-/// A store with marked events among others; with two identities their logs grow side by side.
+/// A store with marked events among others; with two identities their logs grow in parallel.
 fn aviary(identities: usize) -> Store {
     let store = Store::new();
     let other = store.write("other.json", OTHER);
@@ -336,14 +336,14 @@ fn marked_events(store: &Store) -> Vec<(String, usize)> {
     log.lines().filter_map(marked).collect()
 }
 
-/// The canaries of an event, but for the one that the events beside it keep alive.
+/// The canaries of an event, without the one that remaining events share.
 fn words(number: usize) -> Vec<String> {
     let parts = (0..12).filter(|part| *part != SHARED);
     parts.map(|part| canary(number * WORDS + part)).collect()
 }
 
-/// Every third event a few at a time, so that what lies between them moves; then another third at
-/// once; then those between, a few at a time.
+/// Every third event in small groups, so that data between them moves; then another third at once;
+/// then the rest, in small groups.
 fn batches() -> Vec<Vec<usize>> {
     let third = |rest: usize| (0..MARKED).filter(move |place| place % 3 == rest);
     let few = |rest| -> Vec<Vec<usize>> {
@@ -361,7 +361,7 @@ fn a_thousand_canaries_leave_no_feather() {
         assert_eq!(events.len(), MARKED);
         let all: Vec<String> = (0..MARKED).flat_map(words).collect();
         assert_eq!(found(store.directory.path(), &all).len(), all.len(), "the search finds them");
-        // Somebody has the store open, so that nothing goes just because the last one leaves.
+        // A reader keeps the store open, so that nothing is erased just by the last close.
         let idle = Connection::open(&store.path).unwrap();
         idle.query_row("SELECT count(*) FROM manifest", [], |row| row.get::<_, i64>(0)).unwrap();
         let mut gone = Vec::new();
@@ -381,7 +381,7 @@ fn a_thousand_canaries_leave_no_feather() {
     }
 }
 
-/// However little is forgotten at a time, the file gets smaller in the end.
+/// The file shrinks in the end, however few events are forgotten at a time.
 #[test]
 fn space_is_given_back() {
     let store = aviary(1);
@@ -395,7 +395,7 @@ fn space_is_given_back() {
     store.run(&["verify"]).fine();
 }
 
-/// What a page holds between its list of cells and its first cell, for every leaf of some trees.
+/// The bytes between the list of cells and the first cell of every leaf page of some trees.
 fn gaps(store: &Store) -> Vec<Vec<u8>> {
     let db = Connection::open(&store.path).unwrap();
     let sql = "SELECT pageno FROM dbstat WHERE pagetype = 'leaf' AND name IN \
@@ -415,14 +415,14 @@ fn gaps(store: &Store) -> Vec<Vec<u8>> {
     pages.iter().map(gap).collect()
 }
 
-/// SQLite leaves copies there of what has moved; a canary is found only if one happens to be whole.
+/// SQLite leaves copies of moved data there; a canary is found only if a copy is complete.
 #[test]
 fn no_page_keeps_what_has_moved() {
     for identities in [1, 2] {
         let store = aviary(identities);
         let dirty = |store: &Store| gaps(store).iter().flatten().filter(|byte| **byte != 0).count();
         if identities == 2 {
-            // After the other log's forgetting, a few appends make some again.
+            // After forgetting in the other log, a few appends create such copies again.
             let lines: String = (0..600).map(|n| neighbour(n).replace("\"n", "\"m")).collect();
             let file = store.write("more.jsonl", lines);
             store.run(&["--identity", FIRST, "import", &file]).fine();
@@ -466,7 +466,7 @@ fn a_reader_that_stays_makes_it_pending_and_the_next_writer_finishes() {
     assert_ne!(found(store.directory.path(), &words), [""; 0], "the reader still sees them");
     let ran = store.run(&["verify"]).fine();
     assert!(ran.out.contains("may still be in the file"), "{}", ran.out);
-    // A command that writes does not wait for the reader, and says so.
+    // A command that writes does not wait for the reader, and reports the pending erase.
     let begun = Instant::now();
     let record = ["record", "--skill", "s", "--success"];
     store.run(&record).ended(0, &["forgotten bytes are still in the store"]);
@@ -478,7 +478,7 @@ fn a_reader_that_stays_makes_it_pending_and_the_next_writer_finishes() {
     assert!(begun.elapsed() < Duration::from_secs(2));
     store.run(&["forget", &names[0], "--json"]).ended(1, &["erase pending"]);
     reader.execute_batch("COMMIT").unwrap();
-    // Any command that opens the store for writing finishes, this one too.
+    // Any command that opens the store for writing finishes it, including this one.
     store.run(&["config", "retention", "2d"]).fine();
     assert_eq!(found(store.directory.path(), &words), [""; 0]);
     assert!(!store.run(&record).fine().err.contains("still in the store"));
@@ -488,8 +488,8 @@ fn a_reader_that_stays_makes_it_pending_and_the_next_writer_finishes() {
 
 const KILLS: u32 = 40;
 
-/// Waits for another moment each time: spread over all of it, or from the moment on when the first
-/// changed page is in the write-ahead log.
+/// Waits for a different time in each round: spread over the whole run, or from the moment on when
+/// the first changed page is in the write-ahead log.
 fn wait(kill: u32, took: Duration, store: &Store) {
     if kill.is_multiple_of(2) {
         return std::thread::sleep(took * kill / KILLS);
@@ -539,7 +539,7 @@ fn killed_at_any_moment_it_is_before_or_after() {
         pending += u32::from(verified.out.contains("may still be in the file"));
         let now = store.snapshot();
         assert!(now == before || now == after, "kill {kill}: neither before nor after");
-        // The next opening for writing finishes.
+        // The next command that opens the store for writing finishes.
         store.run(&["consolidate"]).fine();
         assert_eq!(store.snapshot(), now);
         store.run(&["verify"]).fine();

@@ -1,4 +1,4 @@
-//! The files that judge intents: examples that pass, findings with their place, and exit codes.
+//! The gate files: examples that pass, findings with their place, and exit codes.
 
 use super::store::{CommandResult, Store, binary, ran};
 use serde_json::json;
@@ -15,7 +15,7 @@ fn example(kind: &str) -> String {
     ran.out
 }
 
-/// A directory with the three examples in it.
+/// A directory with the three examples.
 fn examples() -> Store {
     let store = Store::nothing();
     for (kind, name) in NAMES {
@@ -24,7 +24,7 @@ fn examples() -> Store {
     store
 }
 
-/// The check, run where the files are.
+/// Runs the check in the directory of the files.
 fn check(store: &Store, args: &[&str]) -> CommandResult {
     let mut command = binary();
     command.current_dir(store.directory.path()).args(["gates", "check"]).args(args);
@@ -130,13 +130,13 @@ fn findings_name_file_line_and_field() {
     assert!(ran.out.contains("2 errors") && ran.out.contains("3 clamps"), "{}", ran.out);
     assert!(!ran.err.contains("hint"), "{}", ran.err);
 
-    // Right for itself, but not with the registry.
+    // Valid alone, but not with the registry.
     store.write("bold.toml", changed("temperament", "param = \"force_n\"", "param = \"force\""));
     check(&store, &["bold.toml"]).fine();
     let words = "bold.toml: line 17, human_check[0].param: the registry has no such parameter";
     check(&store, &["bold.toml", "ecm-registry.toml"]).ended(1, &[words]);
 
-    // A rule that never holds: the newtons were millinewtons.
+    // A rule that never matches: the newtons were millinewtons.
     store.write("dead.toml", changed("policy", "from = 60\nto = 140", "from = 60000"));
     let words = "dead.toml: line 30, skills.\"manipulation.grasp\".forbid[0].from: never holds: ";
     check(&store, &["dead.toml", "ecm-registry.toml"]).ended(1, &[words, "from 0 to 140 N"]);
@@ -194,7 +194,7 @@ fn only_the_three_kinds_can_be_begun() {
     }
 }
 
-/// What the manifest's template says to do, done.
+/// Follows the instructions in the manifest's template.
 #[test]
 fn a_manifest_takes_the_hashes_of_the_examples() {
     let template = ran(binary().args(["manifest", "new"])).fine().out;

@@ -1,4 +1,4 @@
-//! Manifests, identities, and that nothing but a manifest moves one.
+//! Manifests and identities: only a changed manifest changes an identity.
 
 use super::store::{Store, binary, ran, vector};
 use std::fs;
@@ -187,7 +187,7 @@ fn a_manifest_file_that_differs_is_named_field_by_field() {
     assert!(out.ends_with("the manifest file gives the same identity\n"), "{out}");
 }
 
-/// A store of several agents: the file says which one is meant.
+/// In a store of several agents, the manifest file selects the agent.
 #[test]
 fn a_manifest_file_is_compared_with_its_own_agent() {
     let store = Store::new();

@@ -1,5 +1,5 @@
-//! Key files that are damaged, do not belong together, are half made, or lie where others may
-//! write: none of them counts as no key, and none of them signs.
+//! Key files that are damaged, mismatched, unfinished, or in a directory that other users can write
+//! to: none of them counts as a missing key, and none of them signs.
 
 use super::store::{CommandResult, Store, attempt, binary, ran, vector};
 use ipse_ledger::NoteKey;
@@ -47,7 +47,7 @@ fn halves_of_two_keys_export_nothing() {
     }
 }
 
-/// One bit of the seed makes another key, in which nothing is wrong but that it is another.
+/// A flipped bit of the seed gives another valid key.
 #[test]
 fn a_flipped_bit_of_the_operators_key_is_found() {
     let store = cup();
@@ -60,7 +60,7 @@ fn a_flipped_bit_of_the_operators_key_is_found() {
         fs::write(&path, &bad).unwrap();
         let ran = store.run(&["identity", "--certificate"]);
         if ran.code == 0 {
-            // A line break, or a bit of the encoding that no decoder looks at.
+            // A line break, or a bit of the encoding that decoders ignore.
             let certificate = ran.out;
             fs::write(&path, &good).unwrap();
             assert_eq!(certificate, store.run(&["identity", "--certificate"]).out, "byte {at}");
@@ -72,7 +72,7 @@ fn a_flipped_bit_of_the_operators_key_is_found() {
     assert!(mismatches > 10, "{mismatches} flips gave another key");
 }
 
-/// Commands that look at the log's public half, or sign beside it.
+/// Commands that read the log's public half, or sign with its key.
 const USERS: [&[&str]; 6] = [
     &["verify"],
     &["tree-head", "--sign"],
@@ -104,7 +104,7 @@ fn a_public_half_that_cannot_be_read_is_not_no_key() {
     fs::create_dir(&path).unwrap();
     store.run(&["verify"]).ended(2, &["log.vkey"]);
     fs::remove_dir(&path).unwrap();
-    // It is made again from the private half.
+    // It is created again from the private half.
     let manifest = vector("manifest/golden.toml");
     store.run(&["init", "--manifest", manifest.to_str().unwrap()]).fine();
     assert_eq!(fs::read(&path).unwrap(), good);
@@ -123,10 +123,10 @@ fn a_private_half_that_is_empty_or_cut_off_is_not_no_key() {
     for bad in [&b""[..], b"\n", &good[..good.len() / 2], &good[..good.len() - 9]] {
         fs::write(&path, bad).unwrap();
         for args in signers.clone() {
-            store.run(args).ended(2, &["log.key is no key that ipse reads", "put back a copy"]);
+            store.run(args).ended(2, &["log.key is not a valid key", "put back a copy"]);
         }
     }
-    // Without the file the log goes on unsigned.
+    // Without the file the log continues unsigned.
     fs::remove_file(&path).unwrap();
     store.run(&["consolidate"]).ended(0, &["note: tree heads are not signed"]);
 }
@@ -144,7 +144,7 @@ fn an_operators_public_half_that_cannot_be_read_is_an_error() {
     }
 }
 
-/// Without `log.vkey` no signature was checked, and that is said.
+/// Without `log.vkey` no signature is checked, and `verify` reports that.
 #[test]
 fn verify_says_that_no_signature_was_checked() {
     let store = cup();
@@ -154,7 +154,7 @@ fn verify_says_that_no_signature_was_checked() {
     assert!(store.run(&["verify"]).fine().out.contains(words));
 }
 
-/// The key of a producer that a store holds.
+/// The registered key of a producer in a store.
 #[test]
 fn a_registered_key_that_cannot_be_read_is_a_finding() {
     let store = cup();
@@ -171,7 +171,7 @@ fn keys_are_not_used_from_a_directory_that_others_may_write_to() {
     let store = cup();
     store.run(&["key", "new", "producer", "arm"]).fine();
     let directory = keys(&store, "");
-    let words = ["others may write to the directory", "chmod go-w"];
+    let words = ["other users can write to", "chmod go-w"];
     for mode in [0o720, 0o702, 0o777] {
         set_mode(&directory, mode);
         store.run(&["identity", "--certificate"]).ended(2, &words);
@@ -201,13 +201,13 @@ fn keys_are_not_used_from_a_directory_that_others_may_write_to() {
     sign(&key).fine();
 }
 
-/// Keys that would be refused later are not made.
+/// Keys that would not be used later are not created.
 #[test]
 fn no_key_is_made_in_a_directory_that_others_may_write_to() {
     let store = Store::nothing();
     let (directory, manifest) = (keys(&store, ""), vector("manifest/golden.toml"));
     let init = ["init", "--manifest", manifest.to_str().unwrap()];
-    let words = ["others may write to the directory", "chmod go-w"];
+    let words = ["other users can write to", "chmod go-w"];
     fs::create_dir(&directory).unwrap();
     for mode in [0o720, 0o702, 0o777] {
         set_mode(&directory, mode);
@@ -224,7 +224,7 @@ fn no_key_is_made_in_a_directory_that_others_may_write_to() {
 }
 
 #[test]
-fn keys_beside_a_store_are_found_through_a_link() {
+fn keys_next_to_a_store_are_found_through_a_link() {
     let store = cup();
     let elsewhere = tempfile::tempdir().unwrap();
     let [link, beside] = ["link.db", "link.db.keys"].map(|name| elsewhere.path().join(name));
@@ -235,14 +235,14 @@ fn keys_beside_a_store_are_found_through_a_link() {
     run(&["export", "-o", "/dev/null"]).fine();
     assert!(!run(&["verify"]).fine().out.contains("were not checked"));
     let key = keys(&store, "new.ipse");
-    run(&["export", "-o", key.to_str().unwrap()]).ended(2, &["it is among the keys"]);
+    run(&["export", "-o", key.to_str().unwrap()]).ended(2, &["it is in the key directory"]);
     assert!(!beside.exists());
-    // A directory beside the link comes first.
+    // A directory next to the link comes first.
     fs::rename(keys(&store, ""), &beside).unwrap();
     run(&["export", "-o", "/dev/null"]).fine();
     store.run(&["export", "-o", "/dev/null"]).ended(2, &["no key at"]);
     fs::rename(&beside, keys(&store, "")).unwrap();
-    // New keys are made beside the file, also if the link led nowhere.
+    // New keys are created next to the file, also if the link was dangling.
     let (new, file) = (elsewhere.path().join("new.db"), store.directory.path().join("file.db"));
     symlink(&file, &new).unwrap();
     let manifest = vector("manifest/golden.toml");
@@ -251,7 +251,7 @@ fn keys_beside_a_store_are_found_through_a_link() {
     assert!(!new.with_extension("db.keys").exists());
 }
 
-/// Takes a producer back out of the store, as if the command had died before it was registered.
+/// Removes a producer from the store, as if the command had died before the registration.
 fn unregister(store: &Store) {
     let rows = rusqlite::Connection::open(&store.path).unwrap().execute("DELETE FROM producer", ());
     assert_eq!(rows.unwrap(), 1);
@@ -287,9 +287,9 @@ fn an_interrupted_key_of_a_producer_is_finished_by_the_same_command() {
             assert_eq!(fs::read(&private).unwrap(), before, "the private half is the same");
             assert_eq!(registered(&store), [key.trim()]);
         }
-        // A finished one is not made again; its public half is shown.
+        // A finished key is not created again; its public half is shown.
         store.run(args).ended(2, &["has a key already", key.trim(), "ipse key revoke arm"]);
-        // Nothing but directories and unfinished files: it is begun again.
+        // Only directories and unfinished files: the command starts over.
         unregister(&store);
         fs::remove_file(&private).unwrap();
         let other = store.run(args).fine().out;
@@ -314,7 +314,7 @@ fn an_interrupted_encrypted_key_needs_its_passphrase() {
     assert_eq!(with(&args, "a word").fine().out, key);
     unregister(&store);
     assert_eq!(with(&args[..4], "a word").fine().out, key);
-    // A key without a passphrase is not passed off as one that has it.
+    // A key without a passphrase does not count as one with a passphrase.
     let plain = ["key", "new", "producer", "leg"];
     let leg = store.run(&plain).fine().out;
     let sql = "DELETE FROM producer WHERE key LIKE 'leg+%'";
@@ -341,7 +341,7 @@ fn a_key_that_is_used_is_not_finished_under_another_name() {
     let other = store.run(&["init", "--manifest", &manifest]).fine().out;
     let new = ["--identity", other.trim(), "key", "new", "producer", "hand"];
     store.run(&new).ended(2, &["already", "to register this one"]);
-    // Halves that are not of one key are reported.
+    // Halves of different keys are reported.
     let public = keys(&store, "producers/foot.vkey");
     let foot = ["--identity", other.trim(), "key", "new", "producer", "foot"];
     fs::copy(keys(&store, "producers/hand.key"), keys(&store, "producers/foot.key")).unwrap();
@@ -353,7 +353,7 @@ fn a_key_that_is_used_is_not_finished_under_another_name() {
     store.run(&foot).ended(2, &["foot.key", "is not the private half of", "foot.vkey"]);
 }
 
-/// A revocation that was interrupted after the store knew it leaves files of a revoked key.
+/// A revocation that was interrupted after the store recorded it leaves files of a revoked key.
 #[test]
 fn an_interrupted_revocation_is_finished() {
     let sql = "UPDATE producer SET revoked = 1";

@@ -1,4 +1,4 @@
-//! Keys on the command line: made once, never shown, revoked and made anew.
+//! Keys on the command line: created once, never shown, revoked and replaced.
 
 use super::forget::on_a_terminal;
 use super::store::{CommandResult, Store, ran, vector};
@@ -7,7 +7,7 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 
-/// A verifier key whose point anybody can sign under.
+/// A verifier key under which anyone can sign.
 const WEAK: &str = "arm+b0647592+AQEAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA";
 
 fn key_file(store: &Store, name: &str) -> PathBuf {
@@ -31,7 +31,7 @@ fn golden() -> String {
     vector("manifest/golden.toml").to_str().unwrap().to_string()
 }
 
-/// Another manifest than the golden one.
+/// A manifest that differs from the golden one.
 fn other(store: &Store) -> String {
     let text = fs::read_to_string(golden()).unwrap().replace("ward-robot-01", "ward-robot-02");
     store.write("other.toml", text)
@@ -106,10 +106,10 @@ fn the_operator_certifies_who_this_is() {
 }
 
 #[test]
-fn passphrases_come_from_the_environment_or_a_file_and_are_never_asked_of_nobody() {
+fn passphrases_come_from_the_environment_or_a_file_without_a_terminal() {
     let store = Store::nothing();
     let make = ["init", "--manifest", &golden(), "--passphrase"];
-    store.run(&make).ended(2, &["nobody to ask", "IPSE_PASSPHRASE_FILE"]);
+    store.run(&make).ended(2, &["no terminal to ask", "IPSE_PASSPHRASE_FILE"]);
     assert!(!store.path.exists(), "nothing is registered before");
     with_passphrase(&store, &make, "").ended(2, &["1 to 1024 bytes"]);
     let word = store.write("word", "a word\nmore\n");
@@ -134,7 +134,7 @@ fn a_key_that_others_can_read_is_refused() {
     let store = Store::new();
     let file = key_file(&store, "operator.key");
     fs::set_permissions(&file, fs::Permissions::from_mode(0o644)).unwrap();
-    store.run(&["identity", "--certificate"]).ended(2, &["others may read", "chmod 600"]);
+    store.run(&["identity", "--certificate"]).ended(2, &["other users can read", "chmod 600"]);
     assert!(store.run(&["key", "list"]).fine().out.contains("others may read it"));
     fs::set_permissions(&file, fs::Permissions::from_mode(0o400)).unwrap();
     store.run(&["identity", "--certificate"]).fine();
@@ -142,7 +142,7 @@ fn a_key_that_others_can_read_is_refused() {
         fs::remove_file(&file).unwrap();
         fs::write(&file, text).unwrap();
         fs::set_permissions(&file, fs::Permissions::from_mode(0o600)).unwrap();
-        store.run(&["identity", "--certificate"]).ended(2, &["no key that ipse reads", "openssl"]);
+        store.run(&["identity", "--certificate"]).ended(2, &["is not a valid key", "openssl"]);
     }
 }
 
@@ -223,14 +223,14 @@ fn bad_keys_and_names_are_refused() {
     assert!(PublicKey::new(&weak).is_none());
     for vkey in [WEAK, "", "arm", "arm+00000000+AQID", "arm+x+y+z", "\u{1b}[31m"] {
         let ran = store.run(&["key", "new", "producer", "arm", "--public", vkey]);
-        assert!(!ran.ended(2, &["no verifier key, or a weak one"]).err.contains('\u{1b}'));
+        assert!(!ran.ended(2, &["neither a file nor a verifier key"]).err.contains('\u{1b}'));
     }
     for name in [".arm", "a/b", "a b", "operator", "log", "", &"x".repeat(65)] {
-        store.run(&["key", "new", "producer", name]).ended(2, &["cannot name a producer", "hint"]);
+        store.run(&["key", "new", "producer", name]).ended(2, &["valid producer name", "hint"]);
     }
     store.run(&["key", "new", "baker"]).ended(2, &["baker"]);
-    store.run(&["key", "revoke", "../x"]).ended(2, &["cannot name a producer"]);
-    store.run(&["key", "revoke", "nobody"]).ended(1, &["nothing was changed"]);
+    store.run(&["key", "revoke", "../x"]).ended(2, &["is not a valid producer name"]);
+    store.run(&["key", "revoke", "stranger"]).ended(1, &["nothing was changed"]);
     let there = store.write("there.key", "mine");
     let make = ["key", "new", "producer", "arm", "--out", &there];
     store.run(&make).ended(2, &["already"]);
@@ -247,7 +247,7 @@ fn on_a_terminal_it_asks_and_does_not_show_what_is_typed() {
     let store = Store::nothing();
     let make = format!("init --manifest {} --passphrase", golden());
     let ran = on_a_terminal(&store, &make, "one\ntwo\n");
-    assert!(ran.code == 2 && ran.out.contains("two passphrases"), "{}", ran.out);
+    assert!(ran.code == 2 && ran.out.contains("the passphrases differ"), "{}", ran.out);
     assert!(!store.path.exists());
     let ran = on_a_terminal(&store, &make, "a word\na word\n");
     assert_eq!(ran.code, 0, "{}", ran.out);
@@ -263,11 +263,11 @@ fn on_a_terminal_it_asks_and_does_not_show_what_is_typed() {
     store.run(&["key", "list"]).fine();
 }
 
-/// Every form in which a seed could be betrayed: bytes, hex, and base64 at each of its offsets.
+/// Every form in which a seed could leak: bytes, hex, and base64 at each of its offsets.
 fn forms(seed: &[u8]) -> Vec<Vec<u8>> {
     let mut forms = vec![seed.to_vec(), ipse_core::hex::encode(seed).into_bytes()];
     for skip in 0..3 {
-        // Whole groups of three bytes have the same digits wherever they stand.
+        // Whole groups of three bytes have the same digits at every place.
         let whole = &seed[skip..skip + (seed.len() - skip) / 3 * 3];
         let mut openssl = assert_cmd::Command::new("openssl");
         openssl.args(["base64", "-A"]).write_stdin(whole);
@@ -326,21 +326,21 @@ fn a_private_key_is_in_its_file_and_nowhere_else() {
     }
 }
 
-/// A key in a directory that others may write to could be anybody's.
+/// A key in a directory that other users can write to could be replaced.
 #[test]
 fn a_directory_that_others_may_write_to_holds_no_key() {
     let store = Store::new();
     let directory = key_file(&store, "");
     fs::set_permissions(&directory, fs::Permissions::from_mode(0o777)).unwrap();
-    store.run(&["tree-head", "--sign"]).ended(2, &["others may", "chmod go-w"]);
+    store.run(&["tree-head", "--sign"]).ended(2, &["other users can write", "chmod go-w"]);
     fs::set_permissions(&directory, fs::Permissions::from_mode(0o700)).unwrap();
     store.run(&["tree-head", "--sign"]).fine();
-    // Another key than the one that others were told of signs nothing either.
+    // A key that does not match the published one does not sign either.
     fs::copy(key_file(&store, "operator.key"), key_file(&store, "log.key")).unwrap();
     store.run(&["tree-head", "--sign"]).ended(2, &["log.key is not the private half of"]);
 }
 
-/// What somebody who died left unfinished does not stay.
+/// Unfinished files of a dead process are removed.
 #[test]
 fn unfinished_files_are_swept_and_revoked_keys_stay_revoked() {
     let store = Store::new();
@@ -352,6 +352,6 @@ fn unfinished_files_are_swept_and_revoked_keys_stay_revoked() {
     store.run(&["key", "new", "producer", "leg"]).fine();
     assert!(!left.exists());
     let given = ["key", "new", "producer", "x", "--public", "-----BEGIN PRIVATE KEY-----"];
-    let told = store.run(&given).ended(2, &["no verifier key"]);
-    assert!(!told.err.contains("BEGIN PRIVATE"), "what may be a secret is not shown");
+    let reported = store.run(&given).ended(2, &["neither a file nor a verifier key"]);
+    assert!(!reported.err.contains("BEGIN PRIVATE"), "what may be a secret is not shown");
 }

@@ -1,5 +1,5 @@
 //! SIGKILL at random moments of imports, passes and signing: nothing acknowledged is lost, nothing
-//! doubled, and no two heads contradict each other.
+//! is stored twice, and no two heads contradict each other.
 
 use super::store::{Store, attempt};
 use ipse_core::{Digest, EventRef, Seq, Time};
@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 const EVENTS: usize = 6000;
 const KILLS: u32 = 60;
-/// Kills that one store survives before it is finished and compared.
+/// The number of kills before a store is finished and compared.
 const KILLS_PER_STORE: u32 = 6;
 
 fn log() -> String {
@@ -33,7 +33,7 @@ fn start(store: &Store, file: &str) -> Child {
         .unwrap()
 }
 
-/// Kills an import after a while; hands back the last line that it reported durable.
+/// Kills an import after a while; returns the last line that it reported as durable.
 fn kill_after(store: &Store, file: &str, delay: Duration) -> usize {
     let mut child = start(store, file);
     std::thread::sleep(delay);
@@ -51,7 +51,7 @@ fn kill_after(store: &Store, file: &str, delay: Duration) -> usize {
     durable.unwrap_or(0)
 }
 
-/// The ids in the log; none may be there twice.
+/// The ids in the log; none may occur twice.
 fn ids(store: &Store) -> BTreeSet<String> {
     let mut ids = BTreeSet::new();
     for line in store.run(&["log", "--json"]).out.lines() {
@@ -78,7 +78,7 @@ fn killed_at_random_moments_it_always_comes_back_whole() {
         if kill % KILLS_PER_STORE == 0 {
             store = Store::new();
         }
-        // Spread evenly over the whole run, a little beyond its end.
+        // Spread evenly over the whole run, and a little beyond its end.
         let delay = whole * (kill * 37 % KILLS) * 11 / (KILLS * 10);
         let durable = kill_after(&store, &file, delay);
         inside += u32::from(0 < durable && durable < EVENTS);
@@ -119,8 +119,8 @@ fn roots(store: &Store) -> Vec<[u8; 32]> {
     roots
 }
 
-/// Killed while heads are signed, no two heads that were ever seen contradict each other, and none
-/// was seen that the key directory does not have.
+/// Kills while heads are signed: no two published heads contradict each other, and the key
+/// directory has every published head.
 #[test]
 fn killed_while_it_signs_it_never_signs_two_histories() {
     let store = Store::new();

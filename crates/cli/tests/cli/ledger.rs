@@ -1,4 +1,4 @@
-//! Signed evidence at the command line: tree heads, proofs, bundles, and what is said if a head
+//! Signed evidence on the command line: tree heads, proofs, bundles, and the message if a head
 //! cannot be signed.
 
 use super::store::{CommandResult, Store, attempt, ran};
@@ -62,7 +62,7 @@ fn without_a_key_passes_go_on_and_it_is_said() {
     store.import(attempt("7", true)).ended(0, &["tree heads are not signed"]);
     store.run(&["tree-head", "--sign"]).ended(2, &["no key", "log.key", "hint"]);
     assert!(store.run(&["verify"]).fine().out.contains("past the signed tree head"));
-    // The last head still proves what it covers.
+    // The last head still proves the entries that it covers.
     let first = events(&store)[0]["event_ref"].as_str().unwrap().to_string();
     store.run(&["explain", &first, "--proof"]).fine();
     std::fs::rename(away, keys(&store).join("log.key")).unwrap();
@@ -70,7 +70,7 @@ fn without_a_key_passes_go_on_and_it_is_said() {
     assert!(!store.run(&["verify"]).fine().out.contains("past the signed"));
 }
 
-/// Puts a copy of the store from before the last import in its place.
+/// Replaces the store with a copy from before the last import.
 fn rolled_back() -> (Store, String) {
     let store = cup();
     let copy = store.directory.path().join("copy.db");
@@ -86,7 +86,7 @@ fn rolled_back() -> (Store, String) {
     (store, signed)
 }
 
-/// No head is due within a second of the last one: the log is compared all the same.
+/// No head is due within a second of the last one; the log is compared anyway.
 #[test]
 fn nothing_is_appended_to_an_older_copy() {
     let (store, _) = rolled_back();
@@ -115,7 +115,7 @@ fn nothing_is_appended_to_an_older_copy() {
 }
 
 #[test]
-fn a_bundle_that_is_older_than_the_last_head_is_not_taken_in() {
+fn a_bundle_that_is_older_than_the_last_head_is_not_imported() {
     let store = cup();
     let (older, _) = export(&store, "older.ipse", &[]);
     store.import(attempt("1", true)).fine();
@@ -132,21 +132,21 @@ fn a_bundle_that_is_older_than_the_last_head_is_not_taken_in() {
 }
 
 #[test]
-fn an_older_copy_signs_nothing_until_a_new_key_begins_anew() {
+fn an_older_copy_signs_nothing_until_it_has_a_new_key() {
     let (store, signed) = rolled_back();
     store.run(&["verify"]).ended(1, &[]);
     assert!(store.run(&["verify"]).out.contains("an older copy"));
-    store.run(&["tree-head", "--sign"]).ended(2, &["18 entries", "put the newer one back"]);
+    store.run(&["tree-head", "--sign"]).ended(2, &["18 entries", "restore the newer store"]);
     store.run(&["key", "revoke", "log", "--yes"]).fine();
     store.run(&["key", "new", "log"]).fine();
     store.run(&["record", "--zone", "z", "--failed"]).fine();
     store.import(attempt("2", false)).fine();
-    let anew = store.run(&["tree-head", "--sign"]).fine().out;
-    assert_ne!(anew.lines().last(), signed.lines().last());
+    let again = store.run(&["tree-head", "--sign"]).fine().out;
+    assert_ne!(again.lines().last(), signed.lines().last());
     store.run(&["verify"]).fine();
 }
 
-/// Also for what was forgotten: its entry stays, and so does its proof.
+/// Also for forgotten events: the entry stays, and so does its proof.
 #[test]
 fn every_event_has_a_proof_that_needs_no_store() {
     let store = Store::new();
@@ -176,7 +176,7 @@ fn every_event_has_a_proof_that_needs_no_store() {
         }
         assert_eq!(store.run(&["explain", name, "--proof"]).fine().out, json["proof"]);
     }
-    store.run(&["explain", "grasp + cup + ward", "--proof"]).ended(2, &["proof is of an event"]);
+    store.run(&["explain", "grasp + cup + ward", "--proof"]).ended(2, &["needs an event ref"]);
     let unknown = format!("ev_{}", "0".repeat(32));
     store.run(&["explain", &unknown, "--proof"]).ended(1, &["no event"]);
     store.import(attempt("late", true)).fine();
@@ -223,7 +223,7 @@ fn a_bundle_goes_out_and_comes_in_as_it_was() {
     assert_eq!(root(&other), root(&store));
     other.run(&["verify"]).fine();
     other.run(&["rebuild"]).fine();
-    // It lives on: what was known goes on from there.
+    // The log continues: later passes start from the imported facts.
     for store in [&store, &other] {
         store.import(attempt("2", false)).fine();
         store.run(&["verify"]).fine();
@@ -239,13 +239,13 @@ fn a_bundle_that_does_not_fit_changes_nothing() {
     let other = Store::new();
     let before = std::fs::read(&other.path).unwrap();
     let without = ran(other.command().arg("import-bundle").arg(&file));
-    without.ended(2, &["--trust", "not from the bundle"]);
-    import_bundle(&other, &other, &file).ended(1, &["FAIL", "nothing was taken in"]);
+    without.ended(2, &["--trust", "other than the bundle"]);
+    import_bundle(&other, &other, &file).ended(1, &["FAIL", "nothing was imported"]);
     let mut bytes = std::fs::read(&file).unwrap();
     let middle = bytes.len() / 2;
     bytes[middle] ^= 1;
     let flipped = other.write("flipped.ipse", &bytes);
-    import_bundle(&store, &other, flipped.as_ref()).ended(1, &["FAIL", "nothing was taken in"]);
+    import_bundle(&store, &other, flipped.as_ref()).ended(1, &["FAIL", "nothing was imported"]);
     let (part, _) = export(&store, "part.ipse", &["--from", "3", "--to", "9"]);
     import_bundle(&store, &other, &part).ended(2, &["range"]);
     import_bundle(&store, &other, "nowhere.ipse".as_ref()).ended(2, &["nowhere.ipse"]);
@@ -278,15 +278,15 @@ fn exports_name_their_range_and_their_keys() {
     import_bundle(&empty, &other, &file).fine();
 }
 
-/// Nothing that ipse needs, and nothing that is no file, is replaced by what it writes.
+/// An export never replaces a store, a key or anything that is not a file.
 #[test]
 fn exports_replace_neither_stores_nor_keys_nor_devices() {
     let store = cup();
     let bundle = store.write("old.ipse", "old");
     for (path, words) in [
         (store.path.clone(), "it is the store"),
-        (keys(&store).join("log.key"), "among the keys"),
-        (keys(&store).join("new.ipse"), "among the keys"),
+        (keys(&store).join("log.key"), "in the key directory"),
+        (keys(&store).join("new.ipse"), "in the key directory"),
         (store.directory.path().to_path_buf(), "directory"),
     ] {
         let args = ["export", "-o", path.to_str().unwrap()];
@@ -330,7 +330,7 @@ fn an_export_never_covers_less_than_it_says() {
     assert!(verified(&store, &file).passed());
 }
 
-/// A head counts under the key that others were told of, and no other.
+/// A head counts only under the published key.
 #[test]
 fn a_head_of_a_revoked_key_is_not_exported() {
     let store = cup();
@@ -353,8 +353,8 @@ fn verified(store: &Store, file: &std::path::Path) -> ipse_bundle::Report {
     ipse_bundle::verify(&bytes, &trust, &[], &mut |_, _| {}).unwrap()
 }
 
-/// What the engine writes is what the auditor's program expects: all vectors, in several passes,
-/// with events forgotten, whole and in ranges.
+/// The auditor's program verifies every bundle: all vectors, in several passes, with forgotten
+/// events, whole and in ranges.
 #[test]
 fn whatever_was_lived_through_verifies() {
     let directory = super::store::vector("facts");

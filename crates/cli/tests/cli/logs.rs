@@ -1,4 +1,4 @@
-//! Whole logs through the binary: every vector, and real logs where they are at hand.
+//! Whole logs through the binary: every vector, and real logs if they are available.
 
 use super::store::{Store, attempt, root, vector};
 use ipse_core::{hex, sha256};
@@ -18,7 +18,7 @@ fn every_vector_gives_its_snapshot() {
     assert!(cases >= 14, "the vectors are there");
 }
 
-/// Overlapping logs, imported at the same time by several processes that seal chunks in between.
+/// Overlapping logs, imported concurrently by several processes that seal chunks in between.
 #[test]
 fn imports_at_the_same_time_lose_nothing_and_double_nothing() {
     let event = |n: usize| {
@@ -44,12 +44,12 @@ fn imports_at_the_same_time_lose_nothing_and_double_nothing() {
     store.run(&["verify"]).fine();
 }
 
-/// Logs that belong to others are read where they lie; without them, this says so.
+/// Logs of third parties are read in place; if they are missing, the test prints so.
 #[test]
 fn real_logs_give_their_snapshot() {
     let data = root().join("../shared/data");
     if !data.is_dir() {
-        eprintln!("SKIPPED: real logs are not at hand (no ../shared/data)");
+        eprintln!("SKIPPED: real logs are not available (no ../shared/data)");
         return;
     }
     let mut logs = 0;

@@ -20,6 +20,7 @@ mod keys;
 mod kill;
 mod ledger;
 mod logs;
+mod mistakes;
 mod older;
 mod planned;
 #[cfg(feature = "experiments")]

@@ -1,5 +1,5 @@
-//! A store that an older ipse wrote is brought up to date by `migrate` and by the first command
-//! that writes; a command that reads leaves it as it is.
+//! A store of an older version is migrated by `migrate` and by the first command that writes; a
+//! command that reads does not change it.
 
 use crate::bad_input::on_a_read_only;
 use crate::store::{Store, vector};
@@ -8,8 +8,8 @@ use rusqlite::Connection;
 use std::fs::File;
 use std::io::Read;
 
-/// The store in `vectors/store`: made by an ipse that knew schema 5, with a pass, intents, a
-/// decision, and an event that was forgotten.
+/// The store in `vectors/store`, written by an ipse with schema 5: a pass, intents, a decision, and
+/// a forgotten event.
 fn schema_5() -> (Store, String) {
     sample("schema_5")
 }
@@ -87,7 +87,7 @@ fn an_older_store_is_migrated_once_and_keeps_everything() {
     assert_eq!(kept, "retention   90d\n");
 }
 
-/// The views of a store that was migrated are those of a store that was made now.
+/// The views of a migrated store are those of a new store.
 #[test]
 fn the_events_of_a_migrated_store_show_source_id_and_time() {
     let (store, _) = sample("schema_7");
@@ -112,7 +112,7 @@ fn the_events_of_a_migrated_store_show_source_id_and_time() {
 #[test]
 fn the_first_command_that_writes_brings_an_older_store_up_to_date_and_says_so() {
     let (store, facts) = schema_5();
-    let line = "note: brought the store from schema 5 to 8\n";
+    let line = "note: migrated the store from schema 5 to 8\n";
     let ran = store.run(&["consolidate"]).fine();
     assert_eq!(ran.err.matches(line).count(), 1, "{}", ran.err);
     assert!(!store.run(&["consolidate"]).fine().err.contains("schema"));
@@ -120,7 +120,7 @@ fn the_first_command_that_writes_brings_an_older_store_up_to_date_and_says_so() 
     store.run(&["verify"]).fine();
     assert_eq!(store.snapshot(), facts);
     let db = Connection::open(&store.path).unwrap();
-    // A schema that says 8 and has no index is not what this program would have made.
+    // A store with schema 8 and without the index is not one that this program would have made.
     db.execute_batch("DROP INDEX event_of_house").unwrap();
     let verified = store.run(&["verify"]);
     assert_eq!(verified.code, 1, "{}", verified.out);
@@ -133,10 +133,10 @@ fn the_first_command_that_writes_brings_an_older_store_up_to_date_and_says_so() 
     let (store, _) = sample("schema_6");
     let manifest = vector("manifest/golden.toml");
     let ran = store.run(&["init", "--manifest", manifest.to_str().unwrap()]).fine();
-    assert!(ran.err.starts_with("note: brought the store from schema 6 to 8\n"), "{}", ran.err);
+    assert!(ran.err.starts_with("note: migrated the store from schema 6 to 8\n"), "{}", ran.err);
 }
 
-/// No command works on such a store as it is, so the hint names a way out.
+/// No command can use such a store, so the hint names a workaround.
 #[test]
 fn an_older_store_that_cannot_be_written_is_copied_first() {
     let (store, _) = sample("schema_6");
@@ -149,8 +149,8 @@ fn an_older_store_that_cannot_be_written_is_copied_first() {
     });
 }
 
-/// The first token of an observer brings the store up to date: an older ipse must not open it, as
-/// it would take that token for damage. Tokens that were there stay.
+/// The first token of an observer migrates the store: an older ipse must not open it, because it
+/// would report that token as damage. Existing tokens stay.
 #[test]
 fn a_store_gets_observers_by_the_schema_that_knows_them() {
     let (store, _) = sample("schema_7");
@@ -179,7 +179,7 @@ fn a_retention_of_the_store_goes_to_its_identities() {
 
 /// `vectors/bundle`: the same log as a bundle, exported by the same version.
 #[test]
-fn a_bundle_of_an_earlier_version_verifies_and_can_be_taken_in() {
+fn a_bundle_of_an_earlier_version_verifies_and_can_be_imported() {
     let bundle = vector("bundle/v0_1.ipse");
     let keys = ["log.vkey", "producer.vkey", "operator.pub"];
     let keys = keys.map(|name| vector(&format!("bundle/v0_1.{name}")));

@@ -1,4 +1,4 @@
-//! A store in which things were planned: a consultation, intents, decisions, and what was done.
+//! A store with planned actions: a consultation, intents, decisions and outcomes.
 
 use super::store::Store;
 use ipse_core::json::{Members, list, quoted};
@@ -8,7 +8,7 @@ use ipse_engine::facts::Filter;
 use ipse_engine::{Consultation, Host, Memory, Policy};
 use std::time::Duration;
 
-/// A clock that stands still, and salts that count.
+/// A fixed clock, and counted salts.
 struct TestHost(u128);
 
 impl Host for TestHost {
@@ -22,14 +22,14 @@ impl Host for TestHost {
     }
 }
 
-/// What was planned and done in a store.
+/// The planned actions of a store.
 pub(crate) struct Planned {
     pub(crate) intent: String,
     pub(crate) waiting: String,
     pub(crate) confirmation: String,
     /// As it was planned.
     pub(crate) acted: String,
-    /// Under an intent that was denied.
+    /// Under a denied intent.
     pub(crate) against: String,
 }
 
@@ -82,7 +82,7 @@ fn attempt(id: &str, intent: &EventRef, force: u8) -> Admitted {
     event("robot-7", id, "execution_result", &data)
 }
 
-/// Plans and acts in a store that has seen the glass cup; folds and signs.
+/// Plans and acts in a store with events about the glass cup; runs a pass and signs.
 pub(crate) fn plan(store: &Store) -> Planned {
     let identity = store.run(&["identity", "--json"]).fine().json();
     let identity = Identity::parse(identity["identity_hash"].as_str().unwrap()).unwrap();

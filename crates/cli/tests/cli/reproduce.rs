@@ -1,4 +1,4 @@
-//! `reproduce`: what it prints, what it writes, and what it refuses.
+//! `reproduce`: its output, its files, and the input that it rejects.
 
 use crate::store::{CommandResult, binary, ran, root, vector};
 use serde_json::Value;
@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 
-/// Runs it in a directory of its own, which must be empty of stores afterwards.
+/// Runs it in its own directory, which must have no stores afterwards.
 fn reproduce(directory: &Path, args: &[&str]) -> CommandResult {
     let ran = ran(binary().current_dir(directory).arg("reproduce").args(args));
     assert!(!directory.join("ipse.db").exists(), "the store of the command line is not touched");
@@ -145,23 +145,23 @@ fn what_would_be_passed_over_is_refused() {
     let too_many = too_many.join(",");
     for (args, words) in [
         (&["real"][..], "needs logs"),
-        (&["v3", log], "logs go with `real` or `all` only"),
-        (&["v1", "--seed", "1"], "--seed goes with v3 and sweeps"),
-        (&["real", log, "--seed", "1"], "--seed goes with v3 and sweeps"),
-        (&["sweeps", "--confidence-weighting", "raw"], "--confidence-weighting goes with v3"),
+        (&["v3", log], "logs need `real` or `all`"),
+        (&["v1", "--seed", "1"], "--seed needs v3 or sweeps"),
+        (&["real", log, "--seed", "1"], "--seed needs v3 or sweeps"),
+        (&["sweeps", "--confidence-weighting", "raw"], "--confidence-weighting needs v3"),
         (&["real", log, "--quick"], "leave --quick out"),
         (&["v3", "--seed", "7", "--seed", "7"], "seed 7 is given twice"),
         (&["v3", "--seed", &too_many], "one run takes at most 1000"),
         (&["v3", "--seed", "5,-5"], "seeds 5 and -5 draw the same numbers"),
         (&["v3", "--seed", "1.5"], "a seed is a whole number"),
-        (&["--seed", "1", "2", "v3"], "the experiment goes before it"),
+        (&["--seed", "1", "2", "v3"], "give the experiment before --seed"),
         (&["v4"], "invalid value 'v4'"),
         (&["v3", "--confidence-weighting", "none"], "invalid value 'none'"),
         (&["real", "nowhere.jsonl"], "could not read nowhere.jsonl"),
         (&["real", "."], "could not read ."),
         (&["v1", "--out", "a-file"], "it is not a directory"),
         (&["v1", "--out", "a-file/below"], "could not make a-file/below"),
-        (&["v1", "--out", "/proc"], "which is no part of a report"),
+        (&["v1", "--out", "/proc"], "which is not part of a report"),
         (&["v1", "--out", "/proc/self/map_files"], "/proc/self/map_files"),
     ] {
         let ran = reproduce(directory.path(), args).ended(2, &[words]);
@@ -170,7 +170,7 @@ fn what_would_be_passed_over_is_refused() {
 }
 
 #[test]
-fn a_log_is_asked_whole_and_the_protocol_told() {
+fn a_log_is_run_completely_and_the_protocol_is_printed() {
     let directory = tempfile::tempdir().unwrap();
     let log = directory.path().join("lo\u{1b}g.jsonl");
     let events = fs::read_to_string(vector("facts/glass_cup.events.jsonl")).unwrap();
@@ -179,9 +179,9 @@ fn a_log_is_asked_whole_and_the_protocol_told() {
     let json = reproduce(directory.path(), &["real", log, "--json"]).ended(0, &[]).json();
     assert_eq!(json["real"][0]["refused"], 2, "one that is too long, and one that is no event");
     let words = reproduce(directory.path(), &["real", log]).ended(0, &[]).out;
-    assert!(words.contains("Left out: 2 lines refused by the door."), "{words}");
+    assert!(words.contains("Left out: 2 lines rejected by the door."), "{words}");
     assert!(!words.contains('\u{1b}'), "a name that moves the cursor: {words:?}");
-    assert!(words.contains("Events by time; the first half of the decisions"), "{words}");
+    assert!(words.contains("Events are ordered by time."), "{words}");
     fs::write(directory.path().join("cut.jsonl.gz"), b"\x1f\x8b\x08\0\0\0\0\0\0\x03\xab").unwrap();
     reproduce(directory.path(), &["real", "cut.jsonl.gz"])
         .ended(2, &["could not read cut.jsonl.gz"]);
@@ -209,9 +209,9 @@ fn seeds_are_pythons() {
     assert_eq!(controls("calibrated"), [false, false, true]);
 }
 
-/// Names that are equal, or would be once a file system takes them.
+/// Names that are equal, or become equal as file names.
 #[test]
-fn logs_of_one_name_are_told_apart() {
+fn logs_of_one_name_get_distinct_files() {
     let directory = tempfile::tempdir().unwrap();
     let names = ["log.jsonl", "log.jsonl", "log 2.jsonl", "LOG.jsonl", "日誌.jsonl", "記録.jsonl"];
     for name in names {
@@ -238,24 +238,24 @@ fn a_report_replaces_an_earlier_one_and_nothing_else() {
     assert_eq!(now.len(), sums.lines().count() + 1, "every file is summed: {now:?}");
     assert!(!now.contains(&"v1.csv".to_owned()));
     fs::write(out.join("thesis.tex"), "mine").unwrap();
-    let words = ["holds thesis.tex, which is no part of a report"];
+    let words = ["holds thesis.tex, which is not part of a report"];
     reproduce(directory.path(), &["v1", "--out", "report"]).ended(2, &words);
     assert_eq!(files(&out).len(), now.len() + 1, "nothing was changed");
 }
 
 #[test]
-fn lines_that_are_left_out_are_told() {
+fn lines_that_are_left_out_are_reported() {
     let directory = tempfile::tempdir().unwrap();
     let bad = "{}\n\nnot json\n".to_owned() + &"{\"x\":1}\n".repeat(6);
     fs::write(directory.path().join("bad.jsonl"), bad).unwrap();
     let ran = reproduce(directory.path(), &["real", "bad.jsonl"]);
     let words = ["bad.jsonl, line 1: ", "bad.jsonl, line 3: ", "bad.jsonl: 3 more lines refused"];
     let ran = ran.ended(1, &words);
-    assert!(ran.out.contains("Left out: 8 lines refused by the door."), "{}", ran.out);
+    assert!(ran.out.contains("Left out: 8 lines rejected by the door."), "{}", ran.out);
 }
 
 #[test]
-fn whoever_is_interrupted_leaves_nothing() {
+fn an_interrupted_run_leaves_nothing() {
     use std::time::Duration;
     for (signal, code) in [("INT", 130), ("TERM", 143), ("HUP", 129)] {
         let directory = tempfile::tempdir().unwrap();

@@ -1,4 +1,4 @@
-//! How long the events of an identity are kept: set, shown and applied.
+//! The retention of an identity: set, shown and applied.
 
 use crate::forget::{FIRST, OTHER, SECOND};
 use crate::store::{Store, vector};
@@ -11,9 +11,9 @@ fn a_retention_is_set_kept_and_applied() {
     let kept = json["retention"].as_object().unwrap();
     assert!(kept.len() == 1 && kept.values().all(serde_json::Value::is_null), "{json}");
     for bad in ["soon", "0d", "180", "36501d", ""] {
-        store.run(&["config", "retention", bad]).ended(2, &["is no retention"]);
+        store.run(&["config", "retention", bad]).ended(2, &["is not a retention"]);
     }
-    store.run(&["config", "colour"]).ended(2, &["no setting `colour`", "retention"]);
+    store.run(&["config", "colour"]).ended(2, &["unknown setting `colour`", "retention"]);
     store.run(&["prune", "--retention"]).ended(2, &["ipse --store", "config retention 180d"]);
     store.run(&["config", "retention", "36500d"]).ended(0, &["prune --retention"]);
     assert_eq!(store.run(&["config", "retention"]).fine().out, "retention   36500d\n");
@@ -27,7 +27,7 @@ fn a_retention_is_set_kept_and_applied() {
     store.run(&["prune", "--retention"]).ended(2, &["no retention is set"]);
 }
 
-/// Each identity has its own retention; `prune --retention` goes through all that have one, unless
+/// Each identity has its own retention; `prune --retention` applies to all that have one, unless
 /// one is named.
 #[test]
 fn each_identity_has_its_own_retention() {
@@ -42,7 +42,7 @@ fn each_identity_has_its_own_retention() {
     assert_eq!(seen.matches("\"would_forget\":15").count(), 1, "{seen}");
     let unset = store.run(&["--identity", FIRST, "prune", "--retention"]);
     let unset = unset.ended(2, &["no retention is set", " --identity ", " config retention 180d"]);
-    // The command that the error shows works as it stands.
+    // The command in the error message works as printed.
     let shown = unset.err.split("such as: ipse ").nth(1).unwrap();
     let shown: Vec<_> = shown.lines().next().unwrap().split(' ').collect();
     assert_eq!(shown[..2], ["--store", store.path.to_str().unwrap()]);

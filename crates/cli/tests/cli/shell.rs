@@ -30,7 +30,7 @@ fn episodic_events_can_be_read_and_not_written() {
     assert!(ran.err.contains("readonly"), "{}", ran.err);
 }
 
-/// Every column that an event has, for an event as it is, a forgotten one and a damaged one.
+/// Every column of an event, for an intact, a forgotten and a damaged one.
 #[test]
 fn episodic_events_has_source_id_and_time_as_columns() {
     let store = Store::with("facts/edges.events.jsonl");
@@ -60,7 +60,7 @@ fn episodic_events_has_source_id_and_time_as_columns() {
     assert_eq!(counts, [all, all - 2, all - 2, all], "one damaged row does not stop the query");
 }
 
-/// A query that reads columns by their number reads what it read before there were more.
+/// New columns do not move existing ones: a query by column number still works.
 #[test]
 fn columns_of_the_views_keep_their_places() {
     let store = Store::with("facts/glass_cup.events.jsonl");

@@ -1,4 +1,5 @@
-//! Producers' signatures: who signed what, what the policy lets in, and where it is seen.
+//! Producers' signatures: who signed, what the signature requirement accepts, and where it is
+//! shown.
 
 use super::store::{CommandResult, Store, attempt};
 use serde_json::Value;
@@ -18,7 +19,7 @@ impl Signed {
         Signed { store, identity }
     }
 
-    /// A signed file of events, 8 under a signature.
+    /// A signed file of events, 8 per signature.
     fn file(&self, name: &str, producer: &str, identity: &str, events: &str) -> String {
         let input = self.store.write("plain.jsonl", events);
         let keys = self.store.path.with_extension("db.keys").join("producers");
@@ -76,7 +77,7 @@ fn who_signed_is_seen_everywhere() {
     let kept: i64 = db.query_row("SELECT count(*) FROM statement", [], |row| row.get(0)).unwrap();
     assert_eq!(kept, 3, "8, 8 and 4 events");
     store.run(&["verify"]).fine();
-    // Forgetting takes content, not what was signed about it.
+    // Forgetting erases content, not the signature over its digest.
     store.run(&["forget", event]).fine();
     store.run(&["verify"]).fine();
     let json = store.run(&["explain", "grasp + cup + ward", "--json"]).fine().json();
@@ -84,7 +85,7 @@ fn who_signed_is_seen_everywhere() {
 }
 
 #[test]
-fn the_policy_decides_what_is_let_in() {
+fn the_signature_requirement_decides_what_is_accepted() {
     let signed = Signed::new();
     let store = &signed.store;
     store.run(&["config", "signatures", "maybe"]).ended(2, &["off, record, require"]);
@@ -101,10 +102,10 @@ fn the_policy_decides_what_is_let_in() {
     assert_eq!(counts(&store.import(attempts(0, 1)).fine()), [0, 0, 0], "a duplicate is no event");
     store.run(&["config", "signatures", "record"]).fine();
     let ran = signed.import(&other).ended(1, &["wrong_signature", "another identity"]);
-    assert_eq!(counts(&ran), [10, 2, 0], "taken as unsigned, and told");
+    assert_eq!(counts(&ran), [10, 2, 0], "stored as unsigned, and reported");
     store.run(&["config", "signatures", "off"]).fine();
     let more = signed.file("more.jsonl", "arm", &signed.identity, &attempts(40, 50));
-    assert_eq!(counts(&signed.import(&more).ended(0, &["passed over"])), [10, 0, 0]);
+    assert_eq!(counts(&signed.import(&more).ended(0, &["signatures are ignored"])), [10, 0, 0]);
     store.run(&["verify"]).fine();
 }
 
@@ -125,7 +126,7 @@ fn only_registered_keys_sign_and_only_until_they_are_revoked() {
     // A stranger under the same name.
     let stranger = Signed::new();
     let file = stranger.file("stranger.jsonl", "arm", &signed.identity, &attempts(20, 28));
-    signed.import(&file).ended(1, &["no producer that is registered"]);
+    signed.import(&file).ended(1, &["not signed by a producer that is registered"]);
 }
 
 #[test]
@@ -140,7 +141,10 @@ fn what_was_signed_and_then_changed_counts_for_nothing() {
     let import = |text: String| signed.store.fed(&["import", "-", "--signed", "--json"], text);
     // An envelope counts with all of its events, or not at all.
     let changed = text.replacen("\"target_class\":\"cup\"", "\"target_class\":\"pot\"", 1);
-    assert_eq!(counts(&import(changed).ended(1, &["line 9", "as it was signed"])), [0, 9, 0]);
+    assert_eq!(
+        counts(&import(changed).ended(1, &["line 9", "was not sent with it unchanged"])),
+        [0, 9, 0]
+    );
     let early = all(&[&[lines[8]], &lines[..8]].concat());
     assert_eq!(counts(&import(early).ended(1, &["line 1:", "unsigned"])), [0, 9, 0]);
     let lost = all(&[&lines[..3], &lines[4..]].concat());
@@ -157,16 +161,16 @@ fn what_was_signed_and_then_changed_counts_for_nothing() {
 fn damaged_statements_are_found() {
     for (sql, words) in [
         ("UPDATE statement SET envelope = replace(envelope, 'keyid', 'keyed')", "envelope"),
-        ("UPDATE statement SET signer = 'x'", "another producer"),
-        // Statements are numbered from 1: one at 0 must not escape.
-        ("UPDATE statement SET number = number - 1, signer = 'x'", "another producer"),
+        ("UPDATE statement SET signer = 'x'", "its signer is not"),
+        // Statements are numbered from 1: one at 0 must be found too.
+        ("UPDATE statement SET number = number - 1, signer = 'x'", "its signer is not"),
         ("UPDATE statement SET events = x'0107'", "does not name the events"),
         ("UPDATE statement SET events = x'0109'", "does not name the events"),
         ("UPDATE statement SET events = x'01ffffffffffffffff01'", "does not name the events"),
-        ("DELETE FROM producer", "no producer that is registered"),
+        ("DELETE FROM producer", "not signed by a producer that is registered"),
         (
             "INSERT INTO statement SELECT number + 1, signer, events, envelope FROM statement",
-            "is statement 1 once more",
+            "is a duplicate of statement 1",
         ),
         ("UPDATE statement SET events = x'0106'", "does not name the events"),
     ] {
@@ -177,7 +181,7 @@ fn damaged_statements_are_found() {
         let guard = "SELECT sql FROM sqlite_schema WHERE name = 'statement_is_frozen'";
         let guard: String = db.query_row(guard, [], |row| row.get(0)).unwrap();
         db.execute_batch("DROP TRIGGER statement_is_frozen").unwrap();
-        // A run that is right is left as it is: 01 07 says seq 1 to 8.
+        // A correct run is left unchanged: 01 07 means seq 1 to 8.
         let sql =
             if sql.contains("x'0107'") { "UPDATE statement SET events = x'0207'" } else { sql };
         db.execute_batch(sql).unwrap();
@@ -215,7 +219,7 @@ fn a_statement_in_another_encoding_is_kept_once() {
     let db = rusqlite::Connection::open(&store.path).unwrap();
     let count = || db.query_row("SELECT count(*) FROM statement", [], |row| row.get::<_, i64>(0));
     assert_eq!(count().unwrap(), 1);
-    // Earlier versions kept both. Such a store is sound, and its bundles hold one.
+    // Earlier versions stored both. Such a store is valid, and its bundles contain one.
     db.execute_batch(
         "INSERT INTO statement SELECT number + 1, signer, events, \
          replace(envelope, '{\"payload\"', '{\"a\":1,\"payload\"') FROM statement",
@@ -229,17 +233,17 @@ fn a_statement_in_another_encoding_is_kept_once() {
     assert!(json.contains("8 events signed by 1 producer"), "{json}");
 }
 
-/// An honest log never looks forged: a signature over other content than is in the log is not kept,
-/// whoever signed that.
+/// An honest log never looks forged: a signature over content that is not in the log is not stored,
+/// whatever key made it.
 #[test]
 fn what_is_sent_again_otherwise_does_not_make_a_bundle_fail() {
     let signed = Signed::new();
     let store = &signed.store;
     store.import(attempts(0, 2)).fine();
-    // Signed anew: the same events under other salts, and six more.
+    // Signed again: the same events under other salts, and six more.
     let file = signed.file("again.jsonl", "arm", &signed.identity, &attempts(0, 8));
     let ran = signed.import(&file).ended(1, &["line 9", "wrong_signature", "another salt"]);
-    assert_eq!(counts(&ran), [6, 1, 0], "kept as unsigned, and told");
+    assert_eq!(counts(&ran), [6, 1, 0], "stored as unsigned, and reported");
     let first = signed.file("first.jsonl", "arm", &signed.identity, &attempts(20, 28));
     signed.import(&first).fine();
     let again = signed.file("second.jsonl", "arm", &signed.identity, &attempts(24, 32));
@@ -247,10 +251,10 @@ fn what_is_sent_again_otherwise_does_not_make_a_bundle_fail() {
     store.run(&["verify"]).fine();
     let report = exported(store);
     assert!(report.json().contains("8 events signed by 1 producer"), "{}", report.json());
-    assert!(report.json().contains("12 events that no trusted producer signed"));
+    assert!(report.json().contains("12 events not signed by a trusted producer"));
 }
 
-/// What ipse writes about itself is nobody else's to sign.
+/// Only ipse writes its own records: producers cannot sign them.
 #[test]
 fn pass_records_are_not_signed_by_producers() {
     let signed = Signed::new();
@@ -272,7 +276,7 @@ fn pass_records_are_not_signed_by_producers() {
     ran.ended(1, &["which ipse wrote about itself"]);
 }
 
-/// As many events as one statement may name, and stray ones around it.
+/// As many events as one statement may name, and unsigned ones around it.
 #[test]
 fn the_largest_batches_are_signed_whole() {
     let signed = Signed::new();
@@ -286,7 +290,7 @@ fn the_largest_batches_are_signed_whole() {
     let stray = format!("{}{text}{}", attempts(20_000, 20_003), attempts(30_000, 30_002));
     let ran = store.fed(&["import", "-", "--signed", "--json"], stray).fine();
     assert_eq!(counts(&ran), [8197, 0, 8192]);
-    // So many unsigned ones before it that they cannot all wait: those of the envelope must.
+    // Too many unsigned events to buffer all before it: those of the envelope must be buffered.
     let plain: String = attempts(40_000, 48_190);
     let more = signed.file("more.jsonl", "arm", identity, &attempts(60_000, 60_008));
     let more = std::fs::read_to_string(more).unwrap();

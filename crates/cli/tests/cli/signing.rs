@@ -40,7 +40,7 @@ fn salted(id: &str) -> String {
     attempt(id, true).replacen("\"source\"", &salt, 1)
 }
 
-/// Checks every envelope against the lines before it; says how many events each covers.
+/// Checks every envelope against the lines before it; returns the number of events of each.
 fn opened(text: &str, key: &NoteKey) -> Vec<usize> {
     let trusted = [key.clone()];
     let (mut since, mut covered) = (Vec::new(), Vec::new());
@@ -73,7 +73,7 @@ fn an_envelope_covers_the_events_before_it() {
     assert_eq!(opened(&parts.out, &key), [6, 6, 3]);
     let even = producer.sign(&["--batch", "5"], events).fine();
     assert_eq!(opened(&even.out, &key), [5, 5, 5], "no empty envelope at the end");
-    let nothing = producer.sign(&[], "\n").ended(0, &["no event in the input"]);
+    let nothing = producer.sign(&[], "\n").ended(0, &["the input holds no event"]);
     assert_eq!(nothing.out, "");
 }
 
@@ -91,7 +91,7 @@ fn events_with_a_salt_give_equal_bytes() {
 }
 
 #[test]
-fn refused_lines_are_told_and_not_signed() {
+fn rejected_lines_are_reported_and_not_signed() {
     let producer = Producer::new();
     let input = format!("{}not json\n{}{{}}\n", attempt("1", true), attempt("2", false));
     let ran = producer.sign(&[], input.clone()).ended(1, &["line 2:", "line 4:", "2 refused"]);
@@ -138,7 +138,7 @@ fn a_prefix_is_looked_up_in_a_store() {
 }
 
 #[test]
-fn bad_inputs_are_told() {
+fn bad_inputs_are_reported() {
     let producer = Producer::new();
     let store = &producer.store;
     let file = store.write("week.jsonl", attempt("1", true));
@@ -155,11 +155,11 @@ fn bad_inputs_are_told() {
     fs::set_permissions(&large, fs::Permissions::from_mode(0o600)).unwrap();
     sign(&file, &large, "arm").ended(2, &["16384 bytes"]);
     for name in ["operator", "", "a b", "a+b"] {
-        sign(&file, &producer.key, name).ended(2, &["cannot name a producer"]);
+        sign(&file, &producer.key, name).ended(2, &["is not a valid producer name"]);
     }
     for batch in ["0", "4097", "x"] {
         producer.sign(&["--batch", batch], "").ended(2, &["--batch"]);
     }
     fs::set_permissions(&producer.key, fs::Permissions::from_mode(0o604)).unwrap();
-    sign(&file, &producer.key, "arm").ended(2, &["others may read", "chmod 600"]);
+    sign(&file, &producer.key, "arm").ended(2, &["other users can read", "chmod 600"]);
 }

@@ -22,7 +22,7 @@ impl CommandResult {
         serde_json::from_str(&self.out).unwrap()
     }
 
-    /// Members of the JSON answer, as a sorted list: the shape is part of the interface.
+    /// Member names of the JSON output, sorted: the shape is part of the interface.
     pub(crate) fn members(&self) -> Vec<String> {
         self.json().as_object().unwrap().keys().cloned().collect()
     }
@@ -33,7 +33,7 @@ impl CommandResult {
         self
     }
 
-    /// Exit code, and words on standard error that must be there; never a panic.
+    /// Checks the exit code and words on standard error; never a panic.
     #[track_caller]
     pub(crate) fn ended(self, code: i32, words: &[&str]) -> Self {
         assert_eq!(self.code, code, "{}\n{}", self.out, self.err);
@@ -71,7 +71,7 @@ pub(crate) fn binary() -> Command {
 }
 
 impl Store {
-    /// No store yet.
+    /// A directory without a store.
     pub(crate) fn nothing() -> Self {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("ipse.db");
@@ -86,7 +86,7 @@ impl Store {
         store
     }
 
-    /// A store that has seen a vector.
+    /// A store with an imported vector.
     pub(crate) fn with(name: &str) -> Self {
         let store = Self::new();
         store.run(&["import", vector(name).to_str().unwrap()]);
@@ -122,7 +122,7 @@ impl Store {
     }
 }
 
-/// A good event, as text.
+/// A valid event, as text.
 pub(crate) fn attempt(id: &str, success: bool) -> String {
     format!(
         "{{\"id\":\"{id}\",\"source\":\"arm\",\"type\":\"execution_result\",\

@@ -1,4 +1,4 @@
-//! Tokens on the command line: shown once, listed without what they are, revoked for good.
+//! Tokens on the command line: shown once, listed without their secret, revoked permanently.
 
 use super::store::{CommandResult, Store, vector};
 use ipse_access::{Owner, TokenId, parse};
@@ -22,7 +22,7 @@ fn list(store: &Store, args: &[&str]) -> serde_json::Value {
     store.run(&[&["token", "list", "--json"][..], args].concat()).json()
 }
 
-/// Lets every token expire.
+/// Makes every token expire.
 fn expire(store: &Store) {
     let db = Connection::open(&store.path).unwrap();
     let sql = "SELECT sql FROM sqlite_schema WHERE name = 'token_is_frozen'";
@@ -35,7 +35,7 @@ fn expire(store: &Store) {
 fn a_token_alone_goes_to_standard_output() {
     let store = Store::new();
     let ran = create(&store, &["--role", "planner"]);
-    let words = ["planner token tk_", "good until 2", "shown once, kept hashed"];
+    let words = ["planner token tk_", "valid until 2", "shown once, stored as a hash"];
     let ran = ran.ended(0, &words);
     assert_eq!(ran.out.matches('\n').count(), 1);
     let (whose, _) = parse(ran.out.trim_end_matches('\n')).unwrap();
@@ -83,7 +83,7 @@ fn a_token_lives_for_ninety_days_unless_something_else_is_said() {
     let store = Store::new();
     create(&store, &["--role", "operator"]).fine();
     let until = ["--role", "operator", "--expires", "2032-01-01T00:00:00+01:00"];
-    create(&store, &until).ended(0, &["good until 2031-12-31T23:00:00Z"]);
+    create(&store, &until).ended(0, &["valid until 2031-12-31T23:00:00Z"]);
     for expires in ["60s", "3653d"] {
         create(&store, &["--role", "operator", "--expires", expires]).fine();
     }
@@ -110,14 +110,14 @@ fn what_is_refused_changes_nothing() {
         producer(&["--name", name], &["1 to 64 bytes", "no control characters"]);
     }
     for source in ["", "ipse", "a\u{1b}[31mb", &"x".repeat(257)] {
-        producer(&["--source", source], &["is no source", "1 to 256 bytes", "not `ipse`"]);
+        producer(&["--source", source], &["is not a valid source", "1 to 256 bytes", "not `ipse`"]);
     }
     let many: Vec<String> = (0..17).map(|n| format!("--source=arm-{n}")).collect();
     let many: Vec<&str> = many.iter().map(String::as_str).collect();
     producer(&many, &["at most 16 sources", "17"]);
     for role in ["planner", "operator", "auditor"] {
         let ran = create(&store, &["--role", role, "--source", "arm"]);
-        ran.ended(2, &["only a producer's token has sources", role]);
+        ran.ended(2, &["only a producer's token can have sources", role]);
     }
     create(&store, &["--role", "king"]).ended(2, &["king", "planner", "auditor"]);
     create(&store, &[]).ended(2, &["--role"]);
@@ -172,7 +172,7 @@ fn where_names_are_shared_the_live_one_is_meant() {
     };
     assert_eq!(ids(), [id_of(&second)]);
     let third = arm();
-    let words = ["2 live tokens are called `arm`", &id_of(&second), &id_of(&third)];
+    let words = ["2 live tokens have the name `arm`", &id_of(&second), &id_of(&third)];
     store.run(&["token", "revoke", "arm"]).ended(2, &words);
     assert_eq!(ids(), [id_of(&second), id_of(&third)]);
     store.run(&["token", "revoke", &id_of(&second)]).fine();
@@ -246,7 +246,7 @@ fn a_store_of_schema_4_gets_tokens_by_the_first_command_that_writes() {
 #[test]
 fn a_token_is_on_standard_output_and_nowhere_else() {
     let store = Store::new();
-    // Somebody reads on, so that the write-ahead log stays.
+    // A reader stays open, so that the write-ahead log stays.
     let reader = Connection::open(&store.path).unwrap();
     reader.execute_batch("BEGIN; SELECT count(*) FROM manifest").unwrap();
     let args = ["--role", "producer", "--name", "arm", "--source", "arm-7"];
@@ -294,7 +294,7 @@ fn the_token_of_an_observer_needs_no_identity() {
     assert_eq!(store.run(&args).fine().json().as_array().unwrap().len(), 2);
     store.run(&["token", "list"]).ended(2, &["several identities"]);
     store.run(&["--identity", &identity, "verify"]).fine();
-    // Revoked by its name, by itself or by its id.
+    // Revoked by its name, its secret or its id.
     store.run(&["token", "revoke", "nothing"]).ended(2, &["several identities"]);
     store.run(&["token", "revoke", &text]).fine();
     store.run(&["token", "revoke", "prometheus"]).ended(0, &["it was revoked at"]);

@@ -1,11 +1,11 @@
-//! The walk back from an action over HTTP: what the command line tells, for auditors.
+//! The trail of an action over HTTP, for auditors: the same as on the command line.
 
 use super::planned::plan;
 use super::server::{Server, one_agent};
 use super::store::vector;
 
 #[test]
-fn an_action_is_told_as_by_the_command_line() {
+fn the_trail_of_an_action_is_that_of_the_command_line() {
     let (store, agent) = one_agent();
     store.run(&["import", vector("facts/glass_cup.events.jsonl").to_str().unwrap()]).fine();
     let planned = plan(&store);
@@ -37,7 +37,7 @@ fn an_action_is_told_as_by_the_command_line() {
     let pass: serde_json::Value = serde_json::from_str(pass).unwrap();
     let pass = pass["event_ref"].as_str().unwrap();
     for (name, words) in [
-        (pass, "is no action"),
+        (pass, "is not an action"),
         ("ev_00000000000000000000000000000000", "no event"),
         ("nonsense", "no event"),
     ] {

@@ -1,5 +1,5 @@
-//! Appending over HTTP: every form, every refusal with its reason, every limit; and the log holds
-//! what was answered as appended, and nothing else.
+//! Appending over HTTP: every form, every rejection with its reason, every limit. The log holds
+//! exactly the events that were answered as appended.
 
 use super::client::{Answer, Request};
 use super::events::{BATCH, LINES, ONE, batch, digest, event, lines, ref_of};
@@ -44,7 +44,7 @@ impl Log {
         all
     }
 
-    /// The log has exactly these events, byte for byte.
+    /// Checks that the log has exactly these events, byte for byte.
     #[track_caller]
     pub(super) fn holds(&self, events: &[String]) {
         let want: Vec<_> =
@@ -83,7 +83,7 @@ fn one_event_is_created_once() {
         assert_eq!(json["event_ref"], ref_of(event).as_str());
         let again = log.send(kind, event.clone()).ok().json();
         assert_eq!((&again["result"], &again["seq"]), (&"duplicate".into(), &json["seq"]));
-        // Salts are not compared, and a white space more is no other content.
+        // Salts are not compared, and extra white space is no other content.
         let plain = event.replacen("\"salt\":", " \"salt\" : ", 1);
         assert_eq!(log.send(kind, plain).ok().json(), again);
         let other = event.replace("\"cup\"", "\"pot\"");
@@ -118,7 +118,7 @@ fn batches_and_lines_have_a_result_for_each() {
         assert_eq!((&refused["code"], &refused["field"]), (&"not_text".into(), &"id".into()));
         assert!(!refused["detail"].as_str().unwrap().is_empty());
     }
-    // An event twice in one request is there once.
+    // An event that is twice in one request is stored once.
     let twice = event("arm", "twice", "grasp", true);
     let answer = log.send(BATCH, batch(&[twice.clone(), twice.clone()])).ok();
     assert_eq!(results(&answer), ["appended", "duplicate"]);
@@ -136,7 +136,7 @@ fn chunks_and_gzip_change_nothing() {
     server.ask(&post(LINES, lines(&events[1..3]).as_bytes()).chunked(100)).ok();
     server.ask(&folded(ONE, gzip(&events[3]))).is(201);
     server.ask(&folded(BATCH, gzip(batch(&events[4..5]))).chunked(10)).ok();
-    // Two gzip files, one after the other, are one.
+    // Two concatenated gzip files are one input.
     let two = [gzip(lines(&events[5..6])), gzip(lines(&events[6..7]))].concat();
     assert_eq!(results(&server.ask(&folded(LINES, two)).ok()), ["appended"; 2]);
     let identity = post(ONE, events[7].as_bytes()).header("content-encoding", "identity");
@@ -145,7 +145,7 @@ fn chunks_and_gzip_change_nothing() {
 }
 
 #[test]
-fn a_bad_form_is_told_and_stores_nothing() {
+fn a_bad_form_is_rejected_and_stores_nothing() {
     let log = Log::new();
     let good = some(0..1).remove(0);
     for body in
@@ -188,7 +188,7 @@ fn a_bad_form_is_told_and_stores_nothing() {
     log.holds(&[]);
 }
 
-/// Every vector of the door, alone, in a batch and as a line: the same rule and the same field.
+/// Every vector of the door, alone, in a batch and as a line, gives the same rule and field.
 #[test]
 fn every_refusal_says_which_rule_and_where() {
     let log = Log::new();
@@ -197,14 +197,14 @@ fn every_refusal_says_which_rule_and_where() {
         let vector: Value = serde_json::from_str(line).unwrap();
         let body = vector["line"].as_str().unwrap();
         let problem = log.send(ONE, body).problem(422, "refused");
-        let told = |json: &Value, code: &str| (json[code].clone(), json["field"].clone());
+        let reported = |json: &Value, code: &str| (json[code].clone(), json["field"].clone());
         let want = (vector["rule"].clone(), vector["field"].clone());
-        assert_eq!(told(&problem, "rule"), want, "{body}");
+        assert_eq!(reported(&problem, "rule"), want, "{body}");
         if body.is_empty() || body.contains('\n') || body.trim() != body {
             continue;
         }
         let json = log.send(LINES, body).ok().json();
-        assert_eq!(told(&json["results"][0], "code"), want, "{body}");
+        assert_eq!(reported(&json["results"][0], "code"), want, "{body}");
     }
     let invalid = log.send(ONE, &b"{\"id\":\"\xff\"}"[..]).problem(422, "refused");
     assert_eq!(invalid["rule"], "invalid_utf8");
@@ -281,7 +281,7 @@ fn a_signed_batch_stands_under_its_signature() {
     let events = log.events();
     assert_eq!(events.len(), 9);
     assert!(events.iter().all(|(.., signers)| *signers == json!(["arm"])), "{events:?}");
-    // A changed event, a cut envelope, a stranger's, none to sign: told, and nothing comes in.
+    // A changed event, a bad signature, a stranger's, no events: rejected, nothing is stored.
     let more = signed(&log, &lines(&some(20..24)));
     let other = Log::new();
     other.store.run(&["key", "new", "producer", "arm"]).fine();
@@ -298,22 +298,22 @@ fn a_signed_batch_stands_under_its_signature() {
     let envelope = more.lines().last().unwrap();
     log.send(LINES, envelope).problem(422, "bad_signature");
     assert_eq!(log.events().len(), 9);
-    // Several envelopes, each behind its own; what follows the last is not signed.
+    // Several envelopes, each after its own events; events after the last one are unsigned.
     let two = more + &signed(&log, &lines(&some(50..53))) + &lines(&some(60..61));
     assert_eq!(counts(log.send(LINES, two)), [8, 0, 0, 7]);
-    // Where signatures are demanded, nothing else comes in.
+    // If signatures are required, unsigned events are rejected.
     log.store.run(&["config", "signatures", "require"]).fine();
     let plain = event("arm", "plain", "grasp", true);
     assert_eq!(log.send(ONE, plain.clone()).problem(422, "refused")["rule"], "unsigned");
     assert_eq!(log.send(BATCH, batch(&[plain])).ok().json()["results"][0]["code"], "unsigned");
     let good = signed(&log, &lines(&some(40..44)));
     assert_eq!(counts(log.send(LINES, good)), [4, 0, 0, 4]);
-    // Where they are passed over, they are not looked at.
+    // If signatures are ignored, they are not checked.
     log.store.run(&["config", "signatures", "off"]).fine();
     let broken = signed(&log, &lines(&some(80..82))).replace("\"sig\":\"", "\"sig\":\"AAAA");
     assert_eq!(counts(log.send(LINES, broken)), [2, 0, 0, 0]);
     log.store.run(&["config", "signatures", "require"]).fine();
-    // A key that was revoked signs nothing new, and what it signed stays.
+    // A revoked key signs nothing new; its earlier signatures stay.
     let late = signed(&log, &lines(&some(70..72)));
     log.store.run(&["key", "revoke", "arm"]).fine();
     assert_eq!(counts(log.send(LINES, late)), [0, 0, 2, 0]);
@@ -331,4 +331,21 @@ fn an_event_that_only_looks_like_an_envelope_is_an_event() {
         log.send(LINES, format!("{}\n{extension}\n", event("arm", "1", "grasp", true))).ok().json();
     assert_eq!((&answer["appended"], &answer["refused"]), (&2.into(), &0.into()), "{answer}");
     assert_eq!(log.events().len(), 2);
+}
+
+#[test]
+fn mistakes_of_a_first_request_are_explained() {
+    let log = Log::new();
+    let array = log.send("application/json", "[{}]").problem(422, "refused");
+    let detail = array["detail"].as_str().unwrap();
+    assert!(detail.contains("application/cloudevents-batch+json"), "{detail}");
+    let consolidate = Request::new("POST", "/api/agent/consolidate").token(&log.agent.producer);
+    let role = log.server.ask(&consolidate).problem(403, "forbidden");
+    assert!(role["detail"].as_str().unwrap().contains("needs a token of: operator"), "{role}");
+    let root = log.server.get("/", &log.agent.producer).problem(404, "not_found");
+    assert!(root["detail"].as_str().unwrap().contains("/docs"), "{root}");
+    let failure =
+        event("arm", "1", "grasp", true).replace("\"success\":true", "\"outcome\":\"failure\"");
+    let answer = log.send("application/json", failure).is(201).json();
+    assert!(answer["hint"].as_str().unwrap().contains("did you mean \"failed\"?"), "{answer}");
 }

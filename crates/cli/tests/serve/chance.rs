@@ -1,15 +1,15 @@
-//! Chance that can be had again: one number decides everything, and a failed test prints it.
+//! Reproducible randomness: one seed determines everything, and a failed test prints it.
 
 use std::hash::{BuildHasher, Hasher, RandomState};
 
-/// The variable that sets the number.
+/// The variable that sets the seed.
 const SEED: &str = "IPSE_TEST_SEED";
 
-/// A source of numbers (xorshift).
+/// A random number generator (xorshift).
 pub(crate) struct Chance(u64);
 
 impl Chance {
-    /// A fresh one, or the one that the environment asks for.
+    /// A generator with a new seed, or with the seed from the environment.
     pub(crate) fn new() -> Self {
         let given = std::env::var(SEED).ok().map(|text| text.parse().unwrap());
         let seed = given.unwrap_or_else(|| RandomState::new().build_hasher().finish()).max(1);
@@ -18,12 +18,12 @@ impl Chance {
         Chance(seed)
     }
 
-    /// Another one, which goes its own way.
+    /// An independent generator, seeded from this one.
     pub(crate) fn split(&mut self) -> Self {
         Chance(self.next() | 1)
     }
 
-    /// A number below a bound.
+    /// A random number below a bound.
     pub(crate) fn below(&mut self, bound: u64) -> u64 {
         self.next() % bound
     }

@@ -1,17 +1,17 @@
-//! A client that speaks HTTP/1.1 over a plain socket, so that it can also speak it badly.
+//! An HTTP/1.1 client over a plain socket, which can also send malformed requests.
 //!
-//! **Invariants:** it sends exactly the bytes that it is told to send; it never waits longer than
-//! [`PATIENCE`], so that a server that hangs fails a test instead of stopping it.
+//! **Invariants:** it sends exactly the given bytes. It never waits longer than [`PATIENCE`], so
+//! that a server that hangs fails a test instead of blocking it.
 
 use serde_json::Value;
 use std::io::{self, Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::time::Duration;
 
-/// How long an answer may take before it counts as none.
+/// The longest time to wait for a response.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(40);
 
-/// What is asked.
+/// A request.
 #[derive(Clone, Debug)]
 pub(crate) struct Request {
     method: String,
@@ -54,18 +54,18 @@ impl Request {
         self
     }
 
-    /// Sends the body in chunks of so many bytes, and no length.
+    /// Sends the body in chunks of this many bytes, without a length.
     pub(crate) fn chunked(mut self, bytes: usize) -> Self {
         self.chunk = Some(bytes);
         self
     }
 
-    /// The connection ends with the answer.
+    /// Closes the connection after the response.
     pub(crate) fn close(self) -> Self {
         self.header("connection", "close")
     }
 
-    /// The head as it goes out, the empty line included.
+    /// The head as sent, including the empty line.
     pub(crate) fn head(&self) -> Vec<u8> {
         let mut head = format!("{} {} HTTP/1.1\r\nhost: localhost\r\n", self.method, self.path);
         for (name, value) in &self.headers {
@@ -79,7 +79,7 @@ impl Request {
         (head + "\r\n").into_bytes()
     }
 
-    /// Everything as it goes out.
+    /// The whole request as sent.
     pub(crate) fn bytes(&self) -> Vec<u8> {
         let mut all = self.head();
         let body = self.body.as_deref().unwrap_or_default();
@@ -98,7 +98,7 @@ impl Request {
     }
 }
 
-/// What came back.
+/// A response.
 #[derive(Debug)]
 pub(crate) struct Answer {
     pub(crate) status: u16,
@@ -132,7 +132,7 @@ impl Answer {
         self
     }
 
-    /// A problem with all of its parts, of that status and code.
+    /// Checks for a complete problem with this status and code.
     #[track_caller]
     pub(crate) fn problem(self, status: u16, code: &str) -> Value {
         let answer = self.is(status);
@@ -145,7 +145,7 @@ impl Answer {
     }
 }
 
-/// A connection, and what was read of it and not used yet.
+/// A connection, with the bytes that were read and not used yet.
 pub(crate) struct Connection {
     pub(crate) socket: TcpStream,
     read: Vec<u8>,
@@ -164,16 +164,16 @@ impl Connection {
         self.socket.write_all(bytes)
     }
 
-    /// Asks and reads the answer.
+    /// Sends a request and reads the response.
     pub(crate) fn ask(&mut self, request: &Request) -> io::Result<Answer> {
-        // Whoever is turned away early may find the connection closed while it still writes; the
-        // answer is there all the same.
+        // A request that is rejected early may find the connection closed while it still writes.
+        // The response arrives anyway.
         let written = self.write(&request.bytes());
         let answer = self.answer(request.method == "HEAD");
         if answer.is_err() { written.and(answer) } else { answer }
     }
 
-    /// Reads an answer; that to `HEAD` has no body.
+    /// Reads a response; that to `HEAD` has no body.
     pub(crate) fn answer(&mut self, bare: bool) -> io::Result<Answer> {
         let mut answer = self.answer_head()?;
         let chunked = answer.header("transfer-encoding") == Some("chunked");
@@ -210,7 +210,7 @@ impl Connection {
         }
     }
 
-    /// The next chunk of a chunked body; none at its end.
+    /// The next chunk of a chunked body; `None` at its end.
     pub(crate) fn chunk(&mut self) -> io::Result<Option<Vec<u8>>> {
         let length = usize::from_str_radix(&self.line()?, 16).map_err(bad)?;
         let chunk = self.take(length)?;
@@ -220,7 +220,7 @@ impl Connection {
         Err(bad("a chunk does not end with an empty line"))
     }
 
-    /// Whether the other side ended the connection, without another byte.
+    /// Whether the server closed the connection without sending another byte.
     pub(crate) fn is_closed(&mut self) -> bool {
         self.read.is_empty() && matches!(self.socket.read(&mut [0; 1]), Ok(0) | Err(_))
     }

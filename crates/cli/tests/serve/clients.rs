@@ -1,5 +1,5 @@
-//! Rude clients: slow, half-gone, endless, garbled. None of them gets through to the log, crashes
-//! the server, or holds up whoever is polite; and when they go, what they took is given back.
+//! Misbehaving clients: slow, half-closed, endless, garbled. None of them reaches the log, crashes
+//! the server or blocks other clients. When they disconnect, their resources are freed.
 
 use super::client::{Connection, Request};
 use super::events::{BATCH, LINES, ONE, batch, event, lines};
@@ -13,7 +13,7 @@ use std::time::Duration;
 const IDLE: usize = 300;
 const POLITE: usize = 200;
 
-/// A store whose log makes a large answer.
+/// A store whose log makes a large response.
 fn serving() -> (Store, Agent, Server) {
     let (store, agent) = one_agent();
     let events: Vec<String> =
@@ -31,8 +31,8 @@ fn post(agent: &Agent, id: &str) -> Request {
     Request::events(ONE, event("rude", id, "grasp", true)).token(&agent.producer)
 }
 
-/// What no server may take for a good request: the bytes, and the statuses that it may answer
-/// with. It may also hang up without a word.
+/// Invalid requests: the bytes, and the statuses that are allowed. The server may also close the
+/// connection without a response.
 fn garbled(agent: &Agent) -> Vec<(&'static str, Vec<u8>, &'static [u16])> {
     let head = |line: &str, more: &str| {
         let token = format!("authorization: Bearer {}\r\ncontent-type: {ONE}\r\n", agent.producer);
@@ -77,7 +77,7 @@ fn what_is_garbled_is_not_served() {
     let before = store.run(&["log", "--json"]).fine().out;
     for (what, bytes, allowed) in garbled(&agent) {
         let mut connection = server.connect();
-        // It may hang up while we still write.
+        // The server may close the connection while we still write.
         let _ = connection.write(&bytes);
         let _ = connection.socket.shutdown(Shutdown::Write);
         if let Ok(answer) = connection.answer_head() {
@@ -89,10 +89,10 @@ fn what_is_garbled_is_not_served() {
     server.ask(&post(&agent, "polite")).is(201);
 }
 
-/// Length and chunks together: the chunks count or nothing does, and what stands behind them is no
-/// request, since a proxy in front may have read it as a body.
+/// Length and chunks together: the chunks count, or the request is rejected. Bytes after them are
+/// no request, because a proxy in front may have read them as a body.
 #[test]
-fn a_length_beside_chunks_smuggles_nothing() {
+fn a_length_with_chunks_smuggles_nothing() {
     let (store, agent, server) = serving();
     let before = store.run(&["log", "--json"]).fine().out;
     let hidden = post(&agent, "hidden").bytes();
@@ -113,12 +113,12 @@ fn pipelined_requests_are_answered_in_order() {
     let (_store, agent, server) = serving();
     let mut connection = server.connect();
     let identity = Request::get("/api/agent/identity").token(&agent.planner);
-    let nobody = Request::get("/api/agent/identity");
+    let stranger = Request::get("/api/agent/identity");
     let nowhere = Request::get("/nowhere");
     let mut bytes = Vec::new();
     for n in 0..20 {
         bytes.extend(identity.bytes());
-        bytes.extend(nobody.bytes());
+        bytes.extend(stranger.bytes());
         bytes.extend(post(&agent, &n.to_string()).bytes());
         bytes.extend(nowhere.bytes());
     }
@@ -148,7 +148,7 @@ fn a_half_closed_connection_gets_its_answer() {
     assert_eq!(log.matches("\"source\":\"rude\"").count(), 3);
 }
 
-/// A body that ends early is no body: nothing of it is stored, and nobody is told that it was.
+/// A truncated body is invalid: nothing of it is stored, and nothing is acknowledged.
 #[test]
 fn a_body_that_breaks_off_stores_nothing() {
     let (store, agent, server) = serving();
@@ -157,7 +157,7 @@ fn a_body_that_breaks_off_stores_nothing() {
     let whole = Request::events(LINES, lines(&many)).token(&agent.producer);
     for (request, how) in [(whole.clone(), "length"), (whole.chunked(100), "chunks")] {
         let bytes = request.bytes();
-        // Each cut is behind a whole line, which would be a good event.
+        // Each cut is after a whole line, which would be a valid event.
         for cut in [bytes.len() - 1, bytes.len() * 2 / 3, request.head().len() + 1] {
             let mut connection = server.connect();
             connection.write(&bytes[..cut]).unwrap();
@@ -165,19 +165,19 @@ fn a_body_that_breaks_off_stores_nothing() {
             if let Ok(answer) = connection.answer(false) {
                 assert_eq!(answer.status, 400, "{how}: {}", answer.text());
             }
-            // And without a word of parting.
+            // The same with a connection that is dropped at once.
             let mut connection = server.connect();
             connection.write(&bytes[..cut]).unwrap();
         }
     }
-    // What the server still had to do for those who left is done before this is.
+    // The server finishes its work for the closed connections before this request.
     server.ask(&post(&agent, "after")).is(201);
     let log = store.run(&["log", "--json"]).fine().out;
     let gone: String = log.lines().filter(|line| !line.contains("\"id\":\"after\"")).collect();
     assert!(log.starts_with(&before) && !gone.contains("\"source\":\"rude\""));
 }
 
-/// Whoever hangs up while the log is written has its events there, whole, or not at all.
+/// If a client disconnects during an append, its events are stored completely or not at all.
 #[test]
 fn hanging_up_during_an_append_leaves_whole_requests() {
     let (store, agent, server) = serving();
@@ -201,7 +201,7 @@ fn hanging_up_during_an_append_leaves_whole_requests() {
     store.run(&["verify"]).fine();
 }
 
-/// Sends a head byte by byte, or one without an end, until it is told to stop.
+/// Sends a head byte by byte, or one without an end, until it must stop.
 fn drip(server: &Server, begin: &[u8], forever: bool, stop: &AtomicBool) {
     let Ok(mut connection) = Connection::open(server.address) else { return };
     let endless = b"x-more: and more\r\n".iter().cycle();
@@ -215,7 +215,7 @@ fn drip(server: &Server, begin: &[u8], forever: bool, stop: &AtomicBool) {
     }
 }
 
-/// Asks for much, again and again, and reads nothing.
+/// Requests large responses repeatedly and reads none.
 fn unread(server: &Server, agent: &Agent) -> TcpStream {
     let connection = server.connect();
     let mut socket = connection.socket;
@@ -229,7 +229,7 @@ fn unread(server: &Server, agent: &Agent) -> TcpStream {
     socket
 }
 
-/// A connection that was left alone after these bytes.
+/// A connection that stays idle after these bytes.
 fn left(server: &Server, bytes: &[u8]) -> TcpStream {
     let mut connection = server.connect();
     connection.write(bytes).unwrap();
@@ -245,14 +245,14 @@ fn rude(server: &Server, agent: &Agent) -> Vec<TcpStream> {
     let body = post(agent, "stopped").bytes();
     all.extend((0..8).map(|_| left(server, &body[..body.len() - 9])));
     let chunks = post(agent, "stopped").chunked(50).bytes();
-    // Each takes the room of the largest body: with eight of them, others would have to wait.
+    // Each uses as much memory as the largest body: with eight of them, others would have to wait.
     all.extend((0..4).map(|_| left(server, &chunks[..chunks.len() - 9])));
     all.extend((0..8).map(|n| left(server, &body[..10 + n])));
     all
 }
 
 #[test]
-fn rude_clients_hold_up_nobody() {
+fn rude_clients_do_not_block_others() {
     let (_store, agent, mut server) = serving();
     let (begun, memory) = (server.sockets(), server.peak_kib());
     let stop = AtomicBool::new(false);
@@ -279,7 +279,7 @@ fn rude_clients_hold_up_nobody() {
         drop(held);
     });
     assert!(server.is_alive(), "{}", server.words());
-    // Some of its own it opened after it was first looked at.
+    // The server opened some of these sockets itself after the first count.
     wait_until("what they took is given back", || server.sockets() <= begun + 8);
     let grown = server.peak_kib() - memory;
     eprintln!("{grown} KiB more than before");

@@ -1,5 +1,5 @@
 //! CloudEvents in binary mode, and binary data in JSON: the log holds the event that was sent, and
-//! a request that can be read in two ways stores nothing.
+//! an ambiguous request stores nothing.
 
 use super::append::{Log, signed};
 use super::client::{Answer, Request};
@@ -12,7 +12,7 @@ const DATA: &str = r#"{"environment":"ward","skill_id":"grasp","success":true}"#
 /// `{"skill_id":"grasp"}`
 const ENCODED: &str = "eyJza2lsbF9pZCI6ImdyYXNwIn0=";
 
-/// Sends to the events' route: headers, a content type if there is one, a body.
+/// Sends headers, an optional content type and a body to the events route.
 #[track_caller]
 fn send(log: &Log, headers: &[(&str, &str)], kind: Option<&str>, body: &str) -> Answer {
     let mut request = Request::new("POST", "/api/agent/events").token(&log.agent.producer);
@@ -37,7 +37,7 @@ fn attributes<'a>(id: &'a str, more: &[(&'a str, &'a str)]) -> Vec<(&'a str, &'a
     usual.iter().chain(more).copied().collect()
 }
 
-/// The canonical event of those attributes; `before` and `after` are members by their order.
+/// The canonical event with these attributes; `before` and `after` are members by their order.
 fn stored(id: &str, before: &str, after: &str) -> String {
     format!(
         "{{{before}\"id\":\"{id}\",\"salt\":\"{SALT}\",\"source\":\"/arms/7\",\
@@ -49,7 +49,7 @@ fn stored(id: &str, before: &str, after: &str) -> String {
 #[test]
 fn a_binary_event_is_stored_under_its_headers() {
     let log = Log::new();
-    // The data has members that an event has too.
+    // The data has members with the names of event members.
     let inner = r#"{"id":"INNER","time":"2020-01-01T00:00:00Z","type":"note"}"#;
     let euro = [("ce-subject", "Euro%20%E2%82%AC"), ("ce-traceparent", "00-a-b-01")];
     let json = Some("application/json");
@@ -80,7 +80,7 @@ fn a_binary_event_is_stored_under_its_headers() {
     let again = send(&log, &attributes("2", &[]), json, &format!(" {DATA} "));
     assert_eq!(again.is(200).json()["result"], "duplicate");
     send(&log, &attributes("2", &[]), json, "{}").problem(409, "conflict");
-    // The same event in structured mode is the same event.
+    // The same event in structured mode is a duplicate.
     let structured = log.send(ONE, events[1].clone());
     assert_eq!(structured.ok().json()["result"], "duplicate");
 }
@@ -155,7 +155,7 @@ fn a_request_that_can_be_read_in_two_ways_stores_nothing() {
         assert_eq!(problem["field"], field);
     }
     log.holds(&[]);
-    // The content type says that the body is the whole event: it is.
+    // The content type says that the body is the whole event, so it is read as one.
     send(&log, &attributes("1", &[("ce-my-name", "x")]), Some(ONE), &whole).is(201);
     let other = Some("application/cloudevents+avro");
     send(&log, &attributes("1", &[]), other, "{}").problem(415, unknown);
@@ -183,7 +183,7 @@ fn binary_data_that_holds_an_object_is_decoded_unless_it_is_signed() {
     for id in ["1", "2", "3"] {
         assert_eq!(log.send(ONE, plain(id)).ok().json()["result"], "duplicate", "{id}");
     }
-    // Other bytes are kept as they are: the plain event would be another one.
+    // Other bytes are stored unchanged: the decoded event would be another one.
     let other = with_base64("4", "AAEC", "");
     log.send(ONE, other.clone()).is(201);
     assert_eq!(log.send(ONE, other).ok().json()["result"], "duplicate");
@@ -193,7 +193,7 @@ fn binary_data_that_holds_an_object_is_decoded_unless_it_is_signed() {
         (&problem["field"], &problem["rule"]),
         (&json!("data_base64"), &json!("data_and_base64"))
     );
-    // What was signed is stored as it was signed.
+    // A signed event is stored as it was signed.
     log.store.run(&["key", "new", "producer", "arm"]).fine();
     let salted = with_base64("5", ENCODED, &format!("\"salt\":\"{SALT}\","));
     let both = both.replace("\"id\":\"1\"", "\"id\":\"6\"");
@@ -210,7 +210,7 @@ fn binary_data_that_holds_an_object_is_decoded_unless_it_is_signed() {
 }
 
 #[test]
-fn a_type_that_is_nearly_counted_is_told() {
+fn a_type_that_is_nearly_counted_is_reported() {
     let log = Log::new();
     let near = event("arm", "1", "grasp", true).replace("execution_r", "com.example.execution_r");
     let far = event("arm", "2", "grasp", true);

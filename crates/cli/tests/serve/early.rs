@@ -1,5 +1,5 @@
-//! Answers that are given before the body of a request is read: they arrive, whatever the client
-//! still sends, and what such clients take is bounded.
+//! Responses that are sent before the body of a request is read: they arrive while the client still
+//! sends, and the resources of such clients are bounded.
 
 use super::client::{Connection, Request};
 use super::events::{LINES, ONE, event};
@@ -8,14 +8,14 @@ use std::io::{ErrorKind, Read};
 use std::net::Shutdown;
 use std::time::Duration;
 
-/// How often each case is tried. Without lingering most of the larger ones are lost.
+/// The number of tries for each case. Without lingering most of the larger ones fail.
 const TRIES: usize = 5;
-/// Bytes of bodies: more than a pipe of loopback holds, and more than the largest that is allowed.
+/// Sizes of bodies: more than a loopback socket buffers, and more than the largest allowed one.
 const SIZES: [usize; 3] = [400_000, 1_500_000, 8_500_000];
-/// Bytes that the server discards after an answer, as documented.
+/// Bytes that the server discards after a response, as documented.
 const DISCARDED: usize = 16 << 20;
 
-/// Sends a request to its end, and only then reads the answer and the end of the connection.
+/// Sends a complete request, and only then reads the response and the end of the connection.
 #[track_caller]
 fn check(server: &Server, request: &Request, status: u16, code: &str) {
     let mut connection = server.connect();
@@ -66,7 +66,7 @@ fn an_answer_before_the_body_arrives() {
     server.ask(&good).is(201);
 }
 
-/// A body that came with its head is discarded, and the connection goes on.
+/// A body that arrived with its head is discarded, and the connection stays open.
 #[test]
 fn a_small_body_that_is_there_costs_no_connection() {
     let (store, agent) = one_agent();
@@ -84,7 +84,7 @@ fn a_small_body_that_is_there_costs_no_connection() {
     connection.ask(&Request::events(ONE, body).token(&agent.producer)).unwrap().is(201);
 }
 
-/// What stands behind an unread body is no request.
+/// Bytes after an unread body are no request.
 #[test]
 fn nothing_behind_an_unread_body_is_served() {
     let (store, agent) = one_agent();
@@ -95,11 +95,11 @@ fn nothing_behind_an_unread_body_is_served() {
     connection.write(&[first.bytes(), hidden.bytes()].concat()).unwrap();
     connection.answer(false).unwrap().problem(401, "unauthorized");
     assert!(connection.is_closed());
-    // It is appended now, and so was not before.
+    // It is new here, so it was not appended before.
     server.ask(&hidden).is(201);
 }
 
-/// The head of a request that promises a body, and is answered with 401.
+/// The head of a request that promises a body and is answered with 401.
 fn unanswered(server: &Server, length: usize) -> Connection {
     let head = Request::new("POST", "/api/agent/events").token("wrong");
     let mut connection = server.connect();
@@ -125,7 +125,7 @@ fn a_client_that_sends_without_end_is_cut_off() {
     assert!(sent >= DISCARDED / 2, "only {sent} bytes were discarded");
 }
 
-/// Neither a client that stops sending nor one that sends a byte now and then keeps its place.
+/// A client that stops sending, or sends a byte now and then, does not keep its place.
 #[test]
 fn lingering_ends() {
     let (store, _agent) = one_agent();
@@ -150,7 +150,7 @@ fn lingering_does_not_keep_the_server_from_stopping() {
     server.stop();
 }
 
-/// Closing one half after a request is no reason to lose its answer.
+/// A client that closes its sending half still gets its response.
 #[test]
 fn a_half_closed_request_that_is_refused_early_is_answered() {
     let (store, agent) = one_agent();

@@ -1,5 +1,5 @@
-//! What HTTP says is what the command line says, byte for byte where both are bytes; and what was
-//! appended over HTTP teaches what the same events teach when they are imported.
+//! HTTP and the command line give the same output, byte for byte where both are bytes. Events that
+//! are appended over HTTP give the same facts as imported ones.
 
 use super::client::Request;
 use super::events::{BATCH, LINES, ONE};
@@ -7,7 +7,7 @@ use super::server::{Agent, Server, one_agent, wait_until};
 use super::store::{Store, ran, vector};
 use serde_json::Value;
 
-/// A store that has lived: three logs, some of it forgotten, a signed tree head; and its server.
+/// A served store with three logs, some forgotten events and a signed tree head.
 struct Both {
     store: Store,
     agent: Agent,
@@ -35,13 +35,13 @@ impl Both {
         cli(&self.store, args)
     }
 
-    /// What is answered to a role.
+    /// The response to a role.
     #[track_caller]
     fn http(&self, role: &str, path: &str) -> String {
         self.server.get(path, self.agent.token(role)).ok().text()
     }
 
-    /// Every item of a list that comes in pages.
+    /// Every item of a paged list.
     fn pages(&self, path: &str, items: &str, parameter: &str) -> Vec<Value> {
         let (mut all, mut next) = (Vec::new(), None);
         loop {
@@ -56,7 +56,7 @@ impl Both {
         }
     }
 
-    /// The facts of both, and whatever else both say.
+    /// Compares the facts of both, and the other members that both have.
     #[track_caller]
     fn same_facts(&self, query: &str, args: &[&str]) -> usize {
         let ours = self.http("planner", &format!("/api/agent/semantic?{query}"));
@@ -138,7 +138,7 @@ fn who_it_is_and_what_it_lived_through_are_the_same() {
     assert_eq!(both.pages("/api/agent/log?limit=640", "events", "after"), log);
     let mut passes = objects(&both.cli(&["passes", "--json"]));
     assert!(passes.len() >= 4, "{passes:?}");
-    // Over HTTP the newest come first, as a page at a time is read.
+    // Over HTTP the newest come first.
     passes.sort_by_key(|pass| std::cmp::Reverse(pass["seq"].as_u64()));
     assert_eq!(both.pages("/api/agent/passes?limit=1000", "passes", "before"), passes);
     assert_eq!(both.pages("/api/agent/passes?limit=1", "passes", "before"), passes);
@@ -193,7 +193,7 @@ fn what_an_auditor_takes_away_is_the_same() {
     assert!(bundle.body == std::fs::read(file).unwrap(), "the bundles differ");
     let taken = both.store.write("taken.ipse", &bundle.body);
     verifies(&both.store, &taken);
-    // And whoever takes it in knows the same.
+    // A store that imports it has the same facts.
     let keys = both.store.path.with_extension("db.keys");
     let [log, operator] = ["log.vkey", "operator.pub"].map(|name| keys.join(name));
     let (log, operator) = (log.to_str().unwrap(), operator.to_str().unwrap());
@@ -204,7 +204,7 @@ fn what_an_auditor_takes_away_is_the_same() {
     assert_eq!(cli(&other, &["log", "--json"]), both.cli(&["log", "--json"]));
 }
 
-/// The auditor's own program, where it was built beside this one.
+/// The auditor's program, if it was built next to this one.
 fn verifies(store: &Store, bundle: &str) {
     let program = std::path::Path::new(env!("CARGO_BIN_EXE_ipse")).with_file_name("ipse-verify");
     if !program.exists() {
@@ -217,7 +217,7 @@ fn verifies(store: &Store, bundle: &str) {
     ran(command.arg("--trust").arg(keys.join("operator.pub"))).fine();
 }
 
-/// The same events, over HTTP in every form and in another order, and by the command line.
+/// The same events over HTTP, in every form and another order, and by the command line.
 #[test]
 fn what_is_appended_teaches_what_is_imported() {
     for name in ["mixed_random", "v1_thousand", "edges_more"] {
@@ -250,7 +250,7 @@ fn what_is_appended_teaches_what_is_imported() {
     }
 }
 
-/// What another process teaches is answered soon, and is what that process would answer.
+/// Facts that another process adds are served soon, with the values of that process.
 #[test]
 fn what_another_process_does_is_seen() {
     let both = Both::new();

@@ -1,5 +1,5 @@
-//! Events as producers send them, in canonical form with their salt: what was sent is then, byte
-//! for byte, what the log must hold.
+//! Events as producers send them, in canonical form with their salt, so that the log must hold
+//! exactly the sent bytes.
 
 use ipse_core::{hex, sha256};
 
@@ -7,7 +7,7 @@ pub(crate) const ONE: &str = "application/cloudevents+json";
 pub(crate) const BATCH: &str = "application/cloudevents-batch+json";
 pub(crate) const LINES: &str = "application/x-ndjson";
 
-/// An attempt of a skill. Source, id and skill must need no escapes.
+/// An attempt at a skill. Source, id and skill must need no escapes.
 pub(crate) fn event(source: &str, id: &str, skill: &str, success: bool) -> String {
     let salt = hex::encode(&sha256(&[source.as_bytes(), b"/", id.as_bytes()])[..16]);
     format!(
@@ -17,7 +17,7 @@ pub(crate) fn event(source: &str, id: &str, skill: &str, success: bool) -> Strin
     )
 }
 
-/// The digest that the log keeps of a canonical event.
+/// The digest of a canonical event, as the log stores it.
 pub(crate) fn digest(event: &str) -> String {
     hex::encode(&sha256(&[event.as_bytes()]))
 }
@@ -32,7 +32,7 @@ pub(crate) fn lines(events: &[String]) -> String {
     events.iter().flat_map(|event| [event, "\n"]).collect()
 }
 
-/// The name of an event that [`event`] made.
+/// The ref of an event that [`event`] made.
 pub(crate) fn ref_of(event: &str) -> String {
     let json: serde_json::Value = serde_json::from_str(event).unwrap();
     let [source, id] = ["source", "id"].map(|name| json[name].as_str().unwrap().to_string());

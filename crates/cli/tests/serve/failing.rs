@@ -1,5 +1,5 @@
-//! When the disk fails, or the store goes: no success is told that is none, reading goes on as long
-//! as it can, and whatever can recover does.
+//! Failing disks and missing stores: no false success is reported, reading works as long as it can,
+//! and the server recovers where possible.
 
 use super::client::{Answer, Request};
 use super::events::{ONE, event};
@@ -13,7 +13,7 @@ fn post(server: &Server, agent: &Agent, number: u32) -> Answer {
     server.ask(&Request::events(ONE, event("arm", &id, "grasp", true)).token(&agent.producer))
 }
 
-/// A file may grow to so many bytes, for this process.
+/// Limits the size of files for this process.
 fn may_grow_to(server: &Server, bytes: &str) {
     let limit = format!("--fsize={bytes}:unlimited");
     let done = Command::new("prlimit").args(["--pid", &server.pid().to_string(), &limit]).status();
@@ -23,7 +23,7 @@ fn may_grow_to(server: &Server, bytes: &str) {
 #[test]
 fn a_disk_that_was_full_is_written_again() {
     let (store, agent) = one_agent();
-    // A signal that is ignored stays so: writing too much is an error, and not the end.
+    // An ignored signal stays ignored, so writing too much is an error and does not kill it.
     let command = serve(&store, &["--listen", "127.0.0.1:0"]);
     let server = Server::prepared(&command, "trap '' XFSZ");
     let mut acknowledged: Vec<u32> = (0..20).collect();
@@ -74,8 +74,8 @@ fn a_store_that_is_gone_or_replaced_is_served_no_longer() {
     }
 }
 
-/// The write-ahead log is removed under a server: it acknowledges nothing more and ends; all that
-/// it did acknowledge is in the store.
+/// The write-ahead log is removed while the server runs: it acknowledges nothing more and ends.
+/// Everything that it acknowledged is in the store.
 #[test]
 fn a_server_whose_write_ahead_log_is_removed_acknowledges_nothing_more() {
     let (store, agent) = one_agent();
@@ -100,7 +100,7 @@ fn a_server_whose_write_ahead_log_is_removed_acknowledges_nothing_more() {
     store.run(&["verify"]).fine();
 }
 
-/// The same if one of the files is emptied in place: the next append notices it, or the next look.
+/// The same if a file is truncated in place: the next append or the next check notices it.
 #[test]
 fn a_server_whose_files_are_emptied_acknowledges_nothing_more() {
     for suffix in ["", "-wal"] {
@@ -123,9 +123,9 @@ fn a_server_whose_files_are_emptied_acknowledges_nothing_more() {
     }
 }
 
-/// A log line that cannot be written costs no request, and no event.
+/// A log line that cannot be written fails no request and loses no event.
 #[test]
-fn a_server_that_cannot_log_serves_all_the_same() {
+fn a_server_that_cannot_log_still_serves() {
     let (store, agent) = one_agent();
     let mut server = Server::unheard(&store, &["--log-level", "debug", "--pass-every", "1"]);
     assert!(server.is_alive(), "it ended: {:?}", server.ended().0);
@@ -140,7 +140,7 @@ fn a_server_that_cannot_log_serves_all_the_same() {
     assert_eq!(log.lines().filter(|line| line.contains("execution_result")).count(), 20);
 }
 
-/// Somebody reads what is forgotten: its bytes go once the reader has gone, without being asked.
+/// A reader holds forgotten content: it is erased automatically when the reader is gone.
 #[test]
 fn what_could_not_be_erased_is_erased_later() {
     let (store, agent) = one_agent();
@@ -168,7 +168,7 @@ fn what_could_not_be_erased_is_erased_later() {
             bytes.windows(20).any(|some| some == b"canary-of-the-erased")
         })
     };
-    assert!(is_there(), "as long as somebody reads it");
+    assert!(is_there(), "as long as a reader holds it");
     drop(questions);
     reader.wait().unwrap();
     wait_until("it is erased", || !is_there());

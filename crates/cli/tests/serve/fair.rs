@@ -1,5 +1,5 @@
-//! One client against the others: bundles that are not read, heads that never end, pages that
-//! nobody reads. The others are served all the same.
+//! Fairness between clients: unread bundles, endless heads, unread pages. Other clients are still
+//! served.
 
 use super::client::{Connection, Request};
 use super::events::{LINES, event, lines};
@@ -7,9 +7,9 @@ use super::server::{Agent, Server, one_agent, wait_until};
 use super::store::Store;
 use std::io::Read;
 
-/// Connections at once.
+/// The limit of connections.
 const PLACES: usize = 512;
-/// More than all that lies between a server that sends and a client that does not read.
+/// More than the buffers between a server that sends and a client that does not read.
 const LARGE_BYTES: usize = 6 << 20;
 
 /// Two agents; the log of the first is large.
@@ -33,7 +33,7 @@ fn bundle(agent: &Agent) -> Request {
     Request::get("/api/audit/bundle").token(&agent.auditor)
 }
 
-/// Begins to take a bundle, and reads only the head of the answer.
+/// Requests a bundle, and reads only the head of the response.
 fn unread_bundle(server: &Server, agent: &Agent) -> Connection {
     let mut connection = server.connect();
     connection.write(&bundle(agent).bytes()).unwrap();
@@ -52,7 +52,7 @@ fn a_slow_auditor_takes_the_slot_of_its_own_agent_and_loses_it() {
     server.ask(&bundle(&other)).ok();
     server.ask(&bundle(&other)).ok();
     wait_until("the slow auditor loses its slot", || server.ask(&bundle(&agent)).status == 200);
-    // The connection ends before the bundle does, which its length tells.
+    // The connection ends before the length of the bundle is reached.
     let mut rest = Vec::new();
     let _ = slow.socket.read_to_end(&mut rest);
     assert!(rest.len() < LARGE_BYTES / 2, "{} bytes came", rest.len());
@@ -64,12 +64,12 @@ fn an_auditor_that_goes_away_frees_its_slot() {
     let server = Server::start(&store);
     let unread = unread_bundle(&server, &agent);
     server.ask(&bundle(&agent)).problem(429, "queue_full");
-    // It has bytes that it did not read, so that this resets the connection.
+    // It has unread bytes, so closing resets the connection.
     drop(unread);
     wait_until("its slot is free", || server.ask(&bundle(&agent)).status == 200);
 }
 
-/// How many connections were closed to make room.
+/// The number of connections that were closed to make room.
 fn closed(server: &Server, agent: &Agent) -> usize {
     let page = server.get("/metrics", &agent.operator).ok().text();
     let name = "ipse_server_closed_connections_total ";
@@ -100,10 +100,10 @@ fn heads_that_do_not_end_make_room_for_whole_ones() {
     drop(half);
 }
 
-/// A page that nobody reads, asked for again and again, takes a place and little else; and when
-/// places are scarce, not even that.
+/// Unread pages that are requested repeatedly take one place and little memory; when places are
+/// scarce, they lose it.
 #[test]
-fn pages_that_nobody_reads_make_room() {
+fn unread_pages_make_room() {
     let (_store, agent, server) = serving();
     let request = Request::get("/docs").bytes().repeat(40);
     let unread: Vec<Connection> = (0..PLACES)

@@ -1,12 +1,12 @@
-//! The host of a request, over real sockets: a page in a browser that makes a name of its own point
-//! at this machine gets nothing.
+//! The Host header over real sockets: a page in a browser whose name was rebound to this machine
+//! gets nothing.
 
 use super::client::{Answer, Request};
 use super::events::{ONE, event};
 use super::server::{Server, one_agent};
 use ipse_http::ROUTES;
 
-/// The answer to bytes that are sent as they are.
+/// The response to raw bytes.
 #[track_caller]
 fn raw(server: &Server, text: &str) -> Answer {
     let mut connection = server.connect();
@@ -45,7 +45,7 @@ fn on_loopback_only_its_own_names_and_public_ones_are_answered() {
     get(&server, "a b").problem(400, "bad_host");
 }
 
-/// Every path, those that do not exist too, with a good token: a rebound name reaches none.
+/// Every path, including unknown ones, with a valid token: a rebound name reaches none.
 #[test]
 fn a_rebound_name_reaches_no_path() {
     let (store, agent) = one_agent();
@@ -68,7 +68,7 @@ fn a_rebound_name_reaches_no_path() {
         body.len()
     );
     raw(&server, &text).problem(403, "host_not_allowed");
-    // It is appended now, and so was not before.
+    // It is new here, so it was not appended before.
     server.ask(&Request::events(ONE, body).token(&agent.producer)).is(201);
 }
 
@@ -92,7 +92,7 @@ fn a_request_has_one_host() {
         (own, "", "200"),
         (evil, "", "403"),
     ] {
-        // The client of these tests does not know the answer's version.
+        // The test client does not know this HTTP version in a response.
         let mut connection = server.connect();
         connection.write(format!("GET {target} HTTP/1.0\r\n{fields}\r\n").as_bytes()).unwrap();
         let mut answer = String::new();
@@ -101,7 +101,7 @@ fn a_request_has_one_host() {
     }
 }
 
-/// A server for a network is reached under whatever name it has there: no path is for browsers yet.
+/// A server on a network answers under any name, because no path is for browsers yet.
 #[test]
 fn elsewhere_other_names_are_answered() {
     let (store, _agent) = one_agent();

@@ -1,5 +1,5 @@
-//! Many agents behind one server: each is itself, none waits for another, and a token that is
-//! revoked is soon worth nothing.
+//! Many agents on one server: each sees its own data, none waits for another, and a revoked token
+//! soon stops working.
 
 use super::client::Request;
 use super::events::{LINES, ONE, event, lines};
@@ -9,10 +9,10 @@ use serde_json::Value;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-/// No read takes so long, whatever others do: generous, as machines are slow.
+/// The longest time for a read under any load. It is generous, because machines are slow.
 const SLOW: Duration = Duration::from_secs(5);
 
-/// Reads as an agent, in every way, and sees that nothing takes long.
+/// Reads as an agent in every way, and checks that no read takes long.
 #[track_caller]
 fn read_all(server: &Server, agent: &Agent) -> Duration {
     let mut slowest = Duration::ZERO;
@@ -128,7 +128,7 @@ fn a_long_import_of_one_does_not_hold_up_another() {
 #[test]
 fn many_appends_and_a_long_pass_of_one_do_not_hold_up_another() {
     let (store, busy, quiet) = two_agents();
-    // The pass comes at the end, over everything.
+    // The pass runs at the end, over everything.
     let server = Server::with(&store, &["--pass-every", "1000000", "--pass-quiet", "3600000"]);
     let done = AtomicBool::new(false);
     let (mut rounds, mut slowest) = (0, Duration::ZERO);
@@ -153,8 +153,8 @@ fn many_appends_and_a_long_pass_of_one_do_not_hold_up_another() {
     eprintln!("{rounds} rounds, the slowest read took {slowest:?}");
 }
 
-/// Somebody holds the store for writing: whoever reads does not notice, also with a token that was
-/// not used for long; whoever appends waits, and is not told what is not so.
+/// Another process locks the store for writing. Reads are not affected, also with a token that was
+/// not used for long. Appends wait and are not falsely acknowledged.
 #[test]
 fn a_writer_elsewhere_does_not_hold_up_reads() {
     let (store, busy, quiet) = two_agents();
@@ -191,7 +191,7 @@ fn a_revoked_token_is_soon_worth_nothing() {
     }
     store.run(&["token", "revoke", "short"]).fine();
     let since = Instant::now();
-    // On a connection that was let in before, and on new ones.
+    // On a connection that was accepted before, and on new ones.
     wait_until("it is turned away", || kept.ask(&request).unwrap().status == 401);
     assert!(since.elapsed() < SLOW, "{:?}", since.elapsed());
     server.ask(&request).problem(401, "unauthorized");
@@ -216,7 +216,7 @@ fn a_use_is_noted_once_a_minute() {
     server.get("/api/agent/semantic", &used).ok();
     wait_until("its use is noted", || last_used().is_some());
     let first: Option<Value> = last_used();
-    // Longer than any token is believed without being looked up.
+    // Longer than a token is cached.
     let until = Instant::now() + Duration::from_secs(4);
     while Instant::now() < until {
         server.get("/api/agent/semantic", &used).ok();

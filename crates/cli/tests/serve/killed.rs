@@ -1,6 +1,6 @@
-//! SIGKILL under load, again and again on one store: what was acknowledged is in the log, byte for
-//! byte and where it was said to be; what was not is there whole or not at all; and the facts are
-//! those of the log.
+//! SIGKILL under load, repeatedly on one store. Acknowledged events are in the log, byte for byte
+//! and at their position. Other events are stored completely or not at all. The facts match the
+//! log.
 
 use super::chance::Chance;
 use super::load::{Outside, Producer};
@@ -10,9 +10,9 @@ use std::time::Duration;
 
 const ROUNDS: u64 = 100;
 const PRODUCERS: usize = 4;
-/// Rounds after which everything is verified, not only what is new.
+/// The number of rounds between full verifications.
 const VERIFY_EVERY: u64 = 10;
-/// The longest that a server lives under load, in milliseconds.
+/// The longest time for which a server runs under load, in milliseconds.
 const LONGEST: u64 = 160;
 
 #[test]
@@ -25,7 +25,7 @@ fn killed_under_load_it_keeps_what_it_acknowledged() {
         .collect();
     let mut outside = Outside::default();
     for round in 1..=ROUNDS {
-        // Passes come often, so that a kill hits them too.
+        // Passes run often, so that a kill hits them too.
         let mut server = Server::with(&store, &["--pass-every", "16", "--pass-quiet", "5"]);
         outside.compare(&server, &agent);
         let life = Duration::from_millis(chance.below(LONGEST));
@@ -57,6 +57,6 @@ fn killed_under_load_it_keeps_what_it_acknowledged() {
         "{ROUNDS} kills, {acknowledged} events acknowledged, {} requests unanswered, {} passes",
         outside.unanswered, standing["passes"]
     );
-    // Else it was not under load, and shows nothing.
+    // Otherwise it was not under load, and the test shows nothing.
     assert!(acknowledged > 1000 && outside.unanswered > 50, "too little was going on");
 }

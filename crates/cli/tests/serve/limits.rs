@@ -1,4 +1,4 @@
-//! What is too much is turned away at once, in bounded memory, and harms nobody afterwards.
+//! Limits: excess is rejected at once, in bounded memory, without harm to later requests.
 
 use super::client::{Connection, Request};
 use super::events::{BATCH, LINES, ONE, event, lines};
@@ -10,14 +10,14 @@ use std::io::Write;
 use std::time::{Duration, Instant};
 
 const MIB: usize = 1 << 20;
-/// The documented limits: of a body as it is sent, of what it unfolds to, of events.
+/// The documented limits: of a body as sent, of its decompressed size, of events.
 const MAX_BODY: usize = 8 * MIB;
 const MAX_UNFOLDED: usize = 32 * MIB;
 const MAX_EVENTS: u32 = 10_000;
-/// Streams of one agent.
+/// The limit of streams of one agent.
 const AGENT_STREAMS: usize = 64;
-/// How long the places of closed streams may stay taken: less than the 15 s after which a comment
-/// would find the closed connection, and far more than it takes.
+/// The longest time until closed streams free their places: less than the 15 s after which a
+/// comment would find the closed connection, and far more than it takes.
 const FREED: Duration = Duration::from_secs(10);
 /// Bytes of bodies that the server holds at once for one agent.
 const ROOM: usize = 48 * MIB;
@@ -33,7 +33,7 @@ fn is_usable(server: &Server, agent: &Agent, id: &str) {
     server.ask(&request).is(201);
 }
 
-/// So many blanks, folded.
+/// This many blanks, compressed.
 fn bomb(bytes: usize) -> Vec<u8> {
     let mut encoder = GzEncoder::new(Vec::new(), Compression::best());
     for _ in 0..bytes / MIB {
@@ -54,9 +54,9 @@ fn a_body_too_large_is_turned_away() {
         connection.write(&head.head()).unwrap();
         connection.answer(false).unwrap().problem(413, "body_too_large");
     }
-    // Not declared: answered when it becomes too much.
+    // Not declared: answered when the limit is exceeded.
     server.ask(&post(vec![b'\n'; MAX_BODY + 1]).chunked(MIB)).problem(413, "body_too_large");
-    // As much as is allowed, of nothing.
+    // As many bytes as allowed, all blank.
     server.ask(&post(vec![b'\n'; MAX_BODY])).ok();
     server.ask(&post(vec![b'\n'; MAX_BODY]).chunked(MIB)).ok();
     let many: Vec<String> = vec!["{}".to_string(); MAX_EVENTS as usize + 1];
@@ -80,34 +80,34 @@ fn a_body_that_unfolds_beyond_measure_costs_little() {
             server.ask(&request).problem(413, "body_too_large");
         }
     }
-    // The unfolded bytes of one body, a copy while they grow, and some slack: not 256 MiB.
+    // The decompressed bytes of one body, a copy while they grow, and some slack: not 256 MiB.
     let grown = server.peak_kib() - before;
     assert!(grown < 160 << 10, "{grown} KiB more than before");
     is_usable(&server, &agent, "after");
 }
 
-/// A request for events of that many bytes, of which so many are sent, and no more.
+/// A request for events with this length, of which only `sent` bytes are sent.
 fn stalled(server: &Server, token: &str, encoding: &str, length: usize, sent: usize) -> Connection {
     let head = Request::new("POST", "/api/agent/events").token(token);
     let head = head.header("content-type", LINES).header("content-encoding", encoding);
     let head = head.header("content-length", &length.to_string());
     let mut connection = Connection::open(server.address).unwrap();
     connection.write(&head.head()).unwrap();
-    // Whoever finds no room is answered, and cut off, while it writes.
+    // A client without room is answered and disconnected while it writes.
     let _ = connection.write(&vec![b'\n'; sent]);
     connection
 }
 
-/// Bodies that stop just before their end take up an agent's room; whoever comes later is told to
-/// wait, reading goes on, and other agents do not notice.
+/// Bodies that stop just before their end use up an agent's memory. Later requests must wait, reads
+/// continue, and other agents are not affected.
 #[test]
-fn too_many_bodies_are_told_to_wait() {
+fn too_many_bodies_must_wait() {
     let (store, agent, server) = serving();
     let other = Agent::register(&store, "ward-robot-02");
     let stall = || stalled(&server, &agent.producer, "identity", MAX_BODY, MAX_BODY - 1);
     let mut waiting: Vec<Connection> = (1..ROOM / MAX_BODY).map(|_| stall()).collect();
     let post = |agent: &Agent| Request::events(LINES, vec![b'\n'; MIB]).token(&agent.producer);
-    // One that finds no room is turned away itself, so there may have to be more of them.
+    // One that finds no room is rejected itself, so more of them may be needed.
     let mut answer = server.ask(&post(&agent));
     wait_until("there is no room", || {
         waiting.push(stall());
@@ -123,7 +123,7 @@ fn too_many_bodies_are_told_to_wait() {
     is_usable(&server, &agent, "after");
 }
 
-/// Room is taken by what has come, not by what was promised.
+/// Only received bytes count against the limit, not declared ones.
 #[test]
 fn promises_take_no_room() {
     let (_store, agent, server) = serving();
@@ -133,7 +133,7 @@ fn promises_take_no_room() {
     is_usable(&server, &agent, "meanwhile");
 }
 
-/// Streams are few, so that there are connections for everybody else.
+/// Streams are limited, so that other clients get connections.
 #[test]
 fn streams_of_an_agent_are_limited() {
     let (store, agent) = one_agent();
@@ -168,7 +168,7 @@ fn streams_of_an_agent_are_limited() {
     }
 }
 
-/// Large answers that nobody reads take bounded memory, and whoever reads is answered.
+/// Large unread responses take bounded memory, and other clients are answered.
 #[test]
 fn unread_answers_are_bounded() {
     let (_store, agent, server) = serving();
@@ -199,7 +199,7 @@ fn unread_answers_are_bounded() {
     wait_until("large answers are many", || log() == 429);
     server.get("/api/agent/semantic", &agent.planner).ok();
     let grown = server.peak_kib() - before;
-    // Unbounded it would be more than a gigabyte.
+    // Without a bound it would be more than a gigabyte.
     assert!(grown < 512 << 10, "{grown} KiB more than before");
     drop(unread);
     wait_until("there is room again", || log() == 200);

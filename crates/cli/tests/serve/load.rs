@@ -1,4 +1,4 @@
-//! Producers that send without pause, and remember outside of the server what it acknowledged.
+//! Producers that send without pause, and keep a record of acknowledgements outside the server.
 
 use super::chance::Chance;
 use super::client::{Answer, Connection, Request};
@@ -11,20 +11,20 @@ use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-/// One request: its events, and the positions that were acknowledged, if any came back.
+/// One request: its events, and the acknowledged positions, if a response came back.
 #[derive(Clone)]
-pub(crate) struct SentStatement {
+pub(crate) struct SentRequest {
     pub(crate) events: Vec<String>,
     pub(crate) seqs: Option<Vec<u64>>,
 }
 
-/// A producer with a source of its own.
+/// A producer with its own source.
 pub(crate) struct Producer {
     source: String,
     token: String,
     chance: Chance,
     next: u64,
-    /// The request that was never answered, to be sent again.
+    /// The request without a response, to be sent again.
     pending: Option<Vec<String>>,
 }
 
@@ -34,8 +34,8 @@ impl Producer {
         Producer { source, token, chance, next: 0, pending: None }
     }
 
-    /// Sends until the connection breaks or it is told to stop.
-    pub(crate) fn send(&mut self, address: SocketAddr, stop: &AtomicBool) -> Vec<SentStatement> {
+    /// Sends until the connection breaks or the load must stop.
+    pub(crate) fn send(&mut self, address: SocketAddr, stop: &AtomicBool) -> Vec<SentRequest> {
         let mut all = Vec::new();
         let Ok(mut connection) = Connection::open(address) else { return all };
         while !stop.load(Ordering::Relaxed) {
@@ -43,10 +43,10 @@ impl Producer {
             let events = again.unwrap_or_else(|| self.fresh());
             let request = self.request(&events);
             match connection.ask(&request).ok().map(|answer| seqs(&answer, &events)) {
-                Some(seqs) => all.push(SentStatement { events, seqs: Some(seqs) }),
+                Some(seqs) => all.push(SentRequest { events, seqs: Some(seqs) }),
                 None => {
                     self.pending = Some(events.clone());
-                    all.push(SentStatement { events, seqs: None });
+                    all.push(SentRequest { events, seqs: None });
                     return all;
                 }
             }
@@ -77,7 +77,7 @@ impl Producer {
     }
 }
 
-/// The positions of an answer, which must be a good one.
+/// The positions in a response, which must be a success.
 #[track_caller]
 fn seqs(answer: &Answer, events: &[String]) -> Vec<u64> {
     let json = answer.json();
@@ -95,7 +95,7 @@ fn seqs(answer: &Answer, events: &[String]) -> Vec<u64> {
     results.iter().zip(events).map(seq).collect()
 }
 
-/// Everything that was ever sent and acknowledged, and how far the log was compared with it.
+/// Everything that was sent and acknowledged, and the position up to which the log was compared.
 #[derive(Default)]
 pub(crate) struct Outside {
     sent: BTreeMap<String, String>,
@@ -105,7 +105,7 @@ pub(crate) struct Outside {
 }
 
 impl Outside {
-    pub(crate) fn note(&mut self, all: Vec<SentStatement>) {
+    pub(crate) fn note(&mut self, all: Vec<SentRequest>) {
         for one in all {
             for event in &one.events {
                 self.sent.insert(ref_of(event), event.clone());
@@ -121,7 +121,7 @@ impl Outside {
         }
     }
 
-    /// What the server says its log is, from where it was last asked.
+    /// Reads the log from the server, from the last compared position on.
     pub(crate) fn compare(&mut self, server: &Server, agent: &Agent) {
         loop {
             let path = format!("/api/agent/log?limit=1000&after={}", self.compared);
@@ -142,7 +142,7 @@ impl Outside {
         );
     }
 
-    /// One entry: the next one, as it was sent, where it was acknowledged.
+    /// Checks one entry: the next one, as sent, at its acknowledged position.
     fn one(&mut self, seq: u64, event_ref: &str, found: &str) {
         self.compared += 1;
         assert_eq!(seq, self.compared, "the log is dense");
@@ -154,7 +154,7 @@ impl Outside {
         }
     }
 
-    /// The rows themselves: each event that is there is there once and byte for byte.
+    /// Checks the rows: each stored event is there once and byte for byte.
     pub(crate) fn compare_rows(&self, store: &Store) {
         let db = rusqlite::Connection::open(&store.path).unwrap();
         let sql = "SELECT seq, event_ref, type, payload_json FROM episodic_events ORDER BY seq";

@@ -1,5 +1,4 @@
-//! The request log: why a request was refused is in it at `info`, with the trace that it belongs
-//! to.
+//! The request log: it contains the reason of a rejection at `info`, with the trace of the request.
 
 use super::client::{Answer, Request};
 use super::events::{ONE, event};
@@ -28,7 +27,7 @@ impl Logged {
         words.lines().filter_map(|line| serde_json::from_str(line).ok()).collect()
     }
 
-    /// The line about the request of an answer.
+    /// The log line about the request of a response.
     #[track_caller]
     fn line(&self, answer: &Answer) -> Value {
         let id = answer.header("x-request-id").unwrap();
@@ -46,7 +45,7 @@ impl Logged {
 }
 
 #[test]
-fn a_refusal_is_told_with_its_code_and_its_rule() {
+fn a_rejection_is_logged_with_its_code_and_its_rule() {
     let logged = Logged::new("info");
     let answer = logged.send(ONE, "{\"id\":\"1\"}").is(422);
     let line = logged.line(&answer);
@@ -82,14 +81,14 @@ fn a_refusal_is_told_with_its_code_and_its_rule() {
     assert_eq!(logged.line(&query)["code"], "unknown_parameter");
 }
 
-/// Strangers can send as many requests as they like: those do not fill the log. Nor do requests
-/// that are answered.
+/// Requests without a valid token are unlimited in number, so they do not fill the log. Nor do
+/// requests that succeed.
 #[test]
-fn strangers_and_answered_requests_are_told_at_debug() {
+fn strangers_and_answered_requests_are_logged_at_debug() {
     let logged = Logged::new("info");
     let mut ids = Vec::new();
     for answer in [
-        logged.server.get("/api/agent/log", "nobody").is(401),
+        logged.server.get("/api/agent/log", "stranger").is(401),
         logged.server.ask(&Request::get("/nowhere")).is(404),
         logged.server.ask(&Request::get("/version?x=1")).is(400),
         logged.server.get("/api/agent/identity", &logged.agent.planner).ok(),
@@ -103,7 +102,7 @@ fn strangers_and_answered_requests_are_told_at_debug() {
         assert!(!ids.iter().any(|id| line["request_id"] == id.as_str()), "{line}");
     }
     let logged = Logged::new("debug");
-    let stranger = logged.server.get("/api/agent/log", "nobody").is(401);
+    let stranger = logged.server.get("/api/agent/log", "stranger").is(401);
     let line = logged.line(&stranger);
     assert_eq!((&line["level"], &line["code"]), (&"DEBUG".into(), &"unauthorized".into()));
 }

@@ -1,4 +1,4 @@
-//! The server, run as it is run in earnest: the real binary, real sockets, kind and rude clients.
+//! The server as in production: the real binary, real sockets, good and bad clients.
 #![allow(missing_docs, clippy::unwrap_used, clippy::print_stderr)]
 
 mod actions;

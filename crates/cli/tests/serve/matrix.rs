@@ -1,5 +1,5 @@
-//! Every path × verb × credential, against a table that is written here and not read from the
-//! server: who is let in, who is not, and with which status.
+//! Every path × verb × credential, compared with a table that is written here and not read from the
+//! server: who has access, who has not, and with which status.
 
 use super::client::{Answer, Request};
 use super::events::{ONE, event};
@@ -12,17 +12,17 @@ use std::collections::BTreeSet;
 
 const VERBS: [&str; 7] = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"];
 const ROLES: [&str; 4] = ["planner", "producer", "operator", "auditor"];
-/// Those who may read measurements.
+/// The roles that may read metrics.
 const MEASURERS: Who = Who::Roles(&["planner", "producer", "operator", "auditor", "observer"]);
 
-/// Who may use a path.
+/// The callers that may use a path.
 #[derive(Clone, Copy)]
 enum Who {
-    Anybody,
+    Everyone,
     Roles(&'static [&'static str]),
 }
 
-/// A verb of a path: who may use it, what they get, and whether it names one agent's object.
+/// A verb of a path: who may use it, the status, and whether it names an object of one agent.
 struct Row {
     path: &'static str,
     verb: &'static str,
@@ -35,7 +35,7 @@ const fn row(path: &'static str, verb: &'static str, who: Who) -> Row {
     Row { path, verb, who, good: 200, object: false }
 }
 
-/// A path that names an object: somebody else's is not there.
+/// A path that names an object; another identity's object is 404.
 const fn object(path: &'static str, verb: &'static str, who: Who) -> Row {
     Row { object: true, ..row(path, verb, who) }
 }
@@ -48,8 +48,7 @@ const AUDITORS: Who = Who::Roles(&["auditor"]);
 const PLANNERS: Who = Who::Roles(&["planner"]);
 const PRODUCERS: Who = Who::Roles(&["producer"]);
 
-/// The routes and their roles, as `docs/guide/serve.md` lists them. A path that the server does not
-/// have answers 404 to everybody.
+/// The routes and their roles, as in `docs/guide/serve.md`. Unknown paths are 404 for all callers.
 const TABLE: [Row; 27] = [
     row("/api/agent/semantic", "GET", READERS),
     row("/api/agent/grounding", "GET", READERS),
@@ -72,22 +71,22 @@ const TABLE: [Row; 27] = [
     object("/api/audit/proof", "GET", AUDITORS),
     object("/api/audit/actions/{event_ref}", "GET", AUDITORS),
     row("/api/audit/bundle", "GET", AUDITORS),
-    row("/health/live", "GET", Who::Anybody),
-    row("/health/ready", "GET", Who::Anybody),
-    row("/version", "GET", Who::Anybody),
+    row("/health/live", "GET", Who::Everyone),
+    row("/health/ready", "GET", Who::Everyone),
+    row("/version", "GET", Who::Everyone),
     row("/metrics", "GET", MEASURERS),
-    row("/docs", "GET", Who::Anybody),
-    row("/openapi.json", "GET", Who::Anybody),
+    row("/docs", "GET", Who::Everyone),
+    row("/openapi.json", "GET", Who::Everyone),
 ];
 
-/// Somebody who asks.
+/// A caller.
 struct Caller {
     name: String,
-    /// The header; none if there is no token.
+    /// The header; `None` without a token.
     authorization: Option<String>,
-    /// The role; none if the token is none.
+    /// The role; `None` if the token is invalid.
     role: Option<&'static str>,
-    /// Whether the objects that are asked for are this caller's.
+    /// Whether the requested objects belong to this caller.
     own: bool,
 }
 
@@ -100,18 +99,18 @@ impl Row {
         verb == self.verb || (verb == "HEAD" && self.verb == "GET")
     }
 
-    /// Whether another row says what becomes of that verb here.
+    /// Whether another row defines that verb for this path.
     fn leaves(&self, verb: &str) -> bool {
         let others = TABLE.iter().filter(|row| row.path == self.path);
         !self.has(verb) && others.into_iter().any(|row| row.has(verb))
     }
 
-    /// What that caller must get.
+    /// The status that the caller must get.
     fn expected(&self, verb: &str, caller: &Caller) -> u16 {
         let roles = match self.who {
             _ if !self.is_served() => return 404,
             _ if !self.has(verb) => return 405,
-            Who::Anybody => return self.good,
+            Who::Everyone => return self.good,
             Who::Roles(roles) => roles,
         };
         match caller.role {
@@ -149,7 +148,7 @@ impl World {
             agent.run(&store, &["tree-head", "--sign"]).fine();
         }
         let (fact, event_ref) = (fact_of(&store, &ours), ref_of(&store, &ours, 0));
-        // Nothing goes on by itself while it is looked at.
+        // No pass runs by itself during the test.
         let still = ["--pass-every", "100000", "--pass-quiet", "3600000"];
         let server = Server::gated(&store, &still);
         let intent = server.ask(&proposal(35).token(&ours.planner)).is(201).json();
@@ -200,7 +199,7 @@ impl World {
 
     fn callers(&self) -> Vec<Caller> {
         let bearer = |token: &str| Some(format!("Bearer {token}"));
-        let nobody = |name: &str, authorization: Option<String>| {
+        let stranger = |name: &str, authorization: Option<String>| {
             let (name, role) = (name.to_string(), None);
             Caller { name, authorization, role, own: true }
         };
@@ -208,23 +207,23 @@ impl World {
         let (stem, _) = good.rsplit_once('_').unwrap();
         let secret = "A".repeat(43);
         let mut all = vec![
-            nobody("no token", None),
-            nobody("no words", Some(String::new())),
-            nobody("no token after the scheme", bearer("")),
-            nobody("nonsense", bearer("nonsense")),
-            nobody("a cut token", bearer(&good[..good.len() - 1])),
-            nobody("a longer token", bearer(&format!("{good}A"))),
-            nobody("two tokens in one", bearer(&format!("{good},{good}"))),
-            nobody("a token without a scheme", Some(good.clone())),
-            nobody("another scheme", Some(format!("Basic {good}"))),
-            nobody("a token that was never made", bearer(&format!("{stem}_{secret}"))),
-            nobody("nobody's identity", bearer(&format!("ipse_{}_{secret}", "ab".repeat(32)))),
-            nobody(
+            stranger("no token", None),
+            stranger("no words", Some(String::new())),
+            stranger("no token after the scheme", bearer("")),
+            stranger("nonsense", bearer("nonsense")),
+            stranger("a cut token", bearer(&good[..good.len() - 1])),
+            stranger("a longer token", bearer(&format!("{good}A"))),
+            stranger("two tokens in one", bearer(&format!("{good},{good}"))),
+            stranger("a token without a scheme", Some(good.clone())),
+            stranger("another scheme", Some(format!("Basic {good}"))),
+            stranger("a token that was never made", bearer(&format!("{stem}_{secret}"))),
+            stranger("an unknown identity", bearer(&format!("ipse_{}_{secret}", "ab".repeat(32)))),
+            stranger(
                 "another's identity",
                 bearer(&good.replace(&self.ours.identity, &self.theirs.identity)),
             ),
-            nobody("an expired token", bearer(&expired(&self.store, &self.ours))),
-            nobody("a revoked token", bearer(&revoked(&self.store, &self.ours))),
+            stranger("an expired token", bearer(&expired(&self.store, &self.ours))),
+            stranger("a revoked token", bearer(&revoked(&self.store, &self.ours))),
         ];
         let observer = self.store.run(&["token", "create", "--role", "observer"]).fine().out;
         all.push(Caller {
@@ -273,7 +272,7 @@ fn expired(store: &Store, agent: &Agent) -> String {
     text
 }
 
-/// What every answer has, and what every problem has.
+/// Checks what every response has, and what every problem has.
 fn check_shape(answer: &Answer, row: &Row, verb: &str, what: &str) {
     let id = answer.header("x-request-id").unwrap_or_else(|| panic!("no request id: {what}"));
     assert_eq!(id.len(), 32, "{what}");
@@ -342,8 +341,8 @@ fn each_credential_gets_what_the_table_says() {
     }
 }
 
-/// A planner's token adds intents to the log, which feed no fact, and changes nothing that is
-/// there: no fact, no manifest, no event, and no file that the gates judge by.
+/// A planner's token adds intents to the log, which feed no fact. It changes no fact, manifest,
+/// event or gate file.
 #[test]
 fn a_planner_proposes_and_changes_nothing_whatever_it_sends() {
     let world = World::new();
@@ -359,7 +358,7 @@ fn a_planner_proposes_and_changes_nothing_whatever_it_sends() {
             let path = row.path.replace("{fact_id}", &world.fact);
             let path = path.replace("{event_ref}", &world.intent);
             let write = Request::new(verb, &path).header("content-type", ONE).token(&agent.planner);
-            // A stream of bodies to a path that does not read them; whatever is answered is fine.
+            // Many bodies to a path that does not read them; any response is fine.
             let smuggled = format!("{}?_method=POST", row.path);
             for request in [
                 write.clone().header("x-http-method-override", "POST").body(&b"{}"[..]),
@@ -377,7 +376,7 @@ fn a_planner_proposes_and_changes_nothing_whatever_it_sends() {
     let (old, new) = after.split_at(before.1.len());
     assert_eq!(old, before.1, "what was there is there as it was");
     assert!(!new.is_empty() && new.iter().all(|line| line.contains("\"type\":\"intent\"")));
-    // The same store does move for whoever may.
+    // The same store does change for a role that may write.
     let sent = Request::events(ONE, event("arm", "new", "grasp", true)).token(&agent.producer);
     world.server.ask(&sent).is(201);
     let fold = Request::new("POST", "/api/agent/consolidate").token(&agent.operator);
@@ -386,7 +385,8 @@ fn a_planner_proposes_and_changes_nothing_whatever_it_sends() {
     assert_ne!(run(&["snapshot"]).out, before.0[0]);
 }
 
-/// A head that promises a body which never comes is answered at once: the body was not waited for.
+/// A request that promises a body and never sends it is answered at once: the role is checked
+/// first.
 #[test]
 fn the_role_is_checked_before_the_body() {
     let world = World::new();
@@ -413,7 +413,7 @@ fn the_role_is_checked_before_the_body() {
             }
         }
     }
-    // Whoever may send is told to go on, and then what is wrong with the body.
+    // A caller that may send gets 100 Continue, and then the error about the body.
     let head = Request::new("POST", "/api/agent/events").token(&agent.producer);
     let head = head.header("content-type", ONE).header("expect", "100-continue");
     let mut connection = world.server.connect();
@@ -424,7 +424,7 @@ fn the_role_is_checked_before_the_body() {
 }
 
 #[test]
-fn what_belongs_to_somebody_else_is_not_there() {
+fn objects_of_other_identities_are_not_found() {
     let world = World::new();
     let (ours, theirs) = (&world.ours, &world.theirs);
     let fact = fact_of(&world.store, theirs);
@@ -441,7 +441,7 @@ fn what_belongs_to_somebody_else_is_not_there() {
         let answer = server.get(&path, ours.token(role)).problem(404, "not_found");
         assert!(!answer.to_string().contains(&theirs.identity), "{answer}");
         server.get(&path, theirs.token(role)).ok();
-        // Not there for us is the same as not there at all.
+        // An object of another identity looks like a missing one.
         let none = path.replace(&fact, "fa_00000000000000000000000000000000");
         let none = none.replace(&name, "ev_00000000000000000000000000000000");
         let strip = |mut json: serde_json::Value| {
@@ -467,7 +467,7 @@ fn what_belongs_to_somebody_else_is_not_there() {
         let path = format!("/api/agent/identity?identity={}", theirs.identity);
         server.get(&path, &agent.planner).problem(400, "unknown_parameter");
     }
-    // A tag of ours does not make an answer of theirs "not modified".
+    // A tag of ours does not make a response of theirs "not modified".
     let ask = |agent: &Agent| Request::get("/api/agent/semantic").token(&agent.planner);
     let tag = server.ask(&ask(ours)).ok().header("etag").unwrap().to_string();
     server.ask(&ask(ours).header("if-none-match", &tag)).is(304);
@@ -489,7 +489,7 @@ fn a_token_is_given_once_and_only_in_its_header() {
         let path = format!("/api/agent/semantic?{name}={planner}");
         server.ask(&Request::get(&path)).problem(401, "unauthorized");
     }
-    // A token is in no answer and in no line of the server.
+    // A token is in no response and in no log line.
     let answer = server.get("/nowhere", planner);
     assert!(!answer.text().contains("ipse_"));
     wait_until("it says where it serves", || world.server.words().contains("serving"));

@@ -1,4 +1,4 @@
-//! What is measured: it moves with what happens, and shows nothing of other agents.
+//! Metrics: they change with the counted events, and show nothing of other agents.
 
 use super::client::Request;
 use super::events::event;
@@ -9,7 +9,7 @@ fn attempt(id: &str) -> String {
     event("arm", id, "grasp", true)
 }
 
-/// A figure of the page, by its name with its labels.
+/// The value of a metric by its name with labels.
 #[track_caller]
 fn figure(page: &str, name: &str) -> f64 {
     let line = page.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' '));
@@ -24,7 +24,7 @@ fn every_figure_moves_with_what_it_counts() {
     server.ask(&Request::events("application/x-ndjson", lines).token(&agent.producer)).ok();
     server.get("/api/agent/semantic", &agent.planner).ok();
     server.get("/api/agent/log", &agent.planner).is(403);
-    server.get("/api/agent/log", "nobody").is(401);
+    server.get("/api/agent/log", "stranger").is(401);
     let answer = server.get("/metrics", &agent.producer).ok();
     let kind = "application/openmetrics-text; version=1.0.0; charset=utf-8";
     assert_eq!(answer.header("content-type"), Some(kind));
@@ -97,7 +97,7 @@ fn the_format_is_the_one_that_is_asked_for() {
     assert!(!text.contains("# EOF") && !text.contains("# UNIT"), "{text}");
     let open = page(&server, &agent.planner, "application/openmetrics-text;version=1.0.0");
     assert!(open.contains("# TYPE ipse_events counter\n") && open.ends_with("# EOF\n"));
-    // Both have the same figures.
+    // Both have the same values.
     let samples = |page: &str| {
         let names = page.lines().filter(|line| !line.starts_with('#'));
         names.map(|line| line.rsplit_once(' ').unwrap().0.to_owned()).collect::<Vec<_>>()
@@ -167,7 +167,7 @@ fn an_observer_sees_every_agent_and_nothing_else() {
         assert_eq!(once.len(), types.len(), "{page}");
     }
     server.get("/api/agent/identity", &token).problem(403, "forbidden");
-    // Its use is noted, and it lets nobody in once it is revoked.
+    // Its use is recorded, and it is rejected after it is revoked.
     let listed = || store.run(&["token", "list", "--observers", "--json"]).json();
     wait_until("its use is noted", || listed()[0]["last_used"].is_string());
     store.run(&["token", "revoke", "p"]).fine();

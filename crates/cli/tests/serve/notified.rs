@@ -1,4 +1,4 @@
-//! What a service manager is told, over a real socket: ready after the server listens, stopping
+//! Notifications to a service manager over a real socket: ready after the server listens, stopping
 //! when it stops.
 
 use super::client::Request;
@@ -8,12 +8,12 @@ use std::os::unix::net::{SocketAddr, UnixDatagram};
 
 fn heard(socket: &UnixDatagram) -> String {
     let mut buffer = [0; 4096];
-    let bytes = socket.recv(&mut buffer).expect("the manager was told nothing");
+    let bytes = socket.recv(&mut buffer).expect("the manager received nothing");
     String::from_utf8(buffer[..bytes].to_vec()).unwrap()
 }
 
 #[test]
-fn a_manager_is_told_of_readiness_and_of_the_end() {
+fn a_manager_is_notified_of_readiness_and_of_the_end() {
     let (store, agent) = one_agent();
     let path = store.directory.path().join("notify");
     let name = format!("ipse-test-{}", std::process::id());
@@ -41,17 +41,17 @@ fn a_manager_is_told_of_readiness_and_of_the_end() {
 }
 
 #[test]
-fn a_manager_that_cannot_be_told_does_not_matter() {
+fn a_manager_that_cannot_be_notified_does_not_matter() {
     let (store, agent) = one_agent();
     for (named, words) in [
         ("here", "must begin with / or @"),
-        ("/nowhere/notify", "the service manager could not be told"),
+        ("/nowhere/notify", "could not notify the service manager"),
     ] {
         let mut command = serve(&store, &["--listen", "127.0.0.1:0"]);
         command.env("NOTIFY_SOCKET", named);
         let server = Server::of(command);
         server.get("/api/agent/identity", &agent.planner).ok();
-        let told = server.stop();
-        assert!(told.contains(words), "{told}");
+        let reported = server.stop();
+        assert!(reported.contains(words), "{reported}");
     }
 }

@@ -1,5 +1,5 @@
-//! A store that is older than what was signed: it is not served, and if it gets older while it is
-//! served, nothing is appended to it until the newer one is back.
+//! A store that is older than its last signed tree head is not served. If it gets older while it is
+//! served, nothing is appended until the newer one is back.
 
 use super::client::{Answer, Request};
 use super::events::{ONE, event};
@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
-/// A moment longer than a server takes to look at its store again.
+/// A little longer than the server's interval for checking its store.
 const REFRESH: Duration = Duration::from_millis(600);
 
 fn post(server: &Server, agent: &Agent, id: &str) -> Answer {
@@ -58,15 +58,15 @@ fn an_older_copy_is_not_served() {
         let ended = serve(&store, &["--listen", "127.0.0.1:0"]).output().unwrap();
         let said = String::from_utf8(ended.stderr).unwrap();
         assert_eq!(ended.status.code(), Some(2), "{said}");
-        assert!(said.contains(words) && said.contains("put the newer one back"), "{said}");
+        assert!(said.contains(words) && said.contains("restore the newer store"), "{said}");
     };
     refused("a tree head over 4 entries was signed, and the store has 2");
     assert_eq!(entries(&store), 2, "nothing was appended");
-    // The head is compared without the key that signed it, too.
+    // The head is compared also without the key that signed it.
     std::fs::rename(&log_key, &away).unwrap();
     refused("a tree head over 4 entries was signed, and the store has 2");
     std::fs::rename(&away, &log_key).unwrap();
-    // Somebody who has no keys goes on: once it is as long again, it is another log.
+    // A command without keys appends: when the log is as long again, it is another log.
     for _ in 0..2 {
         let nowhere = store.directory.path().join("nowhere");
         let args = ["--key-dir", nowhere.to_str().unwrap(), "record", "--zone", "y", "--failed"];
@@ -76,8 +76,8 @@ fn an_older_copy_is_not_served() {
     assert_eq!(entries(&store), 6);
 }
 
-/// All that appends is refused with a code of its own, and no word about when to try again; reading
-/// goes on. The server says it once.
+/// Every append is rejected with its own code and without `Retry-After`; reading continues. The
+/// server logs it once.
 #[test]
 fn a_store_that_gets_older_takes_nothing_until_the_newer_one_is_back() {
     let store = Store::nothing();
@@ -123,8 +123,8 @@ fn a_store_that_gets_older_takes_nothing_until_the_newer_one_is_back() {
     store.run(&["verify"]).fine();
 }
 
-/// A server that has nothing to append or to sign notices it too, when it looks at the store. While
-/// it waits it compares again also if only the head beside the keys was put back.
+/// An idle server notices it too, when it checks the store. While it waits it compares again also
+/// if only the head next to the keys was put back.
 #[test]
 fn a_server_at_rest_compares_the_log_by_itself() {
     let store = Store::nothing();
@@ -141,7 +141,7 @@ fn a_server_at_rest_compares_the_log_by_itself() {
     shell(&store, &format!(".restore '{}'", older.0.display()));
     wait_until("it is not ready", || server.get("/health/ready", "").status == 503);
     server.get("/health/ready", "").problem(503, "log_rolled_back");
-    // No other process writes to the store between the last look and the head that comes back.
+    // No other process writes to the store between the last check and the restored head.
     std::thread::sleep(2 * REFRESH);
     server.get("/health/ready", "").problem(503, "log_rolled_back");
     std::fs::write(&head, &older.1).unwrap();

@@ -1,5 +1,5 @@
-//! What planners get: one checkpoint, a tag for it, a consultation that can be checked, and a
-//! grounding block that changes only when a fact in it does.
+//! Responses to planners: one checkpoint, a tag for it, a verifiable consultation, and a grounding
+//! text that changes only when a fact in it changes.
 
 use super::client::{Answer, Request};
 use super::events::event;
@@ -13,14 +13,14 @@ fn attempt(id: &str) -> String {
     event("arm", id, "grasp", true)
 }
 
-/// A server that makes a pass only when it is told to.
+/// A server that runs a pass only on request.
 fn patient() -> (super::store::Store, Agent, Server) {
     let (store, agent) = one_agent();
     let server = Server::with(&store, &["--pass-every", "1000000", "--pass-quiet", "86400000"]);
     (store, agent, server)
 }
 
-/// Appends attempts at a target, and makes a pass.
+/// Appends attempts at a target, and runs a pass.
 #[track_caller]
 fn lived(server: &Server, agent: &Agent, target: &str, ids: std::ops::Range<u32>) {
     let lines: Vec<String> = ids
@@ -103,7 +103,7 @@ fn a_consultation_names_what_was_read_and_no_value() {
         "rule_version": "v1",
     });
     assert_eq!((consultation, ids.len()), (&expected, 1));
-    // Members of this writer are sorted, and these are plain: the text is the canonical one.
+    // Members of this writer are sorted and need no escapes: the text is canonical.
     let hash = hex::encode(&sha256(&[expected.to_string().as_bytes()]));
     assert_eq!(answer["consultation_id"], format!("co_{}", &hash[..32]));
 }
@@ -167,7 +167,7 @@ fn the_environment_has_one_name_and_an_older_one() {
     for both in ["env=ward&environment=ward", "environment=ward&env=hall"] {
         let problem = get(both).problem(400, "repeated_parameter");
         let detail = problem["detail"].as_str().unwrap();
-        assert!(detail.ends_with("name one parameter: give `environment` alone"), "{detail}");
+        assert!(detail.ends_with("are the same parameter: give only `environment`"), "{detail}");
     }
 }
 
@@ -177,7 +177,7 @@ fn grounding_has_a_path_of_its_own() {
     lived(&server, &agent, "cup", 0..5);
     lived(&server, &agent, "jar", 5..9);
     let get = |path: &str| server.get(path, &agent.planner);
-    // Each twice: the second answer is the one that was kept, whichever path wrote it.
+    // Each twice: the second response comes from the cache, whichever path filled it.
     for query in ["", "target_class=jar&limit=1", "target_class=cup", "as_of=5", ""] {
         for _ in 0..2 {
             let json = get(&format!("{SEMANTIC}?{query}")).ok();

@@ -1,6 +1,6 @@
 //! The real binary, serving a store; and agents with a token of every role.
 //!
-//! **Invariants:** whatever becomes of a test, the server that it started is dead afterwards.
+//! **Invariants:** a server is killed at the end of its test, whatever the result.
 
 use super::client::{Answer, Connection, Request};
 use super::store::{CommandResult, Store, vector};
@@ -12,10 +12,10 @@ use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-/// How long anything may take that has to happen.
+/// The longest time for anything that must happen.
 pub(crate) const DEADLINE: Duration = Duration::from_secs(30);
 
-/// Waits until something is so.
+/// Waits until a condition holds.
 #[track_caller]
 pub(crate) fn wait_until(what: &str, mut is_so: impl FnMut() -> bool) {
     let until = Instant::now() + DEADLINE;
@@ -25,7 +25,7 @@ pub(crate) fn wait_until(what: &str, mut is_so: impl FnMut() -> bool) {
     }
 }
 
-/// Whether a variable would set something for the server.
+/// Whether an environment variable would change a setting of the server.
 fn is_ours(name: &std::ffi::OsStr) -> bool {
     name.as_encoded_bytes().starts_with(b"IPSE_")
 }
@@ -42,7 +42,7 @@ pub(crate) fn serve(store: &Store, args: &[&str]) -> Command {
     command
 }
 
-/// A server that runs.
+/// A running server.
 pub(crate) struct Server {
     child: Child,
     pub(crate) address: SocketAddr,
@@ -55,14 +55,14 @@ impl Server {
         Self::with(store, &[])
     }
 
-    /// A server with more arguments; on a free port of loopback if they do not say where.
+    /// A server with more arguments; by default on a free port of loopback.
     pub(crate) fn with(store: &Store, args: &[&str]) -> Self {
         let elsewhere = args.contains(&"--listen");
         let place = if elsewhere { &[][..] } else { &["--listen", "127.0.0.1:0"] };
         Self::of(serve(store, &[place, args].concat()))
     }
 
-    /// A server that judges intents by the files of `examples/gates`, as fast as they come.
+    /// A server that judges intents by the files of `examples/gates`, with a high rate limit.
     pub(crate) fn gated(store: &Store, args: &[&str]) -> Self {
         let files = GATE_FILES.map(|(_, file)| example(file));
         let [registry, policy, temperament] = files.each_ref().map(String::as_str);
@@ -85,7 +85,7 @@ impl Server {
         Self::of(shell)
     }
 
-    /// A server that cannot write a line of its log: standard error is full.
+    /// A server that cannot write a log line: standard error is full.
     pub(crate) fn unheard(store: &Store, args: &[&str]) -> Self {
         let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
         let address = free.local_addr().unwrap();
@@ -116,7 +116,7 @@ impl Server {
         Server { child, address, words, listener: Some(listener) }
     }
 
-    /// Asks on a connection of its own.
+    /// Sends a request on a new connection.
     #[track_caller]
     pub(crate) fn ask(&self, request: &Request) -> Answer {
         let answer = self.connect().ask(&request.clone().close());
@@ -133,7 +133,7 @@ impl Server {
         Connection::open(self.address).unwrap()
     }
 
-    /// What it said on standard error.
+    /// The lines on standard error so far.
     pub(crate) fn words(&self) -> String {
         self.words.lock().unwrap().clone()
     }
@@ -146,15 +146,15 @@ impl Server {
         self.child.id()
     }
 
-    /// How many sockets it has open. Files are not counted: SQLite keeps those of closed
-    /// connections for the next ones while another connection holds a lock.
+    /// The number of open sockets. Files are not counted: SQLite keeps those of closed connections
+    /// for the next ones while another connection holds a lock.
     pub(crate) fn sockets(&self) -> usize {
         let all = std::fs::read_dir(format!("/proc/{}/fd", self.pid())).unwrap();
         let links = all.filter_map(|entry| std::fs::read_link(entry.unwrap().path()).ok());
         links.filter(|link| link.as_os_str().as_encoded_bytes().starts_with(b"socket:")).count()
     }
 
-    /// The most memory that it ever held, in KiB.
+    /// The peak of resident memory, in KiB.
     pub(crate) fn peak_kib(&self) -> u64 {
         let status = std::fs::read_to_string(format!("/proc/{}/status", self.pid())).unwrap();
         let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap();
@@ -167,7 +167,7 @@ impl Server {
         assert!(Command::new("sh").args(["-c", &line]).status().unwrap().success());
     }
 
-    /// SIGKILL, and wait until it is gone.
+    /// Sends SIGKILL and waits for the process.
     pub(crate) fn kill(&mut self) {
         let _ = self.child.kill();
         self.child.wait().unwrap();
@@ -176,7 +176,7 @@ impl Server {
         }
     }
 
-    /// Waits until it has ended by itself; hands back how, and what it had said.
+    /// Waits until the server ends by itself; returns the exit status and standard error.
     #[track_caller]
     pub(crate) fn ended(&mut self) -> (ExitStatus, String) {
         wait_until("the server ends", || !self.is_alive());
@@ -187,7 +187,7 @@ impl Server {
         (status, self.words())
     }
 
-    /// Stops it politely.
+    /// Stops the server with SIGTERM.
     #[track_caller]
     pub(crate) fn stop(mut self) -> String {
         self.signal("TERM");
@@ -200,14 +200,14 @@ impl Server {
 impl Drop for Server {
     fn drop(&mut self) {
         self.kill();
-        // A panic of the server is a failure of whatever test saw it.
+        // A panic of the server fails the test.
         if !std::thread::panicking() {
             assert!(!self.words().contains("panicked"), "{}", self.words());
         }
     }
 }
 
-/// Keeps every line, and finds the one that says where it listens.
+/// Keeps every line, and finds the one with the address.
 fn listen(lines: impl BufRead, kept: &Mutex<String>, found: &Sender<SocketAddr>) {
     for line in lines.lines().map_while(Result::ok) {
         if line.contains("serving ")
@@ -231,7 +231,7 @@ pub(crate) struct Agent {
     pub(crate) auditor: String,
 }
 
-/// The files of the gates: how a manifest names them, and where they are.
+/// The gate files: their hashes for a manifest, and their paths.
 pub(crate) const GATE_FILES: [(&str, &str); 3] = [
     ("ecm_registry", "gates/ecm-registry.toml"),
     ("policy", "gates/policy.toml"),
@@ -303,7 +303,7 @@ pub(crate) fn one_agent() -> (Store, Agent) {
     (store, agent)
 }
 
-/// Makes a token.
+/// Creates a token.
 pub(crate) fn token(store: &Store, identity: &str, args: &[&str]) -> String {
     let args = [&["--identity", identity, "token", "create", "--json"], args].concat();
     store.run(&args).fine().json()["token"].as_str().unwrap().to_string()

@@ -1,5 +1,5 @@
-//! Settings: a flag wins over the environment, the environment over the file, the file over the
-//! default; and what is printed can be read again.
+//! Settings: a flag overrides the environment, the environment the file, the file the default. The
+//! printed settings can be read again.
 
 use super::client::Request;
 use super::server::{Server, one_agent, serve};
@@ -7,7 +7,7 @@ use super::store::Store;
 use serde_json::Value;
 use std::process::{Command, Stdio};
 
-/// Runs `serve` to its end: its exit, standard output and standard error.
+/// Runs `serve` to its end; returns exit code, standard output and standard error.
 fn ran(command: &mut Command) -> (i32, String, String) {
     let done = command.stdout(Stdio::piped()).output().unwrap();
     let text = |bytes| String::from_utf8(bytes).unwrap();
@@ -39,14 +39,14 @@ fn each_place_wins_over_the_next() {
     );
     let args = ["--config", &file, "--listen", "127.0.0.1:3"];
     let all = printed(&store, &args, &[("IPSE_LISTEN", "127.0.0.1:2"), ("IPSE_PASS_EVERY", "5")]);
-    let told = |name: &str| (all[name]["value"].clone(), all[name]["origin"].as_str().unwrap());
-    assert_eq!(told("listen"), ("127.0.0.1:3".into(), "flag --listen"));
-    assert_eq!(told("pass_every"), (5.into(), "environment IPSE_PASS_EVERY"));
-    assert_eq!(told("log_level"), ("warn".into(), &*format!("file {file}")));
-    assert_eq!(told("pass_quiet"), (1000.into(), "default"));
-    assert_eq!(told("tls_cert"), (Value::Null, "not set"));
+    let reported = |name: &str| (all[name]["value"].clone(), all[name]["origin"].as_str().unwrap());
+    assert_eq!(reported("listen"), ("127.0.0.1:3".into(), "flag --listen"));
+    assert_eq!(reported("pass_every"), (5.into(), "environment IPSE_PASS_EVERY"));
+    assert_eq!(reported("log_level"), ("warn".into(), &*format!("file {file}")));
+    assert_eq!(reported("pass_quiet"), (1000.into(), "default"));
+    assert_eq!(reported("tls_cert"), (Value::Null, "not set"));
     let beside = store.directory.path().join("in-file.db");
-    assert_eq!(told("store").0, beside.to_str().unwrap(), "relative to the file");
+    assert_eq!(reported("store").0, beside.to_str().unwrap(), "relative to the file");
     let all = printed(&store, &["--config", &file, "--store", "x.db"], &[("IPSE_STORE", "y.db")]);
     assert_eq!(all["store"]["value"], "x.db");
     let all = printed(&store, &["--config", &file], &[("IPSE_STORE", "y.db"), ("IPSE_KEYS", "k")]);
@@ -74,14 +74,14 @@ fn what_is_printed_gives_the_same_settings() {
 }
 
 #[test]
-fn a_bad_setting_is_told_with_its_place() {
+fn a_bad_setting_is_reported_with_its_place() {
     let store = Store::nothing();
     let file = |text: &str| store.write("bad.toml", text);
     for (text, words) in [
-        ("colour = 1", "there is no setting `colour`; there are listen, store"),
+        ("colour = 1", "unknown setting `colour`; the settings are listen, store"),
         ("listen = 7477", "listen must be a text in quotes"),
         ("pass_every = \"64\"", "pass_every must be a whole number"),
-        ("pass_every = 0", "pass_every must be a whole number from 1 on, not `0` (file "),
+        ("pass_every = 0", "pass_every must be a whole number of at least 1, not `0` (file "),
         ("pass_quiet = 86400001", "pass_quiet must be milliseconds"),
         ("log_level = \"loud\"", "log_level must be error, warn, info or debug, not `loud`"),
         ("log_format = \"xml\"", "log_format must be text or json"),
@@ -93,7 +93,7 @@ fn a_bad_setting_is_told_with_its_place() {
         ("public_url = [\"https://a\", \"b\"]", "not `b` (file "),
         ("public_url = []", "public_url must be a text in quotes, or a list of such texts"),
         ("public_url = [1]", "public_url must be a text in quotes, or a list of such texts"),
-        ("tls_cert = \"c.pem\"", "tls_cert and tls_key go together"),
+        ("tls_cert = \"c.pem\"", "tls_cert and tls_key belong together"),
         ("listen = ", "could not read the settings in"),
         (&"#".repeat(70_000), "has more than 65536 bytes"),
     ] {
@@ -110,17 +110,17 @@ fn a_bad_setting_is_told_with_its_place() {
 fn public_urls_are_given_several_at_once() {
     let store = Store::nothing();
     let file = store.write("urls.toml", "public_url = \"https://in.file\"\n");
-    let told = |args: &[&str], variables: &[(&str, &str)]| {
+    let reported = |args: &[&str], variables: &[(&str, &str)]| {
         let all = printed(&store, args, variables);
         all["public_url"]["value"].clone()
     };
     let urls = |all: &[&str]| Value::from(all.to_vec());
     let variable = [("IPSE_PUBLIC_URL", "https://a,http://b")];
-    assert_eq!(told(&[], &[]), Value::Null);
-    assert_eq!(told(&["--config", &file], &[]), urls(&["https://in.file"]));
-    assert_eq!(told(&["--config", &file], &variable), urls(&["https://a", "http://b"]));
+    assert_eq!(reported(&[], &[]), Value::Null);
+    assert_eq!(reported(&["--config", &file], &[]), urls(&["https://in.file"]));
+    assert_eq!(reported(&["--config", &file], &variable), urls(&["https://a", "http://b"]));
     let flags = ["--public-url", "https://c", "--public-url", "https://d"];
-    assert_eq!(told(&flags, &variable), urls(&["https://c", "https://d"]));
+    assert_eq!(reported(&flags, &variable), urls(&["https://c", "https://d"]));
     let (exit, _, err) = ran(&mut serve(&store, &["--public-url", "ipse.example.org"]));
     let words = "public_url must be a URL with a host, such as https://ipse.example.org";
     assert!(exit == 2 && err.contains(words) && err.contains("(flag --public-url)"), "{err}");
@@ -143,30 +143,30 @@ fn lines_for_programs_are_json_and_hold_no_token() {
     assert!(!words.contains(&agent.planner), "a token is in the log");
 }
 
-/// Every request is told of, whoever asked and whatever came of it; only what an operator did is
-/// told as such.
+/// Every request is logged, whatever its token and result. Only requests of operators are logged as
+/// such.
 #[test]
-fn every_request_is_told_of() {
+fn every_request_is_logged() {
     let (store, agent) = one_agent();
     let server = Server::with(&store, &["--log-format", "json", "--log-level", "debug"]);
     let asked = [
         server.get("/version", ""),
-        server.get("/api/agent/log", "nobody"),
+        server.get("/api/agent/log", "stranger"),
         server.get("/nowhere", &agent.planner),
         server.ask(&Request::new("POST", "/api/agent/consolidate").token(&agent.planner)),
         server.ask(&Request::new("POST", "/api/agent/consolidate").token(&agent.operator)),
     ];
     let words = server.stop();
     let lines: Vec<Value> = words.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
-    let told = asked.map(|answer| {
+    let reported = asked.map(|answer| {
         let id = answer.header("x-request-id").unwrap();
         let line = lines.iter().find(|line| line["request_id"] == id).expect(&words);
         assert_eq!(line["status"], answer.status);
         assert!(line["micros"].is_u64(), "{line}");
         line["message"].as_str().unwrap().to_string()
     });
-    assert_eq!(told[..3], ["a request"; 3].map(str::to_string));
-    assert_eq!(told[3..], ["a request was refused", "an operator asked"]);
+    assert_eq!(reported[..3], ["a request"; 3].map(str::to_string));
+    assert_eq!(reported[3..], ["a request was refused", "an operator request"]);
 }
 
 #[test]

@@ -1,5 +1,5 @@
-//! Bundles on their way to an auditor: a server that is killed meanwhile leaves nothing of them.
-//! And a server whose log has a damaged public key does not start.
+//! Bundles that are being exported: a killed server leaves no file. And a server whose log has a
+//! damaged public key does not start.
 
 use super::client::Request;
 use super::server::{Server, one_agent, serve, wait_until};
@@ -7,7 +7,7 @@ use super::store::attempt;
 use std::fs;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// Enough for an export that takes a while.
+/// Enough events for an export that takes a while.
 const EVENTS: usize = 20_000;
 
 #[test]
@@ -26,7 +26,7 @@ fn a_bundle_has_no_name_while_it_is_written() {
             let _ = connection.ask(&request);
             ended.store(true, Ordering::SeqCst);
         });
-        // A name in the directory means that the bundle is being written: it dies right then.
+        // A name in the directory means that the bundle is being written: kill the server then.
         let until = std::time::Instant::now() + super::server::DEADLINE;
         while names() == 0 && !ended.load(Ordering::SeqCst) {
             assert!(std::time::Instant::now() < until, "the bundle was not answered");

@@ -1,5 +1,5 @@
-//! Stopping, and not starting: what was begun is answered or was never taken in, what was
-//! acknowledged is there, nothing is left to repair; and whoever cannot serve says why.
+//! Stopping and not starting. Begun requests are answered or never accepted, acknowledged events
+//! are stored, and nothing is left to repair. A server that cannot start reports why.
 
 use super::chance::Chance;
 use super::client::{Connection, Request};
@@ -15,7 +15,7 @@ fn post(agent: &Agent, id: &str) -> Request {
     Request::events(ONE, event("arm", id, "grasp", true)).token(&agent.producer)
 }
 
-/// A request that was begun: all but the last byte of it.
+/// A request without its last byte.
 fn begun(server: &Server, agent: &Agent) -> (Connection, u8) {
     let bytes = post(agent, "begun").header("expect", "100-continue").bytes();
     let mut connection = server.connect();
@@ -25,7 +25,7 @@ fn begun(server: &Server, agent: &Agent) -> (Connection, u8) {
     (connection, *last)
 }
 
-/// Nothing waits in the write-ahead log.
+/// Checks that the write-ahead log is empty.
 #[track_caller]
 fn is_checkpointed(store: &Store) {
     let wal = store.path.with_extension("db-wal");
@@ -33,7 +33,7 @@ fn is_checkpointed(store: &Store) {
     assert_eq!(left, 0, "{}", wal.display());
 }
 
-/// What `serve` says when it ends by itself.
+/// The output of `serve` when it ends by itself.
 fn refused(store: &Store, args: &[&str]) -> (Option<i32>, String) {
     let output = serve(store, args).output().unwrap();
     (output.status.code(), String::from_utf8(output.stderr).unwrap())
@@ -62,7 +62,7 @@ fn stopped_under_load_it_ends_well() {
         });
         outside.note(sent);
         is_checkpointed(&store);
-        assert!(TcpStream::connect(address).is_err(), "nobody listens any more");
+        assert!(TcpStream::connect(address).is_err(), "the port is closed");
     }
     outside.compare_rows(&store);
     assert!(outside.acknowledged.len() > 100, "too little was going on");
@@ -70,7 +70,7 @@ fn stopped_under_load_it_ends_well() {
     store.run(&["rebuild"]).fine();
 }
 
-/// Whoever reads that it serves may stop it.
+/// The server may be stopped as soon as it reports that it serves.
 #[test]
 fn stopped_at_once_it_ends_well() {
     let (store, _) = one_agent();
@@ -81,11 +81,11 @@ fn stopped_at_once_it_ends_well() {
 }
 
 #[test]
-fn what_was_begun_is_finished_and_nothing_new_is_taken_in() {
+fn what_was_begun_is_finished_and_nothing_new_is_accepted() {
     let (store, agent) = one_agent();
     let mut server = Server::start(&store);
     let (mut connection, last) = begun(&server, &agent);
-    // Those who wait between requests, or have not asked yet, do not hold it up.
+    // Idle connections do not delay it.
     let mut idle: Vec<Connection> = (0..50).map(|_| server.connect()).collect();
     for connection in &mut idle[..25] {
         connection.ask(&Request::get("/version")).unwrap().ok();
@@ -129,10 +129,10 @@ fn streams_end_when_it_stops() {
     is_checkpointed(&store);
 }
 
-/// A body that never comes, a stream that nobody reads, and a head that does not end neither keep
-/// it alive for ever nor from ending well.
+/// A body that never comes, an unread stream and a head that does not end keep the server neither
+/// alive nor from ending cleanly.
 #[test]
-fn whoever_stalls_cannot_keep_it_alive() {
+fn stalled_clients_cannot_keep_it_alive() {
     let (store, agent) = one_agent();
     let many: String =
         (0..20_000).map(|n| event("arm", &format!("{n}"), "grasp", true) + "\n").collect();
@@ -168,7 +168,7 @@ fn a_second_signal_is_the_end() {
         server.signal(second);
         let (status, words) = server.ended();
         assert_eq!(status.code(), Some(code), "{words}");
-        // Before the grace that it would have had is over.
+        // Before the grace period is over.
         assert!(since.elapsed() < Duration::from_secs(8), "{:?}", since.elapsed());
         assert!(store.run(&["log", "--json"]).fine().out.contains("\"id\":\"acknowledged\""));
         store.run(&["verify"]).fine();
@@ -176,7 +176,7 @@ fn a_second_signal_is_the_end() {
 }
 
 #[test]
-fn nothing_but_loopback_is_opened_while_nobody_could_come_in() {
+fn only_loopback_is_opened_without_a_valid_token() {
     let store = Store::new();
     let identity = store.run(&["identity", "--json"]).fine().json();
     let identity = identity["identity_hash"].as_str().unwrap();
@@ -187,7 +187,7 @@ fn nothing_but_loopback_is_opened_while_nobody_could_come_in() {
             assert!(words.contains(word), "{word}: {words}");
         }
     }
-    // One that was revoked lets nobody in either.
+    // A revoked token does not count either.
     token(&store, identity, &["--role", "planner", "--name", "gone"]);
     store.run(&["token", "revoke", "gone"]).fine();
     let (code, words) = refused(&store, &["--listen", "0.0.0.0:0"]);
@@ -199,13 +199,13 @@ fn nothing_but_loopback_is_opened_while_nobody_could_come_in() {
 }
 
 #[test]
-fn whoever_cannot_serve_says_why() {
+fn a_server_that_cannot_start_says_why() {
     let store = Store::new();
     let taken = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = taken.local_addr().unwrap().to_string();
     let (code, words) = refused(&store, &["--listen", &address]);
     assert_eq!(code, Some(2), "{words}");
-    for word in ["could not listen on", &address, "in use"] {
+    for word in ["could not listen on", &address, "in use", "choose another port"] {
         assert!(words.contains(word), "{word}: {words}");
     }
     for listen in ["nowhere", "127.0.0.1", "127.0.0.1:99999", ":80"] {

@@ -1,5 +1,5 @@
-//! The stream is the log, told as it grows: every position once and in order, to everybody who
-//! resumes, across crashes, whoever wrote, and to nobody else.
+//! The stream follows the log: every position once and in order, to every client that resumes,
+//! across crashes, for writes of all processes, and to no other agent.
 
 use super::client::{Connection, Request};
 use super::events::{BATCH, LINES, ONE, batch, event, lines, ref_of};
@@ -8,9 +8,9 @@ use super::store::Store;
 use serde_json::Value;
 use std::net::Shutdown;
 
-/// What a stream told.
+/// One message of a stream.
 #[derive(Debug)]
-struct Told {
+struct Message {
     id: Option<u64>,
     name: String,
     data: Value,
@@ -22,7 +22,7 @@ struct Stream {
 }
 
 impl Stream {
-    /// Follows from now on, or from behind a position.
+    /// Follows from now on, or from after a position.
     fn open(server: &Server, token: &str, last: Option<u64>) -> Self {
         let request = Request::get("/api/agent/stream").token(token);
         let request = match last {
@@ -36,14 +36,14 @@ impl Stream {
         Stream { connection, text: String::new() }
     }
 
-    /// The next thing told; whatever takes too long fails.
-    fn next(&mut self) -> Told {
+    /// The next message; a timeout fails the test.
+    fn next(&mut self) -> Message {
         loop {
             if let Some((block, rest)) = self.text.split_once("\n\n") {
-                let told = parsed(block);
+                let reported = parsed(block);
                 self.text = rest.to_string();
-                if let Some(told) = told {
-                    return told;
+                if let Some(reported) = reported {
+                    return reported;
                 }
                 continue;
             }
@@ -52,10 +52,10 @@ impl Stream {
         }
     }
 
-    /// The next event of the log: what has a position.
+    /// The next event of the log: a message with a position.
     fn event(&mut self) -> (u64, String, Value) {
         loop {
-            let Told { id, name, data } = self.next();
+            let Message { id, name, data } = self.next();
             match id {
                 Some(id) => {
                     assert_eq!(data["seq"], id, "{data}");
@@ -76,8 +76,8 @@ impl Stream {
     }
 }
 
-/// A block of lines; none if it is a comment.
-fn parsed(block: &str) -> Option<Told> {
+/// Parses a block of lines; `None` for a comment.
+fn parsed(block: &str) -> Option<Message> {
     let field = |name: &str| {
         let mut values =
             block.lines().filter_map(|line| line.strip_prefix(name)?.strip_prefix(": "));
@@ -86,7 +86,7 @@ fn parsed(block: &str) -> Option<Told> {
         value
     };
     let data = serde_json::from_str(&field("data")?).unwrap();
-    Some(Told {
+    Some(Message {
         id: field("id").map(|id| id.parse().unwrap()),
         name: field("event").unwrap(),
         data,
@@ -111,11 +111,11 @@ fn head(store: &Store, agent: &Agent) -> u64 {
     agent.run(store, &["log", "--json"]).out.lines().count() as u64
 }
 
-/// Passes only by hand, so that every position is known.
+/// No automatic passes, so that every position is known.
 const BY_HAND: [&str; 4] = ["--pass-every", "100000", "--pass-quiet", "3600000"];
 
 #[test]
-fn what_happens_is_told_in_order() {
+fn events_are_streamed_in_order() {
     let (store, agent) = one_agent();
     let server = Server::with(&store, &BY_HAND);
     let mut stream = Stream::open(&server, &agent.planner, None);
@@ -129,29 +129,32 @@ fn what_happens_is_told_in_order() {
     let forget = Request::post("/api/agent/forget", "application/json", body);
     server.ask(&forget.token(&agent.operator)).ok();
     // A forget event, and the pass that goes with it.
-    let told = stream.until(9);
-    let names: Vec<&str> = told.iter().map(|(_, name, _)| name.as_str()).collect();
+    let reported = stream.until(9);
+    let names: Vec<&str> = reported.iter().map(|(_, name, _)| name.as_str()).collect();
     let mut want = vec!["appended"; 6];
     want.extend(["consolidation", "forget", "consolidation"]);
     assert_eq!(names, want);
-    assert_eq!(told.iter().map(|(id, ..)| *id).collect::<Vec<_>>(), (1..=9).collect::<Vec<_>>());
-    for (event, (_, _, data)) in events.iter().zip(&told) {
+    assert_eq!(
+        reported.iter().map(|(id, ..)| *id).collect::<Vec<_>>(),
+        (1..=9).collect::<Vec<_>>()
+    );
+    for (event, (_, _, data)) in events.iter().zip(&reported) {
         assert_eq!(data["event_ref"], ref_of(event).as_str());
         assert_eq!(data["type"], "execution_result");
-        assert!(data.get("data").is_none(), "what was lived through is not told: {data}");
+        assert!(data.get("data").is_none(), "the content is not streamed: {data}");
     }
-    assert_eq!(told[6].2["data"]["last_seq"], 6);
-    assert_eq!(told[6].2["data"]["trigger"], "manual");
-    assert_eq!(told[8].2["data"]["trigger"], "forget");
-    // What came before is told to whoever asks for it, with its hole.
+    assert_eq!(reported[6].2["data"]["last_seq"], 6);
+    assert_eq!(reported[6].2["data"]["trigger"], "manual");
+    assert_eq!(reported[8].2["data"]["trigger"], "forget");
+    // A client that resumes gets the earlier events, without the forgotten content.
     let again = Stream::open(&server, &agent.auditor, Some(0)).until(9);
     let bare =
         |all: &[(u64, String, Value)]| all.iter().map(|one| one.2.to_string()).collect::<Vec<_>>();
-    assert_eq!(bare(&again), bare(&told));
+    assert_eq!(bare(&again), bare(&reported));
 }
 
-/// Every position comes once: over streams that break off, servers that are killed, and passes and
-/// other processes in between.
+/// Every position comes once, across broken streams, killed servers, passes and writes of other
+/// processes.
 #[test]
 fn who_resumes_misses_nothing_and_hears_nothing_twice() {
     let (store, agent) = one_agent();
@@ -163,7 +166,7 @@ fn who_resumes_misses_nothing_and_hears_nothing_twice() {
             send(&server, &agent, &some(sent, sent + 3));
             sent += 3;
         }
-        // Leaves off in the middle, at another place each time.
+        // Disconnects in the middle, at another place each time.
         let most = head(&store, &agent);
         let leave = (heard + 3 + round % 4).min(most);
         while heard < leave {
@@ -183,8 +186,8 @@ fn who_resumes_misses_nothing_and_hears_nothing_twice() {
     }
     let server = Server::start(&store);
     let last = head(&store, &agent);
-    let told = Stream::open(&server, &agent.planner, Some(heard)).until(last);
-    let ids: Vec<u64> = told.iter().map(|(id, ..)| *id).collect();
+    let reported = Stream::open(&server, &agent.planner, Some(heard)).until(last);
+    let ids: Vec<u64> = reported.iter().map(|(id, ..)| *id).collect();
     assert_eq!(ids, (heard + 1..=last).collect::<Vec<_>>());
     assert!(last > 100 && !ids.is_empty(), "{last}");
     // More than any page and any queue, at once.
@@ -201,7 +204,7 @@ fn a_position_that_is_none_is_refused() {
         let request = Request::get("/api/agent/stream").token(&agent.planner);
         let mut connection = server.connect();
         connection.write(&request.header("last-event-id", value).bytes()).unwrap();
-        // Of a stream there would be no end.
+        // A stream would not end.
         connection.answer_head().unwrap().status
     };
     assert_eq!(ask("0"), 200);
@@ -213,7 +216,7 @@ fn a_position_that_is_none_is_refused() {
     server.get(path, &agent.planner).problem(400, "unknown_parameter");
 }
 
-/// A stream outlives neither its token nor the right to it, whether the log is quiet or grows.
+/// A stream ends when its token expires or is revoked, whether the log is quiet or grows.
 #[test]
 fn a_stream_ends_with_its_token() {
     let (store, agent) = one_agent();
@@ -227,7 +230,7 @@ fn a_stream_ends_with_its_token() {
                 let sent = event(&format!("arm{busy}"), &number.to_string(), "grasp", true);
                 server.ask(&Request::events(ONE, sent).token(&agent.producer)).is(201);
             }
-            // Its last chunk is the empty one.
+            // The last chunk is empty.
             if !matches!(stream.connection.chunk(), Ok(Some(_))) {
                 break;
             }
@@ -236,7 +239,7 @@ fn a_stream_ends_with_its_token() {
     }
 }
 
-/// A closed half ends a stream, whatever the client sent before: there is no answer to wait for.
+/// A stream ends when its client closes its sending half: there is no response to wait for.
 #[test]
 fn a_stream_ends_when_its_client_closes() {
     let (store, agent) = one_agent();
@@ -245,7 +248,7 @@ fn a_stream_ends_when_its_client_closes() {
         let mut stream = Stream::open(&server, &agent.planner, None);
         stream.connection.write(more).unwrap();
         stream.connection.socket.shutdown(Shutdown::Write).unwrap();
-        // No event and no comment comes any more, and no answer to what followed.
+        // No event and no comment follows, and no response to later bytes.
         assert!(stream.connection.is_closed(), "{more:?}");
     }
 }
@@ -263,7 +266,7 @@ fn a_stream_says_that_it_must_not_be_buffered() {
 }
 
 /// `after` is for clients that cannot set a header. The header wins, because a browser that
-/// connects again sends it with the address that it was given at first.
+/// reconnects sends it with its original address.
 #[test]
 fn a_stream_begins_after_a_position() {
     let (store, agent) = one_agent();
@@ -291,9 +294,9 @@ fn a_stream_begins_after_a_position() {
     refused("after=1&after=1", "repeated_parameter");
 }
 
-/// What another process writes is told too, without anybody asking this one.
+/// Events of another process are streamed too, without a request to this one.
 #[test]
-fn what_another_process_writes_is_told() {
+fn what_another_process_writes_is_streamed() {
     let (store, agent) = one_agent();
     let server = Server::with(&store, &BY_HAND);
     let mut stream = Stream::open(&server, &agent.planner, None);
@@ -329,12 +332,12 @@ fn agents_do_not_hear_of_each_other() {
     for (number, (stream, count)) in streams.iter_mut().zip([40, 20]).enumerate() {
         let mine: Vec<String> =
             (0..40).filter(|n| n % 2 == 0 || number == 0).map(|n| ref_of(&of(number, n))).collect();
-        let told = stream.until(count);
+        let reported = stream.until(count);
         let heard: Vec<&str> =
-            told.iter().map(|(.., data)| data["event_ref"].as_str().unwrap()).collect();
+            reported.iter().map(|(.., data)| data["event_ref"].as_str().unwrap()).collect();
         assert_eq!(heard, mine);
     }
-    // Nothing of the other is under way either: the next thing heard is one's own.
+    // Nothing of the other agent is under way either: the next message is its own.
     send(&server, &agents[0], &[of(0, 100)]);
     send(&server, &agents[1], &[of(1, 100)]);
     assert_eq!(streams[1].event().2["event_ref"], ref_of(&of(1, 100)).as_str());

@@ -1,4 +1,4 @@
-//! TLS, asked with OpenSSL.
+//! TLS, tested with OpenSSL.
 
 use super::server::{Server, one_agent, serve};
 use super::store::Store;
@@ -44,13 +44,13 @@ fn a_client_that_checks_the_certificate_is_answered() {
     let answer = String::from_utf8(done.stdout).unwrap();
     let why = String::from_utf8_lossy(&done.stderr);
     assert!(answer.starts_with("HTTP/1.1 200 OK") && answer.contains(&agent.identity), "{why}");
-    // Whoever speaks plainly gets nothing, and the server goes on.
+    // A client without TLS gets nothing, and the server continues.
     let plain = server.connect().ask(&super::client::Request::get("/version").close());
     assert!(plain.is_err(), "{plain:?}");
     server.stop();
 }
 
-/// The answer arrives although the client sends on, and the connection ends in order.
+/// The response arrives although the client still sends, and the connection ends cleanly.
 #[test]
 fn an_answer_before_the_body_arrives() {
     let (store, _agent) = one_agent();
@@ -69,7 +69,7 @@ fn an_answer_before_the_body_arrives() {
                     authorization: Bearer wrong\r\ncontent-length: 1500000\r\n\r\n";
         let mut to_client = client.stdin.take().unwrap();
         to_client.write_all(head.as_bytes()).unwrap();
-        // OpenSSL ends once it has read the end of the answer.
+        // OpenSSL ends after it has read the end of the response.
         let _ = to_client.write_all(&vec![b'x'; 1_500_000]);
         let done = client.wait_with_output().unwrap();
         drop(to_client);
@@ -88,7 +88,7 @@ fn a_key_of_another_certificate_is_refused() {
     let ([cert, _], [_, key]) = (certificate(&store, "one"), certificate(&store, "other"));
     let done = serve(&store, &["--tls-cert", &cert, "--tls-key", &key]).output().unwrap();
     let err = String::from_utf8(done.stderr).unwrap();
-    assert!(done.status.code() == Some(2) && err.contains("do not go together"), "{err}");
+    assert!(done.status.code() == Some(2) && err.contains("do not match"), "{err}");
     let done = serve(&store, &["--tls-cert", "absent.pem", "--tls-key", &key]).output().unwrap();
     let err = String::from_utf8(done.stderr).unwrap();
     assert!(done.status.code() == Some(2) && err.contains("could not read a certificate"), "{err}");

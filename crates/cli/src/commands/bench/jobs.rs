@@ -24,7 +24,7 @@ const APPENDED: u64 = 100_000;
 const SIGNED_APPENDED: u64 = 102_400;
 /// Records for each key before `record` measures.
 const WARM_UP: u64 = 5;
-/// A prime: keys are asked for far from each other.
+/// A prime, so that consecutive lookups use distant keys.
 const SPREAD: usize = 7919;
 /// Lookups of one run.
 const LOOKUPS: usize = 10_000;
@@ -54,7 +54,7 @@ impl Bench {
         let context = Context::on(Location::file(path));
         let (reader, identity) = context.read_to_write(terminal)?;
         if args.job.writes() {
-            // A copy has no keys, and signs with its own.
+            // A copy has no keys: create its own.
             context.keys().create(&identity, &mut SystemHost::random, None)?;
         }
         let events = reader.view(&identity)?.view().head()?.0;
@@ -96,7 +96,7 @@ impl Bench {
             })
         };
         let mut lines = Workload::new(self.keys, self.events);
-        // A fact's sum is loaded when it is first touched: what is measured comes after that.
+        // The tally of a fact is loaded at its first change, so warm up before measuring.
         let warm = usize::try_from(self.keys * WARM_UP).unwrap_or(usize::MAX);
         lines.by_ref().take(warm).try_for_each(|line| one(line).map(drop))?;
         lines.take(runs).map(one).collect()
@@ -107,7 +107,7 @@ impl Bench {
         let known = FactTable::read(reader.view(&self.identity)?.view())?;
         let keys: Vec<FactKey> = known.iter().map(|fact| fact.fact.key.clone()).collect();
         if keys.is_empty() {
-            bail!("there are no facts to look up");
+            bail!("the store has no facts to look up");
         }
         let mut all = Vec::with_capacity(runs * LOOKUPS);
         for number in 0..runs * LOOKUPS {
@@ -121,13 +121,13 @@ impl Bench {
         Ok(all)
     }
 
-    /// One fact a run, spread over all of them: common ones, and rare ones whose evidence is old.
+    /// Explains one fact in each run, spread over all: also rare ones, whose evidence is old.
     pub(super) fn explain(&self, runs: usize) -> anyhow::Result<Vec<Run>> {
         let reader = self.context.store()?.reader()?;
         let snapshot = reader.view(&self.identity)?;
         let facts = snapshot.view().facts()?;
         if facts.is_empty() {
-            bail!("there are no facts to explain");
+            bail!("the store has no facts to explain");
         }
         let one = |number: usize| {
             let fact = &facts[number * SPREAD % facts.len()];
@@ -148,7 +148,7 @@ impl Bench {
         Workload::new(self.keys, self.events).take(runs).map(one).collect()
     }
 
-    /// Forgets `count` events in each run, spread over the log; no event is chosen twice.
+    /// Forgets `count` events in each run, spread over the log; no event is selected twice.
     pub(super) fn forget(&self, runs: usize, count: u64) -> anyhow::Result<Vec<Run>> {
         let mut names: Vec<Vec<EventRef>> = vec![Vec::new(); runs];
         let wanted = (count * runs as u64).max(1);
@@ -197,7 +197,7 @@ impl Bench {
     pub(super) fn append_signed(&self, runs: usize) -> anyhow::Result<Vec<Run>> {
         let seed = SystemHost::random();
         let signer = NoteSigner::new("bench", SecretKey::from_seed(&seed));
-        let signer = signer.context("BUG: no key can be called bench")?;
+        let signer = signer.context("BUG: bench is not a valid key name")?;
         let mut settings = self.context.store()?.settings()?;
         settings.put_producer(&self.identity, &signer.public().to_string())?;
         let file = self.directory.path().join("signed.jsonl");

@@ -6,7 +6,7 @@ use ipse_core::json::Members;
 use ipse_reproduce::runtime::nearest_rank;
 use std::time::Instant;
 
-/// One measured run: CPU and wall time in nanoseconds, and how many things it did.
+/// One measured run: CPU and wall time in nanoseconds, and the number of operations.
 pub(super) struct Run {
     pub(super) cpu: i128,
     pub(super) wall: i128,

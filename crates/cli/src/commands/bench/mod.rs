@@ -1,6 +1,6 @@
-//! `bench`: how fast the main jobs are here, in CPU and wall time.
+//! `bench`: measures the main jobs on this machine, in CPU and wall time.
 //!
-//! **Invariant:** a store that is given is only read; jobs that write work on a copy.
+//! **Invariant:** a given store is only read; jobs that write use a copy.
 
 mod jobs;
 mod measure;
@@ -9,37 +9,38 @@ mod workload;
 use crate::context::Context;
 use crate::experiments::Machine;
 use crate::terminal::Terminal;
+use crate::vocabulary::at_least_one;
 use crate::{CommandResult, Exit};
 use ipse_core::json::Members;
 use ipse_reproduce::runtime::Instruments;
 use jobs::Bench;
 use measure::{Run, Spread};
 
-/// Measure how fast the main jobs are here
+/// Measure how fast the main jobs are on this machine
 ///
-/// On the store given, or with --events on one that is generated: a stream of grasps with
-/// that many keys. A store that is given is only read: jobs that write work on a copy.
+/// Measures on the given store, or with --events on a generated one: a stream of grasps with
+/// --keys keys. A given store is only read: jobs that write use a copy.
 ///
 /// Example: ipse bench rebuild --events 100000 --keys 2
 #[derive(clap::Args, Debug)]
 pub(crate) struct Args {
-    /// What to measure
+    /// Measure this job
     #[arg(value_enum)]
     job: Job,
-    /// Generate a store of so many events
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    /// Generate a store of N events
+    #[arg(long, value_name = "N", value_parser = at_least_one::<u64>)]
     events: Option<u64>,
-    /// Keys of generated events; 2 is the paper's stream
+    /// Generate events with K keys; 2 is the paper's stream
     #[arg(long, value_name = "K", default_value_t = 2)]
     keys: u64,
-    /// How often to measure
-    #[arg(long, value_name = "R", default_value_t = 9, value_parser = at_least_one)]
+    /// Measure R times
+    #[arg(long, value_name = "R", default_value_t = 9, value_parser = at_least_one::<usize>)]
     runs: usize,
 }
 
 #[derive(clap::ValueEnum, Clone, Copy, PartialEq, Eq, Debug)]
 enum Job {
-    /// All facts anew from the log
+    /// All facts recomputed from the log
     Rebuild,
     /// Import of 100000 more events, in durable batches, with one pass at the end
     Append,
@@ -80,14 +81,10 @@ impl Job {
         }
     }
 
-    /// Whether it works on a copy of the store.
+    /// Whether it uses a copy of the store.
     fn writes(self) -> bool {
         !matches!(self, Job::Rebuild | Job::Lookup | Job::Explain)
     }
-}
-
-fn at_least_one(text: &str) -> Result<usize, &'static str> {
-    text.parse().ok().filter(|number| *number > 0).ok_or("expected a number from 1 on")
 }
 
 pub(crate) fn run(context: &Context, terminal: &mut Terminal<'_>, args: &Args) -> CommandResult {
@@ -121,7 +118,7 @@ fn report(
     let (done, spent) = runs.iter().fold((0, 0), |(n, t), run| (n + run.count, t + run.wall));
     let rate = i128::from(done) * 1_000_000_000 / spent.max(1);
     let disk = std::fs::metadata(bench.context.location.to_string())?.len();
-    // 0 if the kernel does not tell.
+    // 0 if the kernel does not report it.
     let peak = Machine::new().peak().unwrap_or(0);
     let job = args.job.name();
     if context.json {

@@ -1,4 +1,4 @@
-//! What the jobs of `bench` work on: generated stores, copies of given ones, and files of events.
+//! The inputs of `bench`: generated stores, copies of given ones, and files of events.
 
 use crate::commands::import;
 use crate::context::Context;
@@ -17,7 +17,7 @@ use std::path::Path;
 /// Events under one signature.
 const SIGNED_TOGETHER: usize = 1024;
 
-/// Makes a store with a workload in it.
+/// Creates a store with a workload in it.
 pub(super) fn generate(
     path: &Path,
     events: u64,
@@ -60,7 +60,7 @@ pub(super) fn import_quietly(context: &Context, file: &Path, signed: bool) -> an
     Ok(())
 }
 
-/// Events in canonical form, with an envelope behind every 1024.
+/// Events in canonical form, with an envelope after every 1024.
 pub(super) fn signed_lines(
     lines: impl Iterator<Item = String>,
     identity: &Identity,

@@ -1,4 +1,4 @@
-//! `key list`: the keys of the store, and of producers that may sign.
+//! `key list`: lists the keys of the store and of its producers.
 
 use super::{PRODUCER, REGISTERED, REVOKED, producers};
 use crate::context::Context;
@@ -9,7 +9,7 @@ use ipse_core::json::{self, Members};
 use ipse_core::{Identity, hex};
 use ipse_ledger::{NoteKey, TreeHead};
 
-/// A key, as it is listed.
+/// A row of the list.
 pub(super) struct Row {
     name: String,
     role: &'static str,
@@ -40,14 +40,14 @@ impl Row {
     }
 }
 
-/// Where a private half is, in a word or two.
+/// Describes the state of a private half.
 pub(super) fn state_of(held: Result<Protection, KeyError>) -> String {
     match held {
         Ok(Protection::Plain) => "here",
         Ok(Protection::Encrypted) => "here, encrypted",
         Err(KeyError::Missing(_)) => "public half only",
-        Err(KeyError::Unsafe(_)) => "here, and others may read it",
-        Err(_) => "here, and cannot be read",
+        Err(KeyError::Unsafe(_)) => "here, but others may read it",
+        Err(_) => "here, but cannot be read",
     }
     .into()
 }

@@ -1,7 +1,7 @@
-//! `key`: keys are made, listed and revoked.
+//! `key`: creates, lists and revokes keys.
 //!
-//! **Invariants:** what is printed is public; a private half goes to a file that only its owner can
-//! read. Who may sign for an identity is written in the store.
+//! **Invariants:** only public halves are printed. A private half goes to a file that only its
+//! owner can read. The store holds the public halves that may sign for an identity.
 
 mod list;
 mod new;
@@ -26,29 +26,30 @@ pub(crate) type Args = Nested<Action>;
 
 #[derive(clap::Subcommand, Debug)]
 pub(crate) enum Action {
-    /// Make a key; none is ever overwritten
+    /// Create a key; never overwrite one
     #[command(subcommand_required = true)]
     New {
         #[command(subcommand)]
         key: NewKey,
     },
 
-    /// List the keys: those of the store, and of producers that may sign
+    /// List the keys of the store and of its producers
     ///
-    /// Exit 1 if there is none. The key id is the short one that signatures name, beside the name.
+    /// Exit 1 if there are no keys. The key id is the short id that signatures name in addition to
+    /// the name.
     List,
 
     /// Revoke a key: a producer's by its name, or `log`, or `operator`
     ///
-    /// What a producer signs from then on is refused; what came before stays what it is. A key of
-    /// the store moves to revoked/ in the key directory, the log's with the tree heads that it
-    /// signed, and makes room for `ipse key new`. On a terminal it asks first.
+    /// Later signatures of a producer are rejected; earlier ones stay valid. A key of the store
+    /// moves to revoked/ in the key directory, the log's with the tree heads that it signed; then
+    /// `ipse key new` can create another. On a terminal it asks first.
     ///
     /// Example: ipse key revoke arm-7
     Revoke {
-        /// Whose
+        /// Revoke the key of this producer, or `log`, or `operator`
         name: String,
-        /// Do not ask
+        /// Do not ask for confirmation
         #[arg(long)]
         yes: bool,
     },
@@ -56,7 +57,7 @@ pub(crate) enum Action {
 
 #[derive(clap::Subcommand, Debug)]
 pub(crate) enum NewKey {
-    /// Make the key that signs tree heads, for every identity of the store
+    /// Create the key that signs tree heads, for every identity of the store
     ///
     /// Example: ipse key new log
     Log {
@@ -64,7 +65,7 @@ pub(crate) enum NewKey {
         lock: LockArgs,
     },
 
-    /// Make the key that signs certificates and bundles
+    /// Create the key that signs certificates and bundles
     ///
     /// Example: ipse key new operator --passphrase
     Operator {
@@ -72,17 +73,17 @@ pub(crate) enum NewKey {
         lock: LockArgs,
     },
 
-    /// Make a producer's key and let it sign for an identity
+    /// Create a producer's key and allow it to sign for an identity
     ///
-    /// The public half is registered in the store and printed. The private half is made in the key
-    /// directory, or in --out FILE, and belongs on the producer's machine. With --public only the
+    /// The public half is registered in the store and printed. The private half is written to the
+    /// key directory, or to --out FILE; move it to the producer's machine. With --public only the
     /// public half of a key that was made elsewhere is registered. If the command is interrupted,
-    /// run it again: it goes on with the private half that is there. The command prints the
+    /// run it again: it continues with the private half that it left. The command prints the
     /// verifier key; its first two parts, NAME+ID, are the keyid in envelopes.
     ///
     /// Example: ipse key new producer arm-7 --public arm-7.pem
     Producer {
-        /// What the producer is called: letters, digits, . _ and -
+        /// Give the producer this name: letters, digits, . _ and -
         name: String,
         /// Register this public key: a file in PEM, as `openssl pkey -pubout` writes it, or a
         /// verifier key, which is name, id and bytes, joined by +
@@ -99,8 +100,8 @@ pub(crate) enum NewKey {
 
 #[derive(clap::Args, Debug)]
 pub(crate) struct LockArgs {
-    /// Encrypt it: with IPSE_PASSPHRASE, the first line of the file that IPSE_PASSPHRASE_FILE
-    /// names, or what is typed on the terminal
+    /// Encrypt the key with a passphrase: from IPSE_PASSPHRASE, from the first line of the file
+    /// that IPSE_PASSPHRASE_FILE names, or typed on the terminal
     #[arg(long)]
     passphrase: bool,
 }
@@ -126,7 +127,7 @@ pub(crate) fn run(context: &Context, terminal: &mut Terminal<'_>, args: &Args) -
 
 /// The keys of the producers of an identity, and whether each is revoked.
 fn producers(reader: &Reader, identity: &Identity) -> anyhow::Result<Vec<(NoteKey, bool)>> {
-    let damaged = "the store is damaged: a producer's key is none";
+    let damaged = "the store is damaged: a producer's key is not a verifier key";
     let parsed =
         |(key, revoked): (String, bool)| Ok((NoteKey::parse(&key).context(damaged)?, revoked));
     reader.producers(identity)?.into_iter().map(parsed).collect()

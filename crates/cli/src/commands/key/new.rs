@@ -1,7 +1,7 @@
-//! `key new`: a key of the store or of a producer is made, or a public half is registered.
+//! `key new`: creates a key of the store or of a producer, or registers a public half.
 //!
-//! **Invariant:** no key is overwritten. An interrupted command goes on with the private half that
-//! it left.
+//! **Invariant:** no key is overwritten. After an interruption the same command continues with the
+//! private half that is already written.
 
 use super::list::{Row, state_of};
 use super::{PRODUCER, REGISTERED, producers};
@@ -20,10 +20,10 @@ use ipse_ledger::{NoteKey, dsse};
 use ipse_store::Reader;
 use std::path::{Path, PathBuf};
 
-/// Bytes of a file that is read as a verifier key, which is a line.
+/// The largest file that is read as a verifier key, which is one line.
 const MAX_NOTE_FILE: u64 = 4 << 10;
 
-/// Makes a key of the store.
+/// Creates a key of the store.
 pub(super) fn of_store(
     context: &Context,
     terminal: &mut Terminal<'_>,
@@ -32,7 +32,7 @@ pub(super) fn of_store(
 ) -> CommandResult {
     let identities = Watch::open(context.store()?)?.identities()?;
     let directory = context.keys();
-    // Checked before a passphrase is typed for nothing.
+    // Checked before the user has to type a passphrase.
     if directory.has(role) && !directory.is_unfinished(role) {
         return Err(KeyError::Exists(directory.path().join(format!("{}.key", role.name()))).into());
     }
@@ -49,7 +49,7 @@ pub(super) fn of_store(
     }
     writeln!(terminal.err, "made {name}.key in {}; keep it", directory.path().display())?;
     if role == Role::Log {
-        // What the key before it signed counts no more.
+        // Tree heads of an earlier key are no longer valid: sign one with the new key.
         for identity in identities {
             let notary = DirectoryNotary::open(&directory, &identity, passphrase)?;
             sign_head(context.store()?, &identity, &notary)?;
@@ -66,7 +66,7 @@ fn show_new(context: &Context, terminal: &mut Terminal<'_>, row: &Row) -> anyhow
     Ok(())
 }
 
-/// Makes a producer's key, and registers its public half.
+/// Creates a producer's key, and registers its public half.
 pub(super) fn producer(
     context: &Context,
     terminal: &mut Terminal<'_>,
@@ -101,15 +101,15 @@ pub(super) fn producer(
     Ok(Exit::Fine)
 }
 
-/// A producer's key that is asked for.
+/// A producer's key to create.
 ///
 /// The private half is written first, then the public half, then it is registered. *If the process
-/// dies in between:* the private half is there and the store does not know its public half. The
-/// same command then goes on with that private half.
+/// dies in between:* the private half exists and the store does not know its public half. The same
+/// command then continues with that private half.
 struct NewProducer<'n> {
     context: &'n Context,
     name: &'n str,
-    /// Where the private half goes, if not into the key directory.
+    /// The file of the private half, if not in the key directory.
     out: Option<&'n Path>,
     encrypt: bool,
 }
@@ -120,7 +120,7 @@ impl NewProducer<'_> {
         self.out.map_or_else(in_directory, Path::to_path_buf)
     }
 
-    /// Makes the key, or goes on with the one that an interrupted command left.
+    /// Creates the key, or continues with the one that an interrupted command left.
     fn key(
         &self,
         terminal: &mut Terminal<'_>,
@@ -146,7 +146,7 @@ impl NewProducer<'_> {
         })
     }
 
-    /// The public half of the private half that is there.
+    /// Returns the public half of an existing private half.
     fn left(&self, terminal: &mut Terminal<'_>) -> anyhow::Result<NoteKey> {
         let (directory, place, mut is_plain) = (self.context.keys(), self.place(), true);
         let read = passphrase::open(terminal, |word| {
@@ -173,7 +173,7 @@ impl NewProducer<'_> {
         Ok(read)
     }
 
-    /// What the store knows of a public half.
+    /// Looks up the state of a public half in the store.
     fn standing(
         &self,
         reader: &Reader,
@@ -195,12 +195,13 @@ impl NewProducer<'_> {
     }
 }
 
-/// What a store knows of a producer's key.
+/// The state of a producer's key in the store.
 enum Standing {
     /// No identity has it.
     Unknown,
     /// It was revoked for this identity, and no other has it.
     Revoked,
+    /// Any other registration.
     Used,
 }
 
@@ -216,7 +217,7 @@ pub(super) fn register(
     let (reader, identity) = context.read_to_write(terminal)?;
     check_free(&reader, &identity, name, Some(&key))?;
     if !context.store_to_write(terminal)?.settings()?.put_producer(&identity, &key.to_string())? {
-        bail!("that key was revoked, and does not come back: {name} needs a new one");
+        bail!("that key was revoked permanently: {name} needs a new one");
     }
     show_new(context, terminal, &Row::new(PRODUCER, &key, REGISTERED.into()))?;
     writeln!(terminal.err, "registered; {name} may sign for {identity}")?;
@@ -234,14 +235,14 @@ fn given_key(name: &str, public: &str) -> anyhow::Result<NoteKey> {
     }
     let file = Path::new(public);
     if file.symlink_metadata().is_err() {
-        // It is not shown: it may be a private key, given by mistake.
+        // The value is not printed: it may be a private key, given by mistake.
         bail!(
-            "what --public was given is no verifier key, or a weak one, and no file: give \
+            "--public is neither a file nor a verifier key, or the key is weak: give \
              NAME+ID+KEY, as `ipse key new producer` prints it, or a PEM file, as `openssl pkey \
              -pubout` writes it"
         );
     }
-    // As text: the hints about keys are about those of the store.
+    // Converted to text, because the hints for key errors apply to keys of the store.
     keys::read_verifier(file, name).map_err(|error| match error {
         KeyError::Io { source, .. } => {
             anyhow::Error::new(source).context(format!("could not read {}", shown(file)))
@@ -250,15 +251,15 @@ fn given_key(name: &str, public: &str) -> anyhow::Result<NoteKey> {
     })
 }
 
-/// The verifier key that a small ordinary file holds.
+/// Reads a verifier key from a small ordinary file.
 fn note_file(file: &Path) -> Option<NoteKey> {
     let there = file.metadata().ok().filter(|there| there.is_file())?;
     let text = (there.len() <= MAX_NOTE_FILE).then(|| std::fs::read_to_string(file).ok())??;
     NoteKey::parse(text.trim())
 }
 
-/// A name means one key at a time, and a key means one name: under a second name a revoked key
-/// would count again, and one producer would look like two.
+/// Checks that a name has one key at a time, and a key one name. Under a second name a revoked key
+/// would be valid again, and one producer would look like two.
 fn check_free(
     reader: &Reader,
     identity: &Identity,
@@ -279,7 +280,7 @@ fn check_free(
         let same_id =
             |wanted: &NoteKey| key != *wanted && dsse::key_id(&key) == dsse::key_id(wanted);
         if wanted.is_some_and(same_id) {
-            bail!("another key of `{name}` has the same id; make one that can be told from it");
+            bail!("another key of `{name}` has the same id; create a key with another id");
         }
     }
     Ok(())

@@ -1,4 +1,4 @@
-//! `key revoke`: a key of the store is put away, or a producer's no longer counts.
+//! `key revoke`: moves a key of the store to `revoked/`, or revokes a producer's key.
 
 use super::{REVOKED, producers};
 use crate::confirm;
@@ -11,7 +11,7 @@ use ipse_core::json::Members;
 use ipse_ledger::NoteKey;
 use std::path::Path;
 
-/// Revokes a key, after a question on a terminal.
+/// Revokes a key; on a terminal it asks for confirmation first.
 pub(super) fn run(
     context: &Context,
     terminal: &mut Terminal<'_>,
@@ -20,11 +20,11 @@ pub(super) fn run(
 ) -> CommandResult {
     let role = [Role::Log, Role::Operator].into_iter().find(|role| role.name() == name);
     let what = match role {
-        Some(Role::Log) => "This will put away the key that signs the log, and its tree heads.",
-        Some(Role::Operator) => "This will put away the operator's key.",
+        Some(Role::Log) => "This will revoke the log's key, and put its tree heads into revoked/.",
+        Some(Role::Operator) => "This will revoke the operator's key.",
         None => {
             keys::check_producer_name(name)?;
-            "This will refuse what the producer signs from now on."
+            "This will reject later signatures of the producer."
         }
     };
     let directory = context.keys();
@@ -41,7 +41,7 @@ pub(super) fn run(
         None => return revoke_producer(context, terminal, name),
     };
     revoked(context, terminal, name, Some(&place))?;
-    writeln!(terminal.err, "make another: ipse key new {name}")?;
+    writeln!(terminal.err, "hint: create another: ipse key new {name}")?;
     Ok(Exit::Fine)
 }
 
@@ -51,13 +51,13 @@ fn revoke_producer(context: &Context, terminal: &mut Terminal<'_>, name: &str) -
     if !context.store_to_write(terminal)?.settings()?.revoke_producer(&identity, name)? {
         let here = directory.producer_key(name)?;
         let is_left = |(key, revoked): &(NoteKey, bool)| *revoked && Some(key) == here.as_ref();
-        // A process that died below revoked it, and did not move its files.
+        // A process that died below has revoked the key and not moved its files.
         if !producers(&reader, &identity)?.iter().any(is_left) {
-            writeln!(terminal.err, "no producer `{name}` may sign here; nothing was changed")?;
+            writeln!(terminal.err, "no producer `{name}` has a key here; nothing was changed")?;
             return Ok(Exit::Found);
         }
     }
-    // If the process dies here, the key is revoked. Its private half stays and signs nothing.
+    // If the process dies here, the key is revoked. Its private half stays and is not accepted.
     let place = directory.revoke_producer(name)?;
     revoked(context, terminal, name, place.as_deref())?;
     Ok(Exit::Fine)

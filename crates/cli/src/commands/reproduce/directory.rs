@@ -1,6 +1,6 @@
-//! The directory of a report: checked before anything runs, and written when all is done.
+//! The directory of a report: checked before an experiment runs, and written at the end.
 //!
-//! **Invariant:** a directory that holds anything but an earlier report is not touched.
+//! **Invariant:** a directory that holds anything except an earlier report is not changed.
 
 use crate::context::Context;
 use crate::output::{self, Output, OverwriteRule};
@@ -12,7 +12,7 @@ use ipse_reproduce::results::Results;
 use std::io::Write;
 use std::path::Path;
 
-/// Makes the directory, and checks that a report can be written there.
+/// Creates the directory, and checks that a report can be written to it.
 pub(super) fn prepare(context: &Context, out: &Path, inputs: &[&Path]) -> anyhow::Result<()> {
     if out.exists() && !out.is_dir() {
         bail!("could not write {}: it is not a directory", shown(out));
@@ -21,31 +21,31 @@ pub(super) fn prepare(context: &Context, out: &Path, inputs: &[&Path]) -> anyhow
     let there = names(out)?;
     if let Some(other) = there.iter().find(|name| !is_ours(name)) {
         let (out, other) = (shown(out), shown(Path::new(other)));
-        bail!("{out} holds {other}, which is no part of a report: name another directory");
+        bail!("{out} holds {other}, which is not part of a report: give another directory");
     }
-    // An earlier report is removed, and this one is written: neither may hit a file that is needed.
+    // Removing an earlier report and writing this one must not hit a protected file.
     for name in there.iter().map(String::as_str).chain([report::PAGE]) {
         output::check_free(context, &out.join(name), inputs)?;
     }
-    // A file that goes at once: the results must not be lost after a long run.
+    // Write a temporary file now, so that results are not lost after a long run.
     let probe = tempfile::tempfile_in(out);
     probe.map(drop).with_context(|| format!("could not write to {}", shown(out)))
 }
 
-/// Whether a file is of an earlier report, or was left unfinished by one that was killed.
+/// Whether a file belongs to an earlier report, or was left by a process that was killed.
 fn is_ours(name: &str) -> bool {
     report::belongs(name) || name.starts_with(files::UNFINISHED)
 }
 
-/// What is in a directory.
+/// The names of the files in a directory.
 fn names(directory: &Path) -> anyhow::Result<Vec<String>> {
-    let attempt = || format!("could not look into {}", shown(directory));
+    let attempt = || format!("could not list {}", shown(directory));
     let entries = std::fs::read_dir(directory).with_context(attempt)?;
     let name = |entry: std::fs::DirEntry| entry.file_name().to_string_lossy().into_owned();
     entries.map(|entry| entry.map(name).with_context(attempt)).collect()
 }
 
-/// Writes a report, in place of an earlier one.
+/// Writes a report and replaces an earlier one.
 pub(super) fn write(
     context: &Context,
     results: &Results,
@@ -53,7 +53,7 @@ pub(super) fn write(
     inputs: &[&Path],
 ) -> anyhow::Result<()> {
     let files = report::files(results)?;
-    // An earlier report goes, so that what is there belongs together.
+    // Remove an earlier report, so that all files belong to one report.
     for name in names(out)?.iter().filter(|name| is_ours(name)) {
         let old = out.join(name);
         std::fs::remove_file(&old).with_context(|| format!("could not remove {}", shown(&old)))?;

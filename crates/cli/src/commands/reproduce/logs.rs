@@ -1,4 +1,4 @@
-//! The logs that V3's question is put to: read whole, and named apart.
+//! The real logs of `reproduce real`: read completely, with distinct names.
 
 use crate::terminal::{Terminal, shown};
 use anyhow::Context as _;
@@ -9,11 +9,11 @@ use std::collections::BTreeSet;
 use std::fs::File;
 use std::path::Path;
 
-/// Refused lines of a log that are told.
-const TOLD: usize = 5;
+/// The number of rejected lines of a log that are printed.
+const REPORTED: usize = 5;
 
-/// Reads a log whole. Lines are admitted and counted by the experiment; which ones the door
-/// refuses, and why, is told here.
+/// Reads a log completely, and prints the lines that the door rejects. The experiment admits and
+/// counts the lines itself.
 pub(super) fn read(terminal: &mut Terminal<'_>, path: &Path) -> anyhow::Result<Source> {
     let name = shown(path);
     let attempt = || format!("could not read {name}");
@@ -37,29 +37,29 @@ pub(super) fn read(terminal: &mut Terminal<'_>, path: &Path) -> anyhow::Result<S
             }
         }
     }
-    for (number, refusal) in refusals.iter().take(TOLD) {
+    for (number, refusal) in refusals.iter().take(REPORTED) {
         writeln!(terminal.err, "{name}, line {number}: {refusal}")?;
     }
-    if let more @ 1.. = refusals.len().saturating_sub(TOLD) {
+    if let more @ 1.. = refusals.len().saturating_sub(REPORTED) {
         writeln!(terminal.err, "{name}: {more} more lines refused")?;
     }
     Ok(source)
 }
 
-/// The name of a log: its file's, without what follows the first dot.
+/// The name of a log: its file name up to the first dot.
 fn stem(path: &Path) -> String {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     let stem = name.split('.').find(|part| !part.is_empty()).unwrap_or("log");
     ipse_door::printable(stem)
 }
 
-/// Numbers logs whose table would have the name of one before them.
+/// Numbers logs whose table would have the name of an earlier one.
 pub(super) fn tell_apart(logs: &mut [Source]) {
     let mut met = BTreeSet::new();
     for log in logs {
         let name = log.name.clone();
         for times in 2_u64.. {
-            // There are file systems on which capitals tell no files apart.
+            // Some file systems ignore the case of names.
             if met.insert(log.table_name().to_ascii_lowercase()) {
                 break;
             }

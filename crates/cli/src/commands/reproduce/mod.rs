@@ -1,7 +1,7 @@
-//! `reproduce`: the paper's experiments, each figure beside the paper's.
+//! `reproduce`: runs the paper's experiments and compares each figure with the paper's.
 //!
-//! **Invariants:** experiments live in scratch stores, and the store of the command line is not
-//! touched; a directory that cannot be written to is refused before anything runs.
+//! **Invariants:** experiments use temporary stores; the store of the command line is not opened. A
+//! directory that is not writable is rejected before any experiment runs.
 
 mod directory;
 mod logs;
@@ -23,46 +23,47 @@ use ipse_reproduce::report;
 use ipse_reproduce::results::{Results, Verdicts};
 use std::path::{Path, PathBuf};
 
-/// Run the paper's experiments, each figure beside the paper's
+/// Run the paper's experiments and compare each figure with the paper's
 ///
-/// Through real stores in a temporary directory; the store of the command line is not touched.
-/// Exit 1 if a figure differs that should be equal. Errata of the paper are listed with their
-/// reasons and never asserted.
+/// Uses real stores in a temporary directory; the store of the command line is not opened. Exit 1
+/// if a figure differs that should be equal. Errata of the paper are listed with their reasons
+/// and never asserted.
 ///
 /// Examples: ipse reproduce v3; ipse reproduce --out report; ipse reproduce real week.jsonl
 #[derive(clap::Args, Debug)]
 pub(crate) struct Args {
-    /// Which experiment
+    /// Run this experiment
     #[arg(value_enum, default_value = "all", hide_default_value = true)]
     experiment: Selection,
 
-    /// Logs to put V3's question to, with `real` or `all`: JSON Lines, .gz too
+    /// Run V3 on these logs, with `real` or `all`: JSON Lines, plain or .gz
     #[arg(value_name = "FILE")]
     files: Vec<PathBuf>,
 
-    /// Seeds of V3 and of the sweeps, as in Python's random.Random; the paper's ten if absent
+    /// Use these seeds in V3 and the sweeps, as in Python's random.Random; the paper's ten if
+    /// absent
     #[arg(long, value_name = "N", num_args = 1.., value_delimiter = ',',
           allow_negative_numbers = true, value_parser = plan::a_seed)]
     seed: Vec<i128>,
 
-    /// How the planner of V3 weighs facts; each in turn if absent
+    /// Set how the planner of V3 weighs facts; all in turn if absent
     #[arg(long, value_enum, value_name = "HOW")]
     confidence_weighting: Option<Weighting>,
 
-    /// A smoke run: 100 decisions of the raw control in V3, and neither sweeps nor runtime unless
-    /// they are asked for; runtime up to 10⁴ events
+    /// Run a short version: 100 decisions of the raw control in V3, sweeps and runtime only if
+    /// named, runtime up to 10⁴ events
     #[arg(long)]
     quick: bool,
 
-    /// Write a report there: report.html, results.json, tables as CSV, figures as SVG and PNG, and
-    /// SHA256SUMS over what every run makes byte-equal
+    /// Write a report to this directory: report.html, results.json, tables as CSV, figures as SVG
+    /// and PNG, and SHA256SUMS over the files that are byte-equal in every run
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
 }
 
 #[derive(clap::ValueEnum, Clone, Copy, PartialEq, Eq, Debug)]
 enum Selection {
-    /// Everything that the paper has
+    /// All experiments of the paper
     All,
     /// Fields, idempotence and order of one pass
     V1,
@@ -72,9 +73,9 @@ enum Selection {
     V3,
     /// V3 over thresholds, priors and numbers of decisions
     Sweeps,
-    /// What a pass and a query cost, to 10⁶ events; takes a minute
+    /// The cost of a pass and of a query, up to 10⁶ events; takes a minute
     Runtime,
-    /// V3's question to real logs
+    /// V3 on real logs
     Real,
 }
 
@@ -82,7 +83,7 @@ enum Selection {
 enum Weighting {
     /// The success rate of the fact
     Raw,
-    /// 1 for whatever is known
+    /// 1 for every known fact
     Uniform,
     /// The rate of held-out attempts, shrunk towards one half
     Calibrated,
@@ -100,7 +101,7 @@ pub(crate) fn run(context: &Context, terminal: &mut Terminal<'_>, args: &Args) -
         directory::prepare(context, out, &inputs)?;
     }
     let scratch = Scratch::new()?;
-    let at = || format!("an experiment failed in {} (TMPDIR moves it)", shown(scratch.path()));
+    let at = || format!("an experiment failed in {} (from TMPDIR)", shown(scratch.path()));
     let host = || Box::new(SystemHost::new()) as Box<dyn Host>;
     let lab = Lab { directory: scratch.path(), host: &host };
     let mut bar = Bar { terminal, what: String::new(), bar: ProgressBar::hidden() };
@@ -122,13 +123,13 @@ pub(crate) fn run(context: &Context, terminal: &mut Terminal<'_>, args: &Args) -
     Ok(exit(&results))
 }
 
-/// A figure that differs is a finding; a log on which nothing could be decided is nothing found.
+/// Exit 1 if a figure differs, or if a real log allowed no decision.
 fn exit(results: &Results) -> Exit {
     let answered = results.real.iter().all(|real| real.later.decisions > 0);
     Exit::fine_if(results.verdicts().different == 0 && answered)
 }
 
-/// One bar at a time.
+/// Progress bars, one at a time.
 struct Bar<'b, 't> {
     terminal: &'b Terminal<'t>,
     what: String,
@@ -168,7 +169,7 @@ fn show(terminal: &mut Terminal<'_>, results: &Results) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Why the paper is not followed where it is not.
+/// Lists the errata of the paper with the reasons why it is not followed there.
 fn show_errata(terminal: &mut Terminal<'_>, results: &Results) -> anyhow::Result<()> {
     let row = |erratum: &Erratum| {
         vec![erratum.number.to_string(), format!("{}: {}", erratum.title, erratum.reason)]

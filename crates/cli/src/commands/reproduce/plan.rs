@@ -1,4 +1,4 @@
-//! What the arguments of `reproduce` ask for, as a plan of experiments.
+//! The arguments of `reproduce`, as a plan of experiments.
 //!
 //! **Invariant:** an argument that would have no effect is an error.
 
@@ -7,7 +7,7 @@ use anyhow::bail;
 use ipse_reproduce::results::{Experiment, Plan};
 use ipse_reproduce::v3::{Control, SEEDS};
 
-/// Seeds of one run: an interval over more would take minutes, and say no more.
+/// The most seeds of one run: more would take minutes and hardly narrow the interval.
 const MAX_SEEDS: usize = 1000;
 
 impl Weighting {
@@ -26,20 +26,20 @@ impl Args {
         use Selection::{All, Real, Sweeps, V3};
         match self.experiment {
             Real if self.files.is_empty() => {
-                bail!("`reproduce real` needs logs: name files of JSON Lines");
+                bail!("`reproduce real` needs logs: give files of JSON Lines");
             }
             All | Real => {}
-            _ if !self.files.is_empty() => bail!("logs go with `real` or `all` only"),
+            _ if !self.files.is_empty() => bail!("logs need `real` or `all`"),
             _ => {}
         }
         if !self.seed.is_empty() && !matches!(self.experiment, All | V3 | Sweeps) {
-            bail!("--seed goes with v3 and sweeps: nothing else draws");
+            bail!("--seed needs v3 or sweeps: nothing else uses random numbers");
         }
         if self.confidence_weighting.is_some() && !matches!(self.experiment, All | V3) {
-            bail!("--confidence-weighting goes with v3");
+            bail!("--confidence-weighting needs v3");
         }
         if self.quick && self.experiment == Real {
-            bail!("real logs are asked whole: leave --quick out");
+            bail!("real logs are always read completely: leave --quick out");
         }
         let controls = match self.confidence_weighting {
             Some(weighting) => vec![weighting.control()],
@@ -71,7 +71,7 @@ impl Args {
         if self.seed.len() > MAX_SEEDS {
             bail!("{} seeds; one run takes at most {MAX_SEEDS}", self.seed.len());
         }
-        // As in Python the sign makes no difference.
+        // As in Python, the sign of a seed has no effect.
         let twice = |(at, seed): (usize, &i128)| {
             let same = |other: &&i128| other.unsigned_abs() == seed.unsigned_abs();
             self.seed[..at].iter().find(same).map(|other| (*other, *seed))
@@ -84,10 +84,10 @@ impl Args {
     }
 }
 
-/// A seed, or words on what one is.
+/// Parses a seed.
 pub(super) fn a_seed(text: &str) -> Result<i128, String> {
     let number = text.parse::<i128>();
-    let wanted = "a seed is a whole number of at most 127 bits, and the experiment goes before it";
+    let wanted = "a seed is a whole number of at most 127 bits; give the experiment before --seed";
     number.map_err(|_| format!("{wanted}: ipse reproduce v3 --seed 1 2 3"))
 }
 

@@ -1,13 +1,13 @@
-//! `serve`: planners read, producers append, over HTTP. The range of each setting and its default
-//! are in `settings`.
+//! `serve`: the HTTP server; planners read, producers append. The range of each setting and its
+//! default are in `settings`.
 //!
 //! **Invariants**
-//! - Nothing but loopback is bound while no token exists: no request could be answered.
-//! - On HUP, INT or TERM the server takes no new connection, finishes what was begun, and leaves a
-//!   store that needs no repair; a second signal ends it at once.
-//! - A store that was removed or replaced is served no longer: the process ends with an error. A
-//!   store that is older than what was signed is not served at all.
-//! - A log line that cannot be written is lost, and nothing else is.
+//! - While no token exists, only a loopback address is bound: no request could be answered.
+//! - On HUP, INT or TERM the server accepts no new connection, finishes running requests, and
+//!   leaves a store that needs no repair. A second signal ends it at once.
+//! - If the store is removed or replaced, the process ends with an error. A store that is older
+//!   than its last signed tree head is not served.
+//! - A log line that cannot be written is dropped; the server continues.
 
 mod settings;
 #[cfg(feature = "tls")]
@@ -34,76 +34,76 @@ use tokio::net::TcpListener;
 use tokio::runtime::{Builder, Runtime};
 use tokio::sync::oneshot;
 
-/// How long stopping may take at most: connections are given less, the rest is for the store.
+/// The time limit for stopping: connections get less, the rest is for the store.
 const GRACE: Duration = Duration::from_secs(15);
-/// How often it is looked what other processes did.
+/// The interval at which the server reads changes by other processes.
 const REFRESH: Duration = Duration::from_millis(500);
-/// Threads for what waits for the disk; more requests of that kind wait for one of them.
+/// Threads for blocking work. If all are busy, more blocking requests wait.
 const WAITING_THREADS: usize = 64;
 
 /// Serve the store over HTTP: planners read, producers append
 ///
-/// Every request needs a token (`ipse token create`), and the token says whose log it is about.
-/// Ctrl-C stops it: what was begun is finished first.
+/// Every request needs a token (`ipse token create`) and acts on the identity in its token. Ctrl-C
+/// stops the server after it has finished running requests.
 ///
 /// Example: ipse serve --listen 127.0.0.1:7477
 #[derive(clap::Args, Debug)]
 pub(crate) struct Args {
-    /// A file of settings, in TOML: a setting is named as its flag, with _ for -
+    /// Read settings from this TOML file; a setting is named as its flag, with _ for -
     #[arg(long, env = "IPSE_CONFIG", value_name = "FILE")]
     config: Option<PathBuf>,
 
-    /// Where to listen [default: 127.0.0.1:7477]; anything but loopback needs a token first
+    /// Listen on this address [default: 127.0.0.1:7477]; other than loopback needs a token first
     #[arg(long, env = "IPSE_LISTEN", value_name = "ADDRESS:PORT")]
     listen: Option<String>,
 
-    /// A pass follows the append that makes so many events new [default: 64]
+    /// Run a pass after this many new events [default: 64]
     #[arg(long, env = "IPSE_PASS_EVERY", value_name = "N")]
     pass_every: Option<String>,
 
-    /// A pass follows once no event came for so long, in milliseconds [default: 1000]
+    /// Run a pass after this many milliseconds without an event [default: 1000]
     #[arg(long, env = "IPSE_PASS_QUIET", value_name = "MS")]
     pass_quiet: Option<String>,
 
-    /// What is worth a line: error, warn, info or debug, which tells every request [default: info]
+    /// Set the log level: error, warn, info, debug (debug logs every request) [default: info]
     #[arg(long, env = "IPSE_LOG_LEVEL", value_name = "LEVEL")]
     log_level: Option<String>,
 
-    /// How a line is written: text, or json for programs [default: text]
+    /// Set the format of log lines: text or json [default: text]
     #[arg(long, env = "IPSE_LOG_FORMAT", value_name = "FORMAT")]
     log_format: Option<String>,
 
-    /// The certificate chain to speak TLS with, PEM (in builds with the feature tls)
+    /// Serve TLS with this certificate chain, PEM (in builds with the feature tls)
     #[arg(long, env = "IPSE_TLS_CERT", value_name = "FILE")]
     tls_cert: Option<String>,
 
-    /// The private key of that certificate, PEM
+    /// Use this private key for the certificate, PEM
     #[arg(long, env = "IPSE_TLS_KEY", value_name = "FILE")]
     tls_key: Option<String>,
 
-    /// What the agent can do: skills and their parameters. With it and the next two, intents are
-    /// judged; each must be the file that the manifest was registered with
+    /// Judge intents by this registry, with --policy and --temperament; each must be the file whose
+    /// hash is in the manifest
     #[arg(long, env = "IPSE_ECM_REGISTRY", value_name = "FILE")]
     ecm_registry: Option<String>,
 
-    /// What the agent must never do: clamps, forbidden ranges, rate limits
+    /// Use this policy: clamps, forbidden ranges, rate limits
     #[arg(long, env = "IPSE_POLICY", value_name = "FILE")]
     policy: Option<String>,
 
-    /// How bold the agent is: risk appetite, ethical floor, what a person has to confirm
+    /// Use this temperament: risk appetite, ethical floor, when a person must confirm
     #[arg(long, env = "IPSE_TEMPERAMENT", value_name = "FILE")]
     temperament: Option<String>,
 
-    /// How many intents one token may propose in a minute, a sixth of them at once [default: 600]
+    /// Allow one token this many intents a minute, a sixth of them at once [default: 600]
     #[arg(long, env = "IPSE_INTENT_RATE", value_name = "N")]
     intent_rate: Option<String>,
 
-    /// A URL under which clients reach the server, through a proxy for instance; repeatable. On
-    /// loopback the server answers to localhost, 127.0.0.1, [::1] and the hosts of these URLs
+    /// Accept the host of this URL too, such as that of a proxy; repeatable. On loopback the server
+    /// accepts requests for localhost, 127.0.0.1, [::1] and the hosts of these URLs
     #[arg(long, env = "IPSE_PUBLIC_URL", value_name = "URL", value_delimiter = ',')]
     public_url: Vec<String>,
 
-    /// Print the settings, and where each one comes from, and do nothing else
+    /// Print the settings with the source of each, and exit
     #[arg(long)]
     print_config: bool,
 }
@@ -114,7 +114,7 @@ pub(crate) fn run(context: &Context, terminal: &mut Terminal<'_>, args: &Args) -
         return settings.print(context, terminal);
     }
     if context.names_identity() {
-        bail!("all agents of a store are served: a token says whose log a request is about");
+        bail!("serve takes no --identity: all agents of a store are served, selected by the token");
     }
     let context = context.with_store(settings.store.clone(), settings.key_dir.clone());
     let secure = Transport::of(&settings)?;
@@ -125,12 +125,12 @@ pub(crate) fn run(context: &Context, terminal: &mut Terminal<'_>, args: &Args) -
     let hosts = Hosts::new(settings.listen.ip(), settings.public_hosts.clone());
     let wiring = Wiring::new(&context, store, policy, gates, settings.intent_rate, hosts);
     let service = Service::open(store, Arc::new(wiring))?;
-    let nobody = !service.has_tokens()?;
-    if nobody && !settings.listen.ip().is_loopback() {
+    let no_tokens = !service.has_tokens()?;
+    if no_tokens && !settings.listen.ip().is_loopback() {
         let listen = settings.listen;
-        bail!("no token exists, so {listen} is not opened: `ipse token create` makes one");
+        bail!("no token exists, so {listen} is not opened: run `ipse token create`");
     }
-    // Half of the cores answer from memory; the others are for logs, and whoever asks.
+    // Half of the cores serve from memory; the others are for the logs and for clients.
     let cores = std::thread::available_parallelism().map_or(1, NonZero::get);
     let runtime = Builder::new_multi_thread()
         .enable_all()
@@ -140,20 +140,20 @@ pub(crate) fn run(context: &Context, terminal: &mut Terminal<'_>, args: &Args) -
         .context("could not start the server's threads")?;
     let listener = runtime.block_on(TcpListener::bind(settings.listen));
     let listener = listener.with_context(|| format!("could not listen on {}", settings.listen))?;
-    // Whoever reads that it serves may stop it at once.
+    // Signals are watched before readiness is reported: a stop may follow at once.
     let (stop, stopped) = oneshot::channel();
     watch_signals(stop).context("could not watch for signals")?;
     let notifier = Notifier::from_environment();
     notifier.ready(&tell(&listener, &secure, service.agent_count() as u64)?);
-    if nobody {
-        tracing::warn!("no token exists, so nobody can come in: `ipse token create` makes one");
+    if no_tokens {
+        tracing::warn!("no token exists, so every request is rejected: run `ipse token create`");
     }
     let served = runtime.block_on(serve(listener, service.clone(), secure, stopped, notifier));
     end(runtime, service);
     served.map(|()| Exit::Fine)
 }
 
-/// The gates, if their files are given: each must be the one that an agent here is bound to.
+/// Reads the gate files if they are given; at least one agent must be bound to them.
 fn gates(context: &Context, settings: &Settings) -> anyhow::Result<Option<GateFiles>> {
     let Some(paths) = &settings.gates else { return Ok(None) };
     let files = GateFiles::read(paths)?;
@@ -163,7 +163,7 @@ fn gates(context: &Context, settings: &Settings) -> anyhow::Result<Option<GateFi
     Ok(Some(files))
 }
 
-/// What was taken in is finished, and the logs are closed, before anybody is told that it ended.
+/// Finishes accepted work and closes the logs; only then it logs that the server stopped.
 fn end(runtime: Runtime, service: Arc<Service>) {
     runtime.shutdown_timeout(GRACE);
     drop(service);
@@ -172,7 +172,7 @@ fn end(runtime: Runtime, service: Arc<Service>) {
 
 fn log_as(settings: &Settings, json: bool) {
     let lines = tracing_subscriber::fmt()
-        // It would report a line that cannot be written with `eprintln`, which then panics.
+        // It would report a failed write with `eprintln`, which panics then.
         .log_internal_errors(false)
         .with_max_level(settings.log_level)
         .with_writer(std::io::stderr)
@@ -180,14 +180,14 @@ fn log_as(settings: &Settings, json: bool) {
     if settings.log_json || json { lines.json().flatten_event(true).init() } else { lines.init() }
 }
 
-/// Says where it serves, and returns what it said.
+/// Logs the address of the server, and returns the message.
 fn tell(listener: &TcpListener, secure: &Transport, agents: u64) -> anyhow::Result<String> {
-    let address = listener.local_addr().context("could not tell where it listens")?;
+    let address = listener.local_addr().context("could not read the address of the listener")?;
     let (scheme, counted) = (secure.scheme(), counted(agents, "agent"));
     let serving = format!("serving {counted} on {scheme}://{address}");
     tracing::info!("{serving}; Ctrl-C stops");
     if scheme == "http" && !address.ip().is_loopback() {
-        tracing::warn!("tokens travel in the clear: let a proxy speak TLS, or set tls_cert");
+        tracing::warn!("tokens are sent unencrypted: use a proxy with TLS, or set tls_cert");
     }
     Ok(serving)
 }
@@ -207,10 +207,10 @@ async fn serve(
             error = &mut looker => gone = error.ok(),
         }
         notifier.stopping();
-        tracing::info!("stopping: what was begun is finished");
+        tracing::info!("stopping: finishing running requests");
         tokio::spawn(async {
             tokio::time::sleep(GRACE).await;
-            tracing::error!("stopped at once: what was begun took longer than {GRACE:?}");
+            tracing::error!("stopped at once: running requests took longer than {GRACE:?}");
             std::process::exit(1);
         });
     };
@@ -227,19 +227,19 @@ async fn serve(
     gone.map_or(Ok(()), |error| Err(error.into()))
 }
 
-/// Does what has to be done now and then, until the store is gone.
+/// Refreshes the service at intervals, until the store is gone.
 async fn look_after(service: Arc<Service>) -> Error {
     loop {
         tokio::time::sleep(REFRESH).await;
         let service = service.clone();
-        // A look that panics is followed by the next one.
+        // A refresh that panics is retried at the next interval.
         if let Ok(Err(gone)) = tokio::task::spawn_blocking(move || service.refresh()).await {
             return gone;
         }
     }
 }
 
-/// What is spoken.
+/// The transport of connections: plain TCP or TLS.
 enum Transport {
     Plain,
     #[cfg(feature = "tls")]
@@ -254,8 +254,8 @@ impl Transport {
             Some((cert, key)) => tls::acceptor(cert, key).map(Transport::Tls),
             #[cfg(not(feature = "tls"))]
             Some(_) => bail!(
-                "this ipse was built without TLS: build it with --features tls, or let a reverse \
-                 proxy speak TLS"
+                "this ipse was built without TLS: build it with --features tls, or use a reverse \
+                 proxy with TLS"
             ),
         }
     }
@@ -269,7 +269,7 @@ impl Transport {
     }
 }
 
-/// The first signal begins the end; the second is the end.
+/// The first signal starts a graceful stop; the second ends the process at once.
 fn watch_signals(stop: oneshot::Sender<()>) -> std::io::Result<()> {
     let mut signals = Signals::new([SIGHUP, SIGINT, SIGTERM])?;
     std::thread::spawn(move || {

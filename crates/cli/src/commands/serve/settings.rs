@@ -1,8 +1,8 @@
-//! The settings of `serve`: a flag wins over the environment, the environment over the file, the
-//! file over the default.
+//! The settings of `serve`: a flag overrides the environment, the environment overrides the file,
+//! the file overrides the default.
 //!
-//! **Invariants:** every setting is one row of [`ALL`]; an unknown setting in the file is an
-//! error; what `--print-config` prints can be read as such a file, and gives the same settings.
+//! **Invariants:** every setting is one row of [`ALL`]. An unknown setting in the file is an error.
+//! The output of `--print-config` is a valid settings file that gives the same settings.
 
 use super::Args;
 use crate::context::Context;
@@ -19,29 +19,29 @@ use std::time::Duration;
 use toml::{Table, Value};
 use tracing::Level;
 
-/// Bytes of a file of settings.
+/// The largest settings file.
 const MAX_FILE_BYTES: u64 = 64 << 10;
-/// The longest quiet before a pass: a day.
+/// The longest time without events before a pass: a day.
 const MAX_QUIET_MS: u64 = 24 * 60 * 60 * 1000;
 
-/// The most intents a minute: beyond ten thousand a second a pace is no limit.
+/// The highest intent rate per minute: more than ten thousand a second would not limit anything.
 const MAX_INTENT_RATE: u64 = 600_000;
 
-/// What a public URL must be.
+/// The expected form of a public URL, for errors.
 const PUBLIC_URL: &str = "a URL with a host, such as https://ipse.example.org: http or https, the \
                           host in ASCII, without a user, a query or a fragment";
 
-/// What a setting may be.
+/// The type of a setting.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Kind {
     Text,
-    /// Texts, with commas between them.
+    /// Texts, separated by commas.
     Texts,
     Number,
     Path,
 }
 
-/// Each setting, what kind it is, and what it is if nobody says.
+/// Each setting with its kind and its default.
 const ALL: [(&str, Kind, Option<&str>); 14] = [
     ("listen", Kind::Text, Some("127.0.0.1:7477")),
     ("store", Kind::Path, Some("ipse.db")),
@@ -59,7 +59,7 @@ const ALL: [(&str, Kind, Option<&str>); 14] = [
     ("public_url", Kind::Texts, None),
 ];
 
-/// What was settled on.
+/// The validated settings.
 pub(super) struct Settings {
     pub(super) listen: SocketAddr,
     /// The hosts of the URLs under which clients reach the server.
@@ -74,12 +74,12 @@ pub(super) struct Settings {
     pub(super) tls: Option<(PathBuf, PathBuf)>,
     /// Registry, policy and temperament.
     pub(super) gates: Option<[PathBuf; 3]>,
-    /// Intents a minute of one token.
+    /// Intents per minute of one token.
     pub(super) intent_rate: u64,
     rows: Vec<Row>,
 }
 
-/// A setting as it was given.
+/// A setting before validation, and its source.
 struct Row {
     name: &'static str,
     kind: Kind,
@@ -88,7 +88,7 @@ struct Row {
 }
 
 impl Settings {
-    /// Gathers the settings of a run.
+    /// Collects and validates the settings.
     pub(super) fn gather(context: &Context, args: &Args) -> anyhow::Result<Self> {
         let file = args.config.as_deref().map(read).transpose()?;
         let rows = ALL.map(|setting| row(context, args, file.as_ref(), setting));
@@ -98,14 +98,14 @@ impl Settings {
         let tls = match (path("tls_cert"), path("tls_key")) {
             (Some(cert), Some(key)) => Some((cert, key)),
             (None, None) => None,
-            _ => bail!("tls_cert and tls_key go together: give both, or neither"),
+            _ => bail!("tls_cert and tls_key belong together: give both, or neither"),
         };
         let gates = match (path("ecm_registry"), path("policy"), path("temperament")) {
             (Some(registry), Some(policy), Some(temperament)) => {
                 Some([registry, policy, temperament])
             }
             (None, None, None) => None,
-            _ => bail!("ecm_registry, policy and temperament go together: give all, or none"),
+            _ => bail!("ecm_registry, policy and temperament belong together: give all, or none"),
         };
         Ok(Settings {
             listen: row("listen")
@@ -113,11 +113,11 @@ impl Settings {
             public_hosts: row("public_url").each(PUBLIC_URL, Host::of_url)?,
             store: Location::parse(path("store").expect("BUG: a store has a default"))?,
             key_dir: path("key_dir"),
-            pass_every: row("pass_every").parsed("a whole number from 1 on", |text| {
+            pass_every: row("pass_every").parsed("a whole number of at least 1", |text| {
                 text.parse().ok().filter(|every| *every > 0)
             })?,
             pass_quiet: row("pass_quiet").parsed(
-                "milliseconds, at most those of a day",
+                "milliseconds, at most 86400000 (a day)",
                 |text| {
                     text.parse().ok().filter(|ms| *ms <= MAX_QUIET_MS).map(Duration::from_millis)
                 },
@@ -137,7 +137,7 @@ impl Settings {
         })
     }
 
-    /// Prints the settings, as a file that gives them, or as JSON.
+    /// Prints the settings, as a settings file or as JSON.
     pub(super) fn print(&self, context: &Context, terminal: &mut Terminal<'_>) -> CommandResult {
         if context.json {
             let rows = self.rows.iter().map(|row| (row.name, row.json()));
@@ -148,8 +148,8 @@ impl Settings {
         let lines: Vec<(String, &str)> =
             self.rows.iter().map(|row| (row.line(), &*row.origin)).collect();
         let width = lines.iter().map(|(line, _)| line.chars().count()).max().unwrap_or_default();
-        writeln!(terminal.out, "# ipse serve: a flag wins over the environment, the environment")?;
-        writeln!(terminal.out, "# over the file, the file over the default\n")?;
+        writeln!(terminal.out, "# ipse serve: a flag overrides the environment, the environment")?;
+        writeln!(terminal.out, "# the file, the file the default\n")?;
         for (line, origin) in lines {
             writeln!(terminal.out, "{line:width$}  # {origin}")?;
         }
@@ -162,7 +162,7 @@ impl Row {
         self.one(self.value.as_deref().unwrap_or_default(), wanted, parse)
     }
 
-    /// The same for each of several texts.
+    /// Parses each of several texts.
     fn each<T>(&self, wanted: &str, parse: impl Fn(&str) -> Option<T>) -> anyhow::Result<Vec<T>> {
         self.texts().map(|text| self.one(text, wanted, &parse)).collect()
     }
@@ -182,17 +182,17 @@ impl Row {
         self.value.iter().flat_map(|all| all.split(','))
     }
 
-    /// A value as TOML and as JSON, which agree here.
+    /// Formats a value; TOML and JSON agree here.
     fn written(&self, value: &str) -> String {
         match self.kind {
             Kind::Number => value.to_owned(),
             Kind::Texts => format!("[{}]", self.texts().map(quoted).collect::<Vec<_>>().join(", ")),
-            // What JSON escapes, TOML reads.
+            // TOML can read the escapes of JSON.
             Kind::Text | Kind::Path => quoted(value),
         }
     }
 
-    /// The setting as TOML; one that is not set as a comment.
+    /// Formats the setting as TOML; an unset one is a comment.
     fn line(&self) -> String {
         match &self.value {
             None => format!("# {} =", self.name),
@@ -221,7 +221,7 @@ fn level(text: &str) -> Option<Level> {
     }
 }
 
-/// What was given for a setting, and where.
+/// Finds the value of a setting, and its source.
 fn row(
     context: &Context,
     args: &Args,
@@ -251,7 +251,7 @@ fn row(
     }
 }
 
-/// What the command line has under a name, from a flag or the environment.
+/// Returns the value of a setting from a flag or the environment.
 fn typed(context: &Context, args: &Args, name: &str) -> Option<String> {
     let path = |path: &Path| path.to_string_lossy().into_owned();
     match name {
@@ -273,7 +273,7 @@ fn typed(context: &Context, args: &Args, name: &str) -> Option<String> {
     }
 }
 
-/// The variable of a setting.
+/// The environment variable of a setting.
 fn variable(name: &str) -> String {
     match name {
         "key_dir" => "IPSE_KEYS".to_owned(),
@@ -288,18 +288,18 @@ fn read(path: &Path) -> anyhow::Result<(PathBuf, Table)> {
     let file = std::fs::File::open(path).with_context(attempt)?;
     let size = file.take(MAX_FILE_BYTES + 1).read_to_string(&mut text).with_context(attempt)?;
     if size as u64 > MAX_FILE_BYTES {
-        bail!("{} has more than {MAX_FILE_BYTES} bytes: these are no settings", path.display());
+        bail!("{} has more than {MAX_FILE_BYTES} bytes: not a settings file", path.display());
     }
     let table: Table = text.parse().with_context(attempt)?;
     let known = ALL.map(|(name, ..)| name);
     if let Some(name) = table.keys().find(|name| !known.contains(&name.as_str())) {
         let (name, known) = (ipse_door::printable(name), known.join(", "));
-        bail!("{}: there is no setting `{name}`; there are {known}", path.display());
+        bail!("{}: unknown setting `{name}`; the settings are {known}", path.display());
     }
     Ok((path.to_owned(), table))
 }
 
-/// A value of the file as it would be typed; a path is relative to the file.
+/// Converts a value of the file to its command-line form; a path is relative to the file.
 fn written(file: &Path, name: &str, kind: Kind, value: &Value) -> anyhow::Result<String> {
     let wrong = |what: &str| anyhow!("{}: {name} must be {what}", file.display());
     match (kind, value) {

@@ -21,6 +21,6 @@ pub(super) fn acceptor(certificate: &Path, key: &Path) -> anyhow::Result<TlsAcce
     let config = ServerConfig::builder_with_provider(Arc::new(default_provider()))
         .with_safe_default_protocol_versions()
         .and_then(|builder| builder.with_no_client_auth().with_single_cert(chain, read))
-        .context("certificate and key do not go together")?;
+        .context("certificate and key do not match")?;
     Ok(TlsAcceptor::from(Arc::new(config)))
 }

@@ -1,18 +1,18 @@
-//! When a token expires: `30d`, a time, or `never`.
+//! The expiry of a token: `30d`, a time, or `never`.
 
 use ipse_access::TokenError;
 use ipse_core::Time;
 
-/// When a token expires.
+/// The expiry of a token.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Expiry {
     Never,
-    /// So many microseconds after it was made.
+    /// This many microseconds after its creation.
     After(i64),
     At(Time),
 }
 
-/// Parses an argument.
+/// Parses an expiry.
 pub(super) fn expiry(text: &str) -> Result<Expiry, &'static str> {
     if text == "never" {
         return Ok(Expiry::Never);
@@ -24,7 +24,7 @@ pub(super) fn expiry(text: &str) -> Result<Expiry, &'static str> {
     )
 }
 
-/// The time at which a token that is made now expires; `None` if it does not.
+/// Computes the time at which a new token expires; `None` if it does not.
 pub(super) fn expires(expiry: Expiry, now: Time) -> Result<Option<Time>, TokenError> {
     match expiry {
         Expiry::Never => Ok(None),
@@ -48,7 +48,7 @@ fn duration(text: &str) -> Option<i64> {
         _ => return None,
     };
     let digits = !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit());
-    // Digits that are no number are too many, and too long a life is refused elsewhere.
+    // Digits that do not parse are too many; a life that is too long is rejected elsewhere.
     let number = digits.then(|| number.parse().unwrap_or(i64::MAX))?;
     Some(number.saturating_mul(seconds_each).saturating_mul(1_000_000))
 }

@@ -1,7 +1,7 @@
-//! `token`: access tokens are created, listed and revoked.
+//! `token`: creates, lists and revokes access tokens.
 //!
 //! **Invariants:** a token is printed once, after it is durable, on standard output and nowhere
-//! else; what is refused has changed nothing.
+//! else. A rejected command changes nothing.
 
 mod expiry;
 
@@ -22,38 +22,37 @@ pub(crate) type Args = Nested<Action>;
 
 #[derive(clap::Subcommand, Debug)]
 pub(crate) enum Action {
-    /// Create a token for an identity and print it, once
+    /// Create a token for an identity and print it once
     ///
-    /// The token of an observer belongs to the store: it needs no identity, and reads the
-    /// measurements of the whole server and nothing else.
+    /// The token of an observer belongs to the store: it needs no identity, and reads only the
+    /// metrics of the whole server.
     ///
-    /// The token alone goes to standard output. The store keeps its SHA-256, from which it cannot
-    /// be had again: if it is lost, revoke it and create another.
+    /// Only the token goes to standard output. The store keeps its SHA-256, from which it cannot
+    /// be recovered: if it is lost, revoke it and create another.
     ///
     /// Example: TOKEN=$(ipse token create --role producer --name arm-7 --source arm-7)
     Create(CreateArgs),
 
-    /// List the tokens of an identity and the observers of the store: whose they are, never what
-    /// they are
+    /// List the tokens of an identity and of the observers of the store, without their secrets
     ///
-    /// Exit 1 if there is none.
+    /// Exit 1 if there are no tokens.
     List {
-        /// Also those that are revoked or expired
+        /// List also revoked and expired tokens
         #[arg(long)]
         all: bool,
-        /// Only those of observers; no identity is needed
+        /// List only the tokens of observers; needs no identity
         #[arg(long)]
         observers: bool,
     },
 
-    /// Revoke a token by its id or its name: for good, and at once
+    /// Revoke a token by its id or its name, permanently and at once
     ///
-    /// A token itself names itself, too. Where several live tokens have one name, the id says
-    /// which. One that is revoked already stays so (exit 0); exit 1 if there is none.
+    /// The secret text of a token works too. If several live tokens have the name, give the id.
+    /// Exit 0 if the token is already revoked, exit 1 if there is no such token.
     ///
     /// Example: ipse token revoke arm-7
     Revoke {
-        /// Which one
+        /// Revoke this token
         #[arg(value_name = "TOKEN_ID|NAME", allow_hyphen_values = true)]
         which: String,
     },
@@ -61,19 +60,18 @@ pub(crate) enum Action {
 
 #[derive(clap::Args, Debug)]
 pub(crate) struct CreateArgs {
-    /// What its bearer may do
+    /// Give its bearer this role
     #[arg(long, value_parser = words(Role::ALL.map(Role::name), Role::parse))]
     role: Role,
-    /// How long it is good, in seconds, minutes, hours, days or weeks (90s, 15m, 12h, 30d, 2w);
-    /// until when, RFC 3339; or never. A minute at least, ten years at most
+    /// Set the expiry: after seconds, minutes, hours, days or weeks (90s, 15m, 12h, 30d, 2w), at a
+    /// time in RFC 3339, or never. A minute at least, ten years at most
     #[arg(long, value_name = "WHEN", default_value = "90d", value_parser = expiry,
           allow_hyphen_values = true)]
     expires: Expiry,
-    /// What to call it, for people: up to 64 bytes
+    /// Give it a name of up to 64 bytes
     #[arg(long, allow_hyphen_values = true)]
     name: Option<String>,
-    /// A source that the producer may send events under; may be given up to 16 times, any source
-    /// if absent
+    /// Allow the producer this source; may be given up to 16 times, any source if absent
     #[arg(long, value_name = "SOURCE", allow_hyphen_values = true)]
     source: Vec<String>,
 }
@@ -91,7 +89,7 @@ fn create(context: &Context, terminal: &mut Terminal<'_>, args: &CreateArgs) -> 
     let expires = expires(args.expires, now)?;
     let (role, name, sources) = (args.role, args.name.clone(), args.source.clone());
     let new = NewToken { role, name, sources, expires };
-    // Checked before an older store is brought up to date for nothing.
+    // Checked first, so that a rejected command does not migrate an older store.
     new.check(now)?;
     let owner = match role {
         Role::Observer if context.names_identity() => {
@@ -112,8 +110,8 @@ fn create(context: &Context, terminal: &mut Terminal<'_>, args: &CreateArgs) -> 
     };
     writeln!(
         terminal.err,
-        "{} token {} for {}, good {until}\nshown once, kept hashed: put it where only its \
-         bearer reads it",
+        "{} token {} for {}, valid {until}\nshown once, stored as a hash: put it where only its \
+         bearer can read it",
         role.name(),
         token.id,
         whose(owner)
@@ -177,8 +175,8 @@ fn list(
     }
     if rows.is_empty() {
         let more = match tokens.len() as u64 {
-            0 => "`ipse token create` makes one".to_string(),
-            n => format!("--all lists {} that no longer let in", counted(n, "token")),
+            0 => "run `ipse token create`".to_string(),
+            n => format!("--all lists {} that are revoked or expired", counted(n, "token")),
         };
         writeln!(terminal.err, "no live tokens; {more}")?;
     }
@@ -230,12 +228,12 @@ fn revoke(context: &Context, terminal: &mut Terminal<'_>, which: &str) -> Comman
     let (identity, of_identity) = known;
     let tokens = [of_identity, observers].concat();
     let Some(token) = choose(&tokens, which, now)? else {
-        // It is not shown if it may be a token, of somebody else or with a digit missing.
+        // The argument is not printed if it may be a secret: another user's, or mistyped.
         let which = match which.starts_with(ipse_access::TEXT_PREFIX) {
             true => "no such token".to_string(),
             false => format!("no token `{}`", ipse_door::printable(which)),
         };
-        let hint = "`ipse token list --all` lists what there is";
+        let hint = "`ipse token list --all` lists all tokens";
         let identity = whose(identity);
         writeln!(terminal.err, "{which} of {identity}; nothing was changed. {hint}")?;
         return Ok(Exit::Found);
@@ -243,7 +241,7 @@ fn revoke(context: &Context, terminal: &mut Terminal<'_>, which: &str) -> Comman
     let owner = if token.role == Role::Observer { Owner::Store } else { identity };
     let mut desk = Tokens::open(context.store_to_write(terminal)?)?;
     let changed = desk.revoke(owner, &token.id, now)?;
-    // If neither, somebody else revoked it since it was read.
+    // If it is neither changed nor revoked before, another process has revoked it since the read.
     let revoked = token.revoked.filter(|_| !changed).unwrap_or(now);
     if context.json {
         let json = Members::new().text("token_id", &token.id.to_string());
@@ -258,8 +256,8 @@ fn revoke(context: &Context, terminal: &mut Terminal<'_>, which: &str) -> Comman
     Ok(Exit::Fine)
 }
 
-/// The token that is meant: by its id, by itself, or by its name, where one that is live is meant
-/// rather than one that is not, and the newest of those that are revoked already.
+/// Finds a token by its id, by its text, or by its name. Of several with the name it prefers a live
+/// one, then the newest expired one, then the newest revoked one.
 fn choose<'t>(tokens: &'t [Token], which: &str, now: Time) -> anyhow::Result<Option<&'t Token>> {
     let itself = || ipse_access::parse(which).map(|(_, hash)| TokenId::of(&hash));
     if let Some(id) = TokenId::parse(which).or_else(itself) {
@@ -273,7 +271,7 @@ fn choose<'t>(tokens: &'t [Token], which: &str, now: Time) -> anyhow::Result<Opt
         many => {
             let ids: Vec<String> = many.iter().map(|token| format!("  {}", token.id)).collect();
             bail!(
-                "{} live tokens are called `{}`; nothing was changed. Say which by its id:\n{}",
+                "{} live tokens have the name `{}`; nothing was changed. Give one of the ids:\n{}",
                 many.len(),
                 ipse_door::printable(which),
                 ids.join("\n")

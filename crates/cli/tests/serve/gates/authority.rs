@@ -1,5 +1,5 @@
-//! Information, not authority: whatever an agent knows, and whatever a planner says that it knows,
-//! the verdict is the same.
+//! Information, not authority: the verdict depends neither on an agent's facts nor on what a
+//! planner claims to have read.
 
 use super::{Gated, grasp};
 use crate::chance::Chance;
@@ -15,13 +15,13 @@ fn one<'c>(chance: &mut Chance, choices: &[&'c str]) -> &'c str {
     choices[chance.below(choices.len() as u64) as usize]
 }
 
-/// An intent that may be anything between fine and foolish.
+/// A random intent, valid or not.
 fn intent(chance: &mut Chance) -> Value {
     let mut intent = grasp(0);
     intent["skill_id"] = one(chance, &SKILLS).into();
     intent["target_class"] = one(chance, &TARGETS).into();
     intent["environment"] = one(chance, &PLACES).into();
-    // Two of three know what the skill takes.
+    // Two of three have the parameters of the skill.
     let skill = SKILLS.iter().position(|skill| intent["skill_id"] == *skill).unwrap_or(0) as u64;
     let shape = if chance.below(3) == 0 { chance.below(4) } else { skill };
     let number = |chance: &mut Chance| chance.below(1_600_000) as f64 / 10_000.0;
@@ -34,7 +34,7 @@ fn intent(chance: &mut Chance) -> Value {
     intent
 }
 
-/// What happened to an agent: any outcome, under any circumstances.
+/// A random event: any outcome, under any circumstances.
 fn lived(chance: &mut Chance, id: u64) -> Value {
     let mut data = intent(chance);
     data["outcome"] = one(chance, &["success", "failed", "denied", "unknown"]).into();
@@ -45,7 +45,7 @@ fn lived(chance: &mut Chance, id: u64) -> Value {
             "time": "2026-05-06T10:00:00Z", "data": data })
 }
 
-/// What the gates decide: all of it but what the audit gate notes.
+/// The decisions of the gates, without the notes of the audit gate.
 fn decided(answer: &Value) -> Value {
     let gates = answer["gates"].as_array().unwrap();
     let judging: Vec<&Value> = gates.iter().filter(|gate| gate["gate"] != "audit").collect();
@@ -55,7 +55,7 @@ fn decided(answer: &Value) -> Value {
 #[test]
 fn the_verdict_depends_on_no_fact() {
     let mut chance = Chance::new();
-    // One agent knows nothing; the others have lived, each another life.
+    // One agent has no facts; the others have different histories.
     let naive = Gated::new();
     for _ in 0..3 {
         let wise = Gated::new();

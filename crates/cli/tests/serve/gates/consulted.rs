@@ -1,4 +1,4 @@
-//! The audit gate: what a planner says that it read is held against the log, and recorded.
+//! The audit gate: the consultation that a planner echoes is compared with the log, and recorded.
 
 use super::{Gated, audit, grasp};
 use crate::client::Request;
@@ -15,7 +15,7 @@ fn echoing(consultation: &Value) -> Value {
     intent
 }
 
-/// A server whose agent has tried some forces, each attempt a pass of its own.
+/// A server whose agent has tried some forces, with a pass after each attempt.
 fn lived() -> (Gated, Vec<Value>) {
     let gated = Gated::new();
     let tried = (0..6).map(|n| gated.report(&n.to_string(), 20.0 + f64::from(n % 2), n < 4));
@@ -34,7 +34,7 @@ fn what_was_read_is_verified_and_what_moved_on_is_stale() {
     assert_eq!(audit(&intent), &fresh);
     assert_eq!(intent["consultation"], known["consultation"]);
     assert_eq!(intent["consultation_id"], known["consultation_id"]);
-    // An event elsewhere moves the checkpoint, and not the answer.
+    // An unrelated event moves the checkpoint and does not change the answer.
     let other = json!({ "id": "x", "source": "base", "type": "incident",
                         "time": "2026-05-06T10:00:00Z", "data": { "zone": "hall" } });
     let other = Request::post("/api/agent/events", "application/json", other.to_string());
@@ -52,7 +52,7 @@ fn what_was_read_is_verified_and_what_moved_on_is_stale() {
         (&"verified".into(), &true.into())
     );
     assert_eq!(intent["verdict"], "admitted", "and the verdict is what it was");
-    // A position of the past is as good as any, and so is nothing at all.
+    // An earlier position is valid, and so is an answer without facts.
     for query in ["?as_of=3", "?as_of=0", "?zone=nowhere", "?kind=zone_risk&limit=1"] {
         let known = consult(&gated, query);
         let intent = gated.propose(&echoing(&known["consultation"]));
@@ -95,7 +95,7 @@ fn what_was_never_read_is_recorded_as_unverified_and_judged_alike() {
 }
 
 #[test]
-fn what_was_forgotten_since_is_told_apart_from_what_was_never_there() {
+fn a_forgotten_fact_differs_from_one_that_never_existed() {
     let (gated, tried) = lived();
     let known = consult(&gated, "")["consultation"].clone();
     let early = consult(&gated, "?as_of=0")["consultation"].clone();
@@ -104,12 +104,12 @@ fn what_was_forgotten_since_is_told_apart_from_what_was_never_there() {
         let forget = Request::post("/api/agent/forget", "application/json", body);
         gated.server.ask(&forget.token(&gated.agent.operator)).ok();
     };
-    // The same facts are chosen still, and with other values than were read.
+    // The same facts match, with other values than were read.
     forget(&tried[..1]);
     let now = consult(&gated, "")["consultation"].clone();
     assert_eq!(now["fact_ids"], known["fact_ids"]);
     assert_eq!(audit(&gated.propose(&echoing(&known)))["result"], "forgotten since");
-    // All of it goes, and so every fact.
+    // All events are forgotten, and so every fact is gone.
     forget(&tried[1..]);
     let intent = gated.propose(&echoing(&known));
     assert_eq!(audit(&intent)["result"], "forgotten since");
@@ -121,7 +121,7 @@ fn what_was_forgotten_since_is_told_apart_from_what_was_never_there() {
     assert_eq!(audit(&gated.propose(&echoing(&forged)))["result"], "unverified");
 }
 
-/// What a server keeps in memory of the past, and what it reads from the log, say the same.
+/// The cached history of a server and the log give the same result.
 #[test]
 fn a_server_that_was_not_there_verifies_as_well() {
     let (gated, _) = lived();

@@ -1,4 +1,4 @@
-//! The three files: a server judges by those that the manifest names, or does not start.
+//! The three gate files: a server uses those that the manifest names, or does not start.
 
 use super::{flags, proposal};
 use crate::server::{Agent, DEADLINE, GATE_FILES, Server, example, one_agent, serve};
@@ -6,7 +6,7 @@ use crate::store::Store;
 use std::io::Read;
 use std::time::{Duration, Instant};
 
-/// Starts a server that must not start; what it says.
+/// Starts a server that must fail; returns its output.
 fn refused(store: &Store, args: &[&str]) -> String {
     let args = [&["--listen", "127.0.0.1:0"], args].concat();
     let mut child = serve(store, &args).spawn().unwrap();
@@ -48,7 +48,7 @@ fn a_file_with_another_hash_keeps_the_server_from_starting() {
     let store = Store::nothing();
     Agent::bound(&store, "ward-robot-01");
     for (place, (field, file)) in GATE_FILES.iter().enumerate() {
-        // One byte more, and a comment at that.
+        // One byte more, and only in a comment.
         let text = std::fs::read_to_string(example(file)).unwrap() + "#";
         let mut changed = files();
         changed[place] = store.write("changed.toml", text);
@@ -76,8 +76,8 @@ fn files_that_do_not_hold_keep_it_from_starting_with_line_and_field() {
     let place = format!("policy.toml: line {line}, skills.\"manipulation.grasp\".clamp[0].max");
     assert!(words.contains(&place), "{words}");
     for (args, words) in [
-        (&flags(&files())[..4], "ecm_registry, policy and temperament go together"),
-        (&["--policy", "nowhere.toml"][..], "go together"),
+        (&flags(&files())[..4], "ecm_registry, policy and temperament belong together"),
+        (&["--policy", "nowhere.toml"][..], "belong together"),
     ] {
         let said = refused(&store, args);
         assert!(said.contains(words), "{said}");
@@ -99,7 +99,7 @@ fn of_several_agents_those_are_judged_that_are_bound() {
     assert!(server.words().contains("gates judge the intents of 1 of 2 agents"));
     server.ask(&proposal(25).token(&bound.planner)).is(201);
     server.ask(&proposal(25).token(&free.planner)).problem(503, "gates_not_configured");
-    // One that comes while the server runs is bound as well as any other.
+    // An agent that is registered while the server runs is bound like any other.
     let late = Agent::bound(&store, "ward-robot-03");
     crate::server::wait_until("the agent is served", || {
         server.ask(&proposal(25).token(&late.planner)).status == 201

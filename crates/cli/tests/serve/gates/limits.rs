@@ -1,4 +1,4 @@
-//! How fast: each token by the server's pace, each skill by its policy.
+//! Rate limits: of each token by the server, of each skill by its policy.
 
 use super::{Gated, codes, flags, grasp};
 use crate::client::{Answer, Request};
@@ -33,7 +33,7 @@ fn the_limit_of_a_skill_outlives_the_server() {
         _ => text,
     };
     let mut gated = Gated::changed(change, &[]);
-    // What is denied does not count; what waits for a person does.
+    // A denied intent does not count; one that waits for a person does.
     for (force, verdict) in [
         (25, "admitted"),
         (100, "denied"),
@@ -92,7 +92,7 @@ fn a_forgotten_intent_counts_until_the_server_restarts() {
     gated.agent.run(&gated.store, &["verify"]).fine();
 }
 
-/// Several servers judge for one log, and together let through what one would.
+/// Several servers judge for one log, and together admit as many as one would.
 #[test]
 fn the_limit_holds_across_servers() {
     let change = |field: &str, text: String| match field {
@@ -123,7 +123,7 @@ fn is_admitted(answer: &Answer) -> bool {
     answer.json()["verdict"] == "admitted"
 }
 
-/// Many at once: not one more is let through than the policy allows.
+/// Concurrent intents: exactly as many are admitted as the policy allows.
 #[test]
 fn the_limit_holds_when_many_ask_at_once() {
     let change = |field: &str, text: String| match field {

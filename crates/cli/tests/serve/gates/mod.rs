@@ -1,4 +1,4 @@
-//! Intents over HTTP: what the gates say, what a person decides, and what stands in the log.
+//! Intents over HTTP: verdicts of the gates, decisions of persons, and their records in the log.
 
 mod authority;
 mod consulted;
@@ -14,18 +14,18 @@ use super::server::{Agent, GATE_FILES, Server, example};
 use super::store::Store;
 use serde_json::{Value, json};
 
-/// What the gates judge by, as it stands on the disk.
+/// The gate files on disk.
 pub(crate) fn gate_files() -> String {
     GATE_FILES.map(|(_, file)| std::fs::read_to_string(example(file)).unwrap()).concat()
 }
 
-/// An intent to grasp a glass cup with so many newtons.
+/// An intent to grasp a glass cup with this many newtons.
 pub(crate) fn grasp(force: impl Into<Value>) -> Value {
     json!({ "skill_id": "manipulation.grasp", "target_class": "glass_cup",
             "environment": "ward3", "params": { "force_n": force.into() } })
 }
 
-/// The request that proposes it.
+/// The request that proposes an intent.
 pub(crate) fn proposal(force: impl Into<Value>) -> Request {
     proposing(&grasp(force))
 }
@@ -53,7 +53,7 @@ impl Gated {
         Gated { store, agent, server }
     }
 
-    /// An agent that is bound to files of its own: those of the examples, each changed.
+    /// An agent that is bound to its own files: those of the examples, each changed.
     fn changed(change: impl Fn(&str, String) -> String, args: &[&str]) -> Self {
         let store = Store::nothing();
         let files = GATE_FILES.map(|(field, file)| {
@@ -110,13 +110,13 @@ impl Gated {
     }
 }
 
-/// The arguments of a server that judges by these files.
+/// The arguments of a server with these gate files.
 fn flags(files: &[String; 3]) -> [&str; 6] {
     let [registry, policy, temperament] = files.each_ref().map(String::as_str);
     ["--ecm-registry", registry, "--policy", policy, "--temperament", temperament]
 }
 
-/// What a gate found: the codes of its findings.
+/// The codes of a gate's findings.
 fn codes<'v>(intent: &'v Value, gate: &str) -> Vec<&'v str> {
     let gates = intent["gates"].as_array().unwrap();
     let gate = gates.iter().find(|one| one["gate"] == gate);
@@ -124,7 +124,7 @@ fn codes<'v>(intent: &'v Value, gate: &str) -> Vec<&'v str> {
     findings.map(|finding| finding["code"].as_str().unwrap()).collect()
 }
 
-/// What the audit gate said.
+/// The result of the audit gate.
 fn audit(intent: &Value) -> &Value {
     let last = intent["gates"].as_array().unwrap().last().unwrap();
     assert_eq!(last["gate"], "audit", "{intent}");

@@ -1,5 +1,5 @@
-//! What a planner and a robot ask beside proposing: outcomes of intents, waiting for a decision,
-//! the skills of the agent; and the planner's own name in the record.
+//! Other requests of planners and robots: outcomes of intents, waiting for a decision, the skills
+//! of the agent, and the planner's name in the record.
 
 use super::{Gated, grasp};
 use crate::client::{Answer, Connection, Request};
@@ -7,13 +7,13 @@ use crate::server::{Agent, GATE_FILES, Server, example, token, wait_until};
 use crate::store::Store;
 use serde_json::{Value, json};
 
-/// Requests of one agent that may wait for decisions at once, as in the table of limits.
+/// The limit of requests of one agent that wait for decisions, as in the table of limits.
 const AGENT_WAITS: usize = 32;
 
-/// Requests beyond those that may wait.
+/// Requests beyond that limit.
 const BEYOND: usize = 3;
 
-/// Whether an answer has begun to arrive.
+/// Whether a response has begun to arrive.
 fn is_answered(connection: &Connection) -> bool {
     connection.socket.set_nonblocking(true).unwrap();
     let answered = connection.socket.peek(&mut [0]).is_ok_and(|bytes| bytes > 0);
@@ -52,7 +52,7 @@ impl Gated {
         Request::get(&path).token(&self.agent.planner)
     }
 
-    /// As many requests that wait for the same decision as may; all of them wait when it returns.
+    /// As many waiting requests for the same decision as allowed; all of them wait when it returns.
     fn all_wait(&self, intent: &Value) -> Vec<Connection> {
         let all: Vec<Connection> =
             (0..AGENT_WAITS + BEYOND).map(|_| self.waits(intent, 60)).collect();
@@ -107,8 +107,8 @@ fn an_outcome_takes_from_the_intent_what_the_report_does_not_say() {
     gated.agent.run(&gated.store, &["verify"]).fine();
 }
 
-/// The time of a report that names none is that of the first one, so sending it again is no
-/// conflict; whatever else differs is.
+/// A report without a time gets that of the first one, so sending it again is no conflict; any
+/// other difference is.
 #[test]
 fn an_outcome_that_is_sent_again_is_a_duplicate() {
     let gated = Gated::new();
@@ -137,7 +137,7 @@ fn an_outcome_that_is_sent_again_is_a_duplicate() {
             _ => drop(answer.problem(409, "conflict")),
         }
     }
-    // With a time, however it is written.
+    // With a time, in any notation.
     let other = gated.propose(&grasp(26));
     gated.outcome(&other, r#"{"success":true,"time":"2026-05-06T10:00:00.5Z"}"#).is(201);
     gated.outcome(&other, r#"{"success":true,"time":"2026-05-06T12:00:00.500+02:00"}"#).is(200);
@@ -264,7 +264,7 @@ fn record_takes_the_outcome_of_an_intent() {
     );
     assert_eq!(event["data"]["params"], json!({ "force_n": 5 }));
     record(&["--success", "--target", "cup"]).ended(2, &["--skill"]);
-    // With a skill it is an event like any other.
+    // With a skill it is an ordinary event.
     let own = record(&["--success", "--skill", "manipulation.grasp", "--param", "force_n=6"]);
     assert_eq!(own.fine().json()["status"], "appended");
     let denied = gated.propose(&grasp(100));
@@ -284,7 +284,7 @@ fn a_wait_ends_with_the_decision() {
     let answer = gated.server.ask(&gated.wait(&intent, 1)).ok().json();
     assert_eq!(answer["standing"], "waiting", "as it stands");
     let waiting = gated.all_wait(&intent);
-    // Requests that wait keep no other from being answered.
+    // Waiting requests do not block others.
     gated.server.get("/api/agent/identity", &gated.agent.planner).ok();
     gated.report("meanwhile", 25.0, true);
     gated.decide(&intent["event_ref"], "").ok();
@@ -310,7 +310,7 @@ fn a_client_that_leaves_ends_its_wait() {
     let intent = gated.waiting();
     drop(gated.all_wait(&intent));
     wait_until("a place is free", || gated.server.ask(&gated.wait(&intent, 1)).status == 200);
-    // A client that has closed its sending half gets an answer.
+    // A client that has closed its sending half gets a response.
     let half = gated.waits(&intent, 60);
     half.socket.shutdown(std::net::Shutdown::Write).unwrap();
     let mut half = half;

@@ -1,5 +1,5 @@
 //! The example planners, in Python and in Rust, against a real server: with facts they fail less
-//! than without, at the same gates; and the agent stays who it is.
+//! than without, at the same gates, and the identity stays the same.
 
 use super::Gated;
 use crate::server::example;
@@ -12,7 +12,7 @@ mod planner;
 
 const ROUNDS: u64 = 200;
 
-/// The Rust twin.
+/// The planner in Rust.
 fn twin(gated: &Gated, ignore_facts: bool) -> Value {
     let plan = planner::Plan {
         url: format!("http://{}", gated.server.address),
@@ -25,7 +25,7 @@ fn twin(gated: &Gated, ignore_facts: bool) -> Value {
     planner::run(&plan).unwrap()
 }
 
-/// The one in Python, as its users run it.
+/// The planner in Python, as its users run it.
 fn python(gated: &Gated, ignore_facts: bool) -> Value {
     let mut command = Command::new("python3");
     command.args([&example("planner.py"), &format!("http://{}", gated.server.address)]);
@@ -38,54 +38,54 @@ fn python(gated: &Gated, ignore_facts: bool) -> Value {
     serde_json::from_slice(&done.stdout).unwrap()
 }
 
-fn number(told: &Value, name: &str) -> u64 {
-    told[name].as_u64().unwrap()
+fn number(reported: &Value, name: &str) -> u64 {
+    reported[name].as_u64().unwrap()
 }
 
 #[test]
 fn a_planner_that_learns_fails_less_at_the_same_gates() {
     let runs = [true, false].map(|ignore_facts| {
         let gated = [Gated::new(), Gated::new()];
-        let told = [python(&gated[0], ignore_facts), twin(&gated[1], ignore_facts)];
-        assert_eq!(told[0], told[1], "twins tell the same");
-        gated.iter().for_each(|gated| check_record(gated, &told[0]));
-        told[0].clone()
+        let reported = [python(&gated[0], ignore_facts), twin(&gated[1], ignore_facts)];
+        assert_eq!(reported[0], reported[1], "twins print the same");
+        gated.iter().for_each(|gated| check_record(gated, &reported[0]));
+        reported[0].clone()
     });
     let [without, with] = &runs;
-    for told in &runs {
-        assert_eq!(number(told, "rounds"), ROUNDS);
-        assert_eq!(told["unchanged"], true);
+    for reported in &runs {
+        assert_eq!(number(reported, "rounds"), ROUNDS);
+        assert_eq!(reported["unchanged"], true);
     }
     assert_eq!(number(without, "informed"), 0);
-    let ended = |told: &Value| ["worked", "failed"].map(|name| number(told, name));
+    let ended = |reported: &Value| ["worked", "failed"].map(|name| number(reported, name));
     assert_eq!([ended(without), ended(with)], [[29, 58], [147, 20]], "as the guide says");
     assert!(number(with, "informed") > ROUNDS / 2, "{with}");
     assert!(2 * number(with, "failed") < number(without, "failed"), "{with} {without}");
     assert!(number(with, "worked") > 2 * number(without, "worked"), "{with} {without}");
-    // Both met gates that were shut to them as they asked.
+    // Both got each of these verdicts.
     for verdict in ["admitted", "clamped", "needs_confirmation"] {
         assert!(number(with, verdict) > 0 && number(without, verdict) > 0, "{with} {without}");
     }
 }
 
-/// The log holds every intent with its verdict, and every outcome names the one it goes back to.
-fn check_record(gated: &Gated, told: &Value) {
+/// The log holds every intent with its verdict, and every outcome names its intent.
+fn check_record(gated: &Gated, reported: &Value) {
     let intents = gated.log("intent");
     assert_eq!(intents.len() as u64, ROUNDS);
     for name in ["admitted", "clamped", "needs_confirmation", "denied"] {
         let so = intents.iter().filter(|it| it["event"]["data"]["verdict"] == name).count();
-        assert_eq!(so as u64, number(told, name), "{name}");
+        assert_eq!(so as u64, number(reported, name), "{name}");
     }
     let unverified = |it: &&Value| it["event"]["data"]["gates"].to_string().contains("unverified");
     assert_eq!(intents.iter().filter(unverified).count(), 0, "what was read could be read again");
     let outcomes = gated.log("execution_result");
-    assert_eq!(outcomes.len() as u64, number(told, "worked") + number(told, "failed"));
+    assert_eq!(outcomes.len() as u64, number(reported, "worked") + number(reported, "failed"));
     let facts = gated.agent.run(&gated.store, &["facts", "--json"]).fine().json();
     let fact = facts["facts"][0]["fact_id"].as_str().unwrap();
     let why = gated.agent.run(&gated.store, &["explain", fact, "--json"]).fine().json();
     assert_eq!(why["planned"], why["evidence_total"], "all of it went through the gates");
     let identity = gated.agent.run(&gated.store, &["identity", "--json"]).fine().json();
-    assert_eq!(identity["identity_hash"], told["identity"]);
+    assert_eq!(identity["identity_hash"], reported["identity"]);
     assert_eq!(identity["unchanged"], true);
     gated.agent.run(&gated.store, &["verify"]).fine();
 }

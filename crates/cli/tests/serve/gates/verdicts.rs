@@ -1,12 +1,12 @@
-//! Each verdict, over HTTP and in the log; and what a person decides about those that wait.
+//! Each verdict, over HTTP and in the log; and decisions of a person about waiting intents.
 
 use super::{Gated, codes, grasp};
 use crate::client::Request;
 use crate::server::wait_until;
 use serde_json::{Value, json};
 
-/// What is asked: the grasp of a glass cup with so many newtons, or changes to one with 25 (null
-/// takes out); the verdict; what may be acted with; and what which gate found.
+/// A case: the grasp of a glass cup with this many newtons, or changes to one with 25 (null removes
+/// a member); the verdict; the admitted parameters; and the findings by gate.
 const CASES: &str = r#"
 {}                               | admitted           | 25        | policy    |
 5                                | admitted           | 5         | policy    |
@@ -44,7 +44,7 @@ fn echoing(claim: &Value) -> String {
     intent.to_string()
 }
 
-/// A value with changes, as JSON merge patches have it.
+/// Applies changes to a value, as a JSON merge patch.
 fn merged(value: &mut Value, changes: &Value) {
     let Some(changes) = changes.as_object() else {
         *value = changes.clone();
@@ -99,11 +99,11 @@ fn each_case_gets_its_verdict_and_stands_in_the_log() {
     gated.agent.run(&gated.store, &["verify"]).fine();
 }
 
-/// No pass follows an intent, since it feeds no fact; a signed tree head covers it all the same.
+/// No pass follows an intent, because it feeds no fact; a signed tree head covers it anyway.
 #[test]
 fn an_intent_is_proven_without_a_pass() {
     let gated = Gated::new();
-    // Of a skill with a rate limit, and of one without.
+    // One skill with a rate limit, and one without.
     for intent in [json!({ "skill_id": "fly" }), grasp(100)] {
         let name = gated.propose(&intent)["event_ref"].as_str().unwrap().to_owned();
         let path = format!("/api/audit/proof?event_ref={name}");
@@ -129,7 +129,7 @@ fn intents_are_listed_in_pages_newest_first() {
     }
     listed.reverse();
     assert_eq!(listed, all);
-    // What waits is found, however much came after it.
+    // A waiting intent is found, however many came after it.
     let waiting = gated.propose(&grasp(35));
     (0..30).for_each(|_| drop(gated.propose(&grasp(20))));
     let path = "/api/agent/intents?standing=waiting&limit=1";
@@ -213,7 +213,7 @@ fn a_decision_comes_in_time_or_not_at_all() {
     gated.decide(&waiting["event_ref"], "").problem(409, "too_late");
     let path = "/api/agent/intents?standing=waiting";
     let listed = gated.server.get(path, &gated.agent.operator).ok().json();
-    assert_eq!(listed["intents"], json!([]), "nobody can confirm it any more");
+    assert_eq!(listed["intents"], json!([]), "it can no longer be confirmed");
     let declined = gated.decide(&waiting["event_ref"], r#"{"decision":"declined"}"#).ok().json();
     assert_eq!(declined["standing"], "declined", "declining is never too late");
 }
@@ -257,7 +257,7 @@ fn bodies_that_are_no_intents_are_refused_with_a_rule_and_store_nothing() {
     assert_eq!(gated.log("intent").len(), 0);
 }
 
-/// Whatever is sent, it is judged or refused, and the server stands (its drop looks for a panic).
+/// Every body is judged or rejected, and the server survives (its drop checks for a panic).
 #[test]
 fn bodies_that_are_bent_at_random_break_nothing() {
     let gated = Gated::new();
@@ -309,7 +309,7 @@ fn an_intent_can_be_forgotten_and_its_decision_stays() {
     gated.agent.run(&gated.store, &["verify"]).fine();
 }
 
-/// What ipse writes itself comes through no producer, and needs no signature.
+/// Events of ipse itself come through no producer, and need no signature.
 #[test]
 fn a_log_that_takes_signed_events_only_takes_intents() {
     let store = crate::store::Store::nothing();
@@ -323,7 +323,7 @@ fn a_log_that_takes_signed_events_only_takes_intents() {
     assert_eq!(gated.decide(&waiting, "").ok().json()["standing"], "confirmed");
 }
 
-/// Retention reaches what planners wrote: intents go with the events around them.
+/// Retention applies to intents: they go with the events around them.
 #[test]
 fn pruning_takes_intents_along() {
     let gated = Gated::new();
@@ -354,12 +354,12 @@ fn who_follows_the_log_sees_intents_and_decisions() {
     connection.answer_head().unwrap();
     let waiting = gated.propose(&grasp(35));
     gated.decide(&waiting["event_ref"], "").ok();
-    let mut told = String::new();
-    while !told.contains("event: confirmation") {
-        told += &String::from_utf8(connection.chunk().unwrap().unwrap()).unwrap();
+    let mut reported = String::new();
+    while !reported.contains("event: confirmation") {
+        reported += &String::from_utf8(connection.chunk().unwrap().unwrap()).unwrap();
     }
-    assert!(told.contains("event: intent"), "{told}");
-    assert!(told.contains("\"verdict\":\"needs_confirmation\""), "{told}");
+    assert!(reported.contains("event: intent"), "{reported}");
+    assert!(reported.contains("\"verdict\":\"needs_confirmation\""), "{reported}");
     let metrics = gated.server.get("/metrics", &gated.agent.planner).ok().text();
     assert!(metrics.contains("ipse_intents_total{verdict=\"needs_confirmation\"} 1"), "{metrics}");
 }

@@ -1,4 +1,4 @@
-//! One action, from its outcome to the Merkle proofs: over HTTP, and offline from the bundle.
+//! The trail of one action, from its outcome to the Merkle proofs: over HTTP, and from a bundle.
 
 use super::{Gated, grasp};
 use crate::client::Request;
@@ -8,7 +8,7 @@ use ipse_core::EventRef;
 use ipse_ledger::{NoteKey, ProofFile};
 use serde_json::{Value, json};
 
-/// What a robot does: it consults, proposes, acts with what was admitted, and reports.
+/// A robot's loop: it consults, proposes, acts with the admitted values, and reports.
 fn act(gated: &Gated, asked: f64) -> (Value, Value, Value) {
     let query = "/api/agent/semantic?skill_id=manipulation.grasp&target_class=glass_cup";
     let known = gated.server.get(query, &gated.agent.planner).ok().json();
@@ -34,7 +34,7 @@ fn one_action_is_walked_from_its_outcome_to_its_proof() {
     }
     let (known, intent, outcome) = act(&gated, 2.0);
     assert_eq!(intent["verdict"], "clamped");
-    // What comes later is not what was known then.
+    // Later events do not change what was known then.
     gated.report("later", 25.0, false);
     let fold = Request::new("POST", "/api/agent/consolidate").token(&gated.agent.operator);
     gated.server.ask(&fold).ok();
@@ -43,9 +43,9 @@ fn one_action_is_walked_from_its_outcome_to_its_proof() {
     let name = outcome["event_ref"].as_str().unwrap();
     let path = format!("/api/audit/actions/{name}?evidence=100");
     let walk = gated.server.get(&path, &gated.agent.auditor).ok().text();
-    let told: Value = serde_json::from_str(&walk).unwrap();
-    check(&told, &known, &intent, &outcome);
-    proven(&gated, &told);
+    let reported: Value = serde_json::from_str(&walk).unwrap();
+    check(&reported, &known, &intent, &outcome);
+    proven(&gated, &reported);
 
     // Offline: the bundle, two public keys, and no server.
     let mut trust = Trust::default();
@@ -62,19 +62,19 @@ fn one_action_is_walked_from_its_outcome_to_its_proof() {
     assert_eq!(trail.text(), gated.server.get(&path, &gated.agent.auditor).ok().text());
 }
 
-fn check(told: &Value, known: &Value, intent: &Value, outcome: &Value) {
-    assert_eq!(told["event_ref"], outcome["event_ref"]);
-    let attempt = &told["attempts"][0];
+fn check(reported: &Value, known: &Value, intent: &Value, outcome: &Value) {
+    assert_eq!(reported["event_ref"], outcome["event_ref"]);
+    let attempt = &reported["attempts"][0];
     assert_eq!((&attempt["standing"], &attempt["outcome"]), (&"planned".into(), &"success".into()));
     assert_eq!(attempt["deviations"], json!([]));
-    assert_eq!(told["intent"]["event_ref"], intent["event_ref"]);
-    assert_eq!(told["verdict"]["gates"], intent["gates"]);
-    assert_eq!(told["verdict"]["admitted_params"], json!({ "force_n": 5 }));
-    assert_eq!(told["consultation"]["consultation_id"], known["consultation_id"]);
-    assert_eq!(told["consultation"]["recorded"], "verified");
-    assert_eq!(told["consultation"]["now"], "verified");
+    assert_eq!(reported["intent"]["event_ref"], intent["event_ref"]);
+    assert_eq!(reported["verdict"]["gates"], intent["gates"]);
+    assert_eq!(reported["verdict"]["admitted_params"], json!({ "force_n": 5 }));
+    assert_eq!(reported["consultation"]["consultation_id"], known["consultation_id"]);
+    assert_eq!(reported["consultation"]["recorded"], "verified");
+    assert_eq!(reported["consultation"]["now"], "verified");
     // The facts as they were, not as they are.
-    let [then, was] = [told, known].map(|it| it["facts"].as_array().unwrap());
+    let [then, was] = [reported, known].map(|it| it["facts"].as_array().unwrap());
     assert_eq!(then.len(), was.len());
     for (then, fact) in then.iter().zip(was) {
         for (name, value) in fact.as_object().unwrap() {
@@ -84,15 +84,15 @@ fn check(told: &Value, known: &Value, intent: &Value, outcome: &Value) {
         assert_eq!(then["n_observations"].as_u64(), Some(evidence));
     }
     assert!(!was.is_empty());
-    assert_eq!(told["unproven"], json!([]));
+    assert_eq!(reported["unproven"], json!([]));
 }
 
-/// Every event that is named has a proof, and every proof holds: by the log's public key alone.
-fn proven(gated: &Gated, told: &Value) {
+/// Every named event has a proof, and every proof verifies with the log's public key alone.
+fn proven(gated: &Gated, reported: &Value) {
     let head = gated.server.get("/api/audit/tree-head", &gated.agent.auditor).ok().text();
     let key = NoteKey::parse(key(gated, "log.vkey").trim()).unwrap();
     let origin = format!("ipse/{}", gated.agent.identity);
-    let proofs = told["proofs"].as_array().unwrap();
+    let proofs = reported["proofs"].as_array().unwrap();
     assert!(proofs.len() >= 10, "{}", proofs.len());
     for proof in proofs {
         let entry = proof["entry"].as_str().unwrap();
