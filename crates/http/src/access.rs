@@ -1,4 +1,5 @@
-//! Who is let in, before anything else is looked at; and the id that every answer carries.
+//! Authentication and authorisation of requests, before the handler runs, and the request id in
+//! every response.
 
 use crate::line::{Asker, Line};
 use crate::listen::keeping;
@@ -22,17 +23,17 @@ use std::sync::Arc;
 /// The header that names a request.
 static REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 const BEARER: &str = "Bearer ";
-/// Bytes of an answer from which on it takes room until it is read.
+/// A response larger than this many bytes counts against [`Service::unread`] until it is read.
 const LARGE_BYTES: u64 = 256 << 10;
-/// Bytes of such an answer that go out at once.
+/// Bytes of such a response that are sent at once.
 const PIECE_BYTES: usize = 64 << 10;
 
-/// All routes over a service.
+/// The router of all routes.
 pub fn router(service: Arc<Service>) -> Router {
     routed(service, &ROUTES)
 }
 
-/// These routes over a service.
+/// The router of the given routes.
 fn routed(service: Arc<Service>, routes: &'static [Route]) -> Router {
     let mut verbs: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
     let mut router = Router::new();
@@ -52,12 +53,12 @@ fn routed(service: Arc<Service>, routes: &'static [Route]) -> Router {
             let allowed = path.and_then(|path| verbs.get(path.as_str())).map(|all| all.join(", "));
             async move { method_not_allowed(&allowed.unwrap_or_default()) }
         })
-        .fallback(|| async { Problem::not_found("there is no such path") })
+        .fallback(|| async { Problem::not_found("unknown path; /docs lists the paths") })
         .layer(from_fn_with_state(service.clone(), name))
         .with_state(service)
 }
 
-/// Lets in whoever may use a route.
+/// Checks the host and the token of a request, then runs the handler of the route.
 async fn admit(
     State((service, route)): State<(Arc<Service>, &'static Route)>,
     mut request: Request,
@@ -94,7 +95,7 @@ async fn admit(
     };
     let mut response = match admitted {
         true => next.run(request).await,
-        false => Problem::forbidden(role.name()).into_response(),
+        false => Problem::forbidden(role.name(), &route.access.names()).into_response(),
     };
     let took = service.outside().elapsed().saturating_sub(begun);
     if let Some(agent) = agent {
@@ -104,15 +105,15 @@ async fn admit(
     held(&service, response).await.unwrap_or_else(Problem::into_response)
 }
 
-/// An answer that takes room until it is read, if it is large. It goes out in pieces, so that it is
-/// let go when the last of them is on its way and not before.
+/// Reserves memory for a large response until it is read. The response is sent in pieces, so that
+/// the memory is released when the last piece is sent and not before.
 async fn held(service: &Service, response: Response) -> Result<Response, Problem> {
     let large = response.body().size_hint().exact().filter(|bytes| *bytes > LARGE_BYTES);
     let Some(size) = large else { return Ok(response) };
     let kib = u32::try_from(size.div_ceil(1024)).unwrap_or(u32::MAX);
     let room = service.unread.clone().try_acquire_many_owned(kib);
     let room =
-        room.map_err(|_| Problem::too_many("too many large answers are unread; try again"))?;
+        room.map_err(|_| Problem::too_many("too many large responses are unread; try again"))?;
     let (mut head, body) = response.into_parts();
     let whole = to_bytes(body, usize::MAX).await.map_err(|_| Problem::internal())?;
     head.headers.insert(CONTENT_LENGTH, HeaderValue::from(whole.len()));
@@ -131,7 +132,7 @@ fn guest(service: &Service, headers: &HeaderMap) -> Result<Bearer, Problem> {
     service.admit(text)
 }
 
-/// Gives a request its id, tells of it, and writes the problem if there was one.
+/// Assigns the request id, logs the request, and writes the problem if there was one.
 async fn name(State(service): State<Arc<Service>>, request: Request, next: Next) -> Response {
     let id = service.request_id();
     let mut line = Line::new(&request, service.outside().elapsed());
@@ -143,7 +144,7 @@ async fn name(State(service): State<Arc<Service>>, request: Request, next: Next)
     line.ended(&mut response, problem.as_ref());
     if let Some(problem) = problem {
         let mut answer = problem.answer(&id);
-        // What a handler said beside the problem, such as the verbs of a path.
+        // Headers that a handler set in addition to the problem, such as `Allow`.
         for (name, value) in response.headers() {
             answer.headers_mut().entry(name).or_insert_with(|| value.clone());
         }
@@ -158,7 +159,7 @@ async fn name(State(service): State<Arc<Service>>, request: Request, next: Next)
         headers.insert(REQUEST_ID.clone(), value);
     }
     headers.insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
-    // An answer without a rule of its own is kept by no cache: it is of one moment and one token.
+    // The default is `no-store`: a response is valid for one moment and one token.
     headers.entry(CACHE_CONTROL).or_insert(HeaderValue::from_static("no-store"));
     response
 }

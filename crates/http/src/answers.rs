@@ -1,8 +1,7 @@
-//! Answers that were written already, kept for whoever asks the same of the same snapshot.
+//! A cache of responses to fact queries.
 //!
-//! **Invariants:** an answer is handed out for the very table of facts that it was written from,
-//! and for the very question; what is kept is bounded in number and in size, and goes with its
-//! table.
+//! **Invariants:** a cached response is returned only for the same query on the same table of
+//! facts. The cache is bounded in number and in size. It is cleared when the table changes.
 
 use axum::body::Bytes;
 use axum::http::HeaderValue;
@@ -10,44 +9,44 @@ use ipse_engine::FactTable;
 use std::collections::BTreeMap;
 use std::sync::{Arc, PoisonError, RwLock};
 
-/// Answers that are kept.
+/// Maximum number of cached responses.
 const MAX_ANSWERS: usize = 256;
-/// Bytes of one that is kept, its question aside.
+/// Maximum bytes of a cached response, without its query.
 const MAX_ANSWER_BYTES: usize = 64 << 10;
-/// Bytes of a question.
+/// Maximum bytes of a cached query.
 const MAX_QUESTION_BYTES: usize = 1 << 10;
 
-/// An answer.
+/// A response.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Answer {
-    /// Its media type.
+    /// The media type.
     pub(crate) kind: &'static str,
-    /// Its bytes.
+    /// The body.
     pub(crate) body: Bytes,
-    /// What tells it apart from what was answered to the same before.
+    /// The `ETag`.
     pub(crate) tag: HeaderValue,
 }
 
-/// The answers from one table.
+/// The cached responses from one table of facts.
 #[derive(Default)]
 struct AnswerCache {
     known: Arc<FactTable>,
     answers: BTreeMap<String, Answer>,
 }
 
-/// The answers of one agent.
+/// The response cache of one agent.
 #[derive(Default)]
 pub(crate) struct Answers(RwLock<AnswerCache>);
 
 impl Answers {
-    /// What was answered to a question from a table, if it is still there.
+    /// The cached response to a query on a table.
     pub(crate) fn get(&self, known: &Arc<FactTable>, question: &str) -> Option<Answer> {
         let kept = self.0.read().unwrap_or_else(PoisonError::into_inner);
         let same = Arc::ptr_eq(&kept.known, known);
         same.then(|| kept.answers.get(question).cloned()).flatten()
     }
 
-    /// Keeps an answer, if there is room.
+    /// Caches a response, unless it is too large or the cache is full.
     pub(crate) fn keep(&self, known: &Arc<FactTable>, question: &str, answer: &Answer) {
         if answer.body.len() > MAX_ANSWER_BYTES || question.len() > MAX_QUESTION_BYTES {
             return;
@@ -82,7 +81,7 @@ mod tests {
         assert_eq!(answers.get(&other, "zone=a"), None, "equal, but another table");
         answers.keep(&other, "zone=b", &answer("b"));
         assert_eq!(answers.get(&other, "zone=b"), Some(answer("b")));
-        assert_eq!(answers.get(&one, "zone=a"), None, "gone with its table");
+        assert_eq!(answers.get(&one, "zone=a"), None, "cleared with its table");
     }
 
     #[test]

@@ -1,11 +1,11 @@
-//! Appending for many requests at once: one thread for each log, one commit for whatever waits.
+//! Group commit: one thread for each log appends the events of all waiting requests in one commit.
 //!
 //! **Invariants**
 //! - A request is answered only after its events are durable, or with the reason why they are not.
-//! - What waits is bounded, by jobs here and by bytes where bodies are read; beyond that a request
-//!   is turned away, not kept.
-//! - Whatever was taken in is finished before the thread ends.
-//! - A log that was rolled back is reported once, however many requests it refuses.
+//! - The queue is bounded, by jobs here and by bytes where bodies are read. Further requests are
+//!   rejected.
+//! - All queued jobs are finished before the thread ends.
+//! - A log that was rolled back is logged once, not once for each rejected request.
 
 use ipse_core::{Admitted, Identity};
 use ipse_engine::{Appended, Error, Memory, SignatureError, SignedBatch};
@@ -15,47 +15,47 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use tokio::sync::oneshot;
 
-/// Requests that may wait for the log.
+/// Maximum number of requests that wait for the log.
 const MAX_WAITING: usize = 256;
-/// Events that become durable together, if so many wait.
+/// Events after which no further job is added to a commit.
 const MAX_TOGETHER: usize = 4096;
 
-/// What became of a request's events.
+/// The result of appending a request's events.
 #[derive(Debug)]
 pub(crate) struct AppendResult {
-    /// Each event, in order.
+    /// The result of each event, in order.
     pub(crate) appended: Vec<Appended>,
-    /// How many stand in the log under the producer's signature.
+    /// The number of events that are stored under the producer's signature.
     pub(crate) signed: u64,
-    /// Why a signature that was given counts for nothing after all.
+    /// The reason why the signature was rejected after all.
     pub(crate) unkept: Option<SignatureError>,
 }
 
-/// A request's events are not known to be durable. Why is for the log of the server.
+/// A request's events are not known to be durable. The server log has the error.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum NotDurable {
-    /// They may be there or not.
+    /// They may be stored or not.
     Unsure,
-    /// They are not: the log does not continue the last signed tree head.
+    /// They are not stored: the log does not continue the last signed tree head.
     RolledBack,
 }
 
 type Answer = Result<AppendResult, NotDurable>;
 
 struct Job {
-    /// How many events it has.
+    /// The number of events.
     count: usize,
     events: Vec<Admitted>,
     endorsed: Option<SignedBatch>,
     answer: oneshot::Sender<Answer>,
 }
 
-/// What is wrong with a log.
+/// The errors of a log.
 #[derive(Default)]
 struct State {
-    /// Whether something could not be made durable: the log has to be opened again.
+    /// Whether a write failed: the log has to be opened again.
     broken: AtomicBool,
-    /// The error of an append that found the store gone: opening the log again may not find it.
+    /// The error of an append to a store that is gone. Opening the log again may not return it.
     gone: Mutex<Option<Error>>,
     /// Whether the log does not continue the last signed tree head.
     rolled_back: AtomicBool,
@@ -72,30 +72,30 @@ impl State {
             return NotDurable::Unsure;
         }
         if !self.rolled_back.swap(true, Ordering::Relaxed) {
-            tracing::error!(%identity, %error, "the log was rolled back: nothing is appended");
+            tracing::error!(%identity, %error, "the log was rolled back: appends are rejected");
         }
         NotDurable::RolledBack
     }
 }
 
-/// The door to the thread.
+/// A handle on the thread.
 pub(crate) struct Appender {
     state: Arc<State>,
     jobs: Option<SyncSender<Job>>,
     thread: Option<JoinHandle<()>>,
 }
 
-/// Why a job was not taken in.
+/// The reason why a job was not queued.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum QueueError {
-    /// Too many wait.
+    /// The queue is full.
     Full,
-    /// Nobody appends any more.
+    /// The thread has ended.
     Closed,
 }
 
 impl Appender {
-    /// Starts the thread of an identity's memory.
+    /// Starts the thread that appends to an identity's log.
     pub(crate) fn start(memory: Memory, identity: Identity) -> Self {
         let (jobs, waiting) = sync_channel(MAX_WAITING);
         let state = Arc::new(State::default());
@@ -104,12 +104,12 @@ impl Appender {
         Appender { state, jobs: Some(jobs), thread: Some(thread) }
     }
 
-    /// Whether the log has to be opened anew before anything can be appended.
+    /// Whether the log has to be opened again before events can be appended.
     pub(crate) fn is_broken(&self) -> bool {
         self.state.broken.load(Ordering::Relaxed)
     }
 
-    /// Why nothing of this store may be served any more, if an append found it gone.
+    /// The error of an append that found the store gone. The server must then stop.
     pub(crate) fn take_gone(&self) -> Option<Error> {
         self.state.gone.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
@@ -119,20 +119,19 @@ impl Appender {
         self.state.rolled_back.load(Ordering::Relaxed)
     }
 
-    /// Notes why something could not be written: the log is opened again, or it was rolled
-    /// back.
+    /// Records the error of a write. The log is opened again later, unless it was rolled back.
     pub(crate) fn failed(&self, identity: &Identity, error: &Error) -> NotDurable {
         self.state.failed(identity, error)
     }
 
-    /// Takes note that the log continues the last signed tree head.
+    /// Records that the log continues the last signed tree head.
     pub(crate) fn goes_on(&self, identity: &Identity) {
         if self.state.rolled_back.swap(false, Ordering::Relaxed) {
             tracing::info!(%identity, "the log continues the last signed tree head again");
         }
     }
 
-    /// Hands events over; the answer comes when they are durable.
+    /// Queues events. The receiver gets the result when they are durable.
     pub(crate) fn append(
         &self,
         events: Vec<Admitted>,
@@ -153,7 +152,7 @@ impl Drop for Appender {
     fn drop(&mut self) {
         self.jobs = None;
         if let Some(thread) = self.thread.take() {
-            // A thread that panicked has answered nobody; its requests end with an error.
+            // If the thread panicked, its requests get an error: their channels are closed.
             let _ = thread.join();
         }
     }
@@ -163,7 +162,8 @@ fn run(memory: &Memory, identity: &Identity, waiting: &Receiver<Job>, state: &St
     let mut next = waiting.recv().ok();
     while let Some(first) = next.take() {
         let mut jobs = vec![first];
-        // What is signed goes alone: a signature is kept with all of its events or not at all.
+        // A signed batch is committed alone: a signature is stored with all its events or not at
+        // all.
         while jobs[0].endorsed.is_none() && count(&jobs) < MAX_TOGETHER {
             let Ok(job) = waiting.try_recv() else { break };
             if job.endorsed.is_some() {
@@ -198,7 +198,7 @@ fn append(memory: &Memory, identity: &Identity, mut jobs: Vec<Job>, state: &Stat
             let mut appended = done.appended.into_iter();
             for job in jobs {
                 let appended = appended.by_ref().take(job.count).collect();
-                // Whoever asked may have gone; the events are durable all the same.
+                // The client may be gone; the events are durable anyway.
                 let _ = job.answer.send(Ok(AppendResult { appended, signed, unkept }));
             }
         }

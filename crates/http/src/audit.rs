@@ -1,4 +1,4 @@
-//! What auditors take away: the tree head, proofs, the walk back from an action, the bundle.
+//! Routes for auditors: the tree head, proofs, the trail of an action, the bundle.
 
 use crate::problem::Problem;
 use crate::query::Query;
@@ -20,17 +20,17 @@ use std::time::Duration;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
 use tokio_stream::wrappers::ReceiverStream;
 
-/// Bytes of a bundle that are sent at once, and how many such chunks wait.
+/// Bytes of a chunk of a bundle, and the number of chunks that may be queued.
 const CHUNK_BYTES: usize = 64 << 10;
 const CHUNKS: usize = 4;
-/// How fast a client has to read a bundle: below a megabit a second it holds its agent's slot for
-/// nothing. And by how much time it may fall behind.
+/// The minimum speed at which a client has to read a bundle, so that it does not block its agent's
+/// slot, and the time by which it may fall behind.
 const MIN_BYTES_PER_SECOND: u64 = 128 << 10;
 const BEHIND: Duration = Duration::from_secs(10);
-/// The time that a chunk may take at that speed.
+/// The time that a chunk takes at that speed.
 const CHUNK_TIME: Duration =
     Duration::from_micros(CHUNK_BYTES as u64 * 1_000_000 / MIN_BYTES_PER_SECOND);
-/// The last page of facts that may be asked for: far beyond what a consultation has.
+/// The last page of facts that may be requested: far beyond the size of a consultation.
 const MAX_PAGE: u64 = 1 << 32;
 
 pub(crate) async fn tree_head(
@@ -56,12 +56,12 @@ pub(crate) async fn proof(
     let look = caller.agent.look.clone();
     match blocking(move || look.proof(&name)).await? {
         None => Err(Problem::not_found(format!("no event {name} in this log"))),
-        Some(None) => Err(Problem::not_found("the event is under no signed tree head yet")),
+        Some(None) => Err(Problem::not_found("no signed tree head covers the event yet")),
         Some(Some(proof)) => Ok(json(StatusCode::OK, proof.json())),
     }
 }
 
-/// The walk back from an action.
+/// The trail of an action.
 pub(crate) async fn action(
     Extension(caller): Extension<Caller>,
     name: Result<Path<String>, PathRejection>,
@@ -84,14 +84,14 @@ pub(crate) async fn action(
         }
     };
     let name = name.ok().and_then(|Path(text)| EventRef::parse(&text));
-    let name = name.ok_or_else(|| Problem::not_found("no event of that name in this log"))?;
+    let name = name.ok_or_else(|| Problem::not_found("no event with this name in this log"))?;
     let look = caller.agent.look.clone();
     let (found, _turn) = caller.look(move || look.action(&name, listing)).await?;
     match found {
         Found::Action(trail) if text_page => Ok(text("text/plain; charset=utf-8", trail.text())),
         Found::Action(trail) => Ok(json(StatusCode::OK, trail.json())),
         Found::NoAction(kind) => {
-            let detail = format!("{name} is no action: ipse wrote it about itself ({kind})");
+            let detail = format!("{name} is not an action: ipse wrote it itself ({kind})");
             Err(Problem::not_found(detail))
         }
         Found::Nothing => Err(Problem::not_found(format!("no event {name} in this log"))),
@@ -107,12 +107,12 @@ pub(crate) async fn bundle(
     let identity = caller.agent.identity;
     let slots = slots(&service, &caller)?;
     let clock = service.clone();
-    // The slots go where the work is: a client that is gone does not free them for the next.
+    // The work owns the slots: they stay taken until it ends, even if the client is gone.
     let (made, slots) = away(move || (service.outside().bundle(&identity), slots)).await?;
     let file = made.map_err(|why| {
         tracing::warn!(%identity, why, "a bundle could not be made");
-        let detail = "no bundle could be made: the operator's key is not at hand, nothing is \
-                      signed yet, or there is no room for it; the server's log says why";
+        let detail = "no bundle could be made: the operator's key is missing, nothing is signed \
+                      yet, or the disk is full; see the server log";
         Problem::unavailable("no_bundle", detail)
     })?;
     let size = file.metadata().map_err(|_| Problem::internal())?.len();
@@ -125,14 +125,14 @@ pub(crate) async fn bundle(
     let (sender, receiver) = mpsc::channel(CHUNKS);
     tokio::spawn(async move {
         if let Err(why) = send(file, size, sender, || clock.outside().elapsed()).await {
-            tracing::info!(%identity, why, "a bundle was not sent to its end");
+            tracing::info!(%identity, why, "a bundle was not sent completely");
         }
         drop(slots);
     });
     Ok((headers, Body::from_stream(ReceiverStream::new(receiver))).into_response())
 }
 
-/// A slot of the agent and one of the server: each bundle takes a file as large as the log.
+/// Takes a slot of the agent and one of the server: each bundle uses a file as large as the log.
 fn slots(service: &Service, caller: &Caller) -> Result<[OwnedSemaphorePermit; 2], Problem> {
     let taken = |slots: &Arc<Semaphore>, detail: &str| {
         slots.clone().try_acquire_owned().map_err(|_| Problem::too_many(detail))
@@ -142,9 +142,9 @@ fn slots(service: &Service, caller: &Caller) -> Result<[OwnedSemaphorePermit; 2]
     Ok([taken(&caller.agent.bundles, of_agent)?, taken(&service.bundles, of_server)?])
 }
 
-/// Sends the bytes of a file in chunks, as fast as the client reads, until it is gone or too
-/// slow. A client may fall behind [`MIN_BYTES_PER_SECOND`] by [`BEHIND`], and no more. Nothing
-/// follows the last chunk: a client that has read it can ask for the next bundle at once.
+/// Sends the bytes of a file in chunks, as fast as the client reads, until the client is gone or
+/// too slow. A client may fall behind [`MIN_BYTES_PER_SECOND`] by at most [`BEHIND`]. The slots are
+/// free after the last chunk: a client that has read it can request the next bundle at once.
 async fn send(
     mut file: File,
     mut size: u64,
@@ -154,14 +154,14 @@ async fn send(
     let mut until = elapsed() + BEHIND;
     while size > 0 {
         let read = away(move || (chunk(&mut file), file)).await;
-        let (read, back) = read.map_err(|_| "it could not be read")?;
+        let (read, back) = read.map_err(|_| "the file could not be read")?;
         file = back;
         let count = read.as_ref().map_or(0, Bytes::len) as u64;
         let left = until.saturating_sub(elapsed());
         let sent = tokio::time::timeout(left, sender.send(read)).await;
         sent.map_err(|_| "the client read too slowly")?.map_err(|_| "the client is gone")?;
         if count == 0 {
-            return Err("it could not be read");
+            return Err("the file could not be read");
         }
         size = size.saturating_sub(count);
         until = (until + CHUNK_TIME).min(elapsed() + BEHIND);
@@ -169,7 +169,7 @@ async fn send(
     Ok(())
 }
 
-/// The next bytes of a file, which has more of them.
+/// The next bytes of a file. It is an error if the file has ended.
 fn chunk(file: &mut File) -> io::Result<Bytes> {
     let mut chunk = Vec::with_capacity(CHUNK_BYTES);
     match file.take(CHUNK_BYTES as u64).read_to_end(&mut chunk)? {
@@ -193,7 +193,7 @@ mod tests {
         file
     }
 
-    /// How sending ends, and how many chunks come through, if the client takes one each `pause`.
+    /// The result of sending, and how many chunks a client receives that reads one per `pause`.
     fn sent(pause: Duration, most: usize) -> (Result<(), &'static str>, usize) {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
         runtime.block_on(async {
@@ -223,7 +223,7 @@ mod tests {
         assert_eq!(ended, Err("the client read too slowly"));
         assert!((20..60).contains(&chunks), "{chunks}");
         assert_eq!(sent(Duration::ZERO, 0).0, Err("the client read too slowly"));
-        // What was read fast before earns no more than that.
+        // Reading fast at first does not extend the limit.
         assert_eq!(sent(Duration::ZERO, 90).0, Err("the client read too slowly"));
     }
 }

@@ -1,9 +1,10 @@
 //! CloudEvents in binary mode: the attributes of one event are headers, its data is the body.
 //!
 //! **Invariants**
-//! - A request with a `ce-` header is never read as if the header were not there, unless its
-//!   content type says that the body is the whole event (`application/cloudevents…`).
-//! - An attribute is text, stands once, and is decoded once; what cannot be decoded is refused.
+//! - A `ce-` header is never ignored, unless the content type says that the body is the whole event
+//!   (`application/cloudevents…`).
+//! - An attribute is text, occurs once, and is decoded once. If it cannot be decoded, the request
+//!   is rejected.
 
 use crate::body;
 use crate::problem::Problem;
@@ -13,25 +14,25 @@ use ipse_core::json::quoted;
 use ipse_door::{Refusal, printable};
 use ipse_engine::event_of;
 
-/// How the names of headers with attributes begin.
+/// The prefix of headers that are attributes.
 const PREFIX: &str = "ce-";
 const VERSION: &str = "ce-specversion";
-/// The version of CloudEvents that is understood.
+/// The supported version of CloudEvents.
 const KNOWN_VERSION: &[u8] = b"1.0";
-/// How the media types of structured mode begin.
+/// The prefix of the media types of structured mode.
 const STRUCTURED: &str = "application/cloudevents";
-/// The type of data that is not said, and not kept.
+/// The default type of data. It is not stored.
 const JSON: &str = "application/json";
 const DATA_TYPE: &str = "datacontenttype";
 /// Attributes that binary mode has no header for: they are the body and its content type.
 const BODY: [&str; 2] = ["data", DATA_TYPE];
 
-/// The attributes of an event, each name once.
+/// The attributes of an event. Names are unique.
 pub(crate) struct Attributes(Vec<(String, String)>);
 
 impl Attributes {
-    /// Reads the attributes if a request is in binary mode; nothing if it has no `ce-` header, or
-    /// if its content type says that the body is the whole event.
+    /// Reads the attributes of a request in binary mode. Returns `None` if the request has no `ce-`
+    /// header, or if its content type says that the body is the whole event.
     pub(crate) fn of(headers: &HeaderMap) -> Result<Option<Self>, Problem> {
         let is_structured = body::media_type(headers).starts_with(STRUCTURED);
         if is_structured || !headers.keys().any(|name| name.as_str().starts_with(PREFIX)) {
@@ -46,7 +47,7 @@ impl Attributes {
             }
             None => {
                 return Err(body::unsupported(
-                    "there are ce- headers and no ce-specversion: send `ce-specversion: 1.0` with \
+                    "ce- headers without ce-specversion: send `ce-specversion: 1.0` with \
                      all attributes as headers, or the whole event as application/cloudevents+json",
                 ));
             }
@@ -70,7 +71,7 @@ impl Attributes {
         Ok(Attributes(all))
     }
 
-    /// The event with this body as its data. An empty body is no data.
+    /// The event with this body as its data. With an empty body the event has no data.
     pub(crate) fn event(&self, body: &[u8]) -> Result<Vec<u8>, Refusal> {
         let attributes = self.0.iter().map(|(name, value)| (name.as_str(), value.as_str()));
         event_of(attributes, (!body.is_empty()).then_some(body))
@@ -85,7 +86,7 @@ fn check_name(header: &str, name: &str) -> Result<(), Problem> {
         return Err(bad_header(header, detail));
     }
     if name.is_empty() || !name.bytes().all(fits) {
-        let detail = "the name of an attribute is made of letters and digits";
+        let detail = "the name of an attribute consists of letters and digits";
         return Err(bad_header(header, detail));
     }
     Ok(())
@@ -97,12 +98,12 @@ fn bad_header(header: &str, detail: &str) -> Problem {
     problem.with("field", quoted(&header))
 }
 
-/// The text of a header that stands once and is printable ASCII.
+/// The text of a header that must occur once and be printable ASCII.
 fn text<'h>(headers: &'h HeaderMap, header: &str) -> Result<&'h str, Problem> {
     let mut values = headers.get_all(header).iter();
     let value = values.next().map(|value| value.as_bytes()).unwrap_or_default();
     if values.next().is_some() {
-        return Err(bad_header(header, "the header stands there twice"));
+        return Err(bad_header(header, "the header is given twice"));
     }
     let printable = |byte: &u8| matches!(byte, b' '..=b'~');
     let text = std::str::from_utf8(value).ok().filter(|_| value.iter().all(printable));
@@ -118,8 +119,8 @@ fn attribute(headers: &HeaderMap, header: &str) -> Result<String, Problem> {
     percent_decoded(&plain).map_err(refuse)
 }
 
-/// Takes the quotes off. Senders of this version use none, but the HTTP binding has receivers
-/// understand those of older versions.
+/// Removes the quotes. Senders of this version use none, but the HTTP binding requires receivers to
+/// accept those of older versions.
 fn unquoted(text: &str) -> Result<String, &'static str> {
     let Some(quoted) = text.strip_prefix('"') else { return Ok(text.to_owned()) };
     let (mut out, mut rest) = (String::new(), quoted.chars());
@@ -127,7 +128,7 @@ fn unquoted(text: &str) -> Result<String, &'static str> {
         match rest.next() {
             Some('"') if rest.as_str().is_empty() => return Ok(out),
             Some('\\') => out.extend(rest.next()),
-            Some('"') | None => return Err("a text in quotes ends with the second quote"),
+            Some('"') | None => return Err("a quoted text must end with its closing quote"),
             Some(letter) => out.push(letter),
         }
     }
@@ -167,7 +168,7 @@ mod tests {
         map
     }
 
-    /// The event, or the code and detail of the problem; none if it is not in binary mode.
+    /// The event, or the code and detail of the problem; `None` if it is not in binary mode.
     fn read(all: &[(&str, &[u8])], body: &[u8]) -> Option<Result<String, (&'static str, String)>> {
         match Attributes::of(&headers(all)) {
             Ok(attributes) => {

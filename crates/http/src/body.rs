@@ -1,4 +1,4 @@
-//! Bodies of requests: bounded in bytes, in time, and in what they unfold to.
+//! Bodies of requests: limits on bytes, on time, and on the decompressed size.
 
 use crate::problem::Problem;
 use crate::query::Query;
@@ -16,21 +16,21 @@ use std::time::Duration;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio_stream::StreamExt;
 
-/// Bytes of a body as it is sent.
+/// Maximum bytes of a body as it is sent.
 const MAX_BODY_BYTES: usize = 8 << 20;
-/// Bytes of a body when it is unfolded: so much and no more is held, whatever it claims.
+/// Maximum bytes of a decompressed body. No more than this is held in memory.
 const MAX_UNFOLDED_BYTES: usize = 32 << 20;
-/// Bytes of a body that are looked at where they arrive.
+/// A body up to this many bytes is processed on the async thread.
 const SMALL_BYTES: usize = 16 << 10;
-/// KiB of room that are taken at once.
+/// KiB of memory that are reserved at once.
 const STEP_KIB: usize = 64;
-/// KiB that bodies may take of memory, all of them together, and those of one agent.
+/// KiB of memory for the bodies of all agents, and for those of one agent.
 pub(crate) const ROOM_KIB: usize = 128 << 10;
 pub(crate) const AGENT_ROOM_KIB: usize = 48 << 10;
-/// How long a body may take to arrive.
+/// Time limit for receiving a body.
 const BODY_SECONDS: u64 = 30;
 
-/// A request with a body of which nothing is read yet.
+/// A request whose body is not read yet.
 pub(crate) struct PostRequest {
     query: Option<String>,
     pub(crate) headers: HeaderMap,
@@ -47,12 +47,12 @@ impl<S: Sync> FromRequest<S> for PostRequest {
 }
 
 impl PostRequest {
-    /// An error if there are parameters: a request that writes takes none.
+    /// Returns an error if the request has query parameters: a request that writes has none.
     pub(crate) fn check_query(&self) -> Result<(), Problem> {
         Query::read(self.query.as_deref(), &[]).map(drop)
     }
 
-    /// An error unless the body is said to be JSON.
+    /// Returns an error unless the content type is JSON.
     pub(crate) fn check_json(&self) -> Result<(), Problem> {
         match media_type(&self.headers).as_str() {
             "application/json" => Ok(()),
@@ -60,7 +60,7 @@ impl PostRequest {
         }
     }
 
-    /// Reads the body; its headers stay.
+    /// Reads the body.
     pub(crate) async fn read(
         self,
         service: &Service,
@@ -70,7 +70,7 @@ impl PostRequest {
     }
 }
 
-/// A body as it was sent, and the room that it takes until it is let go.
+/// A body as it was sent, and the memory that is reserved for it until it is dropped.
 pub(crate) struct ReceivedBody {
     bytes: Bytes,
     gzip: bool,
@@ -78,12 +78,12 @@ pub(crate) struct ReceivedBody {
 }
 
 impl ReceivedBody {
-    /// Whether looking at it takes so little time that no thread need be asked for it.
+    /// Whether the body is small enough to be processed on the async thread.
     pub(crate) fn is_small(&self) -> bool {
         !self.gzip && self.bytes.len() <= SMALL_BYTES
     }
 
-    /// What it says.
+    /// The decompressed body.
     pub(crate) fn unfolded(&mut self) -> Result<Cow<'_, [u8]>, Problem> {
         if !self.gzip {
             return Ok((&*self.bytes).into());
@@ -92,8 +92,8 @@ impl ReceivedBody {
     }
 }
 
-/// Room in memory: of one agent's, and of all that there is. It grows with what has come, not with
-/// what was promised, so that nobody takes it by waiting.
+/// Reserved memory, counted for the agent and for the server. It grows with the bytes that have
+/// arrived and not with `Content-Length`, so that a client that sends nothing reserves nothing.
 struct Room {
     shares: [Arc<Semaphore>; 2],
     held: Vec<OwnedSemaphorePermit>,
@@ -105,32 +105,34 @@ impl Room {
         Room { shares: [agent.room.clone(), service.room.clone()], held: Vec::new(), kib: 0 }
     }
 
-    /// Makes sure that there is room for so many bytes more.
+    /// Reserves memory for `more` bytes in addition to `bytes`.
     fn hold(&mut self, bytes: usize, more: usize) -> Result<(), Problem> {
         let wanted = (bytes + more).div_ceil(1024).next_multiple_of(STEP_KIB);
         let step = u32::try_from(wanted.saturating_sub(self.kib)).unwrap_or(u32::MAX);
         for share in self.shares.iter().filter(|_| step > 0) {
             let taken = share.clone().try_acquire_many_owned(step);
-            self.held.push(taken.map_err(|_| Problem::too_many("too much waits; try again"))?);
+            self.held.push(taken.map_err(|_| {
+                Problem::too_many("too many request bodies are in memory; try again")
+            })?);
         }
         self.kib = self.kib.max(wanted);
         Ok(())
     }
 }
 
-/// What a body is said to be, without parameters; nothing if nobody says.
+/// The media type of a body without parameters; empty if it is missing.
 pub(crate) fn media_type(headers: &HeaderMap) -> String {
     let kind = headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok());
     let kind = kind.unwrap_or_default().split(';').next().unwrap_or_default();
     kind.trim().to_ascii_lowercase()
 }
 
-/// 415: a body of another kind.
+/// 415: the media type is not supported.
 pub(crate) fn unsupported(detail: &str) -> Problem {
     Problem::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "unsupported_media_type", detail)
 }
 
-/// Reads a body.
+/// Reads a body within the limits.
 async fn read(
     service: &Service,
     agent: &Agent,
@@ -143,17 +145,17 @@ async fn read(
         Some(b"gzip" | b"x-gzip") => true,
         Some(_) => {
             let status = StatusCode::UNSUPPORTED_MEDIA_TYPE;
-            let detail = "a body may be gzip, or not encoded";
+            let detail = "the body must be gzip or not encoded";
             return Err(Problem::new(status, "unsupported_encoding", detail));
         }
     };
-    let told = headers.get(CONTENT_LENGTH).and_then(|value| value.to_str().ok()?.parse().ok());
-    let told: usize = told.unwrap_or(MAX_BODY_BYTES);
-    if told > MAX_BODY_BYTES {
+    let reported = headers.get(CONTENT_LENGTH).and_then(|value| value.to_str().ok()?.parse().ok());
+    let reported: usize = reported.unwrap_or(MAX_BODY_BYTES);
+    if reported > MAX_BODY_BYTES {
         return Err(too_large(MAX_BODY_BYTES));
     }
     let mut room = Room::of(service, agent);
-    let arriving = whole(body, told, &mut room);
+    let arriving = whole(body, reported, &mut room);
     let waited = tokio::time::timeout(Duration::from_secs(BODY_SECONDS), arriving);
     let bytes = match waited.await {
         Err(_) => {
@@ -165,11 +167,11 @@ async fn read(
     Ok(ReceivedBody { bytes, gzip, room })
 }
 
-/// All bytes of a body. One that breaks off is told apart from one that is too large.
+/// All bytes of a body. A truncated body and a body that is too large are different problems.
 async fn whole(body: Body, most: usize, room: &mut Room) -> Result<Bytes, Problem> {
     let (mut chunks, mut all) = (body.into_data_stream(), Vec::new());
     while let Some(chunk) = chunks.next().await {
-        let broken = |_| Problem::bad_request("broken_body", "the body broke off, or is garbled");
+        let broken = |_| Problem::bad_request("broken_body", "the body is truncated or malformed");
         let chunk = chunk.map_err(broken)?;
         if chunk.len() > most - all.len() {
             return Err(too_large(MAX_BODY_BYTES));
@@ -185,7 +187,7 @@ fn unfolded(bytes: &[u8], room: &mut Room) -> Result<Vec<u8>, Problem> {
     loop {
         room.hold(bytes.len() + out.len(), SMALL_BYTES)?;
         let read = decoder.by_ref().take(SMALL_BYTES as u64).read_to_end(&mut out);
-        match read.map_err(|_| Problem::bad_request("bad_gzip", "the body is not whole gzip"))? {
+        match read.map_err(|_| Problem::bad_request("bad_gzip", "the body is not complete gzip"))? {
             0 => return Ok(out),
             _ if out.len() > MAX_UNFOLDED_BYTES => return Err(too_large(MAX_UNFOLDED_BYTES)),
             _ => {}
@@ -213,7 +215,7 @@ mod tests {
         let (mut one, mut other) = (room(&shares), room(&shares));
         one.hold(0, 1).unwrap();
         one.hold(1, 1000).unwrap();
-        assert_eq!(left(), [136, 236], "a step is taken once");
+        assert_eq!(left(), [136, 236], "a step is reserved once");
         one.hold(1001, 100 << 10).unwrap();
         assert_eq!(left(), [72, 172]);
         other.hold(0, 1).unwrap();

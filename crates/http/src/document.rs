@@ -1,7 +1,7 @@
-//! The interface, described: `/openapi.json` for programs, `/docs` for people.
+//! The description of the interface: `/openapi.json` for programs, `/docs` for people.
 //!
-//! **Invariants:** what is served is the committed file, byte for byte; the page is made from that
-//! file and from the table of routes alone, holds no script, and loads nothing from anywhere.
+//! **Invariants:** `/openapi.json` is the committed file, byte for byte. The page is generated from
+//! that file and the table of routes only. It contains no script and loads nothing.
 
 mod html;
 mod page;
@@ -24,19 +24,19 @@ use ipse_core::{hex, sha256};
 use std::io::Write;
 use std::sync::LazyLock;
 
-/// The document.
+/// The OpenAPI document.
 const DOCUMENT: &str = include_str!("../openapi.json");
-/// The page may load nothing and send nothing; its styles stand in it, its icon is empty.
+/// The page may load nothing and send nothing. Its styles are inline, its icon is empty.
 const POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; img-src data:; \
                       base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
 
-/// Something that is made once and is the same for everybody: as it is, and compressed.
+/// A static response, generated once: plain and compressed.
 struct Fixed {
     plain: Form,
     gzip: Form,
 }
 
-/// One form of it, and what tells it apart from all others.
+/// One form of a static response, and its `ETag`.
 struct Form {
     body: Bytes,
     tag: HeaderValue,
@@ -54,13 +54,13 @@ impl Fixed {
     fn new(body: impl Into<Bytes>) -> Self {
         let plain = body.into();
         let mut encoder = GzEncoder::new(Vec::new(), Compression::best());
-        // Writing to memory does not fail; and if it did, there would be the other form.
+        // Writing to memory does not fail. If it did, the plain form would be used.
         let written = encoder.write_all(&plain).and_then(|()| encoder.finish());
         let gzip = written.map_or_else(|_| plain.clone(), Bytes::from);
         Fixed { plain: Form::new(plain), gzip: Form::new(gzip) }
     }
 
-    /// The body, or that it is what the client has already.
+    /// The body, or 304 if the client has it already.
     fn answer(
         &self,
         asked: &HeaderMap,
@@ -92,7 +92,7 @@ impl Fixed {
     }
 }
 
-/// Whether a client names gzip among the encodings that it takes, and not with the weight zero.
+/// Whether a client accepts gzip: it names gzip with a weight above zero.
 fn takes_gzip(asked: &HeaderMap) -> bool {
     let lists = asked.get_all(ACCEPT_ENCODING).iter().filter_map(|value| value.to_str().ok());
     lists.flat_map(|list| list.split(',')).any(|one| {

@@ -1,7 +1,9 @@
 //! `POST /api/agent/events`: one event, a CloudEvents batch, lines, or an event in binary mode.
 //!
-//! **Invariants:** what is answered as appended is durable; what is refused stores nothing and says
-//! why; a signature over a batch is kept with all of its events or not at all.
+//! **Invariants**
+//! - An event with the result `appended` or `duplicate` is durable.
+//! - A refused event is not stored, and the response has the reason.
+//! - A signature over a batch is stored with all of its events or not at all.
 
 use crate::appender::{AppendResult, NotDurable, QueueError};
 use crate::binary::Attributes;
@@ -16,20 +18,24 @@ use axum::response::Response;
 use ipse_access::Token;
 use ipse_core::json::{Members, list, quoted};
 use ipse_core::{Admitted, EventRef, json_parse};
-use ipse_door::{Origin, Refusal, Rule, admit};
+use ipse_door::{Origin, Refusal, Rule, admit, unused};
 use ipse_engine::{Appended, SignatureError, SignedBatch, decode_data, refusal_of, type_hint};
 use ipse_ledger::dsse;
 use std::borrow::Cow;
 use std::sync::Arc;
 
-/// Events of one request.
+/// Maximum number of events in one request.
 const MAX_EVENTS: usize = 10_000;
 
-/// The header that tells how many events of a batch are not in the log. Emitters look at the status
-/// alone, which is 200.
+/// The refusal of an array under a media type of one event.
+const ARRAY: &str = "an event is a JSON object; for an array of events, send the content type \
+    application/cloudevents-batch+json";
+
+/// The header with the number of events of a batch that are not in the log. The status is 200, and
+/// emitters read only the status.
 const REFUSED: HeaderName = HeaderName::from_static("ipse-refused");
 
-/// What a body holds.
+/// The format of a body.
 enum Shape {
     One,
     Batch,
@@ -56,23 +62,22 @@ impl Shape {
     }
 }
 
-/// An event that the door let in.
-#[derive(Clone, Copy)]
+/// An event that the door accepted.
 struct AdmittedEvent {
     name: EventRef,
-    /// What its sender should know about its type.
-    hint: Option<&'static str>,
+    /// Advice for the sender about the type and the members of the event.
+    hint: Option<String>,
 }
 
-/// What became of one event of a request.
+/// The result of one event of a request.
 enum Outcome {
     Done(AdmittedEvent, Appended),
     Refused(Refusal),
-    /// The token does not allow its source.
+    /// The token does not permit the source.
     NotYours(String),
 }
 
-/// Events of a body that belong together: all of them, or those that one envelope is about.
+/// Events of a body that are appended together: all of them, or those under one envelope.
 struct Part<'b> {
     events: Vec<&'b [u8]>,
     envelope: Option<&'b [u8]>,
@@ -103,8 +108,8 @@ pub(crate) async fn append(
     }
 }
 
-/// Appends what belongs together; says how many events stand in the log under a signature. With a
-/// signature that does not hold, nothing of it is let in.
+/// Appends one part. Returns the number of events that are stored under a signature. If the
+/// signature is not valid, no event of the part is stored.
 async fn append_part(
     service: &Service,
     caller: &Caller,
@@ -137,9 +142,9 @@ async fn append_part(
 
 /// A part of a body after the door.
 struct CheckedEvents {
-    /// Those that passed, in order.
+    /// The accepted events, in order.
     events: Vec<Admitted>,
-    /// Every event in order: its name if it passed, else what became of it.
+    /// Every event in order: its name if it was accepted, else its result.
     looked_at: Vec<Result<AdmittedEvent, Outcome>>,
     envelope: Option<String>,
 }
@@ -151,12 +156,20 @@ impl CheckedEvents {
 
     fn add(&mut self, event: Result<Admitted, Outcome>) {
         self.looked_at.push(event.map(|event| {
-            let hint = type_hint(&event.event_type);
+            let hint = hint(&event);
             let passed = AdmittedEvent { name: event.event_ref, hint };
             self.events.push(event);
             passed
         }));
     }
+}
+
+/// Advice for the sender of an event that is stored and feeds less than it should.
+fn hint(event: &Admitted) -> Option<String> {
+    let hints = type_hint(&event.event_type).map(str::to_owned);
+    let hints: Vec<_> =
+        hints.into_iter().chain(unused(event).iter().map(|it| it.to_string())).collect();
+    (!hints.is_empty()).then(|| hints.join("; "))
 }
 
 fn taken_in(
@@ -173,6 +186,12 @@ fn taken_in(
             taken.add(event.and_then(|event| admit_one(service, token, &event)));
             return Ok(vec![taken]);
         }
+        Shape::One if bytes.trim_ascii_start().starts_with(b"[") => {
+            let mut taken = CheckedEvents::new(None);
+            let refusal = Refusal::new("", Rule::NotAnObject, ARRAY);
+            taken.add(Err(Outcome::Refused(refusal)));
+            return Ok(vec![taken]);
+        }
         Shape::One => vec![Part { events: vec![&*bytes], envelope: None }],
         Shape::Batch => vec![batch(&bytes)?],
         Shape::Lines => {
@@ -182,14 +201,14 @@ fn taken_in(
     };
     let count: usize = parts.iter().map(|part| part.events.len()).sum();
     if count > MAX_EVENTS {
-        let detail = format!("{count} events; one request takes {MAX_EVENTS}");
+        let detail = format!("{count} events; at most {MAX_EVENTS} are allowed in one request");
         return Err(Problem::new(StatusCode::PAYLOAD_TOO_LARGE, "too_many_events", detail));
     }
     Ok(parts.into_iter().map(|part| looked_at(service, token, part)).collect())
 }
 
-/// Lets the events of a part through the door. Those under a signature go there as they were sent:
-/// their digests were signed.
+/// Validates the events of a part at the door. Signed events are not decoded before: the signature
+/// covers their digests as they were sent.
 fn looked_at(service: &Service, token: &Token, part: Part<'_>) -> CheckedEvents {
     let envelope = part.envelope.map(|bytes| String::from_utf8_lossy(bytes).into_owned());
     let mut taken = CheckedEvents::new(envelope);
@@ -210,15 +229,15 @@ fn batch(bytes: &[u8]) -> Result<Part<'_>, Problem> {
     Ok(Part { events, envelope: None })
 }
 
-/// Lines, cut behind each envelope.
+/// Splits lines into parts, after each envelope.
 fn parts<'b>(lines: impl Iterator<Item = &'b [u8]>) -> Result<Vec<Part<'b>>, Problem> {
     let (mut parts, mut events) = (Vec::new(), Vec::new());
     for line in lines {
         match dsse::is_envelope(line) {
             false => events.push(line),
             true if events.is_empty() => {
-                let detail = "an envelope signs the lines before it, and here are none; nothing \
-                              was stored";
+                let detail = "an envelope signs the lines before it, but no line precedes this \
+                              one; nothing was stored";
                 let status = StatusCode::UNPROCESSABLE_ENTITY;
                 return Err(Problem::new(status, "bad_signature", detail));
             }
@@ -234,7 +253,7 @@ fn parts<'b>(lines: impl Iterator<Item = &'b [u8]>) -> Result<Vec<Part<'b>>, Pro
     Ok(parts)
 }
 
-/// The elements of a JSON array, as they stand there; what is inside them the door will look at.
+/// The elements of a JSON array, as they were sent. The door validates their content.
 fn elements(bytes: &[u8]) -> Option<Vec<&[u8]>> {
     let inner = bytes.trim_ascii().strip_prefix(b"[")?.strip_suffix(b"]")?;
     if inner.trim_ascii().is_empty() {
@@ -262,7 +281,7 @@ fn elements(bytes: &[u8]) -> Option<Vec<&[u8]>> {
     whole.then_some(all)
 }
 
-/// What an envelope makes of the events before it, or why it counts for nothing.
+/// Opens the envelope of a part: the signed batch, or the reason why the signature is not valid.
 async fn endorsed(
     caller: &Caller,
     envelope: Option<String>,
@@ -290,11 +309,11 @@ fn source_of(event: &Admitted) -> String {
     source.unwrap_or_default().to_owned()
 }
 
-/// What a producer does about events that may not be durable.
+/// Advice to a producer whose events may not be durable.
 const SEND_AGAIN: &str =
-    "the events may not be durable: send them again; what is there already will be a duplicate";
+    "the events may not be durable: send them again; events that are stored will be duplicates";
 
-/// Appends events; if it is not sure that they are durable, whoever asked is told so.
+/// Appends events. If they are not known to be durable, the problem has the text `unsure`.
 pub(crate) async fn durable(
     service: &Service,
     caller: &Caller,
@@ -325,7 +344,7 @@ pub(crate) async fn durable(
     Ok(done)
 }
 
-/// The answer to a request whose events are not known to be durable.
+/// The problem of a request whose events are not known to be durable.
 pub(crate) fn not_durable(why: NotDurable, unsure: &str) -> Problem {
     match why {
         NotDurable::Unsure => Problem::unavailable("not_durable", unsure),
@@ -343,7 +362,7 @@ impl Outcome {
         }
     }
 
-    /// The code of a refusal, the field, and why.
+    /// The rule, the field and the message of a refusal.
     fn refusal(&self) -> Option<(&'static str, Cow<'_, str>, String)> {
         match self {
             Outcome::Refused(refusal) => {
@@ -365,7 +384,7 @@ impl Outcome {
         let members = match self {
             Outcome::Done(event, Appended::New(seq) | Appended::Duplicate(seq)) => members
                 .text("event_ref", &event.name.to_string())
-                .optional("hint", event.hint.map(quoted))
+                .optional("hint", event.hint.as_deref().map(quoted))
                 .raw("seq", seq),
             Outcome::Done(event, _) => members.text("event_ref", &event.name.to_string()),
             _ => members,
@@ -379,7 +398,7 @@ impl Outcome {
     }
 }
 
-/// The answer to a single event.
+/// The response to a single event.
 fn alone(outcome: &Outcome) -> Result<Response, Problem> {
     let status = match outcome {
         Outcome::Done(_, Appended::New(_)) => StatusCode::CREATED,
@@ -393,7 +412,7 @@ fn alone(outcome: &Outcome) -> Result<Response, Problem> {
     Ok(json(status, outcome.members().finish()))
 }
 
-/// The answer to an event that the server composed for a producer.
+/// The response to an event that the server composed for a producer.
 pub(crate) fn answer_to_one(
     caller: &Caller,
     event_ref: EventRef,
@@ -404,12 +423,12 @@ pub(crate) fn answer_to_one(
     alone(&outcome)
 }
 
-/// 422: the door refuses an event that the server composed.
+/// 422: the door rejected an event that the server composed.
 pub(crate) fn refused(refusal: &Refusal) -> Problem {
     problem_of(&Outcome::Refused(refusal.clone()))
 }
 
-/// 422: the token does not allow the source of an event that the server would compose.
+/// 422: the token does not permit the source of an event that the server would compose.
 pub(crate) fn source_not_allowed(source: &str) -> Problem {
     problem_of(&Outcome::NotYours(source.to_owned()))
 }
@@ -420,7 +439,7 @@ fn problem_of(outcome: &Outcome) -> Problem {
     problem.with("rule", quoted(rule)).with("field", quoted(&field))
 }
 
-/// The answer to several, one result for each.
+/// The response to several events, with one result for each.
 fn together(outcomes: &[Outcome], signed: u64) -> Response {
     let count = |result: &str| outcomes.iter().filter(|one| one.result() == result).count();
     let body = Members::new()
@@ -438,11 +457,11 @@ fn together(outcomes: &[Outcome], signed: u64) -> Response {
     response
 }
 
-/// The events of a request that are not in the log, for the server's log.
+/// The events of a request that are not in the log. The server logs them.
 #[derive(Clone, Copy)]
 pub(crate) struct RefusedEvents {
     pub(crate) count: u64,
-    /// The code of the first of them.
+    /// The rule that the first of them violates.
     pub(crate) rule: &'static str,
 }
 

@@ -1,15 +1,15 @@
-//! The two text formats of measurements, and which of them a client gets.
+//! The two text formats of metrics, and the choice between them.
 //!
 //! **Invariants**
-//! - Both formats show the same figures. Prometheus text (0.0.4) names a family as its samples are
-//!   named, has no units and no end mark; OpenMetrics is what the measuring library writes.
-//! - A family is written once: figures of several agents stand in one family, told apart by a
-//!   label.
-//! - A client that accepts neither format gets OpenMetrics, and so does one that does not say.
+//! - Both formats show the same values. Prometheus text (0.0.4) names a family like its samples,
+//!   and has no units and no end mark. OpenMetrics is the output of the metrics library.
+//! - A family is written once: the samples of several agents are in one family, with a label for
+//!   the identity.
+//! - The default is OpenMetrics, also for a client that accepts neither format.
 
 use std::fmt::Write;
 
-/// How measurements are written.
+/// A text format of metrics.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Format {
     OpenMetrics,
@@ -17,7 +17,7 @@ pub(crate) enum Format {
 }
 
 impl Format {
-    /// In the order of our own preference.
+    /// All formats, the preferred one first.
     const ALL: [Format; 2] = [Format::OpenMetrics, Format::Prometheus];
 
     pub(crate) fn media_type(self) -> &'static str {
@@ -27,8 +27,8 @@ impl Format {
         }
     }
 
-    /// The format that an `Accept` header prefers: the one with the greater weight, OpenMetrics if
-    /// both have the same.
+    /// The format that an `Accept` header prefers: the one with the greater weight. OpenMetrics if
+    /// both weights are equal.
     pub(crate) fn accepted(accept: &str) -> Self {
         let ranges: Vec<Range<'_>> = accept.split(',').filter_map(Range::parse).collect();
         let weight = |format: Format| {
@@ -45,7 +45,7 @@ impl Format {
 struct Range<'a> {
     kind: &'a str,
     version: Option<&'a str>,
-    /// In thousandths.
+    /// The weight `q` in thousandths.
     weight: u32,
 }
 
@@ -65,7 +65,7 @@ impl<'a> Range<'a> {
         Some(range)
     }
 
-    /// How exactly it names a format; `None` if it does not.
+    /// How precisely the range names a format; `None` if it does not match.
     fn fits(&self, format: Format) -> Option<u8> {
         let (kind, version) = match format {
             Format::OpenMetrics => ("application/openmetrics-text", "1.0.0"),
@@ -85,7 +85,7 @@ impl<'a> Range<'a> {
     }
 }
 
-/// A weight as RFC 9110 writes it: 0 to 1 with at most three decimals.
+/// Reads a weight by RFC 9110: 0 to 1 with at most three decimals.
 fn thousandths(text: &str) -> Option<u32> {
     let (whole, decimals) = text.split_once('.').unwrap_or((text, ""));
     let digits = decimals.len() <= 3 && decimals.bytes().all(|byte| byte.is_ascii_digit());
@@ -98,25 +98,25 @@ fn thousandths(text: &str) -> Option<u32> {
     Some(whole + part).filter(|weight| *weight <= 1000)
 }
 
-/// A family of samples.
+/// A family of samples: one metric.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Family {
     name: String,
     help: String,
     kind: String,
     unit: Option<String>,
-    /// As they are written, without line ends.
+    /// The lines of the samples, without line ends.
     samples: Vec<String>,
 }
 
 impl Family {
-    /// A figure that goes up and down.
+    /// A gauge with one value.
     pub(crate) fn gauge(name: &str, help: &str, value: impl ToString) -> Self {
         let sample = format!("{name} {}", value.to_string());
         Family::new(name, help, "gauge", vec![sample])
     }
 
-    /// A figure that only goes up.
+    /// A counter with one value.
     pub(crate) fn counter(name: &str, help: &str, value: impl ToString) -> Self {
         let sample = format!("{name}_total {}", value.to_string());
         Family::new(name, help, "counter", vec![sample])
@@ -127,7 +127,7 @@ impl Family {
         Family { name, help, kind, unit: None, samples }
     }
 
-    /// The families of a page that the measuring library wrote.
+    /// Parses the output of the metrics library.
     pub(crate) fn parse(page: &str) -> Vec<Self> {
         let mut families: Vec<Family> = Vec::new();
         for line in page.lines() {
@@ -154,7 +154,7 @@ impl Family {
         families
     }
 
-    /// The same with a label on every sample. The value needs no escape.
+    /// Adds a label to every sample. The value must need no escaping.
     fn labelled(mut self, label: &str, value: &str) -> Self {
         for sample in &mut self.samples {
             *sample = match sample.split_once('{') {
@@ -168,8 +168,7 @@ impl Family {
         self
     }
 
-    /// The families of several pages, each family once: samples get a label that says whose they
-    /// are.
+    /// Merges the families of several pages. The label on each sample says which page it is from.
     pub(crate) fn merged(label: &str, pages: Vec<(String, Vec<Family>)>) -> Vec<Self> {
         let mut all: Vec<Family> = Vec::new();
         for (value, page) in pages {
@@ -196,7 +195,7 @@ impl Family {
     }
 }
 
-/// A page of families.
+/// Writes families as text.
 pub(crate) fn page(families: &[Family], format: Format) -> String {
     let mut page = String::new();
     for family in families {
@@ -240,7 +239,7 @@ mod tests {
                  text/plain;version=0.0.4;q=0.5,*/*;q=0.1",
                 OpenMetrics,
             ),
-            // A client that knows only the older OpenMetrics.
+            // A client that supports only the older OpenMetrics.
             (
                 "application/openmetrics-text; version=0.0.1,text/plain;version=0.0.4;q=0.5",
                 Prometheus,

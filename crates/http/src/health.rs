@@ -1,4 +1,4 @@
-//! Whether the server lives, whether it can serve, and which one it is.
+//! Liveness, readiness and version of the server.
 
 use crate::json;
 use crate::problem::Problem;
@@ -10,14 +10,14 @@ use axum::response::Response;
 use ipse_core::json::Members;
 use std::sync::Arc;
 
-/// Alive: whoever can answer this is.
+/// Liveness: the process responds.
 pub(crate) async fn live(RawQuery(raw): RawQuery) -> Result<Response, Problem> {
     Query::read(raw.as_deref(), &[])?;
     Ok(json(StatusCode::OK, Members::new().text("status", "live").finish()))
 }
 
-/// Ready: the store could be read a moment ago, and every log takes events. Every client may ask,
-/// so nothing is read for it.
+/// Readiness: the store was readable a moment ago, and every log accepts events. The route needs no
+/// token, so it does not read the store.
 pub(crate) async fn ready(
     State(service): State<Arc<Service>>,
     RawQuery(raw): RawQuery,
@@ -27,7 +27,7 @@ pub(crate) async fn ready(
     Ok(json(StatusCode::OK, Members::new().text("status", "ready").finish()))
 }
 
-/// Which version this is.
+/// The version of the server.
 pub(crate) async fn version(RawQuery(raw): RawQuery) -> Result<Response, Problem> {
     Query::read(raw.as_deref(), &[])?;
     let version = Members::new().text("name", "ipse").text("version", env!("CARGO_PKG_VERSION"));

@@ -1,16 +1,15 @@
-//! The hosts that a server answers to.
+//! The `Host` values that a server accepts.
 //!
-//! A page in a browser can reach a server on loopback by DNS rebinding: a name of the page's own
-//! begins to point at 127.0.0.1, and the browser takes the server for the page's. Such a request
-//! carries the page's name as its `Host`.
+//! A page in a browser can reach a server on loopback by DNS rebinding: the DNS name of the page
+//! starts to resolve to 127.0.0.1, and the browser treats the server as the page's origin. Such a
+//! request has the name of the page in `Host`.
 //!
 //! **Invariants**
 //! - A server that listens on loopback answers a request for another host with 403, on every path.
-//!   One that listens elsewhere does so on the paths that are made for browsers
-//!   ([`crate::Route::browser`]).
+//!   A server that listens elsewhere does so on routes for browsers ([`crate::Route::browser`]).
 //! - A request has one host (RFC 9112 §3.2): the authority of an absolute target, else `Host`.
-//!   Several are an error, and so is none in HTTP/1.1. HTTP/1.0 may leave it out, as health checks
-//!   do; no browser does.
+//!   Several hosts are an error. In HTTP/1.1 a missing host is an error too. In HTTP/1.0 it may be
+//!   missing, as in health checks; browsers always send it.
 
 use crate::problem::Problem;
 use axum::extract::Request;
@@ -21,21 +20,20 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 /// The name of this machine for itself.
 const LOCALHOST: &str = "localhost";
 
-/// A host as it is compared: without its port, its case and a final dot.
+/// A host in the form that is compared: without port, lower case, without a final dot.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Host {
-    /// An address; an IPv4 address inside an IPv6 one is the IPv4 address.
+    /// An address. An IPv4-mapped IPv6 address is the IPv4 address.
     Address(IpAddr),
     /// A name in lower case.
     Name(String),
 }
 
 impl Host {
-    /// The host of a URL under which clients reach a server, such as `https://ipse.example.org`.
-    /// `None` if it is not such a URL: scheme `http` or `https`, an ASCII host, at most a port and
-    /// a path.
+    /// The host of a public URL of the server, such as `https://ipse.example.org`. `None` unless
+    /// the URL has the scheme `http` or `https`, an ASCII host, and no more than a port and a path.
     pub fn of_url(url: &str) -> Option<Self> {
-        // The type for addresses drops a fragment without a word.
+        // `Uri` silently drops a fragment.
         let uri: Uri = url.parse().ok().filter(|_| !url.contains('#'))?;
         let authority = uri.authority()?.as_str();
         let web = uri.scheme_str().is_some_and(|scheme| matches!(scheme, "http" | "https"));
@@ -57,7 +55,7 @@ impl Host {
     }
 }
 
-/// The host that a request is for.
+/// The host that a request names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum RequestHost<'r> {
     Address(IpAddr),
@@ -65,7 +63,7 @@ enum RequestHost<'r> {
 }
 
 impl<'r> RequestHost<'r> {
-    /// Reads `host[:port]`; `None` if it is neither a name nor an address.
+    /// Parses `host[:port]`; `None` if it is neither a name nor an address.
     fn parse(text: &'r str) -> Option<Self> {
         if let Some((address, port)) = text.strip_prefix('[').and_then(|it| it.split_once(']')) {
             let address: Ipv6Addr = address.parse().ok()?;
@@ -93,7 +91,7 @@ fn is_of_a_name(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || b"-._~%!$&'()*+,;=".contains(&byte)
 }
 
-/// The hosts of one server, and where they are checked.
+/// The accepted hosts of a server, and whether they are checked on every path.
 #[derive(Clone, Debug)]
 pub struct Hosts {
     allowed: Vec<Host>,
@@ -101,7 +99,7 @@ pub struct Hosts {
 }
 
 impl Hosts {
-    /// The hosts of a server that listens on an address, and is reached under some URLs.
+    /// The hosts of a server that listens on this address and has these public hosts.
     pub fn new(listen: IpAddr, public: impl IntoIterator<Item = Host>) -> Self {
         let listen = listen.to_canonical();
         let mut allowed = vec![Host::Address(listen)];
@@ -114,13 +112,13 @@ impl Hosts {
         Hosts { allowed, everywhere: listen.is_loopback() }
     }
 
-    /// Checks what holds for every path.
+    /// Checks the host of a request on any path.
     pub(crate) fn check(&self, request: &Request) -> Result<(), Problem> {
         let asked = asked(request)?;
         if self.everywhere { self.admit(asked) } else { Ok(()) }
     }
 
-    /// Checks what holds for a path that is made for browsers.
+    /// Checks the host of a request on a route for browsers.
     pub(crate) fn check_browser(&self, request: &Request) -> Result<(), Problem> {
         self.admit(asked(request)?)
     }
@@ -133,7 +131,7 @@ impl Hosts {
     }
 }
 
-/// The host that a request is for, if it names one.
+/// The host that a request names; `None` if it is missing in HTTP/1.0.
 fn asked(request: &Request) -> Result<Option<RequestHost<'_>>, Problem> {
     let mut fields = request.headers().get_all(HOST).iter();
     let field = fields.next();
@@ -141,7 +139,7 @@ fn asked(request: &Request) -> Result<Option<RequestHost<'_>>, Problem> {
         return Err(Problem::bad_request("bad_host", "the request has several `Host` headers"));
     }
     let text = match (request.uri().authority(), field) {
-        // A target with an authority counts, whatever the header says.
+        // An authority in the target overrides the header.
         (Some(authority), _) => Some(authority.as_str().rsplit('@').next().unwrap_or_default()),
         (None, Some(value)) => Some(value.to_str().unwrap_or("@")),
         (None, None) if request.version() == Version::HTTP_10 => return Ok(None),
@@ -159,8 +157,8 @@ fn refused(asked: RequestHost<'_>) -> Problem {
         RequestHost::Name(name) => ipse_door::printable(name),
     };
     let detail = format!(
-        "this server does not answer to the host `{shown}`; if clients are to reach it under \
-         another name, start it with `--public-url URL`"
+        "the host `{shown}` is not allowed; to accept it, start the server with \
+         `--public-url URL`"
     );
     Problem::new(StatusCode::FORBIDDEN, "host_not_allowed", detail)
 }
@@ -178,7 +176,7 @@ mod tests {
         request.body(Body::empty()).unwrap()
     }
 
-    /// The code of the answer; empty if the request passes.
+    /// The code of the problem; empty if the request is accepted.
     fn code(checked: Result<(), Problem>) -> &'static str {
         checked.map_or_else(|problem| problem.code(), |()| "")
     }
@@ -275,7 +273,7 @@ mod tests {
             check(Version::HTTP_11, "http://localhost@evil.example/", &[]),
             "host_not_allowed"
         );
-        // Several are an error wherever the server listens.
+        // Several hosts are an error on every listen address.
         let elsewhere = Hosts::new("192.0.2.7".parse().unwrap(), []);
         assert_eq!(code(elsewhere.check(&request(Version::HTTP_11, "/", &["a", "b"]))), "bad_host");
     }

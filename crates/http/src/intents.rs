@@ -1,7 +1,7 @@
-//! Intents over HTTP: propose, look, decide, report the outcome.
+//! Intents over HTTP: propose, read, decide, report the outcome.
 //!
-//! **Invariants:** an intent is answered only after it is durable in the log. The crate
-//! [`ipse_intents`] judges and records; this module reads bodies and writes answers.
+//! **Invariant:** the response to an intent is sent after the intent is durable in the log. The
+//! crate [`ipse_intents`] judges and records. This module reads bodies and writes responses.
 
 use crate::body::{self, PostRequest};
 use crate::events::{self, durable, not_durable};
@@ -25,18 +25,18 @@ use ipse_intents::{
 };
 use std::sync::Arc;
 
-/// Rows of a page if the client does not say how many, and at most.
+/// The default and the maximum number of rows of a page.
 const PAGE: u64 = 100;
 const MAX_PAGE: u64 = 1000;
-/// Nesting of a decision at most.
+/// Maximum nesting of the JSON of a decision.
 const DECISION_DEPTH: usize = 8;
-/// What a planner does about an intent that may not be on record.
-const DO_NOT_ACT: &str = "the intent may not be on record: do not act on it, propose it again";
-/// What a producer does about an outcome that may not be on record.
+/// Advice to a planner whose intent may not be recorded.
+const DO_NOT_ACT: &str = "the intent may not be recorded: do not act on it, propose it again";
+/// Advice to a producer whose outcome may not be recorded.
 const REPORT_AGAIN: &str =
-    "the outcome may not be durable: send it again; if it is there already, it is a duplicate";
-/// What an operator does about a decision that may not be on record.
-const LOOK_AGAIN: &str = "the decision may not be on record: look at the intent, and decide again";
+    "the outcome may not be durable: send it again; if it is stored, it will be a duplicate";
+/// Advice to an operator whose decision may not be recorded.
+const LOOK_AGAIN: &str = "the decision may not be recorded: read the intent, and decide again";
 
 /// `POST /api/agent/intents`
 pub(crate) async fn propose(
@@ -48,7 +48,7 @@ pub(crate) async fn propose(
     let desk = caller.agent.desk.clone().ok_or_else(not_configured)?;
     posted.check_json()?;
     let mut sent = posted.read(&service, &caller.agent).await?;
-    // After the body, so that the connection of a client that is too fast can be kept.
+    // Check the rate after reading the body, so that a 429 does not close the connection.
     service.paces.admit(&caller.token.id, service.outside().elapsed()).map_err(too_fast)?;
     let small = sent.is_small();
     let mut unfold = move || sent.unfolded().map(|bytes| bytes.into_owned());
@@ -69,7 +69,7 @@ pub(crate) async fn propose(
     Ok(json(StatusCode::CREATED, proposed.json().to_owned()))
 }
 
-/// The audit gate; a look into the log takes its turn.
+/// Runs the audit gate. If it has to read the log, it waits for a turn.
 async fn audited(
     caller: &Caller,
     desk: &Arc<Desk>,
@@ -84,7 +84,7 @@ async fn audited(
     }
 }
 
-/// Records an intent in one commit with whatever else waits for the log.
+/// Records an intent in one commit with other waiting requests.
 async fn recorded_with_others(
     service: &Service,
     caller: &Caller,
@@ -142,13 +142,13 @@ impl From<DecisionError> for Problem {
 }
 
 fn not_configured() -> Problem {
-    let detail = "no gates judge this agent's intents: `ipse serve` was started without its \
-                  registry, policy and temperament";
+    let detail = "this agent has no gates: `ipse serve` was started without its registry, \
+                  policy and temperament";
     Problem::new(StatusCode::SERVICE_UNAVAILABLE, "gates_not_configured", detail)
 }
 
 fn too_fast(seconds: u32) -> Problem {
-    Problem::too_fast(seconds, "this token proposes too fast; wait, and try again")
+    Problem::too_fast(seconds, "too many intents from this token; retry later")
 }
 
 /// `GET /api/agent/intents/{event_ref}`
@@ -172,7 +172,7 @@ pub(crate) async fn intent(
     Ok(json(StatusCode::OK, shown.json().to_owned()))
 }
 
-/// The intent as it stands.
+/// Reads an intent with its current standing.
 pub(crate) async fn look(caller: &Caller, name: EventRef) -> Result<Proposal, Problem> {
     let look = caller.agent.look.clone();
     let found = blocking(move || look.intent(&name)).await?;
@@ -238,7 +238,7 @@ pub(crate) async fn outcome(
     posted.check_json()?;
     let mut sent = posted.read(&service, &caller.agent).await?;
     let name = event_ref(name)?;
-    // An intent that is not there is 404, whatever the body says.
+    // An unknown intent is 404 even if the body is not valid.
     look(&caller, name).await?;
     let report = Arc::new(away(move || Ok::<_, Problem>(Report::read(&sent.unfolded()?)?)).await??);
     let source = caller.token.reporting_source();
@@ -253,7 +253,7 @@ pub(crate) async fn outcome(
     events::answer_to_one(&caller, event_ref, appended)
 }
 
-/// Appends the event of a report; the log says whether it was there before.
+/// Appends the event of a report. The result says whether it was stored before.
 async fn reported(
     service: &Arc<Service>,
     caller: &Caller,
@@ -288,18 +288,18 @@ impl From<OutcomeError> for Problem {
     }
 }
 
-/// Nothing at all, or `{"decision": "confirmed"}`, or `{"decision": "declined"}`.
+/// Reads the decision: an empty body, `{"decision": "confirmed"}` or `{"decision": "declined"}`.
 fn decision(headers: &HeaderMap, body: &[u8]) -> Result<Decision, Problem> {
-    // A body that was announced and got lost confirms nothing.
+    // An empty body with a content type may have been lost: it must not confirm the intent.
     if body.is_empty() && !headers.contains_key(CONTENT_TYPE) {
         return Ok(Decision::Confirmed);
     }
     if body::media_type(headers) != "application/json" {
-        return Err(body::unsupported("send application/json, or nothing"));
+        return Err(body::unsupported("send application/json, or no body"));
     }
     let bad = |detail: &str| Problem::bad_request("bad_request", detail);
     let value = json_parse::parse(body, DECISION_DEPTH);
-    let value = value.map_err(|_| bad("the body cannot be read as JSON"))?;
+    let value = value.map_err(|_| bad("the body is not JSON"))?;
     let object = value.as_object().filter(|object| object.len() == 1);
     let word = object.and_then(|object| object.get("decision")).and_then(Value::as_text);
     word.and_then(Decision::parse)

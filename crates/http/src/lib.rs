@@ -1,11 +1,12 @@
-//! Planners read, producers append, operators and auditors look, over HTTP.
+//! The HTTP server: planners read facts, producers append events, operators and auditors read the
+//! log.
 //!
 //! **Invariants**
-//! - Whose log a request is about comes from its token and from nowhere else.
-//! - A planner has no route on which it could write a fact, an event or a manifest.
+//! - A request acts on the identity in its token. Nothing else selects the identity.
+//! - No route lets a planner write a fact, an event of a producer or a manifest.
 //! - An event that was answered as appended is durable.
-//! - This crate has no path to manifests and bundles: what it needs of them is handed to it
-//!   ([`Platform`]), and so are clock and randomness.
+//! - This crate does not access manifests, bundles, the clock or randomness itself. It gets them
+//!   from its caller ([`Platform`]).
 #![forbid(unsafe_code)]
 
 mod access;
@@ -61,27 +62,27 @@ use axum::http::header::CONTENT_TYPE;
 use axum::http::{HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
 
-/// Does what takes long away from the threads that serve.
+/// Runs blocking work off the async threads.
 async fn away<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Result<T, Problem> {
     tokio::task::spawn_blocking(work).await.map_err(|error| {
-        tracing::error!(%error, "BUG: a request broke off");
+        tracing::error!(%error, "BUG: a request panicked");
         Problem::internal()
     })
 }
 
-/// The same for what may wait for the disk.
+/// Runs work on the store off the async threads.
 async fn blocking<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, ipse_engine::Error> + Send + 'static,
 ) -> Result<T, Problem> {
     Ok(away(work).await??)
 }
 
-/// An answer that is a text of that media type.
+/// A text response with this media type.
 fn text(kind: &'static str, body: String) -> Response {
     ([(CONTENT_TYPE, HeaderValue::from_static(kind))], body).into_response()
 }
 
-/// A JSON answer.
+/// A JSON response.
 fn json(status: StatusCode, body: String) -> Response {
     let kind = [(CONTENT_TYPE, HeaderValue::from_static("application/json"))];
     (status, kind, body).into_response()

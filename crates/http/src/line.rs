@@ -1,11 +1,11 @@
-//! The line of a request in the server's log.
+//! The line of a request in the server log.
 //!
 //! **Invariants**
-//! - A refusal that the bearer of a token got is logged at `info` with its code and rule, so that
-//!   an operator sees why a producer is turned away. A failure is a warning.
-//! - What a client can send without end fills no log: requests without a valid token, and requests
-//!   that come too fast (429), are logged at `debug`. Metrics count them.
-//! - Neither a token nor a body is in a line.
+//! - A rejected request with a valid token is logged at `info` with its code and rule, so that an
+//!   operator sees why a producer is rejected. A failure is a warning.
+//! - A client cannot flood the log: requests without a valid token, and requests that are too fast
+//!   (429), are logged at `debug`. Metrics count them.
+//! - A line contains neither a token nor a body.
 
 use crate::events::RefusedEvents;
 use crate::problem::Problem;
@@ -17,20 +17,20 @@ use ipse_access::TokenId;
 use std::time::Duration;
 use tracing::Level;
 
-/// Who asked, for the log; and whether an operator did something.
+/// The token of a request, for the log, and whether an operator changed something.
 #[derive(Clone, Copy)]
 pub(crate) struct Asker {
     pub(crate) token_id: TokenId,
     pub(crate) by_hand: bool,
 }
 
-/// A request, for the server's log.
+/// A request, for the server log.
 pub(crate) struct Line {
     method: Method,
     uri: Uri,
     trace: Option<Trace>,
     begun: Duration,
-    /// The code and the rule of a refusal, and how many events are not in the log for it.
+    /// The code and the rule of a rejection, and the number of events that were not stored.
     code: Option<&'static str>,
     rule: Option<String>,
     refused: Option<u64>,
@@ -51,7 +51,7 @@ impl Line {
         self.trace.as_ref()
     }
 
-    /// Takes note of what came of it.
+    /// Records the response.
     pub(crate) fn ended(&mut self, response: &mut Response, problem: Option<&Problem>) {
         self.status = response.status();
         self.asker = response.extensions_mut().remove::<Asker>();
@@ -79,7 +79,7 @@ impl Line {
         }
     }
 
-    /// Writes the line, if its level is worth one.
+    /// Writes the line, if its level is enabled.
     pub(crate) fn write(&self, request_id: &str, now: Duration) {
         let level = self.level();
         if level == Level::DEBUG && !tracing::enabled!(Level::DEBUG) {
@@ -100,7 +100,7 @@ impl Line {
         match level {
             Level::WARN => line!(warn, "a request failed"),
             Level::INFO if self.is_refusal() => line!(info, "a request was refused"),
-            Level::INFO => line!(info, "an operator asked"),
+            Level::INFO => line!(info, "an operator request"),
             _ => line!(debug, "a request"),
         }
     }

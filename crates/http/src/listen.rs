@@ -1,15 +1,15 @@
-//! Connections: taken in up to a limit, bounded in time, ended gently.
+//! Connections: their number is limited, they have timeouts, and shutdown is graceful.
 //!
 //! **Invariants**
-//! - A slow client holds its own connection and nobody else's: a head that does not come, and an
-//!   answer that is not read, end it. When all places are taken, the connection whose client the
-//!   server has waited for longest gives way to a new one.
-//! - A request whose client has reset the connection is dropped: it waits for nothing any more. A
-//!   stream ends as soon as its client closes the connection, in whichever way.
-//! - An answer that was given before the request was read reaches its client: the connection
-//!   lingers, inside its place, and gives way to a new one.
-//! - When it is stopped, the server takes no new connection and answers what was asked, for a while:
-//!   nobody keeps it from stopping by being slow.
+//! - A slow client blocks only its own connection: a request head or a read of the response that
+//!   takes too long closes it. When all places are taken, the server closes the connection whose
+//!   client it has waited for longest, in favour of a new one.
+//! - A request whose client has reset the connection is dropped, even while it waits. A stream ends
+//!   as soon as its client closes the connection in any way.
+//! - A response that is sent before the request was read reaches its client: the connection
+//!   lingers in its place, and is closed if a new connection needs the place.
+//! - On shutdown the server accepts no new connection and answers open requests, up to a time limit
+//!   that slow clients cannot extend.
 
 use crate::access::router;
 use crate::places::{Peer, Place, Places};
@@ -35,23 +35,22 @@ use tokio::sync::oneshot;
 use tokio_io_timeout::TimeoutStream;
 use tower::ServiceExt;
 
-/// Connections that are open at once.
+/// Maximum number of open connections.
 pub const MAX_CONNECTIONS: u32 = 512;
-/// How long a request's head may take, and how long a connection may be idle before one.
+/// Timeout for the head of a request, and for an idle connection.
 const HEAD: Duration = Duration::from_secs(10);
-/// How long a client may leave an answer unread.
+/// Timeout for a client that does not read a response.
 const UNREAD: Duration = Duration::from_secs(30);
-/// How long what was asked may take to be answered once the server is told to stop, and how long a
-/// connection on which nothing was asked may stay.
+/// Time limits of a shutdown: for a connection with an open request, and for one without.
 const GRACE: Duration = Duration::from_secs(8);
 const MOMENT: Duration = Duration::from_secs(1);
-/// Bytes of a request's head.
+/// Maximum bytes of a request head.
 const MAX_HEAD_BYTES: usize = 32 << 10;
-/// How long to wait if no connection can be taken in, as when there are no file descriptors.
+/// The pause after a failed accept, for example when no file descriptor is free.
 const RESPITE: Duration = Duration::from_millis(100);
 
-/// Serves whoever connects until `stop`, and then until what was asked is answered. What `secure`
-/// makes of a connection is spoken over: itself, or TLS.
+/// Serves connections until `stop`, and then until open requests are answered. `secure` wraps each
+/// connection: in TLS, or not at all.
 pub async fn serve<Securing, Secured>(
     listener: TcpListener,
     service: Arc<Service>,
@@ -93,14 +92,14 @@ pub async fn serve<Securing, Secured>(
     }
     drop(listener);
     service.close();
-    // Every place is free again once every connection has ended.
+    // All places are free when all connections have ended.
     places.all_free().await;
 }
 
-/// Says once why a connection must end although its client sends nothing. A task of its own waits
-/// for that: the connection is woken for every request, and polls one atomic flag for it.
+/// Reports once why a connection must end although its client sends nothing. A separate task waits
+/// for that: the task of the connection, which wakes for every request, polls only one atomic flag.
 fn watched(socket: &Socket, peer: &Arc<Peer>) -> oneshot::Receiver<&'static str> {
-    let (mut cut, told) = oneshot::channel();
+    let (mut cut, reported) = oneshot::channel();
     let (reset, hung_up, peer) = (socket.reset(), socket.hung_up(), peer.clone());
     tokio::spawn(async move {
         let left = async {
@@ -108,15 +107,15 @@ fn watched(socket: &Socket, peer: &Arc<Peer>) -> oneshot::Receiver<&'static str>
             hung_up.await;
         };
         let why = tokio::select! {
-            () = reset => "the client reset it",
-            () = left => "the client of a stream closed it",
-            () = peer.gives_way() => "it gave way to a new connection",
+            () = reset => "the client reset the connection",
+            () = left => "the client of a stream closed the connection",
+            () = peer.gives_way() => "closed in favour of a new connection",
             () = cut.closed() => return,
         };
         // The connection may have ended meanwhile.
         let _ = cut.send(why);
     });
-    told
+    reported
 }
 
 /// The next connection with its place; `None` if it could not be accepted.
@@ -127,14 +126,14 @@ async fn accept(listener: &TcpListener, places: &Arc<Places>) -> Option<(Socket,
             Some((Socket::new(stream, &place.peer), place))
         }
         Err(error) => {
-            tracing::warn!(%error, "a connection could not be taken in");
+            tracing::warn!(%error, "a connection could not be accepted");
             tokio::time::sleep(RESPITE).await;
             None
         }
     }
 }
 
-/// Answers the requests of one connection, and lingers if the client may still be sending.
+/// Answers the requests of one connection, then lingers if the client may still be sending.
 async fn speak(
     stream: impl AsyncRead + AsyncWrite + Send + 'static,
     remains: Leftover,
@@ -144,7 +143,7 @@ async fn speak(
 ) -> Result<(), Failure> {
     let unread = Arc::new(Unread::default());
     let ended = answer_all(stream, router, service, peer, &unread).await;
-    // hyper answers a head that it cannot read, and leaves the rest of it unread.
+    // hyper answers a malformed head and leaves the rest of it unread.
     let garbled = |error: &Failure| error.downcast_ref().is_some_and(hyper::Error::is_parse);
     if unread.is_left() || ended.as_ref().is_err_and(garbled) {
         let mut closing = service.closing();
@@ -160,7 +159,7 @@ async fn speak(
     ended
 }
 
-/// Why a connection ended.
+/// The reason why a connection ended.
 type Failure = Box<dyn std::error::Error + Send + Sync>;
 
 /// Answers the requests of one connection, and shuts down its writing half.
@@ -178,7 +177,7 @@ async fn answer_all(
         .timer(TokioTimer::new())
         .header_read_timeout(HEAD)
         .max_buf_size(MAX_HEAD_BYTES)
-        // A client that has sent all it wanted may close its half, and still gets the answer.
+        // A client that has sent its request may close its half, and still gets the response.
         .half_close(true)
         .serve_connection(TokioIo::new(Box::pin(stream)), answer);
     let mut connection = pin!(connection);
@@ -189,7 +188,7 @@ async fn answer_all(
     }
     let grace = if peer.is_busy() { GRACE } else { MOMENT };
     let left = tokio::time::timeout(grace, connection).await;
-    Ok(left.map_err(|_| "it was still there when the server had to stop")??)
+    Ok(left.map_err(|_| "it was still open when the server had to stop")??)
 }
 
 /// Answers one request.
@@ -199,7 +198,7 @@ async fn answered(
     peer: &Arc<Peer>,
     unread: &Arc<Unread>,
 ) -> Result<Response, Infallible> {
-    // Held until the last byte of the answer is handed over.
+    // Held until the last byte of the response is passed to the socket.
     let asked = peer.asks();
     request.extensions_mut().insert(peer.clone());
     let expects = expects(&request);
@@ -208,7 +207,7 @@ async fn answered(
     Ok(response.map(|body| keeping(body, asked)))
 }
 
-/// A body that keeps something until it is gone.
+/// A body that owns `kept` until it is dropped.
 pub(crate) fn keeping(body: Body, kept: impl Send + Sync + 'static) -> Body {
     Body::new(body.map_frame(move |frame| {
         let _ = &kept;

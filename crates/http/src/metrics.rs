@@ -1,9 +1,8 @@
-//! `GET /metrics`: how the server and its agents fare.
+//! `GET /metrics`: the metrics of the server and its agents.
 //!
 //! **Invariants**
-//! - A caller sees the figures of the agent that the token names, and of the server as a whole; no
-//!   figure of another agent.
-//! - An observer sees the figures of the server and of all agents, each under its identity.
+//! - A caller gets the metrics of the server and of the agent in its token, and of no other agent.
+//! - An observer gets the metrics of the server and of all agents, labelled with the identity.
 
 use crate::exposition::{self, Family as Shown, Format};
 use crate::problem::Problem;
@@ -29,9 +28,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-/// The label that says whose figures these are, for observers.
+/// The label with the identity, for observers.
 const IDENTITY: &str = "identity";
-/// Bounds of what is measured in seconds: from what a snapshot takes to what a disk may.
+/// Histogram buckets in seconds: from a read of the snapshot to a slow disk.
 const SECONDS: [f64; 14] = [
     0.000_05, 0.000_1, 0.000_25, 0.000_5, 0.001, 0.002_5, 0.005, 0.01, 0.025, 0.05, 0.1, 0.5, 1.0,
     5.0,
@@ -76,7 +75,7 @@ fn seconds() -> Histogram {
     Histogram::new(SECONDS)
 }
 
-/// What is measured of one agent.
+/// The metrics of one agent.
 pub(crate) struct Metrics {
     registry: Registry,
     answers: Family<ResponseLabels, Counter>,
@@ -92,7 +91,7 @@ pub(crate) struct Metrics {
     checkpoint: Gauge,
     facts: Gauge,
     snapshot_age: Gauge<f64, AtomicU64>,
-    /// When facts were last renewed, in microseconds since the server began.
+    /// The time when facts were last renewed, in microseconds since the server started.
     renewed: AtomicU64,
 }
 
@@ -116,7 +115,7 @@ impl Metrics {
             renewed: AtomicU64::new(0),
         };
         metrics.register();
-        // A counter that is there from the beginning shows its first step.
+        // Start counters at zero, so that their first increment is visible.
         for result in ["appended", "duplicate", "conflict", "refused"] {
             metrics.events(result, 0);
         }
@@ -130,11 +129,11 @@ impl Metrics {
         let all = &mut self.registry;
         all.register("requests", "Requests by route and status", self.answers.clone());
         let latency = self.latency.clone();
-        let help = "How long a request took, its authorisation aside";
+        let help = "Duration of a request without its authorisation";
         all.register_with_unit("request", help, Unit::Seconds, latency);
         all.register("events", "Events that producers sent, by result", self.events.clone());
         all.register("intents", "Intents that were judged, by verdict", self.intents.clone());
-        let help = "How long a request waited until its events were durable";
+        let help = "Time that a request waited until its events were durable";
         all.register_with_unit("append", help, Unit::Seconds, self.durable.clone());
         all.register("queue", "Requests that wait for the log", self.queue.clone());
         all.register("passes", "Passes of this process, by trigger", self.passes.clone());
@@ -143,14 +142,14 @@ impl Metrics {
         all.register("log_size", "Events in the log: its last seq", self.log_size.clone());
         let help = "Events under the newest signed tree head";
         all.register("tree_size", help, self.tree_size.clone());
-        let help = "The last seq that the snapshot has folded";
+        let help = "Checkpoint of the snapshot";
         all.register("checkpoint", help, self.checkpoint.clone());
         all.register("facts", "Facts in the snapshot", self.facts.clone());
-        let help = "How long ago the snapshot was renewed";
+        let help = "Time since the snapshot was renewed";
         all.register_with_unit("snapshot_age", help, Unit::Seconds, self.snapshot_age.clone());
     }
 
-    /// A request was answered.
+    /// Counts a response.
     pub(crate) fn answered(&self, route: &'static Route, status: StatusCode, took: Duration) {
         let (method, route) = (route.method.as_str(), route.path);
         self.answers
@@ -159,39 +158,39 @@ impl Metrics {
         self.latency.get_or_create(&RequestLabels { method, route }).observe(took.as_secs_f64());
     }
 
-    /// So many events of a request ended so.
+    /// Counts events of a request with this result.
     pub(crate) fn events(&self, result: &'static str, count: u64) {
         self.events.get_or_create(&Result { result }).inc_by(count);
     }
 
-    /// An intent was judged so.
+    /// Counts an intent with this verdict.
     pub(crate) fn judged(&self, verdict: &'static str) {
         self.intents.get_or_create(&Verdict { verdict }).inc();
     }
 
-    /// A request begins to wait for the log; it does until the guard is dropped, or the request.
+    /// Counts a request that waits for the log, until the guard is dropped.
     pub(crate) fn waits(&self) -> WaitGuard<'_> {
         self.queue.inc();
         WaitGuard(&self.queue)
     }
 
-    /// A request waited so long for the log.
+    /// Records the time that a request waited for the log.
     pub(crate) fn waited(&self, long: Duration) {
         self.durable.observe(long.as_secs_f64());
     }
 
-    /// A pass is durable.
+    /// Counts a durable pass.
     pub(crate) fn passed(&self, pass: &PassCommitted) {
         self.passes.get_or_create(&Trigger { trigger: pass.trigger.name() }).inc();
         self.rows_touched.inc_by(pass.rows_touched);
     }
 
-    /// What is known is new as of now.
+    /// Records that facts were renewed.
     pub(crate) fn renewed(&self, now: Duration) {
         self.renewed.store(micros(now), Ordering::Relaxed);
     }
 
-    /// Looks at what only shows when it is looked at.
+    /// Updates the gauges that are read on demand.
     fn look(&self, agent: &Agent, now: Duration) -> std::result::Result<(), ipse_engine::Error> {
         let heads = agent.look.heads()?;
         let known = agent.memory.known();
@@ -206,7 +205,7 @@ impl Metrics {
     }
 }
 
-/// A request that waits for the log.
+/// Counts a waiting request until it is dropped.
 pub(crate) struct WaitGuard<'m>(&'m Gauge);
 
 impl Drop for WaitGuard<'_> {
@@ -219,10 +218,10 @@ fn micros(time: Duration) -> u64 {
     u64::try_from(time.as_micros()).unwrap_or(u64::MAX)
 }
 
-/// What is measured of the server as a whole.
+/// The metrics of the server as a whole.
 pub(crate) struct ServerMetrics {
     registry: Registry,
-    /// Has another prefix.
+    /// The build info. It has another prefix.
     build: Registry,
     pub(crate) connections: Gauge,
     pub(crate) turned_away: Counter,
@@ -243,9 +242,9 @@ impl ServerMetrics {
         registry.register("connections", "Connections that are open", connections.clone());
         let help = "Requests without a valid token";
         registry.register("unauthorized", help, turned_away.clone());
-        let help = "Connections that were closed because all places were taken";
+        let help = "Connections closed because all places were taken";
         registry.register("closed_connections", help, closed.clone());
-        let help = "How long the server has been there";
+        let help = "Time since the server started";
         registry.register_with_unit("uptime", help, Unit::Seconds, uptime.clone());
         registry.register("streams", "Streams that are open", streams.clone());
         let help = "Requests that wait for a decision about an intent";
@@ -268,7 +267,7 @@ impl ServerMetrics {
         }
     }
 
-    /// Looks at what only shows when it is looked at.
+    /// Updates the gauges that are read on demand.
     fn look(&self, service: &Service) {
         self.uptime.set(service.outside().elapsed().as_secs_f64());
         let [streams, waits] = service.held_open();
@@ -280,7 +279,7 @@ impl ServerMetrics {
         }
     }
 
-    /// The figures of the server and of its process.
+    /// The metrics of the server and of its process.
     fn families(&self, process: Option<Process>) -> std::result::Result<Vec<Shown>, Problem> {
         let mut families = written(&self.registry)?;
         families.extend(written(&self.build)?);
@@ -289,20 +288,20 @@ impl ServerMetrics {
     }
 }
 
-/// What a process takes of its machine, under the names that Prometheus has for it.
+/// Resource usage of the process, with the metric names that Prometheus defines.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Process {
     /// CPU time of all threads.
     pub cpu_seconds: f64,
-    /// Memory that is in use.
+    /// Resident memory.
     pub resident_bytes: u64,
-    /// Memory that is addressed.
+    /// Virtual memory.
     pub virtual_bytes: u64,
-    /// File descriptors that are open.
+    /// Open file descriptors.
     pub open_fds: u64,
-    /// File descriptors that may be open.
+    /// Maximum number of open file descriptors.
     pub max_fds: u64,
-    /// When it began, in seconds since 1970.
+    /// Start time of the process, in seconds since 1970.
     pub start_seconds: f64,
 }
 
@@ -321,7 +320,7 @@ impl Process {
                 self.virtual_bytes,
             ),
             Shown::gauge("process_open_fds", "Open file descriptors.", self.open_fds),
-            Shown::gauge("process_max_fds", "File descriptors at most.", self.max_fds),
+            Shown::gauge("process_max_fds", "Maximum open file descriptors.", self.max_fds),
             Shown::gauge(
                 "process_start_time_seconds",
                 "Start of the process in seconds since 1970.",
@@ -349,7 +348,7 @@ pub(crate) async fn metrics(
 ) -> std::result::Result<Response, Problem> {
     Query::read(raw.as_deref(), &[])?;
     let format = accepted(&headers);
-    // Only an observer comes here without an agent.
+    // Only an observer has no agent.
     let shown = match caller {
         Some(Extension(caller)) => Scope::Agent(caller.agent),
         None => Scope::Server(service.agents()),
@@ -360,7 +359,7 @@ pub(crate) async fn metrics(
     Ok(response)
 }
 
-/// The agents whose figures are shown.
+/// The agents whose metrics are shown.
 enum Scope {
     Agent(Arc<Agent>),
     Server(Vec<Arc<Agent>>),
@@ -385,7 +384,7 @@ fn families(service: &Service, scope: &Scope) -> std::result::Result<Vec<Shown>,
     Ok(families)
 }
 
-/// The format that a request asks for.
+/// The format that a request accepts.
 fn accepted(headers: &HeaderMap) -> Format {
     let given = headers.get_all(ACCEPT).iter().filter_map(|value| value.to_str().ok());
     Format::accepted(&given.collect::<Vec<_>>().join(","))

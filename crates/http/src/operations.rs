@@ -1,4 +1,4 @@
-//! What operators do: a pass by hand, and forgetting.
+//! Routes for operators: run a pass, forget events.
 
 use crate::body::PostRequest;
 use crate::problem::Problem;
@@ -14,9 +14,9 @@ use ipse_core::{EventRef, json_parse};
 use ipse_engine::{Error, Selection, consolidated_json};
 use std::sync::Arc;
 
-/// Events that one request may have forgotten.
+/// Maximum number of events that one request forgets.
 const MAX_FORGOTTEN: usize = 10_000;
-/// Nesting of a request: the object and its list.
+/// Maximum nesting of a request: the object and its list.
 const DEPTH: usize = 3;
 
 pub(crate) async fn consolidate(
@@ -45,7 +45,7 @@ pub(crate) async fn forget(
     let done = done.map_err(|error| match error {
         Error::UnknownEvent(name) => Problem::not_found(format!("no event {name} in this log")),
         Error::NeverForgotten(name, kind) => {
-            let detail = format!("{name} is a {kind} event, and those are never forgotten");
+            let detail = format!("{name} is a {kind} event, which cannot be forgotten");
             Problem::new(StatusCode::UNPROCESSABLE_ENTITY, "never_forgotten", detail)
         }
         error => {
@@ -56,7 +56,7 @@ pub(crate) async fn forget(
     Ok(json(StatusCode::OK, done.json().finish()))
 }
 
-/// `{"event_refs": […]}`.
+/// Reads `{"event_refs": […]}`.
 fn refs(body: &[u8]) -> Result<Vec<EventRef>, Problem> {
     let bad = |detail: &str| Problem::bad_request("bad_request", detail);
     let value = json_parse::parse(body, DEPTH).map_err(|_| bad("the body is not JSON"))?;

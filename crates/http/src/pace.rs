@@ -1,8 +1,7 @@
-//! How fast each token may propose: an even pace, with some at once.
+//! The rate limit of intents for each token: an even rate, with a burst.
 //!
-//! **Invariants:** what one token does takes nothing from another; a request that comes too early
-//! moves nothing, so that whoever knocks on is let in when whoever waits is; tokens that have not
-//! asked for a while take no room.
+//! **Invariants:** tokens do not affect each other. A rejected request does not push the limit
+//! further out. Tokens that have been idle for a while use no memory.
 
 use ipse_access::TokenId;
 use std::collections::BTreeMap;
@@ -10,27 +9,28 @@ use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 const MINUTE: u64 = 60_000_000;
-/// The part of a minute's requests that may come at once: those of ten seconds.
+/// The fraction of a minute's requests that may come as a burst: those of ten seconds.
 const AT_ONCE: u64 = 6;
 
-/// The paces of all tokens.
+/// The rate limits of all tokens.
 pub(crate) struct Paces {
-    /// Microseconds between two requests at an even pace, and of those that may come at once.
+    /// Microseconds between two requests at an even rate, and the length of a burst.
     every: u64,
     ahead: u64,
-    /// When each token's next request would be even, in microseconds since the server began.
+    /// The time of each token's next request at an even rate, in microseconds since the server
+    /// started.
     even: Mutex<BTreeMap<[u8; 16], u64>>,
 }
 
 impl Paces {
-    /// So many requests a minute for each token.
+    /// Limits each token to this many requests per minute.
     pub(crate) fn of(per_minute: u64) -> Self {
         let every = (MINUTE / per_minute.max(1)).max(1);
         let ahead = every * (per_minute / AT_ONCE).saturating_sub(1);
         Paces { every, ahead, even: Mutex::default() }
     }
 
-    /// Lets a request through, or says how many seconds it has to wait.
+    /// Accepts a request, or returns the number of seconds after which to retry.
     pub(crate) fn admit(&self, token: &TokenId, now: Duration) -> Result<(), u32> {
         let now = u64::try_from(now.as_micros()).unwrap_or(u64::MAX);
         let mut even = self.even.lock().unwrap_or_else(PoisonError::into_inner);
@@ -58,12 +58,12 @@ mod tests {
     fn a_sixth_at_once_then_an_even_pace() {
         let paces = Paces::of(60);
         assert_eq!(through(&paces, 1, 5000, 30), 10);
-        assert_eq!(through(&paces, 2, 5000, 30), 10, "each token for itself");
+        assert_eq!(through(&paces, 2, 5000, 30), 10, "tokens are independent");
         assert_eq!(paces.admit(&TokenId([1; 16]), Duration::from_millis(5000)), Err(1));
         assert_eq!(through(&paces, 1, 5999, 30), 0);
         assert_eq!(through(&paces, 1, 6000, 30), 1, "one a second");
         assert_eq!(through(&paces, 1, 9000, 30), 3);
-        assert_eq!(through(&paces, 1, 99_000, 30), 10, "and not more after a rest");
+        assert_eq!(through(&paces, 1, 99_000, 30), 10, "and not more after an idle time");
     }
 
     #[test]

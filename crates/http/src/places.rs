@@ -1,10 +1,10 @@
-//! Places of connections: how many there are, and which connection gives way when all are taken.
+//! Places of connections: their number, and which connection is closed when all are taken.
 //!
 //! **Invariants**
-//! - A new connection gets a place at once as long as the server waits for the client of another:
-//!   for a head, for a body, or until an answer is read. The one that has waited longest is closed;
-//!   one on which a valid token was sent only after all others.
-//! - A connection for which the server works, streams included, is never closed for another.
+//! - A new connection gets a place at once if the server waits for the client of another: for a
+//!   head, for a body, or until a response is read. The connection that the server has waited for
+//!   longest is closed. Connections with a valid token are closed after all others.
+//! - A connection with work in progress, also a stream, is never closed in favour of another.
 
 use prometheus_client::metrics::counter::Counter;
 use std::collections::BTreeMap;
@@ -17,21 +17,21 @@ use tokio::io::Interest;
 use tokio::net::TcpStream;
 use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
 
-/// How long a connection that was closed may take to leave its place before the next is closed.
+/// The time that a closed connection gets to leave its place, before the next one is closed.
 const RESPITE: Duration = Duration::from_millis(100);
 
-/// All places.
+/// The places of all connections.
 pub(crate) struct Places {
     count: u32,
     free: Arc<Semaphore>,
     peers: Mutex<BTreeMap<u64, Arc<Peer>>>,
-    /// Counts connections, and each time that the server begins to wait for a client.
+    /// A logical clock: it counts new connections, and each start of a wait for a client.
     ticks: Arc<AtomicU64>,
     closed: Counter,
 }
 
 impl Places {
-    /// Makes `count` places, and counts connections that are closed for others.
+    /// Creates `count` places. `closed` counts connections that are closed in favour of others.
     pub(crate) fn new(count: u32, closed: Counter) -> Arc<Self> {
         Arc::new(Places {
             count,
@@ -42,7 +42,7 @@ impl Places {
         })
     }
 
-    /// A place for a new connection.
+    /// Takes a place for a new connection. May close another connection.
     pub(crate) async fn take(self: &Arc<Self>) -> Place {
         loop {
             if self.free.available_permits() == 0 {
@@ -70,7 +70,7 @@ impl Places {
         Place { places: self.clone(), number, peer, _permit: permit }
     }
 
-    /// Closes the connection whose client the server has waited for longest, if there is one.
+    /// Closes the connection whose client the server has waited for longest, if any.
     fn close_one(&self) {
         let mut peers = self.peers.lock().unwrap_or_else(PoisonError::into_inner);
         let waits = |(number, peer): (&u64, &Arc<Peer>)| {
@@ -105,16 +105,16 @@ impl Drop for Place {
     }
 }
 
-/// What [`Peer::since`] says while the server works.
+/// The value of [`Peer::since`] while the server works.
 const WORKS: u64 = 0;
 
-/// The other side of a connection: whether the server waits for it, and since when.
+/// The client of a connection: whether the server waits for it, and since when.
 pub(crate) struct Peer {
     ticks: Arc<AtomicU64>,
     since: AtomicU64,
-    /// Requests that are not answered yet.
+    /// The number of requests that are not answered yet.
     requests: AtomicUsize,
-    /// Whether it has sent a valid token.
+    /// Whether the client has sent a valid token.
     known: AtomicBool,
     close: Notify,
     socket: OnceLock<Weak<TcpStream>>,
@@ -122,34 +122,34 @@ pub(crate) struct Peer {
 }
 
 impl Peer {
-    /// The server cannot go on before the client does.
+    /// The server starts to wait for the client.
     pub(crate) fn waits(&self) {
         if self.since.load(Ordering::Relaxed) == WORKS {
             self.since.store(self.ticks.fetch_add(1, Ordering::Relaxed), Ordering::Relaxed);
         }
     }
 
-    /// The client has sent something. Parts of a head do not count: a head that comes byte by byte
-    /// has been waited for since its beginning.
+    /// The client has sent bytes. Parts of a head do not count: they do not restart the wait for
+    /// it.
     pub(crate) fn sent(&self) {
         if self.is_busy() {
             self.moved();
         }
     }
 
-    /// The client has read something, or a request is whole.
+    /// The client has read bytes, or a request is complete.
     pub(crate) fn moved(&self) {
         self.since.store(WORKS, Ordering::Relaxed);
     }
 
-    /// A request is there; it lasts until the guard is dropped.
+    /// A request has arrived. It is open until the guard is dropped.
     pub(crate) fn asks(self: &Arc<Self>) -> OpenRequest {
         self.requests.fetch_add(1, Ordering::Relaxed);
         self.moved();
         OpenRequest(self.clone())
     }
 
-    /// Whether a request is not answered yet.
+    /// Whether a request is open.
     pub(crate) fn is_busy(&self) -> bool {
         self.requests.load(Ordering::Relaxed) > 0
     }
@@ -159,13 +159,13 @@ impl Peer {
         self.known.store(true, Ordering::Relaxed);
     }
 
-    /// The connection that it is at the other end of.
+    /// Sets the socket of the connection.
     pub(crate) fn connected(&self, stream: &Arc<TcpStream>) {
         let _ = self.socket.set(Arc::downgrade(stream));
     }
 
-    /// Whether the client has closed its side of the connection. It may still read, so it gets an
-    /// answer; but a request that waits need not wait longer.
+    /// Whether the client has closed its side of the connection. It may still read, so it gets a
+    /// response, but a waiting request need not wait longer.
     pub(crate) fn has_left(&self) -> bool {
         let Some(stream) = self.socket.get().map(Weak::upgrade) else { return false };
         let Some(stream) = stream else { return true };
@@ -176,7 +176,7 @@ impl Peer {
         }
     }
 
-    /// The connection carries a stream from now on, and nothing after it.
+    /// The connection carries a stream from now on. No request follows on it.
     pub(crate) fn begin_stream(&self) {
         self.stream.notify_one();
     }
@@ -186,13 +186,13 @@ impl Peer {
         self.stream.notified().await;
     }
 
-    /// Waits until the connection is to be closed for another.
+    /// Waits until the connection must be closed in favour of another.
     pub(crate) async fn gives_way(&self) {
         self.close.notified().await;
     }
 }
 
-/// A request that is not answered yet.
+/// An open request, until it is dropped.
 pub(crate) struct OpenRequest(Arc<Peer>);
 
 impl Drop for OpenRequest {
@@ -218,7 +218,7 @@ mod tests {
         closed.poll(&mut Context::from_waker(Waker::noop())).is_ready()
     }
 
-    /// Which of these is closed next.
+    /// The index of the place that is closed next.
     fn closed(places: &Places, held: &[Place]) -> Option<usize> {
         places.close_one();
         held.iter().position(is_closed)
@@ -233,7 +233,7 @@ mod tests {
             held[at].peer.waits();
         }
         held[2].peer.waits();
-        assert_eq!(closed(&places, &held), Some(2), "waited for first, and still");
+        assert_eq!(closed(&places, &held), Some(2), "the longest wait");
         held[0].peer.moved();
         assert_eq!(closed(&places, &held), Some(3));
         assert_eq!(closed(&places, &held), None);

@@ -1,53 +1,54 @@
-//! What went wrong, as RFC 9457 has it: `application/problem+json` with a code and a request id.
+//! Error responses by RFC 9457: `application/problem+json` with a code and a request id.
 //!
-//! **Invariants:** every answer that is not a success is a problem; its words are for whoever asked
-//! and hold nothing of another identity, nor of the inside of this process.
+//! **Invariants:** every response that is not a success is a problem. Its text is for the client,
+//! and contains no data of other identities and no internals of the process.
 
 use axum::http::header::{ALLOW, CONTENT_TYPE, RETRY_AFTER, WWW_AUTHENTICATE};
 use axum::http::{HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
 use ipse_core::json::Members;
 
-/// The media type.
+/// The media type of problems.
 const PROBLEM: &str = "application/problem+json";
 
-/// A request that was not done.
+/// An error response.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Problem {
     status: StatusCode,
     code: &'static str,
     detail: String,
-    /// Seconds after which it may be tried again.
+    /// Seconds after which the client may retry.
     retry_after: Option<u32>,
-    /// Members beside the usual ones, as JSON.
+    /// Additional members, as JSON.
     more: Vec<(&'static str, String)>,
 }
 
 impl Problem {
-    /// A problem of that code.
+    /// A problem with this code.
     pub fn new(status: StatusCode, code: &'static str, detail: impl Into<String>) -> Self {
         Problem { status, code, detail: detail.into(), retry_after: None, more: Vec::new() }
     }
 
-    /// 400: the request cannot be read.
+    /// 400: the request is malformed.
     pub fn bad_request(code: &'static str, detail: impl Into<String>) -> Self {
         Self::new(StatusCode::BAD_REQUEST, code, detail)
     }
 
-    /// 401, the same for a token that is missing, unknown, expired or revoked.
+    /// 401. It is the same for a token that is missing, unknown, expired or revoked.
     pub fn unauthorized() -> Self {
         let detail =
             "send a valid token as `Authorization: Bearer …`; `ipse token create` makes one";
         Self::new(StatusCode::UNAUTHORIZED, "unauthorized", detail)
     }
 
-    /// 403: a token of another role.
-    pub fn forbidden(role: &str) -> Self {
-        let detail = format!("a token of the role {role} may not do this");
+    /// 403: the role of the token does not permit the request.
+    pub fn forbidden(role: &str, allowed: &str) -> Self {
+        let detail =
+            format!("a token of the role {role} may not do this; it needs a token of: {allowed}");
         Self::new(StatusCode::FORBIDDEN, "forbidden", detail)
     }
 
-    /// 404: not there, or somebody else's.
+    /// 404: unknown, or an object of another identity.
     pub fn not_found(detail: impl Into<String>) -> Self {
         Self::new(StatusCode::NOT_FOUND, "not_found", detail)
     }
@@ -58,68 +59,69 @@ impl Problem {
         Problem { retry_after: Some(1), ..Self::new(status, "queue_full", detail) }
     }
 
-    /// 429: one token asks too fast.
+    /// 429: the rate limit of the token is exceeded.
     pub fn too_fast(seconds: u32, detail: impl Into<String>) -> Self {
         let status = StatusCode::TOO_MANY_REQUESTS;
         Problem { retry_after: Some(seconds), ..Self::new(status, "too_fast", detail) }
     }
 
-    /// 503: it could not be done now.
+    /// 503: the request may succeed later.
     pub fn unavailable(code: &'static str, detail: impl Into<String>) -> Self {
         let status = StatusCode::SERVICE_UNAVAILABLE;
         Problem { retry_after: Some(1), ..Self::new(status, code, detail) }
     }
 
-    /// 503: the log is not the one that was signed. A retry does not help, so there is no
-    /// `Retry-After`: an operator has to act.
+    /// 503: the log does not continue the last signed tree head. A retry does not help, so there is
+    /// no `Retry-After`: an operator has to act.
     pub fn rolled_back() -> Self {
-        let detail = "the log does not continue the last signed tree head, so nothing is appended: \
-                      the operator has to put the newer store back";
+        let detail = "the log does not continue the last signed tree head, so appends are \
+                      rejected: the operator has to restore the newer store";
         Self::new(StatusCode::SERVICE_UNAVAILABLE, "log_rolled_back", detail)
     }
 
-    /// 500: stored bytes contradict each other. A retry does not help, so there is no
+    /// 500: the stored data is corrupt. A retry does not help, so there is no
     /// `Retry-After`.
     pub fn damaged() -> Self {
-        let detail = "the stored data behind this answer is damaged: the operator has to run `ipse \
+        let detail = "the stored data for this response is damaged: the operator has to run `ipse \
                       verify`; the same request will fail again";
         Self::new(StatusCode::INTERNAL_SERVER_ERROR, "store_damaged", detail)
     }
 
-    /// 503: the facts follow rules that this build does not have. A retry does not help, so there
-    /// is no `Retry-After`.
+    /// 503: the facts follow a rule set that this build does not have. A retry does not help, so
+    /// there is no `Retry-After`.
     fn unknown_rules(detail: impl Into<String>) -> Self {
         Self::new(StatusCode::SERVICE_UNAVAILABLE, "unknown_rules", detail)
     }
 
-    /// The same with another member.
+    /// Adds a member.
     pub fn with(mut self, name: &'static str, json: impl ToString) -> Self {
         self.more.push((name, json.to_string()));
         self
     }
 
-    /// 500: something broke off.
+    /// 500: internal error.
     pub fn internal() -> Self {
-        Self::new(StatusCode::INTERNAL_SERVER_ERROR, "internal", "it broke off; the log says why")
+        let detail = "internal error; see the server log for this request_id";
+        Self::new(StatusCode::INTERNAL_SERVER_ERROR, "internal", detail)
     }
 
-    /// Its code.
+    /// The code.
     pub fn code(&self) -> &'static str {
         self.code
     }
 
-    /// The rule that was broken, if the problem names one.
+    /// The violated rule, if the problem names one.
     pub fn rule(&self) -> Option<&str> {
         let (_, json) = self.more.iter().find(|(name, _)| *name == "rule")?;
         json.strip_prefix('"')?.strip_suffix('"')
     }
 
-    /// The status.
+    /// The HTTP status.
     pub fn status(&self) -> StatusCode {
         self.status
     }
 
-    /// The answer to the request of that id.
+    /// The response to the request with this id.
     pub fn answer(&self, request_id: &str) -> Response {
         let title = self.status.canonical_reason().unwrap_or("problem");
         let members = Members::new()
@@ -144,7 +146,7 @@ impl Problem {
 }
 
 impl IntoResponse for Problem {
-    /// An empty answer that carries the problem: the outermost layer, which knows the request id,
+    /// An empty response that carries the problem. The outermost layer, which knows the request id,
     /// writes it.
     fn into_response(self) -> Response {
         let mut response = self.status.into_response();
@@ -153,9 +155,9 @@ impl IntoResponse for Problem {
     }
 }
 
-/// A method that a path does not have.
+/// 405: the path does not have this method.
 pub(crate) fn method_not_allowed(allowed: &str) -> Response {
-    let detail = format!("this path takes {allowed}");
+    let detail = format!("this path allows {allowed}");
     let problem = Problem::new(StatusCode::METHOD_NOT_ALLOWED, "method_not_allowed", detail);
     let mut response = problem.into_response();
     if let Ok(value) = HeaderValue::from_str(allowed) {
@@ -165,7 +167,8 @@ pub(crate) fn method_not_allowed(allowed: &str) -> Response {
 }
 
 impl From<ipse_engine::Error> for Problem {
-    /// What the engine could not do, now: its words may name files, so they stay inside.
+    /// The problem of an error of the engine. The text of the error may name files, so it is logged
+    /// and not sent.
     fn from(error: ipse_engine::Error) -> Self {
         if error.is_rolled_back() {
             return Problem::rolled_back();
@@ -177,7 +180,8 @@ impl From<ipse_engine::Error> for Problem {
         if matches!(error, ipse_engine::Error::UnknownRules { .. }) {
             return Problem::unknown_rules(error.to_string());
         }
-        tracing::warn!(%error, "the store could not answer");
-        Problem::unavailable("store_unavailable", "the store could not answer; the log says why")
+        tracing::warn!(%error, "the store could not be read or written");
+        let detail = "the store could not be read or written; see the server log";
+        Problem::unavailable("store_unavailable", detail)
     }
 }

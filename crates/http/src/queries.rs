@@ -1,4 +1,4 @@
-//! Questions about an agent: its identity, a fact, why it says what it says, passes, the log, its
+//! Reads about an agent: its identity, a fact, the explanation of a fact, passes, the log, its
 //! skills.
 
 use crate::problem::Problem;
@@ -13,10 +13,10 @@ use axum::response::Response;
 use ipse_core::{FactId, Seq};
 use ipse_inspect::Skills;
 
-/// Rows of a page if nobody says how many, and at most.
+/// The default and the maximum number of rows of a page.
 const PAGE: u64 = 100;
 const MAX_PAGE: u64 = 1000;
-/// Pages of evidence: a hundred events each.
+/// The last page of evidence that may be requested. A page has a hundred events.
 const MAX_EVIDENCE_PAGE: u64 = 1 << 32;
 
 pub(crate) async fn identity(
@@ -50,7 +50,7 @@ pub(crate) async fn explanation(
     let page = usize::try_from(page).unwrap_or(usize::MAX);
     let (look, id) = (caller.agent.look.clone(), fact_id(id)?);
     let (found, _turn) = caller.look(move || look.explanation(&id, page)).await?;
-    let none = || Problem::not_found("this agent has no fact of that id, or it has no such page");
+    let none = || Problem::not_found("this agent has no fact with this id, or no such page of it");
     found.map(|found| json(StatusCode::OK, found.json())).ok_or_else(none)
 }
 
@@ -96,7 +96,7 @@ pub(crate) async fn skills(
     Ok(json(StatusCode::OK, skills.json()))
 }
 
-/// What stands in the path, if it is text at all.
+/// A name in the path; an error if it is not UTF-8.
 pub(crate) type NameInPath = Result<Path<String>, PathRejection>;
 
 fn fact_id(name: NameInPath) -> Result<FactId, Problem> {
@@ -104,5 +104,5 @@ fn fact_id(name: NameInPath) -> Result<FactId, Problem> {
 }
 
 fn no_fact() -> Problem {
-    Problem::not_found("this agent has no fact of that id")
+    Problem::not_found("this agent has no fact with this id")
 }

@@ -1,11 +1,11 @@
-//! Parameters of a request, strictly: an unknown one, or one that is given twice, is an error.
+//! Query parameters of a request. An unknown or repeated parameter is an error.
 
 use crate::problem::Problem;
 use ipse_core::Seq;
 use std::borrow::Cow;
 
-/// Older names that are still read, so that a client which was written for them keeps working. The
-/// document and the message about unknown parameters show the current name only.
+/// Older names that are still accepted, so that existing clients keep working. The document and the
+/// message about unknown parameters show only the current name.
 const ALIASES: [(&str, &str); 1] = [("env", "environment")];
 
 /// The current name of a parameter.
@@ -13,14 +13,14 @@ fn current(name: &str) -> &str {
     ALIASES.iter().find(|(old, _)| *old == name).map_or(name, |(_, current)| current)
 }
 
-/// What was given after the question mark.
+/// The query parameters of a request.
 pub(crate) struct Query<'q>(Vec<(Cow<'q, str>, Cow<'q, str>)>);
 
 impl<'q> Query<'q> {
-    /// Reads parameters, of which only these are known.
+    /// Reads the parameters. Only the `known` names are accepted.
     pub(crate) fn read(raw: Option<&'q str>, known: &[&str]) -> Result<Self, Problem> {
         if !raw.is_none_or(is_encoded_text) {
-            let detail = "the parameters are not UTF-8 behind percent signs";
+            let detail = "the parameters are not percent-encoded UTF-8";
             return Err(Problem::bad_request("bad_parameter", detail));
         }
         let mut all: Vec<(Cow<'q, str>, Cow<'q, str>)> = Vec::new();
@@ -29,7 +29,7 @@ impl<'q> Query<'q> {
                 let shown = ipse_door::printable(&name);
                 let known = known.join(", ");
                 let known = if known.is_empty() { "none".to_owned() } else { known };
-                let detail = format!("no parameter `{shown}` here; known: {known}");
+                let detail = format!("unknown parameter `{shown}`; known: {known}");
                 return Err(Problem::bad_request("unknown_parameter", detail));
             }
             if let Some((other, _)) = all.iter().find(|(other, _)| current(other) == current(&name))
@@ -38,7 +38,7 @@ impl<'q> Query<'q> {
                     true => format!("`{name}` is given twice"),
                     false => {
                         let kept = current(&name);
-                        format!("`{other}` and `{name}` name one parameter: give `{kept}` alone")
+                        format!("`{other}` and `{name}` are the same parameter: give only `{kept}`")
                     }
                 };
                 return Err(Problem::bad_request("repeated_parameter", detail));
@@ -48,17 +48,17 @@ impl<'q> Query<'q> {
         Ok(Query(all))
     }
 
-    /// A text, if it was given: by the current name of its parameter.
+    /// The value of a parameter, by its current name.
     pub(crate) fn text(&self, name: &str) -> Option<&str> {
         self.0.iter().find(|(other, _)| current(other) == name).map(|(_, value)| &**value)
     }
 
-    /// A position of a log, if one was given.
+    /// The value of a parameter that is a position in a log.
     pub(crate) fn seq(&self, name: &str) -> Result<Option<Seq>, Problem> {
         Ok(self.number(name, 0..=Seq::MAX.0)?.map(Seq))
     }
 
-    /// A whole number within bounds, if one was given.
+    /// The value of a parameter that is a whole number within bounds.
     pub(crate) fn number(
         &self,
         name: &str,
@@ -76,12 +76,12 @@ impl<'q> Query<'q> {
     }
 }
 
-/// A whole number of digits alone: `parse` would let a plus sign pass.
+/// Parses a whole number. Only digits are accepted, while `parse` would accept a plus sign.
 pub(crate) fn whole_number(text: &str) -> Option<u64> {
     text.parse().ok().filter(|_| text.bytes().all(|byte| byte.is_ascii_digit()))
 }
 
-/// Whether every percent sign stands before two hex digits, and all of it is UTF-8.
+/// Whether two hex digits follow every percent sign, and the decoded text is UTF-8.
 fn is_encoded_text(raw: &str) -> bool {
     if !raw.contains('%') {
         return true;

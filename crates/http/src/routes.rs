@@ -1,7 +1,7 @@
-//! Which paths there are, and who may use them: one table, from which the router is built.
+//! The table of all routes and the roles that may use them. The router is built from it.
 //!
-//! **Invariants:** a path that is not here does not exist; a role that is not named for it is
-//! turned away before a byte of the body is read.
+//! **Invariants:** a path that is not in the table does not exist. A request of a role that is not
+//! listed is rejected before a byte of the body is read.
 
 use crate::service::Service;
 use crate::{
@@ -12,38 +12,47 @@ use axum::routing::{MethodRouter, get, post};
 use ipse_access::Role::{self, Auditor, Observer, Operator, Planner, Producer};
 use std::sync::Arc;
 
-/// Who may use a path.
+/// The access rule of a route.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Access {
-    /// Anybody.
+    /// No token is required.
     Open,
-    /// Whoever has a token of one of these roles.
+    /// A token with one of these roles is required.
     Roles(&'static [Role]),
 }
 
 impl Access {
-    /// Whether a role is let in.
+    /// Whether a role may use the route.
     pub fn admits(self, role: Role) -> bool {
         match self {
             Access::Open => true,
             Access::Roles(roles) => roles.contains(&role),
         }
     }
+
+    /// The names of the roles, for messages.
+    pub(crate) fn names(self) -> String {
+        let roles = match self {
+            Access::Open => Role::ALL.as_slice(),
+            Access::Roles(roles) => roles,
+        };
+        roles.iter().map(|role| role.name()).collect::<Vec<_>>().join(", ")
+    }
 }
 
-/// One verb of one path.
+/// One method of one path.
 #[derive(Clone, Debug)]
 pub struct Route {
-    /// The verb.
+    /// The HTTP method.
     pub method: Method,
-    /// The path, with what varies in braces.
+    /// The path, with parameters in braces.
     pub path: &'static str,
-    /// Who may use it.
+    /// The access rule.
     pub access: Access,
-    /// Whether it is asked for by hand and changes something, so that it is worth a line.
+    /// Whether an operator uses it to change something, so that every request is logged.
     pub(crate) by_hand: bool,
-    /// Whether it is made for browsers, so that the host of a request is checked wherever the
-    /// server listens. No route is yet: `/docs` holds nothing that is not public.
+    /// Whether it is for browsers, so that the host of a request is checked on every listen
+    /// address. No route is so far: `/docs` contains only public data.
     pub browser: bool,
     pub(crate) handler: fn() -> MethodRouter<Arc<Service>>,
 }
@@ -77,7 +86,7 @@ const fn by_hand(path: &'static str, handler: fn() -> MethodRouter<Arc<Service>>
     Route { method: Method::POST, path, access: OPERATORS, by_hand: true, browser: false, handler }
 }
 
-/// Every route.
+/// All routes.
 pub static ROUTES: [Route; 27] = [
     reading("/api/agent/semantic", READERS, || get(semantic::semantic)),
     reading("/api/agent/grounding", READERS, || get(semantic::grounding_text)),

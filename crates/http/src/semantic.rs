@@ -1,8 +1,8 @@
-//! `GET /api/agent/semantic`: the facts that a planner grounds its next intent in; and
-//! `GET /api/agent/grounding`: the same facts as lines of text.
+//! `GET /api/agent/semantic`: facts for a planner. `GET /api/agent/grounding`: the same facts as
+//! lines of text.
 //!
-//! **Invariants:** an answer is of one checkpoint, from a table that never changes; reading writes
-//! nothing and waits for no writer.
+//! **Invariants:** a response is from one checkpoint and one immutable table. A read writes nothing
+//! and does not wait for a writer.
 
 use crate::answers::Answer;
 use crate::problem::Problem;
@@ -23,9 +23,9 @@ use std::sync::Arc;
 
 const KNOWN: [&str; 8] =
     ["skill_id", "target_class", "environment", "zone", "kind", "limit", "as_of", "format"];
-/// The parameters of `/api/agent/grounding`: all but `format`, which that path fixes.
+/// The parameters of `/api/agent/grounding`: all but `format`, which is fixed there.
 const KNOWN_OF_GROUNDING: &[&str] = KNOWN.split_at(KNOWN.len() - 1).0;
-/// Facts of an answer if nobody says how many, and at most.
+/// The default and the maximum number of facts in a response.
 const LIMIT: u64 = 20;
 const MAX_LIMIT: u64 = 1000;
 
@@ -35,12 +35,12 @@ enum Format {
     Grounding,
 }
 
-/// The two addresses of facts.
+/// The two paths of facts.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Path {
-    /// JSON, or text if `format` says so.
+    /// JSON, or text with `format=grounding`.
     Semantic,
-    /// Text alone: a generated client expects one media type for one status.
+    /// Text only: a generated client expects one media type for one status.
     Grounding,
 }
 
@@ -52,9 +52,9 @@ impl Path {
         }
     }
 
-    /// The question by which an answer is kept. Both paths share what is kept: `grounding?Q` is
-    /// `semantic?Q&format=grounding`. A `Q` that has a `format` itself is never kept under that
-    /// name, since a parameter that is given twice is an error.
+    /// The cache key of a query. Both paths share the cache: `grounding?Q` is
+    /// `semantic?Q&format=grounding`. A `Q` that already has a `format` is never cached under that
+    /// key, since a repeated parameter is an error.
     fn question(self, query: &str) -> Cow<'_, str> {
         match self {
             Path::Semantic => Cow::Borrowed(query),
@@ -117,11 +117,11 @@ pub(crate) async fn grounding_text(
 
 async fn consulted(service: &Service, request: Request, path: Path) -> Result<Response, Problem> {
     let (head, _) = request.into_parts();
-    let caller = head.extensions.get::<Caller>().expect("BUG: whoever is let in is a caller");
+    let caller = head.extensions.get::<Caller>().expect("BUG: an admitted request has a caller");
     let (agent, query) = (&caller.agent, head.uri.query().unwrap_or_default());
     let question = &*path.question(query);
     let known = agent.memory.known();
-    // What is kept was asked well, and of this very table.
+    // A cached query was validated before, and its response is from this table.
     if let Some(kept) = agent.answers.get(&known, question) {
         return Ok(kept.sent_to(&head.headers));
     }
@@ -164,8 +164,8 @@ fn written(
     }
 }
 
-/// What tells two answers of one address apart: whose facts, by which rules, as of which pass, as
-/// of which position; and since a restored store counts again from where it was, by which process.
+/// The `ETag`: identity, rule set, checkpoint, `as_of`, and the process, since a restored store may
+/// reach the same checkpoint again with other events.
 fn tag(service: &Service, name: &str, known: &FactTable, as_of: Option<Seq>) -> HeaderValue {
     let (version, checkpoint) = (answer::rule_version(known.rule_version()), known.checkpoint());
     let as_of = as_of.map(|seq| format!("-{seq}")).unwrap_or_default();
@@ -174,7 +174,7 @@ fn tag(service: &Service, name: &str, known: &FactTable, as_of: Option<Seq>) -> 
 }
 
 impl Answer {
-    /// The answer, or that it is what the client has already. A planner asks again each time.
+    /// The response, or 304 if the client has it already. Clients must revalidate each time.
     fn sent_to(self, asked: &HeaderMap) -> Response {
         let same = has(asked, &self.tag);
         let fresh = [
@@ -192,14 +192,14 @@ impl Answer {
     }
 }
 
-/// Whether a client has what this tag stands for.
+/// Whether `If-None-Match` contains this tag.
 pub(crate) fn has(asked: &HeaderMap, tag: &HeaderValue) -> bool {
     let tag = tag.to_str().unwrap_or_default();
     let named = |value: &HeaderValue| value.to_str().is_ok_and(|list| names(list, tag));
     asked.get_all(IF_NONE_MATCH).iter().any(named)
 }
 
-/// Whether a list of tags has this one, or any.
+/// Whether a list of tags contains this one, or is `*`.
 fn names(list: &str, etag: &str) -> bool {
     let mut tags = list.split(',').map(|tag| tag.trim().trim_start_matches("W/"));
     tags.any(|tag| tag == "*" || tag == etag)

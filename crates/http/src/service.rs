@@ -1,9 +1,9 @@
-//! What requests share: the agents of a store, who may come in, and what is handed down.
+//! The state that requests share: the agents of a store, the tokens, and the limits.
 //!
 //! **Invariants**
-//! - An agent is found by the identity that a token carries and by nothing else.
-//! - A token that is revoked lets nobody in a second later.
-//! - Letting somebody in never waits for a writer: uses are noted, and agents opened, elsewhere.
+//! - An agent is looked up only by the identity in a token.
+//! - A revoked token is rejected after at most a second.
+//! - Authentication never waits for a writer: uses are recorded, and agents are opened, elsewhere.
 
 use crate::answers::Answers;
 use crate::appender::Appender;
@@ -28,67 +28,68 @@ use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::Duration;
 use tokio::sync::{Semaphore, watch};
 
-/// Bytes of a text that may be a token.
+/// Maximum bytes of a token text.
 const MAX_TOKEN_BYTES: usize = 256;
-/// How long a token that was found good is believed, in microseconds.
+/// The time for which a valid token is cached, in microseconds.
 const BELIEVED: i64 = 1_000_000;
-/// How long ago the store may last have been read by a server that is ready, in microseconds.
+/// A ready server has read the store within this time, in microseconds.
 const READY: u64 = 10_000_000;
-/// KiB of large answers that may wait to be read.
+/// KiB of large responses that may be unread.
 const UNREAD_KIB: usize = 128 << 10;
-/// Long looks into logs at once (pages, explanations, facts of the past), and those into one log;
-/// how many of them are kept for operators and auditors; and how many of each rank may wait for
-/// one log.
+/// Limits of long reads (pages, explanations, facts of the past): the number at the same time, for
+/// the server and for one log; the number that is reserved for operators and auditors; and the
+/// number of each rank that may wait for one log.
 const LOOKS: usize = 8;
 const LOOKS_KEPT: usize = 2;
 const AGENT_LOOKS: usize = 4;
 const AGENT_LOOKS_KEPT: usize = 1;
 const AGENT_LOOKS_WAITING: usize = 32;
-/// The same for writes that hold a thread while they wait for the log: intents with a rate limit,
-/// passes by hand, forgetting. With looks and bundles they leave half of the threads to others.
+/// The same limits for writes that block a thread while they wait for the log: intents with a rate
+/// limit, manual passes, forgetting. With reads and bundles they leave half of the threads free.
 const WRITES: usize = 16;
 const WRITES_KEPT: usize = 4;
 const AGENT_WRITES: usize = 3;
 const AGENT_WRITES_KEPT: usize = 1;
 const AGENT_WRITES_WAITING: usize = 256;
-/// Streams that are open at once, and those of one agent: most connections are for others.
+/// Maximum number of open streams, for the server and for one agent. Half of the connections stay
+/// free of streams.
 const STREAMS: usize = 256;
 const AGENT_STREAMS: usize = 64;
-/// Requests that wait for a decision at once, and those of one agent. With the streams they leave a
-/// quarter of the connections to requests that are answered at once.
+/// Maximum number of requests that wait for a decision, for the server and for one agent. With the
+/// streams they leave a quarter of the connections to requests that are answered at once.
 const WAITS: usize = 128;
 const AGENT_WAITS: usize = 32;
-/// Bundles that are made or sent at once, and those of one agent: each takes a file as large as the
-/// log.
+/// Maximum number of bundles that are made or sent at the same time, for the server and for one
+/// agent. Each uses a file as large as the log.
 const BUNDLES: usize = 8;
 const AGENT_BUNDLES: usize = 1;
 
-/// What the server cannot do by itself, and is handed.
+/// The environment of the server, which its caller provides.
 pub trait Platform: Send + Sync {
-    /// The time now.
+    /// The current time.
     fn now(&self) -> Time;
-    /// How long the server has been there; never goes back.
+    /// The time since the server started. It never decreases.
     fn elapsed(&self) -> Duration;
-    /// Fresh random bytes.
+    /// New random bytes.
     fn random(&self) -> [u8; 16];
     /// Opens the memory of an identity of the store.
     fn open(&self, identity: &Identity) -> Result<Memory, Error>;
-    /// A bundle of an identity's whole log, in a file that goes when it is closed; or why there is
-    /// none, in words for whoever runs the server.
+    /// Writes a bundle of an identity's whole log to a file that is deleted when it is closed. The
+    /// error text is for the server log.
     fn bundle(&self, identity: &Identity) -> Result<File, String>;
-    /// The gates that the agent's manifest binds it to, if they are at hand.
+    /// The gates that the agent's manifest binds it to; `None` if the files were not given.
     fn gates(&self, identity: &Identity) -> Result<Option<Arc<Gates>>, Error>;
-    /// How many intents one token may propose in a minute.
+    /// The number of intents that one token may propose per minute.
     fn intents_per_minute(&self) -> u64;
-    /// What the process takes of its machine; `None` if the system does not say.
+    /// Resource usage of the process; `None` if the system does not report it.
     fn process(&self) -> Option<Process> {
         None
     }
-    /// The hosts that the server answers to.
+    /// The `Host` values that the server accepts.
     fn hosts(&self) -> Hosts;
 }
 
-/// The clock and the randomness that the server was handed, for operations of the library.
+/// The clock and the randomness of the platform, as a [`Host`] of the library.
 pub(crate) struct Ambient<'o>(pub(crate) &'o dyn Platform);
 
 impl Host for Ambient<'_> {
@@ -101,10 +102,10 @@ impl Host for Ambient<'_> {
     }
 }
 
-/// One agent that is served.
+/// One agent of the store.
 pub(crate) struct Agent {
     pub(crate) identity: Identity,
-    /// The identity as it is written.
+    /// The identity as text.
     pub(crate) name: String,
     pub(crate) memory: Memory,
     pub(crate) answers: Answers,
@@ -113,22 +114,22 @@ pub(crate) struct Agent {
     pub(crate) metrics: Arc<Metrics>,
     /// Judges intents; `None` if the server has no gate files for this agent.
     pub(crate) desk: Option<Arc<Desk>>,
-    /// Long looks into this log, and writes that hold a thread.
+    /// Long reads of this log, and writes that block a thread.
     pub(crate) looks: Line,
     writes: Line,
-    /// KiB of bodies for this agent that may still come into memory.
+    /// Free KiB of memory for bodies of this agent.
     pub(crate) room: Arc<Semaphore>,
-    /// Streams of this agent that may still be opened.
+    /// Free streams of this agent.
     pub(crate) streams: Arc<Semaphore>,
-    /// Requests of this agent that may still begin to wait for a decision.
+    /// Free places of this agent for requests that wait for a decision.
     pub(crate) waits: Arc<Semaphore>,
-    /// Bundles of this agent that may still be made.
+    /// Free bundle slots of this agent.
     pub(crate) bundles: Arc<Semaphore>,
-    /// Moves whenever the log may have grown.
+    /// Changes whenever the log may have grown.
     pub(crate) grown: watch::Sender<u64>,
 }
 
-/// Who asks.
+/// The token of a request and the agent that it names.
 #[derive(Clone)]
 pub(crate) struct Caller {
     pub(crate) agent: Arc<Agent>,
@@ -140,8 +141,8 @@ impl Caller {
         self.token.role
     }
 
-    /// Looks long into the log, in turn. Keep the turn until the answer is written: until then it
-    /// takes memory.
+    /// Runs a long read of the log when it gets a turn. Keep the turn until the response is
+    /// written: until then the result uses memory.
     pub(crate) async fn look<T: Send + 'static>(
         &self,
         work: impl FnOnce() -> Result<T, Error> + Send + 'static,
@@ -150,7 +151,7 @@ impl Caller {
         Ok((found?, turn))
     }
 
-    /// Writes to the log, in turn.
+    /// Runs a write to the log when it gets a turn.
     pub(crate) async fn write<T: Send + 'static>(
         &self,
         work: impl FnOnce() -> T + Send + 'static,
@@ -160,12 +161,12 @@ impl Caller {
     }
 }
 
-/// The bearer of a token that was found good.
+/// The sender of a valid token.
 #[derive(Clone)]
 pub(crate) enum Bearer {
     /// A caller that acts on one log.
     Caller(Caller),
-    /// An observer of the server, who acts on none.
+    /// An observer of the server. It acts on no log.
     Observer(Arc<Token>),
 }
 
@@ -185,52 +186,52 @@ impl Bearer {
     }
 }
 
-/// A token that was found good, and when.
+/// A valid token, and the time of its lookup.
 type CachedToken = (Bearer, Time);
 
-/// Everything behind the routes.
+/// The state behind the routes.
 pub struct Service {
     store: Store,
-    /// Only reads, and so goes before what writes: whoever closes a store last must be able to copy
-    /// the write-ahead log into it.
+    /// Read-only, so it must be dropped before the handles that write: the last handle to close a
+    /// store must be able to empty the write-ahead log into it.
     watch: Mutex<Watch>,
     outside: Arc<dyn Platform>,
     agents: RwLock<BTreeMap<Identity, Arc<Agent>>>,
-    /// For looking tokens up, which never waits for a writer.
+    /// For token lookups, which never wait for a writer.
     tokens: Mutex<Tokens>,
-    /// Tokens that were found good, by their hash.
+    /// The cache of valid tokens, by their hash.
     believed: RwLock<BTreeMap<[u8; 32], CachedToken>>,
-    /// Tokens whose use is to be noted, and the handle that does it, which may wait.
+    /// Tokens whose use is to be recorded, and the handle that does it, which may wait.
     used: Mutex<BTreeMap<[u8; 32], Bearer>>,
     noting: Mutex<Tokens>,
-    /// When the store could last be read, in microseconds since the server began.
+    /// The time of the last successful read of the store, in microseconds since the server started.
     seen: AtomicU64,
     closing: watch::Sender<bool>,
-    /// KiB of bodies that may still come into memory.
+    /// Free KiB of memory for bodies.
     pub(crate) room: Arc<Semaphore>,
-    /// KiB of large answers that may still wait to be read.
+    /// Free KiB for large unread responses.
     pub(crate) unread: Arc<Semaphore>,
-    /// Long looks into logs, and writes that hold a thread, of all agents.
+    /// Long reads of logs, and writes that block a thread, of all agents.
     looks: Arc<Turns>,
     writes: Arc<Turns>,
-    /// Streams that may still be opened.
+    /// Free streams.
     pub(crate) streams: Arc<Semaphore>,
-    /// Requests that may still begin to wait for a decision.
+    /// Free places for requests that wait for a decision.
     pub(crate) waits: Arc<Semaphore>,
-    /// Bundles that may still be made.
+    /// Free bundle slots.
     pub(crate) bundles: Arc<Semaphore>,
     pub(crate) metrics: ServerMetrics,
-    /// How fast each token may propose.
+    /// The rate limits of intents.
     pub(crate) paces: Paces,
-    /// The hosts that the server answers to.
+    /// The `Host` values that the server accepts.
     pub(crate) hosts: Hosts,
-    /// How request ids of this process begin, and how many there were.
+    /// The prefix of request ids of this process, and the number of requests.
     session: String,
     requests: AtomicU64,
 }
 
 impl Service {
-    /// Serves a store: all agents of it, whose logs are opened at once.
+    /// Opens the logs of all agents of a store.
     pub fn open(store: &Store, outside: Arc<dyn Platform>) -> Result<Arc<Self>, Error> {
         let (tokens, noting) = (Mutex::new(Tokens::open(store)?), Mutex::new(Tokens::open(store)?));
         let service = Service {
@@ -265,58 +266,57 @@ impl Service {
         &*self.outside
     }
 
-    /// What names this process, and no other.
+    /// The unique name of this process.
     pub(crate) fn session(&self) -> &str {
         &self.session
     }
 
-    /// A name for a request that no other has.
+    /// A unique name for a request.
     pub(crate) fn request_id(&self) -> String {
         format!("{}{:016x}", self.session, self.requests.fetch_add(1, Ordering::Relaxed))
     }
 
-    /// Ends what would never end by itself: streams, and connections that wait.
+    /// Starts the shutdown: ends streams and waiting connections.
     pub fn close(&self) {
         self.closing.send_replace(true);
     }
 
-    /// Turns true when the server is to end.
+    /// Becomes true when the server shuts down.
     pub(crate) fn closing(&self) -> watch::Receiver<bool> {
         self.closing.subscribe()
     }
 
-    /// So many connections more, or fewer.
+    /// Adds to the number of open connections.
     pub(crate) fn connected(&self, more: i64) {
         self.metrics.connections.inc_by(more);
     }
 
-    /// How large the files of the store are.
+    /// The sizes of the files of the store.
     pub(crate) fn file_bytes(&self) -> FileBytes {
         self.store.file_bytes()
     }
 
-    /// How many streams are open, and how many requests wait for a decision.
+    /// The number of open streams, and of requests that wait for a decision.
     pub(crate) fn held_open(&self) -> [usize; 2] {
         [STREAMS - self.streams.available_permits(), WAITS - self.waits.available_permits()]
     }
 
-    /// How many agents are served.
+    /// The number of agents.
     pub fn agent_count(&self) -> usize {
         self.agents().len()
     }
 
-    /// Whether anybody could come in.
+    /// Whether the store has any valid token.
     pub fn has_tokens(&self) -> Result<bool, Error> {
         let tokens = self.tokens.lock().map_err(|_| Error::Poisoned)?;
         Ok(tokens.any_live(self.outside.now())?)
     }
 
-    /// What has to be done now and then, away from requests: agents that are new are opened, what
-    /// other processes have made of the logs is read, uses of tokens are noted, and what went wrong
-    /// behind everybody's back is told.
+    /// Periodic work outside of requests: opens new agents, reads the changes of other processes,
+    /// records uses of tokens, and logs errors of background work.
     ///
-    /// An error is the end: the store was removed, replaced or emptied, and nothing that this
-    /// process knows of it holds any more.
+    /// After an error the server must stop: the store was removed, replaced or emptied, and the
+    /// state of this process is no longer valid.
     pub fn refresh(&self) -> Result<(), Error> {
         match self.look() {
             Err(error) if error.is_gone() => return Err(error),
@@ -338,8 +338,8 @@ impl Service {
         Ok(())
     }
 
-    /// Opens a log anew after something could not be written to it. Until that succeeds, facts are
-    /// served as they were, and the server is not ready.
+    /// Opens a log again after a failed write. Until that succeeds, the old facts are served, and
+    /// the server is not ready.
     fn open_anew(&self, broken: &Agent) {
         let identity = broken.identity;
         match self.opened(identity) {
@@ -348,14 +348,14 @@ impl Service {
                 agents.insert(identity, Arc::new(agent));
                 drop(agents);
                 self.believed.write().unwrap_or_else(PoisonError::into_inner).clear();
-                tracing::warn!(%identity, "the log was opened anew after a write had failed");
+                tracing::warn!(%identity, "the log was opened again after a failed write");
             }
             Err(error) if error.is_rolled_back() => broken.failed(&error),
-            Err(error) => tracing::warn!(%identity, %error, "the log cannot be opened anew yet"),
+            Err(error) => tracing::warn!(%identity, %error, "the log cannot be opened again yet"),
         }
     }
 
-    /// Tries to erase what was forgotten while somebody still read it.
+    /// Tries to erase forgotten content whose erasure is pending.
     fn erase(&self, watch: &Watch) -> Result<(), Error> {
         if !watch.erase_pending()? {
             return Ok(());
@@ -369,7 +369,7 @@ impl Service {
         Ok(())
     }
 
-    /// Looks what others have made of the store, if they have made anything of it.
+    /// Reads the changes that other processes made to the store.
     fn look(&self) -> Result<(), Error> {
         let mut watch = self.watch.lock().unwrap_or_else(PoisonError::into_inner);
         let mut followed = Ok(());
@@ -385,7 +385,7 @@ impl Service {
         Ok(())
     }
 
-    /// An error unless the store could be read a moment ago, and every log takes events.
+    /// Returns an error unless the store was readable a moment ago, and every log accepts events.
     pub(crate) fn ready(&self) -> Result<(), Problem> {
         let agents = self.agents.read().unwrap_or_else(PoisonError::into_inner);
         if agents.values().any(|agent| agent.appender.is_rolled_back()) {
@@ -393,7 +393,7 @@ impl Service {
         }
         let whole = !agents.values().any(|agent| agent.appender.is_broken());
         let seen = self.micros().saturating_sub(self.seen.load(Ordering::Relaxed)) < READY;
-        let detail = "the store cannot be read, or a log takes no events";
+        let detail = "the store cannot be read, or a log does not accept events";
         if whole && seen { Ok(()) } else { Err(Problem::unavailable("not_ready", detail)) }
     }
 
@@ -408,12 +408,12 @@ impl Service {
             let noted = noting.note_use(guest.owner(), guest.token(), self.outside.now());
             if let Err(error) = noted {
                 let token_id = guest.token().id;
-                tracing::warn!(%error, %token_id, "a use could not be noted");
+                tracing::warn!(%error, %token_id, "a use of a token could not be recorded");
             }
         }
     }
 
-    /// Reads what others have made of a log, or opens it if it is new.
+    /// Reads the changes of a log, or opens it if it is new.
     fn follow(&self, identity: Identity, watch: &Watch) -> Result<(), Error> {
         let agents = self.agents.read().unwrap_or_else(PoisonError::into_inner);
         let served = agents.get(&identity).cloned();
@@ -469,12 +469,12 @@ impl Service {
         })
     }
 
-    /// All agents that are served.
+    /// All agents.
     pub(crate) fn agents(&self) -> Vec<Arc<Agent>> {
         self.agents.read().unwrap_or_else(PoisonError::into_inner).values().cloned().collect()
     }
 
-    /// Lets the bearer of a token in.
+    /// Looks up the token of a request.
     pub(crate) fn admit(&self, text: &str) -> Result<Bearer, Problem> {
         let now = self.outside.now();
         if text.len() > MAX_TOKEN_BYTES {
@@ -482,7 +482,7 @@ impl Service {
         }
         let hash = sha256(&[text.as_bytes()]);
         let believed = self.believed.read().unwrap_or_else(PoisonError::into_inner);
-        // Found by a hash: how long that takes says nothing about the text.
+        // A lookup by hash: its duration reveals nothing about the text.
         if let Some((guest, at)) = believed.get(&hash)
             && is_fresh(*at, now)
             && guest.token().lets_in(&hash, now)
@@ -493,7 +493,7 @@ impl Service {
         let tokens = self.tokens.lock().unwrap_or_else(PoisonError::into_inner);
         let found = tokens.admit(text, now).map_err(Error::from)?;
         drop(tokens);
-        // Unknown, expired and revoked look the same from outside.
+        // Unknown, expired and revoked tokens get the same response.
         let (owner, token) = found.map_err(|_| Problem::unauthorized())?;
         let guest = match owner {
             Owner::Store => Bearer::Observer(Arc::new(token)),
@@ -510,15 +510,15 @@ impl Service {
         Ok(guest)
     }
 
-    /// Whether the handle that a caller got on its log is still the one that is served. It is
-    /// replaced after a write had failed, and then nothing moves it any more.
+    /// Whether the caller's handle on its log is still current. It is replaced after a failed
+    /// write, and then gets no more updates.
     pub(crate) fn is_served(&self, caller: &Caller) -> bool {
         let agents = self.agents.read().unwrap_or_else(PoisonError::into_inner);
         let served = agents.get(&caller.agent.identity);
         served.is_some_and(|agent| Arc::ptr_eq(agent, &caller.agent))
     }
 
-    /// Whether a caller who was let in would be let in still, to the same log.
+    /// Whether the token of a caller is still valid, and its handle on the log is current.
     pub(crate) fn is_welcome(&self, caller: &Caller) -> Result<bool, Error> {
         if !self.is_served(caller) {
             return Ok(false);
@@ -543,7 +543,7 @@ fn is_fresh(at: Time, now: Time) -> bool {
 }
 
 impl Agent {
-    /// Reads what others have made of the log, and lets those know who follow it.
+    /// Reads the changes of the log, and wakes its streams and waiting requests.
     fn refresh(&self, watch: &Watch, now: Duration) -> Result<(), Error> {
         if self.memory.refresh(watch)? {
             self.metrics.renewed(now);
@@ -555,7 +555,7 @@ impl Agent {
         Ok(())
     }
 
-    /// Tells what went wrong behind everybody's back.
+    /// Logs errors of background work.
     fn tell_errors(&self) {
         let identity = self.identity;
         let [pass, head] = [self.memory.take_pass_error(), self.memory.take_head_error()];
@@ -568,17 +568,17 @@ impl Agent {
         }
     }
 
-    /// Takes note of whether the log continues the last signed tree head.
+    /// Checks and records whether the log continues the last signed tree head.
     fn check_signed(&self) {
         let identity = self.identity;
         match self.memory.check_signed() {
             Ok(()) => self.appender.goes_on(&identity),
             Err(error) if error.is_rolled_back() => self.failed(&error),
-            Err(error) => tracing::warn!(%identity, %error, "the log could not be compared"),
+            Err(error) => tracing::warn!(%identity, %error, "the tree head could not be checked"),
         }
     }
 
-    /// Takes note of why something could not be written.
+    /// Records the error of a write.
     pub(crate) fn failed(&self, error: &Error) {
         self.appender.failed(&self.identity, error);
     }

@@ -1,8 +1,8 @@
 //! The socket of a connection, watched while a request is answered.
 //!
 //! **Invariants**
-//! - A connection that its client has reset is noticed although nothing reads from it or writes to
-//!   it. A client that has only closed its sending half still gets its answer.
+//! - A reset by the client is detected although nothing reads from the connection or writes to it.
+//!   A client that has only closed its sending half still gets its response.
 //! - Lingering ends: after [`LINGER`], after [`LINGER_BYTES`], or when nothing comes for [`QUIET`].
 
 use crate::places::Peer;
@@ -16,30 +16,30 @@ use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite, Interest, ReadBuf};
 use tokio::net::TcpStream;
 
-/// Bytes of an answer that the kernel keeps for a client, which it doubles for its own account. A
-/// client that reads nothing would otherwise take four MiB of the kernel's memory.
+/// The send buffer of the kernel in bytes. The kernel doubles it for its bookkeeping. With the
+/// default, a client that reads nothing would use four MiB of kernel memory.
 const SEND_BUFFER_BYTES: usize = 64 << 10;
 
-/// Bytes that are read at once. The buffer has to be cleared before each read, and most requests
-/// are far smaller than the buffer that they are read into.
+/// Maximum bytes of one read. The buffer has to be cleared before each read, and most requests are
+/// far smaller than the whole buffer.
 const READ_BYTES: usize = 4 << 10;
 
-/// How long a connection lingers after an answer that came before the request was read. A client
+/// The time that a connection lingers after a response to a request that was not read. A client
 /// that sends the largest body at a megabyte a second has finished by then.
 const LINGER: Duration = Duration::from_secs(10);
 
-/// How long a lingering connection waits for the next bytes. A client that sends nothing for this
-/// long has read the answer, or will not read it.
+/// The time that a lingering connection waits for the next bytes. A client that sends nothing for
+/// this long has read the response, or will not read it.
 const QUIET: Duration = Duration::from_secs(2);
 
-/// Bytes that a lingering connection discards: twice the largest body, so that the answer to one
-/// that is somewhat larger arrives too.
+/// Bytes that a lingering connection discards: twice the largest body, so that the response to a
+/// somewhat larger body arrives too.
 const LINGER_BYTES: usize = 16 << 20;
 
-/// Bytes that are discarded at once. They are on the stack.
+/// Size of the buffer for discarded bytes. It is on the stack.
 const DISCARD_BYTES: usize = 16 << 10;
 
-/// A connection that was accepted.
+/// An accepted connection.
 pub struct Socket {
     stream: Arc<TcpStream>,
     peer: Arc<Peer>,
@@ -47,7 +47,7 @@ pub struct Socket {
 
 impl Socket {
     pub(crate) fn new(stream: TcpStream, peer: &Arc<Peer>) -> Self {
-        // Answers are small and whole: waiting to fill a packet would only delay them.
+        // Responses are small and written at once: Nagle's algorithm would only delay them.
         let _ = stream.set_nodelay(true);
         let _ = SockRef::from(&stream).set_send_buffer_size(SEND_BUFFER_BYTES);
         let stream = Arc::new(stream);
@@ -55,15 +55,14 @@ impl Socket {
         Socket { stream, peer: peer.clone() }
     }
 
-    /// Waits until the client has reset the connection. Nothing can reach it any more.
+    /// Waits until the client has reset the connection. It can receive nothing after that.
     pub(crate) fn reset(&self) -> impl Future<Output = ()> + use<> {
         let stream = self.stream.clone();
         async move { drop(stream.ready(Interest::ERROR).await) }
     }
 
-    /// Waits until the client has closed its sending half, or the whole connection. Nothing else
-    /// may read from the connection afterwards: bytes that the client sends meanwhile no longer
-    /// wake a reader.
+    /// Waits until the client has closed its sending half or the whole connection. No other task
+    /// may read from the connection afterwards: new bytes no longer wake a reader.
     pub(crate) fn hung_up(&self) -> impl Future<Output = ()> + use<> {
         let stream = self.stream.clone();
         async move {
@@ -71,20 +70,20 @@ impl Socket {
                 if ready.is_read_closed() {
                     return;
                 }
-                // There are bytes. Wait for what comes after them, which is never lost: the end of
-                // what a client sends stays set.
+                // Bytes have arrived. Clear the readiness and wait again. The end of the stream is
+                // not lost: its readiness stays set.
                 let _ = stream
                     .try_io(Interest::READABLE, || Err::<(), _>(io::ErrorKind::WouldBlock.into()));
             }
         }
     }
 
-    /// The socket under the connection, for the time after the last answer.
+    /// The socket of the connection, for the time after the last response.
     pub(crate) fn remains(&self) -> Leftover {
         Leftover { stream: self.stream.clone(), peer: self.peer.clone() }
     }
 
-    /// Tries until it need not wait for the client.
+    /// Repeats `attempt` until it succeeds, fails, or has to wait for the client.
     fn poll<T>(
         &self,
         cx: &mut Context<'_>,
@@ -107,17 +106,17 @@ impl Socket {
     }
 }
 
-/// What is left of a connection whose writing half is shut down.
+/// A connection whose writing half is shut down.
 pub(crate) struct Leftover {
     stream: Arc<TcpStream>,
     peer: Arc<Peer>,
 }
 
 impl Leftover {
-    /// Reads and discards what the client still sends, until it closes the connection or a limit is
-    /// reached. The bytes are those on the wire, so that this works under TLS too.
+    /// Reads and discards incoming bytes until the client closes the connection or a limit is
+    /// reached. It reads below TLS, so that it works with TLS too.
     pub(crate) async fn discard(&self) {
-        // From here on this connection gives way to a new one.
+        // From here on this connection may be closed in favour of a new one.
         self.peer.waits();
         let _ = tokio::time::timeout(LINGER, self.discard_all()).await;
     }
@@ -142,7 +141,7 @@ impl AsyncRead for Socket {
         cx: &mut Context<'_>,
         buffer: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
-        // The buffer is cleared only once there is something to read into it.
+        // Clear the buffer only when there are bytes to read.
         let some = READ_BYTES.min(buffer.remaining());
         let read = self.poll(cx, TcpStream::poll_read_ready, |stream| {
             read(stream, buffer.initialize_unfilled_to(some))
@@ -154,8 +153,8 @@ impl AsyncRead for Socket {
     }
 }
 
-/// Reads what is there. A read that does not fill the buffer has read everything, so the socket is
-/// noted as not ready right away: the next read waits, and does not ask the kernel in vain.
+/// Reads the available bytes. A read that does not fill the buffer has read everything, so the
+/// socket is marked as not ready at once: the next read waits without a useless system call.
 fn read(stream: &TcpStream, free: &mut [u8]) -> io::Result<usize> {
     let mut part = None;
     let read = stream.try_io(Interest::READABLE, || {
@@ -217,7 +216,7 @@ mod tests {
     use std::pin::pin;
     use tokio::net::TcpListener;
 
-    /// How long a read may take that has something to read.
+    /// Timeout for a read when bytes are available.
     const PATIENCE: Duration = Duration::from_secs(10);
 
     /// A client, and the server's side of its connection.
@@ -238,7 +237,7 @@ mod tests {
             let (client, mut socket) = connected().await;
             let mut reset = pin!(socket.reset());
             SockRef::from(&client).shutdown(Shutdown::Write).unwrap();
-            // The end of what the client sends has arrived.
+            // Wait until the end of the stream has arrived.
             let mut buffer = [0; 1];
             let mut end = ReadBuf::new(&mut buffer);
             std::future::poll_fn(|cx| Pin::new(&mut socket).poll_read(cx, &mut end)).await.unwrap();
@@ -251,7 +250,7 @@ mod tests {
         });
     }
 
-    /// A client that lingers, and goes on sending, is the first to give way.
+    /// A lingering connection is closed first, even if its client continues to send.
     #[test]
     fn a_lingering_connection_gives_its_place_to_a_new_one() {
         runtime().block_on(async {
@@ -284,14 +283,14 @@ mod tests {
                 client.try_write(sent).unwrap();
                 socket.stream.writable().await.unwrap();
                 let poll = std::future::poll_fn(|cx| Poll::Ready(hung_up.as_mut().poll(cx))).await;
-                assert!(poll.is_pending(), "the client is there");
+                assert!(poll.is_pending(), "the client is still connected");
                 SockRef::from(&client).shutdown(Shutdown::Write).unwrap();
                 hung_up.await;
             });
         }
     }
 
-    /// All of it is there before the first read, and nothing comes later to wake a reader.
+    /// All bytes arrive before the first read, so that no later bytes wake the reader.
     #[test]
     fn a_request_larger_than_one_read_is_read_to_its_end() {
         for sent in [READ_BYTES - 1, READ_BYTES, READ_BYTES + 1, 3 * READ_BYTES, 10_000] {

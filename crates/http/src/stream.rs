@@ -1,9 +1,11 @@
-//! `GET /api/agent/stream`: what happens to a log, as server-sent events.
+//! `GET /api/agent/stream`: a log as server-sent events.
 //!
-//! **Invariants:** the stream is the log, told as it grows: the id of an event is its position, so
-//! whoever resumes with `Last-Event-ID` misses nothing and sees nothing twice. A client that does
-//! not read is left behind, and holds up nobody; one whose token is revoked or expires hears no
-//! more. The place of a client that closes its connection is free at once.
+//! **Invariants**
+//! - The stream follows the log as it grows. The id of an event is its position, so a client that
+//!   resumes with `Last-Event-ID` misses no event and gets no duplicate.
+//! - A client that does not read delays no other client.
+//! - The stream ends when the token is revoked or expires. When a client closes its connection, its
+//!   place is free at once.
 
 use crate::blocking;
 use crate::places::Peer;
@@ -27,14 +29,14 @@ use std::time::Duration;
 use tokio::sync::{mpsc, watch};
 use tokio_stream::wrappers::ReceiverStream;
 
-/// Entries that are read at once.
+/// Entries per read of the log.
 const PAGE: u64 = 256;
-/// Events that wait for a client that reads slowly.
+/// Events that are buffered for a slow client.
 const WAITING: usize = 256;
-/// How often it is looked whether whoever follows may do so still.
+/// The interval at which the token of a stream is checked.
 const WELCOME: Duration = Duration::from_secs(1);
 
-/// Headers of a stream. nginx would otherwise buffer it, and deliver nothing for a long time. No
+/// Headers of a stream. Without the first, nginx would buffer it and deliver nothing for long. No
 /// request can follow on the connection, because nothing reads from it while it is watched.
 const HEADERS: [(HeaderName, HeaderValue); 2] = [
     (HeaderName::from_static("x-accel-buffering"), HeaderValue::from_static("no")),
@@ -73,22 +75,22 @@ pub(crate) async fn stream(
     Ok((HEADERS, events).into_response())
 }
 
-/// The position after which a stream begins. `Last-Event-ID` wins over `after`: a browser that
-/// connects again sends the header, and the address with `after` stays as it was.
+/// The position after which a stream begins. `Last-Event-ID` overrides `after`: a browser that
+/// reconnects sends the header, and the URL with `after` stays the same.
 fn begin(headers: &HeaderMap, after: Option<Seq>, head: Seq) -> Result<Seq, Problem> {
     let Some(value) = headers.get("last-event-id") else {
-        let detail = "`after` must be a position of this log, and is beyond its end";
+        let detail = "`after` is beyond the last position of this log";
         return match after {
             Some(after) if after > head => Err(Problem::bad_request("bad_last_event_id", detail)),
             after => Ok(after.unwrap_or(head)),
         };
     };
     let seq = value.to_str().ok().and_then(whole_number).map(Seq);
-    let detail = "`Last-Event-ID` must be a position of this log that was sent before";
+    let detail = "`Last-Event-ID` must be a position in this log";
     seq.filter(|seq| *seq <= head).ok_or_else(|| Problem::bad_request("bad_last_event_id", detail))
 }
 
-/// Sends what comes after a position until nobody reads any more, or nobody may.
+/// Sends the events after a position until the client is gone or its token is no longer valid.
 async fn follow(service: Arc<Service>, caller: Caller, mut last: Seq, sender: Sender) {
     let mut grown = caller.agent.grown.subscribe();
     let mut size = 0;
@@ -99,7 +101,7 @@ async fn follow(service: Arc<Service>, caller: Caller, mut last: Seq, sender: Se
         let Ok((true, (entries, head))) = looked.await else { return };
         let reached = last.0 + entries.len() as u64;
         let head = head.filter(|head| head.size > size && head.size <= reached);
-        for event in entries.iter().map(told).chain(head.as_ref().map(signed)) {
+        for event in entries.iter().map(reported).chain(head.as_ref().map(signed)) {
             if sender.send(Ok(event)).await.is_err() {
                 return;
             }
@@ -111,7 +113,8 @@ async fn follow(service: Arc<Service>, caller: Caller, mut last: Seq, sender: Se
     }
 }
 
-/// Waits until there may be news; says whether somebody reads still, and may.
+/// Waits until the log may have grown. Returns false if the stream must end: the client is gone,
+/// its token is no longer valid, or the server shuts down.
 async fn waited(
     service: &Service,
     caller: &Caller,
@@ -121,7 +124,7 @@ async fn waited(
     let mut closing = service.closing();
     loop {
         tokio::select! {
-            // News come first: a stream that ends has sent what was acknowledged before.
+            // Check for growth first: a stream that ends has sent all acknowledged events.
             biased;
             _ = grown.changed() => return true,
             () = tokio::time::sleep(WELCOME) => {}
@@ -134,14 +137,14 @@ async fn waited(
     }
 }
 
-/// A tree head has no id: it is told when it is newer than what was told before, and whoever
-/// resumes hears the newest.
+/// A tree head. It has no id: it is sent when it is newer than the last one that was sent, and a
+/// client that resumes gets the newest.
 fn signed(head: &SignedHead) -> Event {
     let data = Members::new().raw("tree_size", head.size).text("note", &head.note);
     Event::default().event("tree_head").data(data.finish())
 }
 
-fn told(entry: &LogEntry) -> Event {
+fn reported(entry: &LogEntry) -> Event {
     let name = match entry.event_type.as_str() {
         PASS_RECORD => "consolidation",
         FORGET => "forget",

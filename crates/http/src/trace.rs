@@ -1,14 +1,14 @@
 //! W3C Trace Context: the trace that a request belongs to, read from `traceparent`.
 //!
-//! **Invariants:** a header that is not exactly what the recommendation says is ignored, and so are
-//! two of them. The server records no spans: it logs the trace id, and answers with it.
+//! **Invariants:** a header that does not conform to the recommendation is ignored, and so are
+//! repeated headers. The server records no spans: it logs the trace id and returns it.
 
 use axum::http::header::{HeaderMap, HeaderName, HeaderValue};
 use ipse_core::{hex, sha256};
 
 static TRACEPARENT: HeaderName = HeaderName::from_static("traceparent");
-/// The header of an answer. The recommendation has none; this is the one of the W3C's draft on
-/// response headers, which tracing libraries read.
+/// The response header. The recommendation defines none. This one is from the W3C draft on response
+/// headers, which tracing libraries read.
 pub(crate) static TRACERESPONSE: HeaderName = HeaderName::from_static("traceresponse");
 
 /// Bytes of a version 00 header.
@@ -38,7 +38,7 @@ impl Trace {
         let formed = is_hex(version, 2) && is_hex(id, 32) && is_hex(parent, 16);
         let formed = formed && is_hex(flags, 2) && version != "ff";
         let is_zero = |text: &str| text.bytes().all(|byte| byte == b'0');
-        // A later version may have more behind another dash.
+        // A later version may have more fields after another dash.
         let ends = rest.is_empty() || version != "00" && rest.starts_with('-');
         (formed && ends && !is_zero(id) && !is_zero(parent)).then(|| Trace { id: id.to_owned() })
     }
@@ -48,8 +48,8 @@ impl Trace {
         &self.id
     }
 
-    /// The header of the answer to a request. Its third part names the request within the trace,
-    /// its last says that the server sampled nothing.
+    /// The header of the response. The third part names the request within the trace. The last part
+    /// says that the server sampled nothing.
     pub(crate) fn answer(&self, request_id: &str) -> Option<HeaderValue> {
         let hash = sha256(&[request_id.as_bytes()]);
         let text = format!("00-{}-{}-00", self.id, hex::encode(&hash[..8]));

@@ -1,9 +1,9 @@
-//! Turns: how many requests do long work at once, and how many more may wait for it.
+//! Turns limit the number of requests that do long work at the same time, and that wait for it.
 //!
 //! **Invariants**
-//! - Planners and producers never hold every turn: of the turns of an agent, and of those of the
-//!   server, some are kept for operators and auditors, who also wait in a line of their own.
-//! - A line is bounded. A request beyond it is rejected at once and takes nothing.
+//! - Planners and producers never hold all turns: some turns of each agent and of the server are
+//!   reserved for operators and auditors, who also wait in a separate line.
+//! - A line is bounded. A request beyond the bound is rejected at once.
 //! - A request that is dropped while it waits leaves the line, and its work never starts.
 //! - A turn lasts as long as the work. Work that has started counts until it ends, even if its
 //!   client is gone.
@@ -14,12 +14,12 @@ use ipse_access::Role;
 use std::sync::Arc;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-/// Which turns a caller may take.
+/// The turns that a caller may take.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Rank {
-    /// All but those that are kept.
+    /// All turns but the reserved ones.
     Ordinary,
-    /// All.
+    /// All turns.
     Overseer,
 }
 
@@ -32,15 +32,15 @@ impl From<Role> for Rank {
     }
 }
 
-/// Turns of one kind of work.
+/// The turns of one kind of work.
 pub(crate) struct Turns {
     free: Arc<Semaphore>,
-    /// Turns that ordinary callers may still take: fewer than there are.
+    /// Free turns for ordinary callers: all but the reserved ones.
     ordinary: Arc<Semaphore>,
 }
 
 impl Turns {
-    /// Makes turns, some of which are kept for overseers.
+    /// Creates turns, of which `kept` are reserved for overseers.
     pub(crate) fn new(turns: usize, kept: usize) -> Self {
         let [free, ordinary] = [turns, turns - kept].map(|count| Arc::new(Semaphore::new(count)));
         Turns { free, ordinary }
@@ -62,17 +62,17 @@ pub(crate) struct Turn {
     _of_server: [Option<OwnedSemaphorePermit>; 2],
 }
 
-/// The requests of one agent for one kind of work. They share out the agent's turns first, so that
-/// one agent never holds, or waits for, more of the server's turns than it has itself.
+/// The requests of one agent for one kind of work. A request takes a turn of the agent first, so
+/// that one agent never holds or waits for more turns of the server than it has itself.
 pub(crate) struct Line {
     turns: Turns,
     server: Arc<Turns>,
-    /// Places for ordinary callers and for overseers: those who wait, and those who have a turn.
+    /// Places for ordinary callers and for overseers: for waiting requests and those with a turn.
     places: [Arc<Semaphore>; 2],
 }
 
 impl Line {
-    /// Makes a line for these turns, some of them kept, in which `waiting` of each rank may wait.
+    /// Creates a line for `turns`, of which `kept` are reserved. `waiting` of each rank may wait.
     pub(crate) fn new(turns: usize, kept: usize, waiting: usize, server: &Arc<Turns>) -> Self {
         let places = [turns - kept, turns].map(|turns| Arc::new(Semaphore::new(turns + waiting)));
         Line { turns: Turns::new(turns, kept), server: server.clone(), places }
@@ -90,8 +90,8 @@ impl Line {
         Ok(Turn { _place: place, _of_agent: of_agent, _of_server: of_server })
     }
 
-    /// Waits for a turn and runs blocking work in it. The turn comes back with the result: the
-    /// caller keeps it for as long as the result takes memory.
+    /// Waits for a turn and runs blocking work in it. The turn is returned with the result: the
+    /// caller keeps it for as long as the result uses memory.
     pub(crate) async fn run<T: Send + 'static>(
         &self,
         rank: Rank,
@@ -101,7 +101,7 @@ impl Line {
         away(move || (work(), turn)).await
     }
 
-    /// How many more ordinary callers may come.
+    /// Free places for ordinary callers.
     #[cfg(test)]
     pub(crate) fn places_left(&self) -> usize {
         self.places[0].available_permits()
@@ -121,7 +121,7 @@ mod tests {
         future.poll(&mut Context::from_waker(Waker::noop()))
     }
 
-    /// A turn that is free now.
+    /// Takes a turn that must be free.
     #[track_caller]
     fn now(line: &Line, rank: Rank) -> Turn {
         match poll(pin!(line.turn(rank))) {

@@ -1,11 +1,11 @@
-//! Requests that are answered before their body is read, as with 401, 413 or 429.
+//! Requests that are answered before their body is read, for example with 401, 413 or 429.
 //!
 //! **Invariants**
-//! - The client gets such an answer. It says `Connection: close`, and the connection lingers as in
+//! - The client gets the response. It has `Connection: close`, and the connection lingers as in
 //!   RFC 9112 §9.6 ([`crate::socket::Leftover`]): a close with unread bytes would make the kernel
-//!   send a reset, which can destroy the answer before the client reads it.
-//! - The answer does not wait for the body. If the rest of a small body has arrived already, it is
-//!   discarded and the connection is kept.
+//!   send a reset, which can destroy the response before the client reads it.
+//! - The response does not wait for the body. If the rest of a small body has arrived already, it
+//!   is discarded and the connection is kept.
 
 use axum::body::{Body, Bytes};
 use axum::http::header::{CONNECTION, EXPECT};
@@ -17,23 +17,23 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll, ready};
 
-/// Bytes of an unread body that are discarded to keep a connection. A new connection costs less
-/// than more than this.
+/// Maximum bytes of an unread body that are discarded to keep a connection. For more bytes, a new
+/// connection is cheaper.
 const SMALL_BYTES: usize = 16 << 10;
-/// How often in a row the rest of a body may be found missing before the connection is given up.
-/// The connection's task needs two turns to hand over bytes that have arrived.
+/// Maximum number of consecutive polls without bytes before the connection is closed. The task of
+/// the connection needs two polls to deliver bytes that have arrived.
 const TURNS: usize = 3;
 
 /// Whether the current request of a connection has an unread body.
 #[derive(Default)]
 pub(crate) struct Unread {
     left: AtomicBool,
-    /// The rest of the body, once no handler holds it.
+    /// The rest of the body, after the handler has dropped it.
     rest: Mutex<Option<Incoming>>,
 }
 
 impl Unread {
-    /// Hands the request on with a body that is watched.
+    /// Wraps the body of a request, so that unread bytes are detected.
     pub(crate) fn watch(self: &Arc<Self>, request: Request<Incoming>) -> Request<Body> {
         let whole = request.body().is_end_stream();
         self.left.store(!whole, Ordering::Relaxed);
@@ -49,13 +49,13 @@ impl Unread {
         self.left.load(Ordering::Relaxed)
     }
 
-    /// Says in an answer that the connection ends with it, if it must.
+    /// Discards a small rest of the body, or adds `Connection: close` to the response.
     pub(crate) async fn settle(&self, response: &mut Response, expects: bool) {
         if !self.is_left() {
             return;
         }
         let rest = self.rest.lock().unwrap_or_else(PoisonError::into_inner).take();
-        // A client that asked before sending has sent nothing; reading would tell it to go on.
+        // A client that expects `100 Continue` has sent nothing. A read would send it that status.
         if let Some(rest) = rest.filter(|_| !expects)
             && has_arrived(rest).await
         {
@@ -71,7 +71,7 @@ pub(crate) fn expects<B>(request: &Request<B>) -> bool {
     request.headers().contains_key(EXPECT)
 }
 
-/// Discards the rest of a small body, and says whether all of it has arrived.
+/// Discards the rest of a small body. Returns whether all of it has arrived.
 async fn has_arrived(mut rest: Incoming) -> bool {
     let (mut bytes, mut missing) = (0, 0);
     while !rest.is_end_stream() && bytes <= SMALL_BYTES && missing < TURNS {
@@ -92,9 +92,9 @@ async fn has_arrived(mut rest: Incoming) -> bool {
     rest.is_end_stream()
 }
 
-/// A body that reports whether it was read to its end, and leaves its rest behind.
+/// A body that records whether it was read completely, and keeps its rest.
 struct WatchedBody {
-    /// `None` once it has ended or is broken.
+    /// `None` after its end or an error.
     body: Option<Incoming>,
     unread: Arc<Unread>,
 }
@@ -111,7 +111,7 @@ impl HttpBody for WatchedBody {
         let next = ready!(Pin::new(body).poll_frame(cx));
         match &next {
             Some(Ok(_)) => {}
-            // What follows a garbled part of a body is unread, and cannot be read as a body.
+            // The bytes after a malformed part are unread, and cannot be read as a body.
             Some(Err(_)) => self.body = None,
             None => {
                 self.body = None;

@@ -1,12 +1,11 @@
 //! Waiting for a person's decision about an intent: `GET /api/agent/intents/{event_ref}?wait=30`.
 //!
 //! **Invariants**
-//! - A request that waits holds a connection and a place among those that wait, and neither a
-//!   thread nor a lock. There are fewer places than connections, so that planners that wait do not
-//!   keep others from being answered.
-//! - The wait ends with the decision, after the seconds that were asked for, when the server stops,
-//!   when the client has closed its side, and when the token is no longer valid.
-//! - A log that grows fast is looked at a few times a second for each request that waits.
+//! - A waiting request holds a connection and a place, and neither a thread nor a lock. There are
+//!   fewer places than connections, so that waiting planners do not block other requests.
+//! - The wait ends with the decision, after the requested seconds, when the server stops, when the
+//!   client has closed its side, and when the token is no longer valid.
+//! - If the log grows fast, each waiting request reads the intent only a few times a second.
 
 use crate::intents::look;
 use crate::places::Peer;
@@ -19,15 +18,15 @@ use std::time::Duration;
 use tokio::sync::watch;
 use tokio::time::{Interval, Sleep, interval, sleep};
 
-/// The longest wait: most proxies close a connection on which nothing came for a minute.
+/// The longest wait: most proxies close a connection that was idle for a minute.
 pub(crate) const MAX_SECONDS: u64 = 60;
-/// How often the server checks whether the client is still there and its token still valid.
+/// The interval at which the server checks the connection and the token.
 const CHECK_EVERY: Duration = Duration::from_secs(1);
-/// How far apart two looks of one request are at least while the log grows: with all places taken
-/// that is a few hundred looks a second.
+/// The minimum time between two reads of one request while the log grows. With all places taken
+/// that is a few hundred reads a second.
 const LOOK_EVERY: Duration = Duration::from_millis(200);
 
-/// The intent once it is decided, or as it stands when the wait ends.
+/// Waits for a decision. Returns the intent with its standing when the wait ends.
 pub(crate) async fn until_decided(
     service: &Service,
     caller: &Caller,
@@ -36,7 +35,7 @@ pub(crate) async fn until_decided(
     seconds: u64,
 ) -> Result<Proposal, Problem> {
     let mut over = pin!(sleep(Duration::from_secs(seconds)));
-    // Before the first look, so that no decision falls between the two.
+    // Subscribe before the first read, so that no decision is missed in between.
     let mut grown = caller.agent.grown.subscribe();
     let mut shown = look(caller, name).await?;
     if shown.standing() != IntentStanding::Waiting {
@@ -69,7 +68,7 @@ pub(crate) async fn until_decided(
     }
 }
 
-/// Why a wait goes on to its next step.
+/// The reason why a waiting request wakes.
 enum WakeReason {
     Grown,
     Check,

@@ -1,7 +1,7 @@
-//! The document of the interface: that it is what is served, and that it says what the server does.
+//! The OpenAPI document: the server serves it, and it describes the behaviour of the server.
 //!
-//! **Invariants:** what is compared comes from the table of routes, from the answers of a router
-//! over a real store, and from the text of the sources; none of it is written down twice here.
+//! **Invariant:** the expected values come from the table of routes, from the responses of a router
+//! over a real store, and from the source text. They are not repeated here.
 #![allow(missing_docs, clippy::unwrap_used)]
 
 mod world;
@@ -22,7 +22,7 @@ fn document() -> Value {
     serde_json::from_str(COMMITTED).unwrap()
 }
 
-/// The object behind a value that may be a reference.
+/// The object of a value, with `$ref` resolved.
 fn resolved<'d>(document: &'d Value, value: &'d Value) -> &'d Value {
     match value.get("$ref").and_then(Value::as_str) {
         Some(reference) => document.pointer(&reference[1..].replace("~1", "/")).unwrap(),
@@ -34,7 +34,7 @@ fn operation<'d>(document: &'d Value, route: &Route) -> &'d Value {
     &document["paths"][route.path][route.method.as_str().to_ascii_lowercase()]
 }
 
-/// The parameters of a route that stand in one place.
+/// The parameters of a route in one place: query, path or header.
 fn parameters<'d>(document: &'d Value, route: &Route, place: &str) -> Vec<&'d Value> {
     let holders = [&document["paths"][route.path], operation(document, route)];
     let lists = holders.into_iter().filter_map(|holder| holder["parameters"].as_array());
@@ -42,7 +42,7 @@ fn parameters<'d>(document: &'d Value, route: &Route, place: &str) -> Vec<&'d Va
     all.filter(|one| one["in"] == place).collect()
 }
 
-/// The address of a route, with the examples of the document where its path varies.
+/// The path of a route, with the examples of the document as path parameters.
 fn address(document: &Value, route: &Route) -> String {
     let varying = parameters(document, route, "path").into_iter();
     varying.fold(route.path.to_owned(), |path, one| {
@@ -92,7 +92,7 @@ fn every_route_is_described_and_nothing_else() {
     let document = document();
     let table: BTreeSet<(String, String)> =
         ROUTES.iter().map(|r| (r.path.to_owned(), r.method.as_str().to_lowercase())).collect();
-    assert_eq!(table.len(), ROUTES.len(), "no route stands twice");
+    assert_eq!(table.len(), ROUTES.len(), "duplicate route");
     let mut described = BTreeSet::new();
     for (path, item) in document["paths"].as_object().unwrap() {
         let verbs = item.as_object().unwrap().keys().filter(|key| VERBS.contains(&key.as_str()));
@@ -120,7 +120,7 @@ fn roles_and_security_are_those_of_the_table() {
                 assert!(roles.is_empty(), "{}", route.path);
             }
             Access::Roles(table) => {
-                assert!(operation.get("security").is_none(), "{}: as everywhere", route.path);
+                assert!(operation.get("security").is_none(), "{}: the default applies", route.path);
                 let table: Vec<_> = table.iter().map(|role| role.name()).collect();
                 assert_eq!(roles, table, "{}", route.path);
                 assert!(answers.contains_key("401"), "{}", route.path);
@@ -132,19 +132,19 @@ fn roles_and_security_are_those_of_the_table() {
 }
 
 #[test]
-fn roles_that_are_not_listed_are_turned_away() {
+fn roles_that_are_not_listed_are_rejected() {
     let (document, world) = (document(), World::new());
     for route in &ROUTES {
         let listed = strings(&operation(&document, route)["x-ipse-roles"]);
         for role in Role::ALL {
             let answer = world.ask(route, &address(&document, route), Some(role), &[], "");
-            let turned_away = answer.status == StatusCode::FORBIDDEN;
+            let rejected = answer.status == StatusCode::FORBIDDEN;
             let expected = !listed.is_empty() && !listed.contains(&role.name());
-            assert_eq!(turned_away, expected, "{} {}", route.path, role.name());
+            assert_eq!(rejected, expected, "{} {}", route.path, role.name());
         }
-        let nobody = world.ask(route, &address(&document, route), None, &[], "");
-        let turned_away = nobody.status == StatusCode::UNAUTHORIZED;
-        assert_eq!(turned_away, !listed.is_empty(), "{}", route.path);
+        let without_token = world.ask(route, &address(&document, route), None, &[], "");
+        let rejected = without_token.status == StatusCode::UNAUTHORIZED;
+        assert_eq!(rejected, !listed.is_empty(), "{}", route.path);
     }
 }
 
@@ -158,7 +158,7 @@ fn the_parameters_that_are_described_are_those_that_are_known() {
         let described = parameters(&document, route, "query");
         let names: BTreeSet<&str> =
             described.iter().map(|one| one["name"].as_str().unwrap()).collect();
-        let stranger = ask("nobody_knows_this=1");
+        let stranger = ask("unknown_name=1");
         assert_eq!(stranger.code(), "unknown_parameter", "{}", route.path);
         let detail = stranger.problem()["detail"].as_str().unwrap().to_owned();
         let (_, known) = detail.rsplit_once("known: ").unwrap();
@@ -186,7 +186,7 @@ fn the_parameters_that_are_described_are_those_that_are_known() {
     assert_eq!(aliases, BTreeSet::from(["env".to_owned()]));
 }
 
-/// The bounds of numbers are where the document says, to the last digit.
+/// The server has exactly the bounds of numbers that the document has.
 #[test]
 fn numbers_are_taken_up_to_their_bounds_and_no_further() {
     let (document, world) = (document(), World::new());
@@ -269,7 +269,7 @@ fn every_reference_leads_somewhere() {
     }
 }
 
-/// The code of every problem in a source: the first text among the arguments of what makes one.
+/// The codes of the problems in a source text: the first string argument of each constructor call.
 fn codes_of(source: &str) -> BTreeSet<String> {
     let calls = ["Problem::new(", "Self::new(", "bad_request(", "unavailable("];
     let mut codes = BTreeSet::new();
@@ -282,7 +282,7 @@ fn codes_of(source: &str) -> BTreeSet<String> {
             let Some((at, _)) = arguments.match_indices('"').next() else { continue };
             let is_code = |text: &str| text.chars().all(|c| c.is_ascii_lowercase() || c == '_');
             let text = arguments[at + 1..].split('"').next().unwrap();
-            // Inside the call, and not in one that it is given.
+            // An argument of the call itself, not of a nested call.
             if depth(at) == Some(0) && is_code(text) {
                 codes.insert(text.to_owned());
             }
@@ -291,7 +291,7 @@ fn codes_of(source: &str) -> BTreeSet<String> {
     codes
 }
 
-/// The codes of problems that the library names.
+/// The codes of problems that are defined in the library.
 fn codes_of_the_library() -> impl Iterator<Item = &'static str> {
     let bad = IntentError::Bad { rule: "", field: String::new(), message: String::new() };
     let rejected = [bad, IntentError::TooLarge].map(|rejected| rejected.code());
@@ -316,7 +316,7 @@ fn every_code_is_in_the_document_and_in_the_sources() {
             used.extend(codes_of(&std::fs::read_to_string(path).unwrap()));
         }
     }
-    // A parameter of a refusal stands behind a call that takes its code from the library.
+    // `rule` follows a call whose code comes from the library. It is not a code.
     used.remove("rule");
     used.extend(codes_of_the_library().map(str::to_owned));
     let document = document();
@@ -324,11 +324,11 @@ fn every_code_is_in_the_document_and_in_the_sources() {
     let listed: BTreeSet<String> =
         strings(&schemas["ProblemCode"]["enum"]).into_iter().map(str::to_owned).collect();
     assert_eq!(used, listed);
-    // Each is said by an answer, and each answer says listed ones.
+    // Every code belongs to a response, and every response has only listed codes.
     let mut answered = BTreeSet::new();
     for answer in document["components"]["responses"].as_object().unwrap().values() {
         let Some(held) = answer["content"].get("application/problem+json") else { continue };
-        // A plain reference: generators make one type of it. The codes stand beside.
+        // A plain reference, so that generators make one type of it. The codes are next to it.
         let problem = serde_json::json!({"$ref": "#/components/schemas/Problem"});
         assert_eq!(held["schema"], problem, "{answer}");
         let narrowed = &held["x-ipse-problem"];
@@ -339,9 +339,9 @@ fn every_code_is_in_the_document_and_in_the_sources() {
     assert_eq!(answered, listed);
 }
 
-/// Generators stop at these words, or leave out what has them.
+/// Generators fail at these keywords, or skip schemas that contain them.
 #[test]
-fn requests_say_nothing_that_generators_cannot_read() {
+fn requests_have_only_keywords_that_generators_support() {
     let document = document();
     let mut pending: Vec<(String, &Value)> = Vec::new();
     for route in &ROUTES {
@@ -370,9 +370,9 @@ fn requests_say_nothing_that_generators_cannot_read() {
     assert!(seen.len() >= 6, "{seen:?}");
 }
 
-/// A choice between facts is made by one member, and each branch is a whole schema.
+/// One member selects the schema of a fact, and each branch is a complete schema.
 #[test]
-fn kinds_of_facts_are_told_apart_by_a_discriminator() {
+fn a_discriminator_selects_the_kind_of_a_fact() {
     let document = document();
     let schemas = &document["components"]["schemas"];
     let kinds: BTreeSet<&str> = ipse_core::FactKind::ALL.map(|kind| kind.name()).into();
@@ -409,7 +409,7 @@ fn what_gates_say_is_listed() {
 
 #[test]
 fn the_rules_of_the_door_are_listed() {
-    // Told by the readers of files, and by nobody here.
+    // Only the readers of files report these.
     let elsewhere = ["wrong_signature", "truncated"];
     let rules = ipse_door::Rule::ALL.iter().map(|rule| rule.code());
     let mut rules: BTreeSet<&str> = rules.filter(|code| !elsewhere.contains(code)).collect();
@@ -419,7 +419,7 @@ fn the_rules_of_the_door_are_listed() {
     assert_eq!(listed.into_iter().collect::<BTreeSet<_>>(), rules);
 }
 
-/// Holds for every caller and every answer.
+/// For every caller and every response.
 #[test]
 fn every_answer_says_how_it_may_be_kept_and_read() {
     let (document, world) = (document(), World::new());
@@ -440,7 +440,7 @@ fn every_answer_says_how_it_may_be_kept_and_read() {
         assert!(!a_problem || kept == "no-store", "{kept:?}: {}", answer.body);
     }
     for status in [200, 401, 403, 404, 405, 415, 503] {
-        assert!(statuses.contains(&status), "{status} was not looked at");
+        assert!(statuses.contains(&status), "{status} was not tested");
     }
 }
 
@@ -463,7 +463,7 @@ fn the_document_and_its_page_are_compressed_for_clients_that_take_it() {
             decoder.read_to_end(&mut unfolded).unwrap();
             assert!(unfolded == plain.bytes, "{path}");
             let tag = answer.header("etag").to_owned();
-            assert_ne!(tag, plain.header("etag"), "two forms, two tags");
+            assert_ne!(tag, plain.header("etag"), "the two forms have different tags");
             let headers = [("accept-encoding", encodings), ("if-none-match", &tag)];
             assert_eq!(world.get(path, None, &headers).status, StatusCode::NOT_MODIFIED);
         }
@@ -475,7 +475,7 @@ fn the_document_and_its_page_are_compressed_for_clients_that_take_it() {
     }
 }
 
-/// What every answer must have, whatever it says.
+/// Members that every problem must have.
 #[test]
 fn answers_that_are_no_success_are_problems_with_an_id() {
     let world = World::new();

@@ -1,4 +1,4 @@
-//! Text into HTML: escaped always, with the little markup that descriptions use.
+//! Converts text to HTML: always escaped, with the little markup that descriptions use.
 //!
 //! **Invariant:** no character of the document reaches the page unescaped.
 
@@ -8,7 +8,7 @@ use ipse_core::json::Value;
 /// The widest example that stays on one line.
 const ONE_LINE: usize = 72;
 
-/// A line, with `code` between backticks.
+/// A line of text. Text between backticks becomes `<code>`.
 pub(super) fn line(text: &str) -> String {
     let mut out = String::new();
     for (at, piece) in text.split('`').enumerate() {
@@ -21,7 +21,7 @@ pub(super) fn line(text: &str) -> String {
     out
 }
 
-/// Paragraphs with blank lines between them; one whose lines begin with `- ` is a list.
+/// Paragraphs separated by blank lines. A paragraph whose lines all begin with `- ` is a list.
 pub(super) fn paragraphs(text: &str) -> String {
     let mut out = String::new();
     for block in text.split("\n\n") {
@@ -37,7 +37,7 @@ pub(super) fn paragraphs(text: &str) -> String {
     out
 }
 
-/// An example: a text as it is, anything else as JSON that people can read.
+/// An example: text unchanged, any other value as indented JSON.
 pub(super) fn example(value: &Value<'_>) -> String {
     let text = match value.as_text() {
         Some(text) => text.to_owned(),
@@ -50,7 +50,7 @@ pub(super) fn example(value: &Value<'_>) -> String {
     format!("<pre tabindex=\"0\">{}</pre>", escaped(text.trim_end()))
 }
 
-/// JSON, indented where it does not fit a line.
+/// Writes JSON, indented where it does not fit on one line.
 pub(super) fn pretty(value: &Value<'_>, depth: usize, out: &mut String) {
     let mut flat = String::new();
     value.write(&mut flat);

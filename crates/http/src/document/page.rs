@@ -1,7 +1,7 @@
-//! `/docs`: the document as one page, written once.
+//! `/docs`: the document as one HTML page, generated once.
 //!
-//! **Invariant:** the page shows every route of the table, in the order of the document's tags, and
-//! no other.
+//! **Invariant:** the page shows exactly the routes of the table, in the order of the document's
+//! tags.
 
 use super::html::{escaped, example, line, paragraphs, pretty};
 use super::types::{description, members, named, one_of, row};
@@ -11,7 +11,7 @@ use ipse_core::json::{Object, Value};
 use ipse_core::json_parse;
 use std::sync::LazyLock;
 
-/// Nesting of the document.
+/// Maximum nesting of the document.
 const DEPTH: usize = 64;
 const STYLE: &str = include_str!("style.css");
 
@@ -29,7 +29,7 @@ pub(super) fn page(document: &str) -> String {
          <style>\n{STYLE}</style>\n</head>\n<body>\n<header>\n\
          <h1>{title} <small>{version}</small></h1>\n<p class=\"lead\">{summary}</p>\n{words}\n\
          <p>In examples <code>$IPSE</code> is the address of the server, and <code>$TOKEN</code> a \
-         token. <a href=\"/openapi.json\">The same for programs: OpenAPI 3.1</a></p>\n\
+         token. <a href=\"/openapi.json\">OpenAPI 3.1 document</a></p>\n\
          </header>\n<nav>{nav}</nav>\n<main>\n{operations}{anywhere}{schemas}</main>\n</body>\n\
          </html>\n",
         title = escaped(text("title")),
@@ -54,12 +54,12 @@ struct Page<'d> {
 }
 
 impl<'d> Page<'d> {
-    /// An object inside another; an empty one if there is none.
+    /// The object in a member; an empty object if the member is missing.
     fn at(&self, object: &'d Object<'d>, name: &str) -> &'d Object<'d> {
         object.get(name).and_then(Value::as_object).unwrap_or(&NOTHING)
     }
 
-    /// What a value says, wherever it stands.
+    /// The object of a value, with `$ref` resolved.
     fn resolved(&self, value: &'d Value<'d>) -> &'d Object<'d> {
         let Some(object) = value.as_object() else { return &NOTHING };
         let Some(reference) = object.get("$ref").and_then(Value::as_text) else { return object };
@@ -205,7 +205,7 @@ impl<'d> Page<'d> {
         format!("<h4>Body</h4>{}{content}", paragraphs(description(body)))
     }
 
-    /// Each media type with what it holds, and examples folded away.
+    /// Each media type with its schema, and with collapsed examples.
     fn content(&self, content: &'d Object<'d>) -> String {
         let mut out = String::new();
         for (media, held) in content.iter() {
@@ -214,11 +214,11 @@ impl<'d> Page<'d> {
             let kind = schema.map(named).unwrap_or_default();
             let words = schema.and_then(Value::as_object).map(description).unwrap_or_default();
             out.push_str(&row(media, &kind, false, words));
-            let told = self.at(held, "x-ipse-events").iter();
-            let told = told.map(|(name, data)| row(name, &named(data), false, ""));
-            out.push_str(&told.collect::<String>());
+            let reported = self.at(held, "x-ipse-events").iter();
+            let reported = reported.map(|(name, data)| row(name, &named(data), false, ""));
+            out.push_str(&reported.collect::<String>());
             if let Some(Value::Array(codes)) = self.at(held, "x-ipse-problem").get("codes") {
-                out.push_str(&row("code", &one_of(codes), false, "What went wrong."));
+                out.push_str(&row("code", &one_of(codes), false, "The error code."));
             }
             let single = held.get("example").map(|value| ("Example", value));
             let several = self.at(held, "examples").iter().filter_map(|(_, one)| {
@@ -280,7 +280,7 @@ impl<'d> Page<'d> {
     }
 }
 
-/// Who may do it, in words.
+/// The roles that may use an operation.
 fn roles(operation: &Object<'_>) -> String {
     match operation.get("x-ipse-roles") {
         Some(Value::Array(all)) if !all.is_empty() => {
@@ -288,6 +288,6 @@ fn roles(operation: &Object<'_>) -> String {
             let all = all.map(|role| format!("<span>{}</span>", escaped(role)));
             format!("for {}", all.collect::<Vec<_>>().join(" "))
         }
-        _ => "for anybody, without a token".to_owned(),
+        _ => "no token required".to_owned(),
     }
 }

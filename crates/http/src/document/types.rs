@@ -1,12 +1,12 @@
-//! Schemas in words: what a value is, in one line, and the members of an object.
+//! Describes schemas: the type of a value in one line, and the members of an object.
 
 use super::html::{escaped, line};
 use ipse_core::json::{Object, Value};
 
-/// Where schemas stand in the document.
+/// The prefix of references to schemas.
 const SCHEMAS: &str = "#/components/schemas/";
 
-/// The longest pattern that says more than it hides.
+/// The longest pattern that is shown. Longer ones are not readable.
 const SHOWN_PATTERN: usize = 40;
 
 /// The description of something, if it has one.
@@ -18,7 +18,7 @@ fn joined(all: &[Value<'_>], between: &str) -> String {
     all.iter().map(named).collect::<Vec<_>>().join(between)
 }
 
-/// What a value is, in one line of HTML.
+/// The type of a value, in one line of HTML.
 pub(super) fn named(schema: &Value<'_>) -> String {
     let Some(schema) = schema.as_object() else { return "anything".to_owned() };
     if let Some(name) = schema.get("$ref").and_then(Value::as_text) {
@@ -67,7 +67,7 @@ fn of_type(schema: &Object<'_>, kind: &str) -> String {
     text
 }
 
-/// How little and how much of it there may be.
+/// The limits of a value, and its default.
 fn bounds(schema: &Object<'_>) -> String {
     let number = |name: &str| schema.get(name).map(quoted);
     let mut out = String::new();
@@ -99,25 +99,25 @@ fn bounds(schema: &Object<'_>) -> String {
     out + &usual(schema)
 }
 
-/// What it is if it is not given.
+/// The default value.
 fn usual(schema: &Object<'_>) -> String {
     let usual = schema.get("default").map(quoted);
     usual.map(|usual| format!(", {usual} if absent")).unwrap_or_default()
 }
 
-/// The values of which one is given.
+/// The allowed values.
 pub(super) fn one_of(values: &[Value<'_>]) -> String {
     values.iter().map(quoted).collect::<Vec<_>>().join(" or ")
 }
 
-/// A value as it is written in JSON.
+/// A value as JSON.
 fn quoted(value: &Value<'_>) -> String {
     let mut text = String::new();
     value.write(&mut text);
     format!("<code>{}</code>", escaped(&text))
 }
 
-/// One row of a list: a name, what it is, and what is said of it.
+/// One row of a list: name, type and description.
 pub(super) fn row(name: &str, kind: &str, required: bool, words: &str) -> String {
     let required = if required { " <strong>required</strong>" } else { "" };
     format!(

@@ -1,8 +1,8 @@
-//! Clients that ask for much at once and leave, over real sockets, while the test holds every turn
-//! that a planner may have.
+//! Clients that send many requests at once and disconnect, over real sockets, while the test holds
+//! every turn of planners.
 //!
-//! **Invariant:** nothing here depends on time: the test holds the turns, so that requests wait for
-//! as long as it wants.
+//! **Invariant:** no test depends on timing: the test holds the turns, so that it decides how long
+//! requests wait.
 
 use crate::service::Agent;
 use crate::turns::{Rank, Turn};
@@ -18,10 +18,10 @@ use std::task::{Context, Poll, Waker};
 use std::time::{Duration, Instant};
 
 const AS_OF: &str = "/api/agent/semantic?as_of=0";
-/// As in the table of limits.
+/// The limits in `service.rs`.
 const PLANNER_TURNS: usize = 3;
 const WAITING: usize = 32;
-/// How long anything may take that has to happen.
+/// Timeout for everything that must happen.
 const DEADLINE: Duration = Duration::from_secs(30);
 
 struct Attack {
@@ -37,7 +37,7 @@ impl Attack {
         Attack { world, address, agent }
     }
 
-    /// All turns that planners may have.
+    /// Takes all turns of planners.
     fn turns(&self) -> Vec<Turn> {
         let turn = || match pin!(self.agent.looks.turn(Rank::Ordinary))
             .poll(&mut Context::from_waker(Waker::noop()))
@@ -48,7 +48,7 @@ impl Attack {
         (0..PLANNER_TURNS).map(|_| turn()).collect()
     }
 
-    /// A planner's question that has to wait.
+    /// Sends a planner's request that has to wait.
     fn waiting(&self) -> TcpStream {
         let mut socket = TcpStream::connect(self.address).unwrap();
         let token = self.world.token(Role::Planner);
@@ -63,7 +63,7 @@ impl Attack {
         let until = Instant::now() + DEADLINE;
         while self.agent.looks.places_left() != count {
             let left = self.agent.looks.places_left();
-            assert!(Instant::now() < until, "{left} places are left and not {count}");
+            assert!(Instant::now() < until, "{left} places are free instead of {count}");
             std::thread::sleep(Duration::from_millis(5));
         }
     }
@@ -110,7 +110,7 @@ fn a_reset_socket_frees_its_place_and_its_question_is_never_asked() {
     drop(turns);
     attack.wait_for_places_left(PLANNER_TURNS + WAITING);
     let metrics = attack.world.get("/metrics", Some(Role::Operator), &[]).body;
-    assert!(!metrics.contains("/api/agent/semantic"), "a question was answered: {metrics}");
+    assert!(!metrics.contains("/api/agent/semantic"), "a request was answered: {metrics}");
     assert_eq!(attack.status(AS_OF, Role::Planner), StatusCode::OK);
 }
 

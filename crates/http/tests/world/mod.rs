@@ -1,4 +1,5 @@
-//! A router over a temporary store with one agent and a token of every role, and how it is asked.
+//! A router over a temporary store with one agent and a token of every role, and functions that
+//! send requests to it.
 #![allow(dead_code, unreachable_pub, missing_docs, clippy::unwrap_used)]
 
 use axum::body::{Body, to_bytes};
@@ -29,7 +30,7 @@ fn now() -> Time {
     Time::parse("2026-05-07T00:00:00Z").unwrap()
 }
 
-/// A clock that stands still, salts that are all alike, and an address that is listened on.
+/// A constant clock, constant salts, and the listen address.
 struct Still(Store, IpAddr);
 
 impl Host for Still {
@@ -85,12 +86,12 @@ pub struct World {
     _directory: TempDir,
 }
 
-/// What came back. Of a success of `/api/agent/stream`, which does not end, there is no body.
+/// A response. The body is empty for a success of `/api/agent/stream`, which does not end.
 pub struct Answer {
     pub status: StatusCode,
     pub headers: HeaderMap,
     pub body: String,
-    /// The body as it came, compressed or not.
+    /// The body as it was received, possibly compressed.
     pub bytes: Vec<u8>,
 }
 
