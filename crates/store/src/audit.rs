@@ -1,65 +1,65 @@
-//! What an auditor reads: rows as they are, believed in nothing.
+//! Raw rows for an auditor, without any validation.
 //!
-//! **Invariants:** nothing here writes; a row that cannot be read as what it should be is handed
-//! out as bytes, or reported as a difference, never skipped.
+//! **Invariants:** nothing here writes; a row that cannot be decoded is returned as bytes or
+//! reported as a difference, never skipped.
 
 use crate::Error;
 use crate::read::{ALL, CONTENT_PAGE, PAGE, Snapshot, View, pages};
 use crate::session::{Order, Page, Result};
 use ipse_core::{EventRef, Seq};
 
-/// An event's row.
+/// The row of an event. No column is validated.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct RawEvent {
-    /// Its position.
+    /// The position.
     pub seq: Seq,
-    /// What should be its name.
+    /// The event ref: 16 bytes if the row is intact.
     pub event_ref: Vec<u8>,
-    /// What should be its time, in microseconds.
+    /// The time in microseconds since 1970.
     pub time: i64,
-    /// What should be its type.
+    /// The event type: UTF-8 if the row is intact.
     pub event_type: Vec<u8>,
-    /// What should be its digest.
+    /// The digest: 32 bytes if the row is intact.
     pub digest: Vec<u8>,
-    /// What should be its typed columns.
+    /// The encoded typed columns.
     pub columns: Vec<u8>,
-    /// What should be its canonical bytes.
+    /// The canonical bytes.
     pub payload: Vec<u8>,
 }
 
-/// A fact's row.
+/// The row of a fact. No column is validated.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct RawFact {
-    /// What should be its id.
+    /// The fact id: 16 bytes if the row is intact.
     pub fact_id: Vec<u8>,
-    /// What should be the name of its kind.
+    /// The name of the fact kind.
     pub kind: String,
-    /// What should be its key.
+    /// The text of the fact key.
     pub key: String,
-    /// What should be its value.
+    /// The value as JSON.
     pub value: String,
-    /// How many of its past observations should have been forgotten.
+    /// The number of observations that were forgotten.
     pub forgotten: i64,
-    /// The time of its last supporting event, in microseconds.
+    /// The time of the last supporting event, in microseconds since 1970.
     pub last_us: i64,
-    /// The name of that event.
+    /// The event ref of the last supporting event.
     pub last_ref: Vec<u8>,
 }
 
-/// A pass's row.
+/// The row of a pass. No column is validated.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct RawPass {
-    /// Where its record should stand.
+    /// The position of the pass record.
     pub seq: Seq,
-    /// The first seq of its range.
+    /// The first position of the range.
     pub first: Seq,
-    /// The last one.
+    /// The last position of the range.
     pub last: Seq,
-    /// How far the tallies reached after it.
+    /// The last position that the stored tallies included after the pass.
     pub tallied: Seq,
-    /// The rules.
+    /// The rule version.
     pub rule_version: String,
-    /// Their hash.
+    /// The hash of the rule set.
     pub rule_set: Vec<u8>,
 }
 
@@ -67,28 +67,28 @@ pub struct RawPass {
 pub type Pair = (Vec<u8>, Vec<u8>);
 
 impl Snapshot<'_> {
-    /// What the engine itself finds wrong with the store's files.
+    /// Damage that the engine's own integrity check finds in the store's files.
     pub fn file_damage(&self) -> Result<Vec<String>> {
         self.session.file_damage()
     }
 
-    /// Tables, indexes, views and guards that are missing, changed or not ours.
+    /// Tables, indexes, views and triggers that are missing, changed or foreign.
     pub fn schema_damage(&self) -> Result<Vec<(String, &'static str)>> {
         self.session.schema_damage()
     }
 
-    /// After how many whole frames the write-ahead log is damaged, if it is. What was written after
-    /// them is not in the store.
+    /// The number of intact frames before the first damaged one in the write-ahead log, if it is
+    /// damaged. Later frames are not in the store.
     pub fn wal_damage(&self) -> Result<Option<u64>> {
         self.session.journal_damage()
     }
 
-    /// Whether what was forgotten may still be in the store's files.
+    /// Whether forgotten content may still be in the store's files.
     pub fn erase_pending(&self) -> Result<bool> {
         self.session.erase_pending()
     }
 
-    /// Rows that belong to no registered identity: a table, and how many.
+    /// Rows that belong to no registered identity: the table and the number of rows.
     pub fn rows_of_nobody(&self) -> Result<Vec<(&'static str, u64)>> {
         self.session.rows_of_nobody()
     }
@@ -101,7 +101,7 @@ impl View<'_> {
         each: impl FnMut(RawEvent) -> std::result::Result<(), E>,
     ) -> std::result::Result<(), E> {
         let read = |range| self.session.raw_events(self.log, range, CONTENT_PAGE);
-        // A row at position 0 would be an error, and must be seen.
+        // A row at position 0 is damage, and must be reported.
         pages(Seq(0)..=Seq::MAX, CONTENT_PAGE, read, |row| row.seq, each)
     }
 
@@ -132,7 +132,7 @@ impl View<'_> {
         Ok(all)
     }
 
-    /// The pass that folded the event at a position: the first whose record stands after it.
+    /// The pass that folded the event at a position: the first whose record is after it.
     pub fn pass_over(&self, seq: Seq) -> Result<Option<RawPass>> {
         if seq >= Seq::MAX {
             return Ok(None);
@@ -141,23 +141,23 @@ impl View<'_> {
         Ok(self.session.passes(self.log, after, Order::OldestFirst, 1)?.pop())
     }
 
-    /// The last pass whose record stands at or before a position.
+    /// The last pass whose record is at or before a position.
     pub fn pass_before(&self, seq: Seq) -> Result<Option<RawPass>> {
         Ok(self.session.passes(self.log, Seq(0)..=seq, Order::NewestFirst, 1)?.pop())
     }
 
-    /// Where chunks end, ascending.
+    /// The last positions of all chunks, ascending.
     pub fn chunk_ends(&self) -> Result<Vec<Seq>> {
         self.session.chunk_ends(self.log, Seq(0)..=*ALL.end())
     }
 
-    /// Body and refs of the chunk that ends at a position.
+    /// The body and the event refs of the chunk that ends at a position.
     pub fn raw_chunk(&self, last: Seq) -> Result<Option<Pair>> {
         Ok(self.session.raw_chunks(self.log, &[last])?.pop().flatten())
     }
 
-    /// What is wrong with the index of refs, given the names of all events in order: a place, and
-    /// what it is.
+    /// Damage of the index of event refs, given the names of all events in order: the place and the
+    /// problem.
     pub fn index_damage(&self, names: &[EventRef]) -> Result<Vec<(String, String)>> {
         self.session.index_damage(self.log, names)
     }

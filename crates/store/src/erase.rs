@@ -1,40 +1,41 @@
-//! Forgetting: content leaves rows and chunks in one transaction, and the store's files after it.
+//! Forgetting: one transaction deletes content from rows and chunks, then the files are erased.
 //!
 //! **Invariants**
-//! - Nothing but content leaves: position, ref, time, type and digest of an event stay.
-//! - The transaction that deletes content marks the store; the mark goes only once no file of the
-//!   store can hold that content any more. So the next process that writes finishes the erasing.
+//! - Only content is deleted: the position, event ref, time, type and digest of an event stay.
+//! - The transaction that deletes content also sets an erase mark. The mark is removed only when no
+//!   file of the store can hold that content any more. If the process dies before, the next process
+//!   that writes finishes the erasing.
 
 use crate::seal;
 use crate::session::Result;
 use crate::write::{Batch, Writer};
 use ipse_core::Seq;
 
-/// The handle of `forget`, on one identity's log: a connection of its own.
+/// The handle that forgets events of one log. It has its own connection.
 pub struct Eraser(pub(crate) Writer);
 
 impl Eraser {
-    /// Begins; waits for another process that is writing.
+    /// Begins a transaction. Waits while another process is writing.
     pub fn begin(&mut self) -> Result<Erasing<'_>> {
         Ok(Erasing { batch: self.0.begin()?, freed: 0 })
     }
 }
 
-/// Forgetting under way: one transaction.
+/// An open transaction that forgets events.
 #[must_use = "forgetting that is not committed is rolled back"]
 pub struct Erasing<'w> {
     batch: Batch<'w>,
-    /// Bytes that were deleted from rows; no later row fits in there.
+    /// Bytes that were deleted from rows. New rows cannot reuse this space.
     freed: u64,
 }
 
 impl<'w> Erasing<'w> {
-    /// The batch for the events that say so, and for the pass.
+    /// The batch for the `forget` events and the pass.
     pub fn batch(&mut self) -> &mut Batch<'w> {
         &mut self.batch
     }
 
-    /// Deletes the content of events, given in ascending order, also in their chunks.
+    /// Deletes the content of events from rows and chunks. The positions must ascend.
     pub fn erase(&mut self, seqs: &[Seq]) -> Result<()> {
         let (session, log, head) = self.batch.changing();
         self.freed += session.empty(log, seqs)?;
@@ -47,7 +48,7 @@ impl<'w> Erasing<'w> {
         Ok(())
     }
 
-    /// Makes everything durable.
+    /// Sets the erase mark and commits.
     pub fn commit(mut self) -> Result<()> {
         let (session, log, head) = self.batch.changing();
         session.mark_erased(log, head, self.freed)?;

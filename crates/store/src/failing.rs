@@ -1,8 +1,8 @@
-//! An engine that fails: it wraps another one and makes single calls fail, for tests.
+//! A failing engine for tests: it wraps another engine and makes single calls fail.
 //!
-//! **Invariants:** calls are counted in the order in which they are made, by all sessions of the
-//! store; a call that fails was either not made, or made and reported as failed. Nothing else
-//! changes: without a planned fault every answer is that of the wrapped engine.
+//! **Invariants:** calls of all sessions of the store are counted in their order; a failing call is
+//! either not made, or made and reported as failed. Without a planned fault every result is that of
+//! the wrapped engine.
 
 use crate::audit::{Pair, RawEvent, RawFact, RawPass};
 use crate::session::{
@@ -17,39 +17,39 @@ use ipse_ledger::Entry;
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// What a call that fails has done.
+/// The effect of a failing call.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Failure {
-    /// Nothing.
+    /// The call was not made.
     NotMade,
-    /// Everything: only its result was lost.
+    /// The call was made, and only its result was lost.
     MadeAndLost,
 }
 
-/// The faults of a store that fails, and the number of calls so far.
+/// The planned fault of a failing store, and the number of calls so far.
 #[derive(Clone, Default)]
 pub struct Faults(Arc<Mutex<Plan>>);
 
 #[derive(Default)]
 struct Plan {
     calls: u64,
-    /// The first call that fails, how, and whether all later ones fail too.
+    /// The first failing call, its effect, and whether all later calls fail too.
     fault: Option<(u64, Failure, bool)>,
 }
 
 impl Faults {
-    /// Plans one fault and begins to count: call number `call` fails, from 1; if `for_good`, so do
-    /// all later ones.
+    /// Plans one fault and resets the counter: call number `call`, from 1, fails. If `for_good`,
+    /// all later calls fail too.
     pub fn plan(&self, call: u64, failure: Failure, for_good: bool) {
         *self.plan_now() = Plan { calls: 0, fault: Some((call, failure, for_good)) };
     }
 
-    /// Takes the fault away and begins to count.
+    /// Removes the fault and resets the counter.
     pub fn clear(&self) {
         *self.plan_now() = Plan::default();
     }
 
-    /// The calls since counting began.
+    /// The number of calls since the last reset.
     pub fn calls(&self) -> u64 {
         self.plan_now().calls
     }
@@ -77,7 +77,7 @@ impl Faults {
 }
 
 impl Store {
-    /// The same store behind an engine that fails as it is told.
+    /// The same store behind an engine that fails as planned.
     pub fn failing(&self, faults: &Faults) -> Result<Store> {
         Store::over(Box::new(FailingEngine { store: self.clone(), faults: faults.clone() }))
     }

@@ -1,16 +1,15 @@
 //! The log and the facts on disk, behind narrow handles.
 //!
 //! **Invariants**
-//! - Reading, writing, forgetting and registering are apart: a [`Reader`] cannot write, a
-//!   [`Writer`] cannot reach a manifest or an event that is there, an [`Eraser`] can delete the
-//!   content of events and add none, a [`HeadWriter`] can put tree heads only, a [`TokenWriter`]
-//!   tokens only.
+//! - Each handle has one duty: a [`Reader`] cannot write, a [`Writer`] cannot change a manifest or
+//!   a stored event, an [`Eraser`] deletes the content of events and adds none, a [`HeadWriter`]
+//!   stores tree heads only, a [`TokenWriter`] tokens only.
 //! - Acknowledged means durable: [`Batch::commit`] returns after the data is on the disk, and an
 //!   error there is final.
-//! - The handles are written once, over a private contract (`session.rs`) that an engine
-//!   implements. `sqlite/` is the engine for files.
+//! - The handles do not depend on the engine: they use a private contract (`session.rs`) that an
+//!   engine implements. `sqlite/` is the engine for files.
 //! - Facts become durable only together with the record that explains them.
-//! - This crate has no path to `ipse-manifest`: to a store, a manifest is bytes under a key.
+//! - This crate does not depend on `ipse-manifest`: to a store, a manifest is bytes under a key.
 //!
 //! ```compile_fail,E0432
 //! use ipse_manifest::Manifest;
@@ -59,37 +58,37 @@ pub use write::{Batch, Writer};
 
 use ipse_core::{Admitted, Digest, EventRef, Identity, Seq, Time};
 
-/// What became of an event that was handed to the log.
+/// The result of appending one event.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Appended {
-    /// It is new and stands here now.
+    /// The event is new and is stored at this position.
     New(Seq),
-    /// It was there already, with equal content.
+    /// A duplicate of the event at this position.
     Duplicate(Seq),
-    /// Another event of that source and id stands here.
+    /// A conflict: the event at this position has the same source and id, and other content.
     Conflict(Seq),
-    /// An event of that source and id stood here and was forgotten.
+    /// The event at this position had the same source and id, and was forgotten.
     Forgotten(Seq),
-    /// The log takes signed events only, and this one is not signed as it must be.
+    /// The log accepts signed events only, and no valid signature covers this one.
     Unsigned,
 }
 
-/// What is to be done about producers' signatures.
+/// The signature requirement of a log.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum Signatures {
-    /// They are passed over.
+    /// Signatures are ignored.
     Off = 0,
-    /// They are checked and kept; unsigned events are taken too.
+    /// Signatures are checked and stored; unsigned events are accepted too.
     Record = 1,
-    /// What is unsigned or wrongly signed is refused.
+    /// Events without a valid signature are rejected.
     Require = 2,
 }
 
 impl Signatures {
-    /// All of them.
+    /// All values, in the order of strictness.
     pub const ALL: [Signatures; 3] = [Signatures::Off, Signatures::Record, Signatures::Require];
 
-    /// The word on the wire.
+    /// The name in settings and JSON.
     pub fn name(self) -> &'static str {
         match self {
             Signatures::Off => "off",
@@ -98,69 +97,69 @@ impl Signatures {
         }
     }
 
-    /// What a word means.
+    /// Parses a name.
     pub fn parse(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|policy| policy.name() == name)
     }
 }
 
-/// One event as it stands in the log.
+/// One event as it is stored.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Stored {
-    /// Its position.
+    /// The position in the log.
     pub seq: Seq,
-    /// Its name.
+    /// The event ref.
     pub event_ref: EventRef,
-    /// Its type.
+    /// The event type.
     pub event_type: String,
     /// When it happened.
     pub time: Time,
-    /// SHA-256 of its canonical bytes.
+    /// SHA-256 of the canonical bytes.
     pub digest: Digest,
-    /// Its canonical bytes; empty once it is forgotten.
+    /// The canonical bytes; empty if the event is forgotten.
     pub canonical: String,
 }
 
 impl Stored {
-    /// Whether its content was forgotten.
+    /// Whether the content was forgotten.
     pub fn is_forgotten(&self) -> bool {
         self.canonical.is_empty()
     }
 }
 
-/// Live tokens of one identity at most: far more than programs that speak for one agent, and few
-/// enough to be looked through.
+/// Maximum number of live tokens of one identity: far more than one agent needs, and few enough
+/// for a linear search.
 pub const MAX_LIVE_TOKENS: u64 = 1000;
 
-/// An access token as it stands in the store: never its text.
+/// An access token as it is stored. The token text itself is never stored.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct TokenRow {
-    /// Its name for people and programs.
+    /// The public id of the token.
     pub token_id: [u8; 16],
-    /// SHA-256 of its text.
+    /// SHA-256 of the token text.
     pub hash: [u8; 32],
-    /// The word for what it may do.
+    /// The name of the role.
     pub role: String,
-    /// What it was called.
+    /// A label for people.
     pub name: Option<String>,
-    /// The sources that a producer may send under; any if absent.
+    /// The event sources that a producer may use; any if absent.
     pub sources: Option<Vec<String>>,
-    /// When it was made.
+    /// When the token was created.
     pub created: Time,
-    /// From when on it is not good any more; never if absent.
+    /// When the token expires; never if absent.
     pub expires: Option<Time>,
-    /// When it was revoked.
+    /// When the token was revoked.
     pub revoked: Option<Time>,
-    /// When it was last seen, to about a minute.
+    /// When the token was last used, to about a minute.
     pub last_used: Option<Time>,
 }
 
-/// How far the facts of a log have come.
+/// How far the passes over a log have come.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Progress {
-    /// The last seq that a pass has folded.
+    /// The last position that a pass has read.
     pub checkpoint: Seq,
-    /// The seq up to which the stored tallies reach.
+    /// The last position that the stored tallies include.
     pub tallied: Seq,
     /// The rule version of the facts; empty before the first pass.
     pub rule_version: String,
@@ -168,14 +167,14 @@ pub struct Progress {
     pub rule_set: [u8; 32],
 }
 
-/// What makes a pass durable: its own event, and what it covered.
+/// The record that makes a pass durable: its event and its range.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct PassRecord<'a> {
     /// The `consolidation_run` event.
     pub event: &'a Admitted,
-    /// The first seq of the range.
+    /// The first position of the range.
     pub first: Seq,
-    /// How far facts and tallies have come.
+    /// The progress of facts and tallies after the pass.
     pub progress: Progress,
 }
 
@@ -184,6 +183,6 @@ pub struct PassRecord<'a> {
 pub struct Registered {
     /// The SHA-256 of its canonical bytes.
     pub identity: Identity,
-    /// Whether it was new.
+    /// Whether the manifest was new.
     pub created: bool,
 }

@@ -1,4 +1,4 @@
-//! The address of a store: parsed once, from `--store` or from a program's argument.
+//! The address of a store, parsed from `--store` or from an argument of the library.
 
 use crate::Error;
 use std::fmt;
@@ -8,15 +8,15 @@ use std::path::{Path, PathBuf};
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 #[non_exhaustive]
 pub enum Location {
-    /// A file, with its write-ahead log beside it.
+    /// A file, with its write-ahead log next to it.
     File(PathBuf),
 }
 
-/// Schemes of addresses that are no file names. No engine of this build opens them.
+/// URL schemes that are never file names. No engine of this build supports them.
 const SCHEMES: [&str; 4] = ["postgres://", "postgresql://", "http://", "https://"];
 
 impl Location {
-    /// Reads an address. A text that begins with a scheme such as `postgres://` is not a file name.
+    /// Parses an address. A text that begins with a scheme such as `postgres://` is rejected.
     pub fn parse(address: impl AsRef<Path>) -> Result<Self, Error> {
         let path = address.as_ref();
         let text = path.to_string_lossy();
@@ -29,12 +29,12 @@ impl Location {
         }
     }
 
-    /// A file.
+    /// The location of a store file.
     pub fn file(path: impl AsRef<Path>) -> Self {
         Location::File(path.as_ref().to_owned())
     }
 
-    /// The path of the file, if the store is one.
+    /// The path, if the store is a file.
     pub fn path(&self) -> Option<&Path> {
         match self {
             Location::File(path) => Some(path),

@@ -1,9 +1,9 @@
-//! Passes: facts on their way to becoming durable.
+//! Passes: transactions that store facts.
 //!
-//! **Invariant:** a [`Pass`] is a savepoint within a batch, so that its failure cannot lose the
-//! events; it can put facts and tallies, and becomes durable only by `commit(record)`. A pass in a
-//! batch that has written nothing needs no savepoint: its failure ends the batch, and nothing is
-//! lost by that.
+//! **Invariant:** a [`Pass`] is a savepoint within a batch, so a failed pass does not lose the
+//! events. It stores facts and tallies, and becomes durable only by `commit(record)`. A pass in a
+//! batch that has written nothing needs no savepoint: its failure rolls back the batch, which holds
+//! nothing else.
 
 use crate::audit::RawPass;
 use crate::read::View;
@@ -13,14 +13,14 @@ use crate::{Appended, Error, PassRecord, seal};
 use ipse_core::{Event, EventRef, Fact, FactId, Seq};
 use std::ops::RangeInclusive;
 
-/// A pass under way: facts on their way to becoming durable, with the record that explains them.
+/// An open pass. `commit` stores its facts together with the record that explains them.
 #[must_use = "a pass that is not committed is rolled back"]
 pub struct Pass<'b> {
     tail: Tail<'b>,
     state: &'b mut State,
     /// Whether the batch had written nothing when the pass began.
     alone: bool,
-    /// The head when the pass began.
+    /// The last position when the pass began.
     began_at: Seq,
     done: bool,
 }
@@ -31,7 +31,7 @@ impl<'b> Pass<'b> {
         Pass { tail, state, alone, began_at, done: false }
     }
 
-    /// What the log and the facts look like from inside this pass.
+    /// The log and the facts as this pass sees them.
     pub fn view(&self) -> View<'_> {
         View { session: self.tail.session, log: self.tail.log }
     }
@@ -41,8 +41,8 @@ impl<'b> Pass<'b> {
         *self.tail.head
     }
 
-    /// Passes the events of a range to `each` without a look at the store, if this process appended
-    /// all of them lately; returns whether it did.
+    /// Passes the events of a range to `each` from the cache, if all of them are cached. Returns
+    /// whether they were.
     pub fn each_at_hand(
         &self,
         range: RangeInclusive<Seq>,
@@ -62,37 +62,37 @@ impl<'b> Pass<'b> {
         }
     }
 
-    /// Deletes all facts and tallies of this log: another rule set starts from nothing.
+    /// Deletes all facts and tallies of this log, before the first pass of another rule set.
     pub fn start_over(&self) -> Result<()> {
         self.tail.session.remove_all_facts(self.tail.log)
     }
 
-    /// Puts facts in place of those of the same ids; returns which of them changed.
+    /// Stores facts, replacing those with the same ids. Returns which of them changed.
     pub fn put_facts(&self, facts: &[(FactId, Fact)]) -> Result<Vec<bool>> {
         self.tail.session.put_facts(self.tail.log, facts)
     }
 
-    /// Deletes facts; returns which of them existed.
+    /// Deletes facts. Returns which of them existed.
     pub fn remove_facts(&self, ids: &[FactId]) -> Result<Vec<bool>> {
         self.tail.session.remove_facts(self.tail.log, ids)
     }
 
-    /// Adds to the numbers of observations that were forgotten.
+    /// Adds to the counts of forgotten observations.
     pub fn count_forgotten(&self, counts: &[(FactId, u64)]) -> Result<()> {
         self.tail.session.count_forgotten(self.tail.log, counts)
     }
 
-    /// Stores the sums behind facts; `None` deletes one.
+    /// Stores the tallies of facts; `None` deletes a tally.
     pub fn put_tallies(&self, tallies: &[(FactId, Option<Vec<u8>>)]) -> Result<()> {
         self.tail.session.put_tallies(self.tail.log, tallies)
     }
 
-    /// Finishes the pass: its record joins the log, its facts and checkpoint join the batch.
+    /// Finishes the pass: appends its record, and adds its facts and checkpoint to the batch.
     pub fn commit(mut self, record: &PassRecord<'_>) -> Result<Seq> {
         let appended = self.tail.append_all(&[record.event], |_| true)?;
         let [Appended::New(seq)] = appended[..] else {
             return Err(Error::Corrupt(format!(
-                "a pass record for the range from seq {} is there already",
+                "a pass record for the range from seq {} exists already",
                 record.first
             )));
         };

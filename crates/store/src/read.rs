@@ -1,8 +1,8 @@
 //! Reading: a handle that cannot write, and one consistent view of one log.
 //!
-//! **Invariants:** everything read through one [`Snapshot`] is of one moment, whatever others write
-//! meanwhile; damaged bytes are an error that names the place, never a guess; a range is read in
-//! pages, so memory does not follow its length.
+//! **Invariants:** all reads through one [`Snapshot`] see the same state, whatever other processes
+//! write meanwhile; corrupt bytes are an error that names the place, never a guess; a range is read
+//! in pages, so memory does not grow with its length.
 
 use crate::session::{Access, Kind, Log, Order, Pick, Result, Session};
 use crate::{Error, Progress, Store, Stored, TokenRow};
@@ -11,17 +11,17 @@ use ipse_core::{Digest, Event, EventRef, Fact, FactId, FactKey, Identity, Seq};
 use ipse_ledger::Entry;
 use std::ops::{ControlFlow, RangeInclusive};
 
-/// Rows of a page without content.
+/// Rows per page without content.
 pub(crate) const PAGE: usize = 1024;
-/// Rows of a page with content: an event has at most 256 KiB of it.
+/// Rows per page with content: the content of an event has at most 256 KiB.
 pub(crate) const CONTENT_PAGE: usize = 256;
 /// All positions.
 pub(crate) const ALL: RangeInclusive<Seq> = Seq(1)..=Seq::MAX;
 
-/// A read-only handle on a store. Its connection goes back to the store when it is dropped.
+/// A read-only handle on a store. Dropping it returns its connection to the store.
 pub struct Reader {
     store: Store,
-    /// `None` only while it is dropped.
+    /// `None` only during the drop.
     session: Option<Box<dyn Session>>,
 }
 
@@ -39,12 +39,12 @@ impl Reader {
         self.session().manifests()
     }
 
-    /// Whether what was forgotten may still be in the store's files.
+    /// Whether forgotten content may still be in the store's files.
     pub fn erase_pending(&self) -> Result<bool> {
         self.session().erase_pending()
     }
 
-    /// The tokens of the store itself, oldest first: also those that are expired or revoked.
+    /// The tokens of the store itself, oldest first, with expired and revoked ones.
     pub fn store_tokens(&self) -> Result<Vec<TokenRow>> {
         self.session().tokens(None)
     }
@@ -54,13 +54,13 @@ impl Reader {
         self.view(identity)?.view().producers()
     }
 
-    /// How long the events of an identity are kept, as it was set.
+    /// The retention setting of an identity.
     pub fn retention(&self, identity: &Identity) -> Result<Option<String>> {
         let snapshot = self.view(identity)?;
         snapshot.session.retention(snapshot.log)
     }
 
-    /// A consistent view of one identity's log and facts, as of now.
+    /// A consistent view of the current log and facts of one identity.
     pub fn view(&self, identity: &Identity) -> Result<Snapshot<'_>> {
         let session = self.session();
         session.begin(Access::Read)?;
@@ -87,14 +87,14 @@ pub(crate) fn known_log(session: &dyn Session, identity: &Identity) -> Result<Lo
     session.log(identity)?.ok_or_else(|| Error::UnknownIdentity(identity.to_string()))
 }
 
-/// A read transaction: what [`Reader::view`] holds open.
+/// A read transaction, opened by [`Reader::view`].
 pub struct Snapshot<'r> {
     pub(crate) session: &'r dyn Session,
     log: Log,
 }
 
 impl Snapshot<'_> {
-    /// What can be read.
+    /// The readable state of the log.
     pub fn view(&self) -> View<'_> {
         View { session: self.session, log: self.log }
     }
@@ -106,7 +106,7 @@ impl Drop for Snapshot<'_> {
     }
 }
 
-/// One moment of one log.
+/// One log, as of one moment.
 #[derive(Clone, Copy)]
 pub struct View<'c> {
     pub(crate) session: &'c dyn Session,
@@ -114,22 +114,22 @@ pub struct View<'c> {
 }
 
 impl View<'_> {
-    /// The identity whose log this is.
+    /// The identity that owns the log.
     pub fn identity(&self) -> Identity {
         self.log.identity
     }
 
-    /// The position of the last event; 0 if there is none.
+    /// The last position; 0 if the log is empty.
     pub fn head(&self) -> Result<Seq> {
         self.session.head(self.log)
     }
 
-    /// How many pass records there are.
+    /// The number of pass records.
     pub fn pass_count(&self) -> Result<u64> {
         self.session.pass_count(self.log)
     }
 
-    /// How far the facts have come.
+    /// How far the passes have come.
     pub fn progress(&self) -> Result<Progress> {
         let newest = self.session.passes(self.log, ALL, Order::NewestFirst, 1)?;
         let Some(pass) = newest.into_iter().next() else { return Ok(Progress::default()) };
@@ -140,7 +140,7 @@ impl View<'_> {
         Ok(Progress { checkpoint, tallied, rule_version, rule_set })
     }
 
-    /// Passes each event of a range to `each`, in order, as rules see it.
+    /// Passes each event of a range to `each`, in order, in the form that rules read.
     pub fn each_event<E: From<Error>>(
         &self,
         range: RangeInclusive<Seq>,
@@ -150,7 +150,8 @@ impl View<'_> {
         pages(range, CONTENT_PAGE, read, |row| row.seq, |row| each(row.seq, &row.event()?))
     }
 
-    /// Passes the events at positions to `each`, in the order of the positions, as rules see them.
+    /// Passes the events at these positions to `each`, in the given order, in the form that rules
+    /// read.
     pub fn each_event_at<E: From<Error>>(
         &self,
         seqs: &[Seq],
@@ -164,7 +165,7 @@ impl View<'_> {
         Ok(())
     }
 
-    /// Passes the entries of a range to `each`, in order, each with whether its event was
+    /// Passes the entries of a range to `each`, in order. The flag says whether the event was
     /// forgotten.
     pub fn each_entry<E: From<Error>>(
         &self,
@@ -175,12 +176,12 @@ impl View<'_> {
         pages(range, PAGE, read, |(entry, _)| entry.seq, |(entry, gone)| each(entry, gone))
     }
 
-    /// The entries at positions, each with whether its event was forgotten.
+    /// The entries at these positions. The flag says whether the event was forgotten.
     pub fn entries_at(&self, seqs: &[Seq]) -> Result<Vec<(Entry, bool)>> {
         self.session.entries_at(self.log, seqs)
     }
 
-    /// Passes the newest events, at most `limit`, to `each`, the newest last, until it breaks off.
+    /// Passes the newest events, at most `limit`, to `each`, the newest last, until it breaks.
     pub fn each_stored<E: From<Error>>(
         &self,
         passes_only: bool,
@@ -191,7 +192,7 @@ impl View<'_> {
         if limit == 0 {
             return Ok(());
         }
-        // Positions in the log are dense, so the newest are a range; passes are few.
+        // Positions have no gaps, so the newest events are a range. Passes are few.
         let (first, kind) = match passes_only {
             false => ((self.head()?.0 + 1).saturating_sub(limit).max(1), Kind::Any),
             true => {
@@ -203,7 +204,7 @@ impl View<'_> {
         self.each_picked(Pick::all(Seq(first)..=Seq::MAX).kind(kind), each)
     }
 
-    /// Passes the events of a choice to `each`, page by page, until it breaks off.
+    /// Passes the selected events to `each`, page by page, until it breaks.
     pub(crate) fn each_picked<E: From<Error>>(
         &self,
         mut pick: Pick<'_>,
@@ -227,7 +228,7 @@ impl View<'_> {
         }
     }
 
-    /// Passes the canonical bytes of a range to `each`, in order, forgotten events left out.
+    /// Passes the canonical bytes of a range to `each`, in order, without forgotten events.
     pub fn each_content<E: From<Error>>(
         &self,
         range: RangeInclusive<Seq>,
@@ -237,8 +238,8 @@ impl View<'_> {
         self.each_picked(pick, |stored| each(&stored.canonical).map(ControlFlow::Continue))
     }
 
-    /// Passes the positions and canonical bytes of the events of a range whose bytes contain a text
-    /// to `each`, in order. Every event is looked at: no text is indexed.
+    /// Passes the position and canonical bytes of each event of a range that contains a text to
+    /// `each`, in order. This scans every event: no text is indexed.
     pub fn each_holding<E: From<Error>>(
         &self,
         text: &str,
@@ -266,9 +267,9 @@ impl View<'_> {
         Ok(self.session.stored(self.log, &Pick::all(seq..=seq), 1)?.pop())
     }
 
-    /// Passes the events of a type of ipse's own in a range to `each`, newest first, until it
-    /// breaks off. The cost follows the events that are found. The type is any but
-    /// `consolidation_run`, for which there is [`View::passes_back`].
+    /// Passes the events of a housekeeping type in a range to `each`, newest first, until it
+    /// breaks. The cost depends on the events found, not on the range. For `consolidation_run` use
+    /// [`View::passes_back`].
     pub fn house_back<E: From<Error>>(
         &self,
         event_type: &str,
@@ -279,7 +280,7 @@ impl View<'_> {
         self.each_picked(Pick::all(range).kind(Kind::Of(event_type)).newest_first(), each)
     }
 
-    /// Passes the pass records in a range to `each`, newest first, until it breaks off.
+    /// Passes the pass records in a range to `each`, newest first, until it breaks.
     pub fn passes_back<E: From<Error>>(
         &self,
         range: RangeInclusive<Seq>,
@@ -288,8 +289,8 @@ impl View<'_> {
         self.each_picked(Pick::all(range).kind(Kind::PassRecord).newest_first(), each)
     }
 
-    /// Passes the canonical bytes of the events of a type of ipse's own in a range to `each`, in
-    /// order, forgotten events left out.
+    /// Passes the canonical bytes of the events of a housekeeping type in a range to `each`, in
+    /// order, without forgotten events.
     pub fn house_content<E: From<Error>>(
         &self,
         event_type: &str,
@@ -301,14 +302,14 @@ impl View<'_> {
         self.each_picked(pick, |stored| each(&stored.canonical).map(ControlFlow::Continue))
     }
 
-    /// The position of the event that says that this one is forgotten, if it is there.
+    /// The position of the `forget` event that names this event, if one exists.
     pub fn forgotten_by(&self, entry: &EventRef, seq: Seq) -> Result<Option<Seq>> {
         let (range, name) = (seq.next().min(Seq::MAX)..=Seq::MAX, entry.to_string());
         let pick = Pick { holding: Some(&name), ..Pick::all(range).kind(Kind::Of(FORGET)) };
         Ok(self.session.stored(self.log, &pick, 1)?.first().map(|stored| stored.seq))
     }
 
-    /// The names of the events of the chunk that ends at a position; none if it is a small one.
+    /// The names of the events of the full chunk that ends at a position; none for a small chunk.
     pub fn sealed_refs(&self, last: Seq) -> Result<Vec<EventRef>> {
         self.session.chunk_names(self.log, last)
     }
@@ -332,7 +333,7 @@ impl View<'_> {
         Ok(names)
     }
 
-    /// The position of the event of that name.
+    /// The position of the event with this name.
     pub fn find(&self, event_ref: &EventRef) -> Result<Option<Seq>> {
         Ok(self.session.find(self.log, &[*event_ref])?[0])
     }
@@ -355,7 +356,7 @@ impl View<'_> {
         Ok(facts)
     }
 
-    /// Passes the facts whose keys are wanted to `each`, in no particular order.
+    /// Passes the facts with wanted keys to `each`, in no particular order.
     pub fn each_fact<E: From<Error>>(
         &self,
         wanted: impl Fn(&FactKey) -> bool,
@@ -370,7 +371,7 @@ impl View<'_> {
         Ok(())
     }
 
-    /// One fact; that of another identity does not exist here, though its id is known.
+    /// One fact by its id. Facts of other identities are never returned.
     pub fn fact(&self, id: &FactId) -> Result<Option<Fact>> {
         Ok(self.facts_by_id(&[*id])?.pop().flatten())
     }
@@ -380,28 +381,28 @@ impl View<'_> {
         self.session.facts_by_id(self.log, ids)
     }
 
-    /// How many of a fact's past observations were forgotten since.
+    /// The number of observations of a fact that were forgotten.
     pub fn forgotten_of(&self, id: &FactId) -> Result<u64> {
         Ok(self.session.forgotten_of(self.log, &[*id])?[0])
     }
 
-    /// The bytes of all stored sums.
+    /// The size of all stored tallies in bytes.
     pub fn tally_bytes(&self) -> Result<u64> {
         self.session.tally_bytes(self.log)
     }
 
-    /// The stored sums behind facts, in the order of the ids.
+    /// The stored tallies of facts, in the order of the ids.
     pub fn tallies(&self, ids: &[FactId]) -> Result<Vec<Option<Vec<u8>>>> {
         self.session.tallies(self.log, ids)
     }
 
-    /// The stored sum behind one fact.
+    /// The stored tally of one fact.
     pub fn tally(&self, id: &FactId) -> Result<Option<Vec<u8>>> {
         Ok(self.tallies(&[*id])?.pop().flatten())
     }
 }
 
-/// Reads a range page by page, in order, and passes each row on.
+/// Reads a range page by page, in order, and passes each row to `each`.
 pub(crate) fn pages<T, E: From<Error>>(
     range: RangeInclusive<Seq>,
     limit: usize,

@@ -1,7 +1,7 @@
-//! Restoring a log that was verified elsewhere, whole, where there is none.
+//! Restoring a whole log that was verified elsewhere into an empty log.
 //!
-//! **Invariants:** it is one transaction, into a log without events; what is restored keeps its
-//! positions. No facts without the records that explain them: those are among the events.
+//! **Invariants:** restoring is one transaction into a log without events, and positions do not
+//! change. Facts are stored only together with their pass records, which are among the events.
 
 use crate::audit::RawPass;
 use crate::read::View;
@@ -11,14 +11,14 @@ use crate::{Appended, Error};
 use ipse_core::{Admitted, Fact, FactId, Seq};
 use ipse_ledger::Entry;
 
-/// A log on its way in.
-#[must_use = "what is not committed is rolled back"]
+/// An open transaction that restores a log.
+#[must_use = "a restore that is not committed is rolled back"]
 pub struct Restoring<'w> {
     batch: Batch<'w>,
 }
 
 impl Writer {
-    /// Begins to restore a log; there must be none yet.
+    /// Begins to restore a log, which must be empty.
     pub fn restore(&mut self) -> Result<Restoring<'_>> {
         let batch = self.begin()?;
         if batch.head() != Seq(0) {
@@ -34,12 +34,12 @@ impl<'w> Restoring<'w> {
         &mut self.batch
     }
 
-    /// What the log looks like so far.
+    /// The log as restored so far.
     pub fn view(&self) -> View<'_> {
         self.batch.view()
     }
 
-    /// Puts the next events, or what is left of them if they were forgotten.
+    /// Appends the next events. A forgotten event has an entry only.
     pub fn put(&mut self, events: Vec<(Entry, Option<Admitted>)>) -> Result<()> {
         let seqs: Vec<Seq> = events.iter().map(|(entry, _)| entry.seq).collect();
         let whole =
@@ -47,12 +47,12 @@ impl<'w> Restoring<'w> {
         let whole: Vec<Admitted> = events.into_iter().map(whole).collect();
         let appended = self.batch.append_all(&whole, |_| true)?;
         match seqs.iter().zip(appended).find(|(seq, done)| *done != Appended::New(**seq)) {
-            Some((seq, _)) => Err(Error::Corrupt(format!("seq {seq} of the log does not fit in"))),
+            Some((seq, _)) => Err(Error::Corrupt(format!("seq {seq} is not the next new event"))),
             None => Ok(()),
         }
     }
 
-    /// Lists the pass whose record stands at a position.
+    /// Adds the pass whose record is at position `seq` to the list of passes.
     pub fn put_pass(
         &mut self,
         (seq, first, last): (Seq, Seq, Seq),
@@ -65,19 +65,19 @@ impl<'w> Restoring<'w> {
         session.put_pass(log, &pass)
     }
 
-    /// Puts facts.
+    /// Stores facts.
     pub fn put_facts(&mut self, facts: &[(FactId, Fact)]) -> Result<()> {
         let (session, log, _) = self.batch.changing();
         session.put_facts(log, facts).map(drop)
     }
 
-    /// Makes all of it durable.
+    /// Commits the transaction. After this returns, the restored log is durable.
     pub fn commit(self) -> Result<()> {
         self.batch.commit()
     }
 }
 
-/// What is left of a forgotten event.
+/// A forgotten event: its entry without content.
 fn left(entry: Entry) -> Admitted {
     let Entry { event_ref, event_type, time, digest, .. } = entry;
     let (canonical, salt_at, columns) = (String::new(), 0..0, Vec::new());

@@ -1,7 +1,7 @@
-//! Scanning a log: whole chunks where they are sealed, events elsewhere.
+//! Scanning a log: chunk by chunk where chunks exist, event by event elsewhere.
 //!
-//! **Invariant:** every event of the range is passed on exactly once, as a place of a chunk or by
-//! itself; a chunk that cannot be read is an error.
+//! **Invariant:** every event of the range is passed on exactly once, as a place in a chunk or as a
+//! single event; a chunk that cannot be decoded is an error.
 
 use crate::Error;
 use crate::read::View;
@@ -10,9 +10,9 @@ use ipse_core::chunk::{CHUNK_EVENTS, Chunk, SMALL_EVENTS};
 use ipse_core::{Event, Seq};
 use std::ops::{ControlFlow, Range, RangeInclusive};
 
-/// Takes a log in, as much of it at once as there is.
+/// The receiver of a scan.
 pub trait Scan<E> {
-    /// The events at `places` of a chunk whose first event stands at `first`.
+    /// Receives the events at `places` of a chunk whose first event is at position `first`.
     fn chunk(
         &mut self,
         first: Seq,
@@ -20,28 +20,28 @@ pub trait Scan<E> {
         places: Range<usize>,
     ) -> std::result::Result<(), E>;
 
-    /// One event.
+    /// Receives one event.
     fn event(&mut self, seq: Seq, event: &Event<'_>) -> std::result::Result<(), E>;
 
-    /// Whether nothing more is wanted.
+    /// Whether the scan may stop.
     fn enough(&self) -> bool {
         false
     }
 }
 
-/// So few events are read from their rows, whether they are in a chunk or not.
+/// A range of up to this many events is read from rows, even if a chunk holds it.
 const FEW_ROWS: u64 = 16;
 const CONTINUE: ControlFlow<()> = ControlFlow::Continue(());
 const BREAK: ControlFlow<()> = ControlFlow::Break(());
 
-/// First and last position of the chunk of that size, sealed or not, that a position belongs to.
+/// The first and last position of the chunk of this size, stored or not, that holds a position.
 pub(crate) fn chunk_around(seq: Seq, size: usize) -> (Seq, Seq) {
     let size = size as u64;
     let before = (seq.0 - 1) / size * size;
     (Seq(before + 1), Seq(before + size))
 }
 
-/// A chunk and its first position.
+/// Decodes a chunk. Returns its first position too.
 fn decode(last: Seq, body: &[u8]) -> Result<(Seq, Chunk<'_>)> {
     let fits = |chunk: &Chunk<'_>| {
         let size = chunk.count;
@@ -54,8 +54,8 @@ fn decode(last: Seq, body: &[u8]) -> Result<(Seq, Chunk<'_>)> {
 }
 
 impl View<'_> {
-    /// Passes a range of the log to `sink`, until it has enough: whole chunks where they are
-    /// sealed, events elsewhere. Some events may follow after it has enough.
+    /// Passes a range of the log to `sink`, in order, until it has enough. Some events may follow
+    /// after it has enough.
     pub fn scan<E: From<Error>>(
         &self,
         range: RangeInclusive<Seq>,
@@ -82,7 +82,7 @@ impl View<'_> {
         self.rows(next..=end, sink)
     }
 
-    /// Events from their rows, until there are enough.
+    /// Passes events from rows to `sink`, until it has enough.
     fn rows<E: From<Error>>(
         &self,
         range: RangeInclusive<Seq>,
@@ -98,7 +98,7 @@ impl View<'_> {
     }
 
     /// Passes the log up to `end` to `sink`, from the end towards the beginning, until it has
-    /// enough: whole chunks where they are sealed, elsewhere some events at a time, in their order.
+    /// enough: chunk by chunk where chunks exist, elsewhere in groups of events in ascending order.
     pub fn scan_back<E: From<Error>>(
         &self,
         mut end: Seq,
@@ -109,7 +109,7 @@ impl View<'_> {
         }
         let ends = Seq(1)..=chunk_around(end, CHUNK_EVENTS).1;
         self.visit_chunks::<E>(ends, Order::NewestFirst, |first, last, chunk| {
-            // Small chunks behind the end hold nothing that is wanted.
+            // Small chunks after the end are skipped.
             if first <= end {
                 if last < end {
                     self.rows_back(last.next(), end, sink)?;

@@ -1,8 +1,8 @@
-//! Sealing: every 4096 events their typed columns become a chunk, in the transaction that appends
-//! the last of them. A pass puts the newest ones into small chunks until then.
+//! Sealing: the typed columns of 4096 events become a chunk, in the transaction that appends the
+//! last of them. Until then a pass puts the newest events into small chunks.
 //!
-//! **Invariant:** a chunk is made from the rows it covers and from nothing else, so one that is
-//! missing can be made again at any time.
+//! **Invariant:** a chunk is derived only from the rows that it covers, so a missing chunk can be
+//! created again at any time.
 
 use crate::read::{ALL, CONTENT_PAGE, pages};
 use crate::scan::chunk_around;
@@ -11,8 +11,8 @@ use ipse_core::chunk::{self, CHUNK_EVENTS, SMALL_EVENTS};
 use ipse_core::{EventRef, Seq};
 use std::ops::RangeInclusive;
 
-/// Makes the full chunk that ends at `last`, in place of the small ones. The newest rows, if they
-/// are all at hand, are not read again.
+/// Creates the full chunk that ends at `last`, replacing the small ones. If all rows are in
+/// `newest`, they are not read again.
 pub(crate) fn full_chunk(
     session: &dyn Session,
     log: Log,
@@ -26,8 +26,8 @@ pub(crate) fn full_chunk(
     }
 }
 
-/// Makes the chunk around a position again from its rows, if there is one; returns how far it
-/// reaches.
+/// Creates the chunk around a position again from its rows, if one exists. Returns the last
+/// position of the chunk.
 pub(crate) fn again(session: &dyn Session, log: Log, seq: Seq, head: Seq) -> Result<Seq> {
     let (_, full) = chunk_around(seq, CHUNK_EVENTS);
     if full <= head {
@@ -41,7 +41,7 @@ pub(crate) fn again(session: &dyn Session, log: Log, seq: Seq, head: Seq) -> Res
     Ok(last)
 }
 
-/// Makes the small chunks of events up to `head` that are missing, if one ends at `from` or later.
+/// Creates the missing small chunks of events up to `head`, if one ends at `from` or later.
 pub(crate) fn small_chunks(session: &dyn Session, log: Log, from: Seq, head: Seq) -> Result<()> {
     let size = SMALL_EVENTS as u64;
     if (from.0 - 1) / size == head.0 / size {
@@ -58,8 +58,8 @@ pub(crate) fn small_chunks(session: &dyn Session, log: Log, from: Seq, head: Seq
     Ok(())
 }
 
-/// Makes every full chunk that is missing, as in a store whose derived parts were deleted; returns
-/// whether one was.
+/// Creates every missing full chunk, as in a store whose derived data was deleted. Returns whether
+/// one was missing.
 pub(crate) fn missing_chunks(session: &dyn Session, log: Log, head: Seq) -> Result<bool> {
     let size = CHUNK_EVENTS as u64;
     let mut sealed = session.chunk_ends(log, ALL)?;
@@ -76,8 +76,8 @@ pub(crate) fn missing_chunks(session: &dyn Session, log: Log, head: Seq) -> Resu
     Ok(true)
 }
 
-/// Stores the chunk of some rows in place of those that end in a range; it ends where the range
-/// does.
+/// Stores the chunk of these rows, replacing the chunks that end in a range. The chunk ends where
+/// the range ends.
 fn put(
     session: &dyn Session,
     log: Log,
@@ -86,7 +86,7 @@ fn put(
 ) -> Result<()> {
     let events = rows.iter().map(Typed::event).collect::<Result<Vec<_>>>()?;
     let body = chunk::encode(&events);
-    // Only full chunks are asked for their names.
+    // Only full chunks store the names of their events.
     let is_full = rows.len() == CHUNK_EVENTS;
     let names: Vec<EventRef> = rows.iter().filter(|_| is_full).map(|row| row.event_ref).collect();
     session.put_chunk(log, replaced, &body, &names)

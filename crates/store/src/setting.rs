@@ -1,4 +1,4 @@
-//! Settings of an identity: how long its events are kept, and whose signatures count.
+//! Settings of an identity: retention, registered producers and the signature requirement.
 
 use crate::read::known_log;
 use crate::session::{Duty, Result};
@@ -6,7 +6,7 @@ use crate::store::Writing;
 use crate::{Signatures, Store};
 use ipse_core::Identity;
 
-/// The handle of `config`.
+/// The handle that changes settings.
 pub struct Settings {
     session: Writing,
 }
@@ -16,23 +16,23 @@ impl Settings {
         Ok(Settings { session: store.writing(Duty::Configure)? })
     }
 
-    /// Sets how long the events of an identity are kept; `None` means for good.
+    /// Sets how long the events of an identity are kept; `None` means permanently.
     pub fn set_retention(&mut self, identity: &Identity, retention: Option<&str>) -> Result<()> {
         self.session.set_retention(known_log(&*self.session, identity)?, retention)
     }
 
-    /// Registers the verifier key of a producer for an identity; returns whether it counts. A key
-    /// that was revoked stays revoked.
+    /// Registers the verifier key of a producer for an identity. Returns whether the key is valid:
+    /// a revoked key stays revoked.
     pub fn put_producer(&mut self, identity: &Identity, key: &str) -> Result<bool> {
         self.session.put_producer(known_log(&*self.session, identity)?, key)
     }
 
-    /// Revokes the keys of the producer of that name; returns whether one was valid.
+    /// Revokes the keys of the producer with this name. Returns whether one was valid.
     pub fn revoke_producer(&mut self, identity: &Identity, name: &str) -> Result<bool> {
         self.session.revoke_producer(known_log(&*self.session, identity)?, name)
     }
 
-    /// Sets the policy on signatures of an identity's producers.
+    /// Sets the signature requirement of an identity.
     pub fn set_signatures(&mut self, identity: &Identity, signatures: Signatures) -> Result<()> {
         self.session.set_signatures(known_log(&*self.session, identity)?, signatures)
     }

@@ -1,7 +1,7 @@
-//! What producers signed.
+//! Statements of producers.
 //!
-//! **Invariants:** an envelope is kept as it came and joins the log in the transaction of its
-//! events; it never changes. Which events it covers is written beside it and can be made again.
+//! **Invariants:** an envelope is stored unchanged, in the transaction of its events, and never
+//! changes. The positions that it covers are stored with it and can be derived again.
 
 use crate::read::{PAGE, View};
 use crate::session::Result;
@@ -13,7 +13,7 @@ use std::ops::RangeInclusive;
 /// A statement of a producer, without its envelope.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Signed {
-    /// Its number, from 1.
+    /// The number of the statement, from 1.
     pub number: u64,
     /// The verifier key that signed it.
     pub signer: String,
@@ -22,20 +22,20 @@ pub struct Signed {
 }
 
 impl Signed {
-    /// Whether it covers a position.
+    /// Whether the statement covers a position.
     pub fn covers(&self, seq: Seq) -> bool {
         let after = self.events.partition_point(|run| *run.start() <= seq);
         after > 0 && self.events[after - 1].contains(&seq)
     }
 
-    /// Whether it covers these positions, given in ascending order, and no others.
+    /// Whether the statement covers exactly these positions, which ascend.
     pub fn covers_exactly(&self, seqs: &[Seq]) -> bool {
         !seqs.is_empty() && runs(seqs) == self.events
     }
 }
 
 impl View<'_> {
-    /// How many statements of producers there are.
+    /// The number of statements.
     pub fn statement_count(&self) -> Result<u64> {
         self.session.statement_count(self.log)
     }
@@ -69,13 +69,13 @@ impl View<'_> {
         self.session.producers(self.log)
     }
 
-    /// The policy on signatures.
+    /// The signature requirement.
     pub fn signatures(&self) -> Result<Signatures> {
         self.session.signatures(self.log)
     }
 }
 
-/// Runs of positions, given in ascending order.
+/// Groups ascending positions into ranges.
 fn runs(seqs: &[Seq]) -> Vec<RangeInclusive<Seq>> {
     let mut runs: Vec<RangeInclusive<Seq>> = Vec::new();
     for seq in seqs {
@@ -87,7 +87,7 @@ fn runs(seqs: &[Seq]) -> Vec<RangeInclusive<Seq>> {
     runs
 }
 
-/// The stored form of positions, given in ascending order.
+/// Encodes ascending positions for the store.
 pub(crate) fn encode_runs(seqs: &[Seq]) -> Vec<u8> {
     let mut out = Vec::new();
     let mut before = 0;

@@ -1,9 +1,9 @@
-//! One store, by its address: opening, creating, migrating, and a handle for each duty.
+//! A store by its address: create, open, migrate, and open a handle for one duty.
 //!
 //! **Invariants**
-//! - Only [`Store::create`] makes a store. [`Store::open`] changes nothing.
-//! - Connections that only read are used again: a reader that is dropped leaves its connection for
-//!   the next one, as long as the store is still the same one.
+//! - Only [`Store::create`] creates a store. [`Store::open`] changes nothing.
+//! - Read-only connections are reused: a dropped reader returns its connection to a pool. A pooled
+//!   connection is discarded if the store file was replaced.
 
 use crate::session::{Duty, Engine, Result, Session};
 use crate::write::Writer;
@@ -16,7 +16,7 @@ use std::ops::Deref;
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// Idle connections that are kept at most.
+/// Maximum number of idle connections.
 const MAX_IDLE: usize = 8;
 
 /// A store. Clones share its idle connections.
@@ -28,12 +28,12 @@ struct Inner {
     idle: Mutex<Vec<Box<dyn Session>>>,
 }
 
-/// How long to wait for readers that keep erased bytes in the store's files.
+/// How long to wait for readers that keep forgotten content in the store's files.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Patience {
-    /// Not at all.
+    /// Do not wait.
     None,
-    /// Two seconds.
+    /// Wait up to two seconds.
     Some,
 }
 
@@ -42,8 +42,8 @@ pub enum Patience {
 pub enum Erased {
     /// No file of the store holds forgotten content.
     Gone,
-    /// A file may still hold it: another process is in the way. The next process that opens the
-    /// store for writing tries again.
+    /// A file may still hold forgotten content, because another process uses it. The next process
+    /// that opens the store for writing retries.
     Pending,
 }
 
@@ -56,17 +56,17 @@ pub struct Migrated {
     pub to: usize,
 }
 
-/// How large the files of a store are, in bytes; 0 for a file that is not there.
+/// The sizes of the files of a store in bytes; 0 for a missing file.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct FileBytes {
-    /// The store itself.
+    /// The main file.
     pub store: u64,
-    /// Its write-ahead log.
+    /// The write-ahead log.
     pub wal: u64,
 }
 
 impl Store {
-    /// Makes a new store, or opens the one that is there and brings its schema up to date.
+    /// Creates a store. If it exists, opens it and migrates its schema.
     pub fn create(at: &Location) -> Result<Self> {
         match at {
             Location::File(path) => sqlite::create(path)?,
@@ -85,12 +85,12 @@ impl Store {
     /// A store over an engine.
     pub(crate) fn over(engine: Box<dyn Engine>) -> Result<Self> {
         let store = Store(Arc::new(Inner { engine, idle: Mutex::default() }));
-        // An error about the store is reported here. The connection is used for the next question.
+        // Reports an error about the store now. The connection is reused for the next read.
         drop(store.reader()?);
         Ok(store)
     }
 
-    /// The same for a store that may have an older schema, which is brought up to date first.
+    /// Opens a store, and migrates its schema first if it is older.
     pub fn open_migrated(at: &Location) -> Result<(Self, Option<Migrated>)> {
         match Self::open(at) {
             Err(Error::Older { .. }) => {
@@ -101,7 +101,7 @@ impl Store {
         }
     }
 
-    /// Brings the schema of a store up to date; `None` if it is.
+    /// Migrates the schema of a store; `None` if it is up to date.
     pub fn migrate(at: &Location) -> Result<Option<Migrated>> {
         match at {
             Location::File(path) => sqlite::migrate_at(path),
@@ -113,7 +113,7 @@ impl Store {
         self.0.engine.location()
     }
 
-    /// How large the files of the store are.
+    /// The sizes of the files of the store.
     pub fn file_bytes(&self) -> FileBytes {
         match self.location() {
             Location::File(path) => sqlite::file_bytes(path),
@@ -131,7 +131,7 @@ impl Store {
         Ok(Reader::new(self.clone(), self.0.engine.session(Duty::Read)?))
     }
 
-    /// Opens the log of an identity for appending and for passes, and for nothing else.
+    /// Opens the log of an identity for appending and passes only.
     pub fn writer(&self, of: &Identity) -> Result<Writer> {
         Writer::open(self, of, Duty::Write)
     }
@@ -141,47 +141,47 @@ impl Store {
         Ok(Eraser(Writer::open(self, of, Duty::Forget)?))
     }
 
-    /// Opens the log of an identity for tree heads, and for nothing else.
+    /// Opens the log of an identity for storing tree heads only.
     pub fn heads(&self, of: &Identity) -> Result<HeadWriter> {
         HeadWriter::open(self, of)
     }
 
-    /// Opens the store for access tokens, and for nothing else.
+    /// Opens the store for access tokens only.
     pub fn tokens(&self) -> Result<TokenWriter> {
         TokenWriter::open(self)
     }
 
-    /// Opens the store for settings, and for nothing else.
+    /// Opens the store for settings only.
     pub fn settings(&self) -> Result<Settings> {
         Settings::open(self)
     }
 
-    /// Registers a manifest by its canonical bytes; one that is there already stays as it is.
+    /// Registers a manifest by its canonical bytes. A registered manifest does not change.
     pub fn register(&self, canonical: &str) -> Result<Registered> {
         self.writing(Duty::Register)?.register(canonical)
     }
 
-    /// Begins to watch the store.
+    /// Starts to watch the store for changes.
     pub fn watch(&self) -> Result<Watch> {
         Ok(Watch::new(self.reader()?))
     }
 
-    /// Erases what was forgotten and may still be in the store's files.
+    /// Erases forgotten content that may still be in the store's files.
     pub fn finish_erasing(&self, patience: Patience) -> Result<Erased> {
         if !self.reader()?.erase_pending()? && patience == Patience::None {
             return Ok(Erased::Gone);
         }
-        // An idle connection is not in the way, but a reader of this process may be.
+        // An idle connection does not block this, but an open reader of this process may.
         self.0.engine.finish_erasing(patience)
     }
 
-    /// Writes a compact copy of the whole store to a path where nothing is.
+    /// Writes a compact copy of the whole store to a new path.
     pub fn copy_to(&self, path: &Path) -> Result<()> {
         self.0.engine.copy_to(path)
     }
 
-    /// Opens a connection that writes. Idle readers are closed first: an engine may have to repair
-    /// its files while no other connection has them open.
+    /// Opens a connection that writes. Closes idle readers first: an engine may have to repair its
+    /// files while no other connection has them open.
     pub(crate) fn writing(&self, duty: Duty) -> Result<Writing> {
         self.close_idle();
         Ok(Writing { session: self.0.engine.session(duty)?, store: self.clone() })
@@ -192,7 +192,7 @@ impl Store {
         &*self.0.engine
     }
 
-    /// Keeps the connection of a reader for the next one.
+    /// Returns the connection of a reader to the pool.
     pub(crate) fn keep(&self, session: Box<dyn Session>) {
         let mut idle = self.0.idle.lock().unwrap_or_else(PoisonError::into_inner);
         if idle.len() < MAX_IDLE {
@@ -200,14 +200,14 @@ impl Store {
         }
     }
 
-    /// Closes the connections that no reader uses.
+    /// Closes the pooled connections.
     fn close_idle(&self) {
         self.0.idle.lock().unwrap_or_else(PoisonError::into_inner).clear();
     }
 }
 
-/// A connection that writes. When it is dropped, idle readers are closed first: the last connection
-/// of a file must be able to write, so that it leaves the file without a write-ahead log.
+/// A connection that writes. Its drop closes idle readers first: the last connection to a file
+/// must be able to write, so that it removes the write-ahead log.
 pub(crate) struct Writing {
     session: Box<dyn Session>,
     store: Store,

@@ -1,10 +1,10 @@
-//! Access tokens: the handle that adds, revokes and notes the use of tokens.
+//! Access tokens: the handle that adds and revokes tokens and records their use.
 //!
 //! **Invariants**
-//! - No token gets here, only its SHA-256.
-//! - A row is put once. After that only `revoked` and `last_used` move, and a revoked token stays
-//!   revoked; the guards of the engine enforce it.
-//! - A question about one owner reads and writes rows of that owner only.
+//! - This crate never sees a token, only its SHA-256.
+//! - A row is inserted once. After that only `revoked` and `last_used` change, and a revoked token
+//!   stays revoked. Triggers of the engine enforce this.
+//! - A call for one owner reads and writes rows of that owner only.
 
 use crate::read::{View, known_log};
 use crate::session::{Duty, Log, Result};
@@ -12,12 +12,12 @@ use crate::store::Writing;
 use crate::{Store, TokenRow};
 use ipse_core::{Identity, Time};
 
-/// Who a token belongs to.
+/// The owner of a token.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Owner {
     /// An identity of the store.
     Identity(Identity),
-    /// The store itself: its token is about no log.
+    /// The store itself: the token gives no access to a log.
     Store,
 }
 
@@ -27,7 +27,7 @@ impl From<&Identity> for Owner {
     }
 }
 
-/// The handle on tokens: a connection of its own.
+/// The handle on tokens. It has its own connection.
 pub struct TokenWriter {
     session: Writing,
 }
@@ -37,7 +37,7 @@ impl TokenWriter {
         Ok(TokenWriter { session: store.writing(Duty::Tokens)? })
     }
 
-    /// What can be read of an identity. Every question is answered as of when it is asked.
+    /// The current log and facts of an identity. Each read sees the state at the time of that read.
     pub fn view(&self, identity: &Identity) -> Result<View<'_>> {
         let log = known_log(&*self.session, identity)?;
         Ok(View { session: &*self.session, log })
@@ -51,33 +51,33 @@ impl TokenWriter {
         }
     }
 
-    /// All tokens of an owner, oldest first: also those that are expired or revoked.
+    /// All tokens of an owner, oldest first, with expired and revoked ones.
     pub fn tokens(&self, of: impl Into<Owner>) -> Result<Vec<TokenRow>> {
         self.session.tokens(self.log(of)?)
     }
 
-    /// The token of that id.
+    /// The token with this id.
     pub fn token(&self, of: impl Into<Owner>, token_id: &[u8; 16]) -> Result<Option<TokenRow>> {
         self.session.token(self.log(of)?, token_id)
     }
 
-    /// Whether the store or any identity has a token that is live.
+    /// Whether the store or any identity has a live token.
     pub fn any_live(&self, now: Time) -> Result<bool> {
         self.session.any_live_token(now)
     }
 
-    /// Adds a token. An error, and nothing is changed, if there are as many live ones as may be.
+    /// Adds a token. Fails without a change if the owner has the maximum number of live tokens.
     pub fn put(&mut self, of: impl Into<Owner>, token: &TokenRow) -> Result<()> {
         self.session.put_token(self.log(of)?, token)
     }
 
-    /// Revokes a token for good; returns whether it was valid.
+    /// Revokes a token permanently. Returns whether it was valid.
     pub fn revoke(&mut self, of: impl Into<Owner>, token_id: &[u8; 16], now: Time) -> Result<bool> {
         self.session.revoke_token(self.log(of)?, token_id, now)
     }
 
-    /// Notes that a token was used, if its last use is still the `previous` one; returns whether it
-    /// was. So of several processes that decide at once on the same row, one writes.
+    /// Sets the last use of a token if it is still `previous`. Returns whether it was: if several
+    /// processes update the same row at once, one of them writes.
     pub fn note_use(
         &mut self,
         of: impl Into<Owner>,
@@ -90,7 +90,7 @@ impl TokenWriter {
 }
 
 impl View<'_> {
-    /// All tokens, oldest first: also those that are expired or revoked.
+    /// All tokens of the identity, oldest first, with expired and revoked ones.
     pub fn tokens(&self) -> Result<Vec<TokenRow>> {
         self.session.tokens(Some(self.log))
     }
@@ -100,7 +100,7 @@ impl View<'_> {
         self.session.tokens(None)
     }
 
-    /// The token of that id.
+    /// The token with this id.
     pub fn token(&self, token_id: &[u8; 16]) -> Result<Option<TokenRow>> {
         self.session.token(Some(self.log), token_id)
     }

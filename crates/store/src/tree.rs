@@ -1,10 +1,10 @@
-//! The Merkle tree over a log: subtrees that are stored, and the handle that stores tree heads.
+//! The Merkle tree over a log: stored subtrees, and the handle that stores tree heads.
 //!
 //! **Invariants**
-//! - The tree is a function of the entries. What is stored of it is a cache of subtrees of 256
-//!   entries and more; smaller ones, and those that are missing, are computed from the rows.
-//! - A tree head takes the place of the one before it only if that one is still there.
-//! - Nothing here is on the way of an append: the tree grows when a head is signed.
+//! - The tree is a function of the entries. Stored subtrees of 256 or more entries are a cache.
+//!   Smaller and missing subtrees are computed from the rows.
+//! - A tree head replaces the previous one only if that one is still stored.
+//! - An append does not touch the tree: it grows when a tree head is signed.
 
 use crate::read::{ALL, View, known_log};
 use crate::session::{Access, Duty, Log, Order, Result};
@@ -14,7 +14,7 @@ use ipse_core::{Identity, Seq};
 use ipse_ledger::tree::{self, Edge, Hash, Nodes, entry_hash, node_hash};
 use std::ops::RangeInclusive;
 
-/// The level of the smallest subtrees that are stored: 256 entries.
+/// The level of the smallest stored subtrees: 256 entries.
 pub const STORED_LEVEL: u32 = 8;
 
 impl Nodes for View<'_> {
@@ -70,7 +70,7 @@ impl View<'_> {
         Ok(page.first().map(|(_, nodes)| nodes.as_chunks().0.to_vec()))
     }
 
-    /// Where stored subtrees end, ascending.
+    /// The last positions of the stored subtrees, ascending.
     pub fn tree_ends(&self) -> Result<Vec<Seq>> {
         let page = self.session.nodes(self.log, ALL, Order::OldestFirst, usize::MAX)?;
         Ok(page.into_iter().map(|(last, _)| last).collect())
@@ -81,12 +81,12 @@ impl View<'_> {
         tree::root(self, size)
     }
 
-    /// The newest signed tree head, as it is stored.
+    /// The newest stored tree head, a signed note.
     pub fn tree_head(&self) -> Result<Option<String>> {
         self.session.tree_head(self.log)
     }
 
-    /// The right edge where stored subtrees end; nothing if none are stored.
+    /// The right edge of the tree at the end of the stored subtrees; empty if none are stored.
     fn stored_edge(&self) -> Result<Edge> {
         let newest = self.session.nodes(self.log, Seq(1)..=self.head()?, Order::NewestFirst, 1)?;
         let size = newest.first().map_or(0, |(last, _)| last.0) >> STORED_LEVEL << STORED_LEVEL;
@@ -100,24 +100,24 @@ impl View<'_> {
     }
 }
 
-/// The tree of a log at one moment.
+/// The tree of a log at one size.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Grown {
-    /// How many entries it has.
+    /// The number of entries.
     pub size: u64,
-    /// Its root.
+    /// The root hash.
     pub root: Hash,
-    /// The tree head that is stored.
+    /// The stored tree head, if any.
     pub stored: Option<String>,
 }
 
-/// The handle that stores tree heads, on one identity's log: a connection of its own.
+/// The handle that stores tree heads of one log. It has its own connection.
 pub struct HeadWriter {
     session: Writing,
     log: Log,
-    /// How far the tree has grown here; nothing before it is first asked for.
+    /// The right edge of the tree as computed so far; `None` before the first `grow`.
     edge: Option<Edge>,
-    /// Subtrees that are not stored yet: where they end, and their roots.
+    /// Subtrees that are not stored yet: their last positions and roots.
     rows: Vec<(Seq, Vec<u8>)>,
 }
 
@@ -128,13 +128,13 @@ impl HeadWriter {
         Ok(HeadWriter { session, log, edge: None, rows: Vec::new() })
     }
 
-    /// What can be read.
+    /// The readable state of the log.
     pub fn view(&self) -> View<'_> {
         View { session: &*self.session, log: self.log }
     }
 
-    /// Lets the tree grow over all entries, from where it was or from what is stored of it. It
-    /// takes no lock: entries never change, so what holds now holds for good.
+    /// Extends the tree to all entries, from its last size or from the stored subtrees. Takes no
+    /// write lock: entries never change, so the result stays valid.
     pub fn grow(&mut self) -> Result<Grown> {
         self.session.begin(Access::Read)?;
         let grown = self.grow_inside();
@@ -157,7 +157,7 @@ impl HeadWriter {
             edge.push(hash, |level, index, hash| match level {
                 0..STORED_LEVEL => {}
                 STORED_LEVEL => rows.push((Seq((index + 1) << level), hash.to_vec())),
-                // Larger ones end where the smallest of them does, right after it.
+                // A larger subtree ends at the same position and follows right after.
                 _ => rows.iter_mut().rev().take(1).for_each(|row| row.1.extend(hash)),
             });
         })?;
@@ -166,8 +166,8 @@ impl HeadWriter {
         Ok(grown)
     }
 
-    /// Puts a signed head in place of the one that was there when the tree was grown, and stores
-    /// the tree. An error, and nothing is changed, if another one is there meanwhile.
+    /// Replaces the tree head that was stored when the tree was grown, and stores the new subtrees.
+    /// Fails without a change if another tree head was stored meanwhile.
     pub fn put(&mut self, grown: &Grown, note: &str) -> Result<()> {
         let expected = grown.stored.as_deref();
         match self.session.swap_tree_head(self.log, expected, note, &self.rows)? {

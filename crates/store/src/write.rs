@@ -1,11 +1,12 @@
 //! Writing: batches of events.
 //!
 //! **Invariants**
-//! - A [`Batch`] is one transaction: wholly there after `commit`, wholly absent otherwise.
-//! - Positions are dense: the next one is the head plus one, read inside the transaction.
-//! - An event that is in the log already is never stored again, whatever became of it.
-//! - The typed columns of recent events are kept in memory for the next chunk. They are trusted
-//!   only after a commit: a batch that is rolled back makes the handle start over.
+//! - A [`Batch`] is one transaction: after `commit` all of it is stored, otherwise nothing.
+//! - Positions have no gaps: the next one is the last position plus one, read inside the
+//!   transaction.
+//! - An event that is in the log, or was and is forgotten, is never stored again.
+//! - The typed columns of recent events are cached in memory for the next chunk. The cache is
+//!   trusted only after a commit: a rolled-back batch clears it.
 
 use crate::pass::Pass;
 use crate::read::{View, known_log};
@@ -19,24 +20,25 @@ use ipse_core::{Admitted, EventRef, Identity, Seq};
 use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
 
-/// The one writing handle of a process, on one identity's log.
+/// The handle that appends to one identity's log.
 pub struct Writer {
     session: Writing,
     log: Log,
     recent: Recent,
 }
 
-/// The newest events of a log, as far as this process appended them.
+/// A cache of the newest events of a log that this process appended.
 #[derive(Default)]
 pub(crate) struct Recent {
-    /// The events behind the last full chunk: what the next chunk is made of.
+    /// The events after the last full chunk, for the next chunk.
     pub(crate) rows: Vec<Typed>,
-    /// The head at which all chunks were there; `None` before the first look and after a rollback.
+    /// The last position for which all chunks were found to exist; `None` before the first check
+    /// and after a rollback.
     checked: Option<Seq>,
 }
 
 impl Recent {
-    /// The events of a range that ends at the head, if this process appended all of them lately.
+    /// The cached events of a range that ends at the last position; `None` if any is not cached.
     pub(crate) fn at_hand(&self, range: RangeInclusive<Seq>, head: Seq) -> Option<&[Typed]> {
         let wanted = usize::try_from((head.0 + 1).checked_sub(range.start().0)?).ok()?;
         let ends_at_head = *range.end() == head && self.checked == Some(head);
@@ -44,7 +46,7 @@ impl Recent {
         Some(&self.rows[first..])
     }
 
-    /// Starts over: another process wrote, or a batch was rolled back.
+    /// Clears the cache, after another process wrote or a batch was rolled back.
     pub(crate) fn clear(&mut self) {
         *self = Recent::default();
     }
@@ -57,7 +59,7 @@ impl Writer {
         Ok(Writer { session, log, recent: Recent::default() })
     }
 
-    /// Begins a batch; waits for another process that is writing.
+    /// Begins a batch. Waits while another process is writing.
     pub fn begin(&mut self) -> Result<Batch<'_>> {
         self.session.begin(Access::Write)?;
         let session = &*self.session;
@@ -66,39 +68,39 @@ impl Writer {
         Ok(Batch { session, log, recent, head, wrote: false, state: State::Open })
     }
 
-    /// What the log and the facts look like, each time that something is read.
+    /// The current log and facts. Each read sees the state at the time of that read.
     pub fn view(&self) -> View<'_> {
         View { session: &*self.session, log: self.log }
     }
 
-    /// The store that it writes to.
+    /// The store of this log.
     pub fn store(&self) -> &Store {
         self.session.store()
     }
 
-    /// Lets go of the typed columns of recent events. They were kept for the next chunk, and must
-    /// not stay in memory once one of the events is forgotten.
+    /// Clears the cached typed columns of recent events. They must not stay in memory once one of
+    /// the events is forgotten.
     pub fn release(&mut self) {
         self.recent.clear();
     }
 
-    /// How many events have their typed columns in memory, for a test.
+    /// The number of events with cached typed columns, for a test.
     #[doc(hidden)]
     pub fn held(&self) -> usize {
         self.recent.rows.len()
     }
 }
 
-/// How far a batch has come.
+/// The state of a batch.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum State {
     Open,
-    /// A pass that was alone in it failed and rolled it back.
+    /// A pass without a savepoint failed, which rolled the whole batch back.
     RolledBack,
     Committed,
 }
 
-/// Events on their way into the log.
+/// An open write transaction on a log.
 #[must_use = "a batch that is not committed is rolled back"]
 pub struct Batch<'w> {
     session: &'w dyn Session,
@@ -110,7 +112,7 @@ pub struct Batch<'w> {
     state: State,
 }
 
-/// The end of a log while a transaction is open: where events are appended.
+/// The end of a log in an open transaction: the place where events are appended.
 pub(crate) struct Tail<'t> {
     pub(crate) session: &'t dyn Session,
     pub(crate) log: Log,
@@ -135,7 +137,7 @@ impl Tail<'_> {
             if place.is_some() {
                 continue;
             }
-            // Another event of this set may have taken the name.
+            // An earlier event of this set may have the same name.
             *place = Some(match places.get(&event.event_ref) {
                 Some(earlier) => compare(event, &new[*earlier].canonical, self.behind(*earlier)),
                 None if !admits(event) => Appended::Unsigned,
@@ -150,12 +152,12 @@ impl Tail<'_> {
         Ok(all.into_iter().flatten().collect())
     }
 
-    /// The position that follows the head and this number of new events.
+    /// The position after the last one and this number of new events.
     fn behind(&self, new: usize) -> Seq {
         Seq(self.head.0 + 1 + new as u64)
     }
 
-    /// What became of the events that are in the log already.
+    /// Compares each event that is already in the log with the stored content.
     fn compare_stored(
         &self,
         events: &[&Admitted],
@@ -173,7 +175,7 @@ impl Tail<'_> {
         Ok(events.iter().zip(found).map(one).collect())
     }
 
-    /// Inserts new events, and seals a chunk wherever one is full.
+    /// Inserts new events, and seals each chunk that becomes full.
     fn insert(&mut self, mut new: &[&Admitted]) -> Result<()> {
         if self.head.0 + new.len() as u64 > Seq::MAX.0 {
             return Err(Error::Limit("a log holds at most 2^40 - 1 events"));
@@ -183,7 +185,7 @@ impl Tail<'_> {
             let (now, later) = new.split_at(room.min(new.len()));
             let first = self.head.next();
             *self.wrote = true;
-            // If one of the next steps fails, the memory does not describe the store.
+            // If one of the next steps fails, the cache does not match the store.
             self.recent.checked = None;
             self.session.insert(self.log, first, now)?;
             let seqs = (first.0..).map(Seq);
@@ -199,7 +201,7 @@ impl Tail<'_> {
         Ok(())
     }
 
-    /// Makes chunks that are missing, if another process or a rollback moved the head.
+    /// Creates missing chunks if another process or a rollback changed the last position.
     fn make_ready(&mut self) -> Result<()> {
         if self.recent.checked != Some(*self.head) {
             self.recent.clear();
@@ -219,13 +221,13 @@ impl Batch<'_> {
         Ok(Tail { session: *session, log: *log, recent, head, wrote })
     }
 
-    /// Puts an event at the end of the log, unless it is there already.
+    /// Appends an event, unless it is a duplicate or a conflict.
     pub fn append(&mut self, event: &Admitted) -> Result<Appended> {
         Ok(self.tail()?.append_all(&[event], |_| true)?[0])
     }
 
-    /// Puts events at the end of the log, in order, each unless it is there already. An event that
-    /// is neither in the log nor admitted is [`Appended::Unsigned`].
+    /// Appends events in order, except duplicates and conflicts. A new event for which `admits`
+    /// returns false is [`Appended::Unsigned`].
     pub fn append_all(
         &mut self,
         events: &[Admitted],
@@ -234,7 +236,7 @@ impl Batch<'_> {
         self.tail()?.append_all(&events.iter().collect::<Vec<_>>(), admits)
     }
 
-    /// The position of the event of that name, if it is in the log.
+    /// The position of the event with this name, if it is in the log.
     pub fn find(&mut self, event_ref: &EventRef) -> Result<Option<Seq>> {
         Ok(self.find_all(&[*event_ref])?[0])
     }
@@ -250,14 +252,14 @@ impl Batch<'_> {
         self.head
     }
 
-    /// What the log and the facts look like from inside this batch.
+    /// The log and the facts as this batch sees them.
     pub fn view(&self) -> View<'_> {
         View { session: self.session, log: self.log }
     }
 
     /// Begins a pass.
     pub fn pass(&mut self) -> Result<Pass<'_>> {
-        // If nothing was written yet, a rollback of all is one of the pass alone.
+        // If the batch has written nothing, rolling it back undoes the pass only.
         let alone = !self.wrote;
         if !alone {
             self.session.savepoint()?;
@@ -267,13 +269,13 @@ impl Batch<'_> {
         Ok(Pass::new(tail, state, alone))
     }
 
-    /// The session, the log and its head, for a change that is not an append.
+    /// The session, the log and its last position, for a change that is not an append.
     pub(crate) fn changing(&mut self) -> (&dyn Session, Log, Seq) {
         self.wrote = true;
         (self.session, self.log, self.head)
     }
 
-    /// Keeps what a producer signed about events at these positions, given in ascending order.
+    /// Stores the statement of a producer about the events at these positions, which ascend.
     pub fn put_statement(&mut self, signer: &str, seqs: &[Seq], envelope: &str) -> Result<()> {
         let number = self.session.statement_count(self.log)? + 1;
         if number > Seq::MAX.0 {
@@ -285,8 +287,8 @@ impl Batch<'_> {
         self.session.put_statement(self.log, &StatementRow { number, signer, events }, envelope)
     }
 
-    /// Makes everything durable. If the process dies before this returns, all of the batch is
-    /// there after reopening or none of it; once it has returned, all of it.
+    /// Makes the batch durable. If the process dies before this returns, a reopened store has all
+    /// of the batch or none of it. After this returns, it has all of it.
     pub fn commit(mut self) -> Result<()> {
         self.tail()?;
         self.session.commit()?;
@@ -307,7 +309,7 @@ impl Drop for Batch<'_> {
     }
 }
 
-/// Tells a duplicate from a conflict, and both from an event that was forgotten.
+/// Distinguishes a duplicate, a conflict and an event that was forgotten.
 fn compare(event: &Admitted, stored: &str, seq: Seq) -> Appended {
     match stored {
         "" => Appended::Forgotten(seq),

@@ -1,5 +1,5 @@
-//! The write-ahead log: noticed when it is removed or replaced, written again after a crash, and
-//! looked at for damage.
+//! The write-ahead log: its removal or replacement is detected, it is rewritten after a crash, and
+//! it is checked for damage.
 #![allow(missing_docs, clippy::unwrap_used)]
 
 use ipse_core::{Admitted, Identity};
@@ -80,7 +80,7 @@ fn append(writer: &mut Writer, id: u32) -> Result<(), Error> {
     batch.commit()
 }
 
-/// What is committed into a file without a name is not acknowledged, and so is nothing after it.
+/// A commit into a file without a name is not acknowledged, and neither is any later one.
 #[test]
 fn a_log_that_was_removed_or_replaced_takes_nothing() {
     let remove: fn(&Path) = |wal| std::fs::remove_file(wal).unwrap();
@@ -125,8 +125,8 @@ fn empty(path: &Path) {
     File::options().write(true).open(path).unwrap().set_len(0).unwrap();
 }
 
-/// Behind an end that is gone, nothing is acknowledged; a log that was copied into the store and
-/// emptied by another process goes on.
+/// Nothing is acknowledged after the log was emptied from outside. If another process copied the
+/// log into the store and emptied it, appending continues.
 #[test]
 fn a_log_or_a_store_that_was_emptied_takes_nothing() {
     let world = World::new();
@@ -153,7 +153,7 @@ fn a_log_or_a_store_that_was_emptied_takes_nothing() {
     assert!(matches!(watch.changed(), Err(Error::Gone(path)) if path == world.path));
 }
 
-/// The log is beside the file, not beside a link to it.
+/// The log is next to the file, not next to a symbolic link to it.
 #[test]
 fn a_store_behind_a_link_is_written() {
     let world = World::new();
@@ -166,7 +166,7 @@ fn a_store_behind_a_link_is_written() {
     assert!(matches!(append(&mut writer, 2), Err(Error::Gone(_))));
 }
 
-/// Marks a file as untouched since long ago.
+/// Sets the modification time of a file to long ago.
 fn age(path: &Path) {
     let then = SystemTime::UNIX_EPOCH + Duration::from_secs(1);
     File::options().write(true).open(path).unwrap().set_modified(then).unwrap();
@@ -177,8 +177,8 @@ fn is_aged(path: &Path) -> bool {
     std::fs::metadata(path).unwrap().modified().unwrap() == then
 }
 
-/// What a process left in the log is written again, the same bytes, by the first that opens the
-/// store alone to write; not while others have it open, and not by reading.
+/// The first process that opens the store alone for writing rewrites the log of a dead process with
+/// the same bytes. A reader does not, and no process does while others have the store open.
 #[test]
 fn a_log_that_was_left_behind_is_written_again() {
     let world = World::new();
@@ -191,7 +191,7 @@ fn a_log_that_was_left_behind_is_written_again() {
     let bytes = std::fs::read(&log).unwrap();
     age(&log);
     assert_eq!(left.events(), 5);
-    assert!(is_aged(&log), "reading writes nothing");
+    assert!(is_aged(&log), "a reader writes nothing");
 
     let other = Connection::open(&left.path).unwrap();
     let count = |other: &Connection| {
@@ -201,38 +201,38 @@ fn a_log_that_was_left_behind_is_written_again() {
     let beside = left.writer();
     assert!(is_aged(&log), "another connection has it open");
     assert_eq!(count(&other), 5);
-    // Both go without copying the log into the store, as if they were killed.
+    // Both end without copying the log into the store, as if they were killed.
     std::mem::forget((beside, other));
     let again = left.crashed();
     let log = wal(&again.path);
     age(&log);
     let mut alone = again.writer();
-    assert!(!is_aged(&log), "it was written again");
+    assert!(!is_aged(&log), "it was rewritten");
     assert_eq!(std::fs::read(&log).unwrap(), bytes);
     append(&mut alone, 5).unwrap();
     assert_eq!(again.events(), 6);
     drop(alone);
 
-    // Every handle that writes does it, and a store that nobody left in a hurry has no such log.
+    // Every handle that writes does this. A store that was closed properly has no such log.
     let again = left.crashed();
     let log = wal(&again.path);
     age(&log);
     let tokens = again.open().tokens().unwrap();
-    assert!(!is_aged(&log), "it was written again");
+    assert!(!is_aged(&log), "it was rewritten");
     drop(tokens);
     assert!(!log.exists());
     assert_eq!(again.events(), 5);
 }
 
-/// The bytes of a header and of a frame around its page.
+/// The bytes of the log header, and of a frame with its page.
 const LOG_HEADER: usize = 32;
 const FRAME: usize = 24 + 4096;
 
 #[test]
-fn damage_is_told_from_what_is_left_of_an_older_log() {
+fn damage_is_distinguished_from_frames_of_an_older_log() {
     let world = World::new();
     let mut writer = world.writer();
-    // An older log is longer, so that frames of it are left behind those of the newer one.
+    // The older log is longer, so that some of its frames follow those of the newer one.
     for id in 0..20 {
         append(&mut writer, id).unwrap();
     }
@@ -289,7 +289,7 @@ fn large_event(id: u32) -> Admitted {
     admit(text.as_bytes(), Origin::Producer, || [0; 16]).unwrap()
 }
 
-/// Appends large events, ten in a batch, until the log has taken `pages` more.
+/// Appends large events, ten per batch, until the log has `pages` more.
 fn fill(writer: &mut Writer, next: &mut u32, pages: u32) {
     for _ in 0..pages / 150 {
         let mut batch = writer.begin().unwrap();
@@ -301,9 +301,8 @@ fn fill(writer: &mut Writer, next: &mut u32, pages: u32) {
     }
 }
 
-/// A data tool that keeps a result open reads one moment for as long as it likes. Writers go on,
-/// those of other processes too, however long the log gets meanwhile. The log starts over when that
-/// reader has ended.
+/// A data tool with an open result reads one state for any time. Writers of all processes continue,
+/// however long the log gets meanwhile. The log restarts when that reader has ended.
 #[test]
 fn a_reader_that_stays_does_not_keep_writers_out() {
     let world = World::new();
@@ -323,7 +322,7 @@ fn a_reader_that_stays_does_not_keep_writers_out() {
                 }
             }
         });
-        // Twice as many pages as those from which on the log is to start over.
+        // Twice as many pages as the limit at which the log restarts.
         fill(&mut writer, &mut next, 8000);
         done.store(true, Ordering::Relaxed);
     });
@@ -332,5 +331,5 @@ fn a_reader_that_stays_does_not_keep_writers_out() {
     assert!(held > 30 << 20, "the reader keeps the log: {held}");
     drop(rows);
     fill(&mut writer, &mut next, 16_000);
-    assert!(length() < held + held / 2, "it started over: {held}, then {}", length());
+    assert!(length() < held + held / 2, "it restarted: {held}, then {}", length());
 }

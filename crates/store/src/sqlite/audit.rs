@@ -1,11 +1,11 @@
-//! What SQLite and the schema say about the file as a whole.
+//! Checks of the whole file: SQLite's integrity check, the schema, and rows without an identity.
 
 use super::STEPS;
 use crate::Error;
 use crate::session::Result;
 use rusqlite::Connection;
 
-/// Tables whose rows belong to a log, with what tells which.
+/// Tables whose rows belong to a log, and the expression for the log number.
 const OF_A_LOG: [(&str, &str); 14] = [
     ("event", "at >> 40"),
     ("chunk", "at >> 40"),
@@ -24,13 +24,13 @@ const OF_A_LOG: [(&str, &str); 14] = [
     ("token", "nullif(log, 0)"),
 ];
 
-/// What SQLite itself finds wrong with the file.
+/// Damage that SQLite's integrity check finds.
 pub(super) fn file_damage(connection: &Connection) -> Result<Vec<String>> {
     let lines = texts(connection, "PRAGMA integrity_check(20)")?;
     Ok(lines.into_iter().filter(|line| line != "ok").collect())
 }
 
-/// Tables, indexes, views and guards that are missing, changed or not ours.
+/// Tables, indexes, views and triggers that are missing, changed or foreign.
 pub(super) fn schema_damage(connection: &Connection) -> Result<Vec<(String, &'static str)>> {
     let attempt = Error::while_trying("compare the schema");
     let fresh = Connection::open_in_memory().map_err(&attempt)?;
@@ -46,7 +46,7 @@ pub(super) fn schema_damage(connection: &Connection) -> Result<Vec<(String, &'st
     Ok(lost.chain(more).collect())
 }
 
-/// Rows that belong to no registered identity: a table, and how many.
+/// Rows that belong to no registered identity: the table and the number of rows.
 pub(super) fn rows_of_nobody(connection: &Connection) -> Result<Vec<(&'static str, u64)>> {
     let mut found = Vec::new();
     for (table, log) in OF_A_LOG {
@@ -54,7 +54,7 @@ pub(super) fn rows_of_nobody(connection: &Connection) -> Result<Vec<(&'static st
             format!("SELECT count(*) FROM {table} WHERE {log} NOT IN (SELECT log FROM manifest)");
         let count: i64 = connection
             .query_row(&sql, [], |row| row.get(0))
-            .map_err(Error::while_trying("look for rows of nobody"))?;
+            .map_err(Error::while_trying("look for rows without an identity"))?;
         if count != 0 {
             found.push((table, count.unsigned_abs()));
         }
@@ -66,5 +66,5 @@ fn texts(connection: &Connection, sql: &str) -> Result<Vec<String>> {
     let read = || {
         connection.prepare(sql)?.query_map([], |row| row.get(0))?.collect::<rusqlite::Result<_>>()
     };
-    read().map_err(Error::while_trying("look at the file as a whole"))
+    read().map_err(Error::while_trying("check the file"))
 }

@@ -1,4 +1,4 @@
-//! Chunks in SQLite. A full chunk that is sealed at the end of the log becomes a run of the index.
+//! Chunks in SQLite. A full chunk at the end of the log also becomes a run of the ref index.
 
 use super::event::bytes;
 use super::session::Connected;

@@ -1,9 +1,9 @@
-//! Erasing: what was forgotten leaves the file and its write-ahead log.
+//! Erasing: removing forgotten content from the file and its write-ahead log.
 //!
 //! **Invariants**
-//! - The transaction that deletes content marks the store; the mark goes only once no page of the
-//!   file and no frame of the log can hold that content any more.
-//! - A mark is deleted only by a process that read it before it erased.
+//! - The transaction that deletes content also inserts an erase mark. The mark is deleted only when
+//!   no page of the file and no frame of the log can hold that content any more.
+//! - A process deletes only marks that it read before it erased.
 
 use super::slack::Pages;
 use super::{MAX_SEQ, connect};
@@ -13,17 +13,17 @@ use rusqlite::{Connection, OpenFlags};
 use std::path::Path;
 use std::time::Duration;
 
-/// Trees whose pages hold what was derived from events: texts, sums, ids of facts.
+/// Tables and indexes with data that is derived from events: texts, tallies, fact ids.
 const DERIVED: [&str; 5] = ["chunk", "fact", "fact_by_id", "tally", "tally_by_id"];
-/// How often to try while readers keep the write-ahead log from being cut, and how long to wait for
-/// them each time and after it: two seconds together.
+/// Number of tries to truncate the write-ahead log while readers use it, and the wait for them
+/// during and after each try: two seconds in total.
 const TRIES: u32 = 100;
 const WAIT: Duration = Duration::from_millis(10);
-/// Of a file with so many free bytes, a quarter of all, the space is given back.
+/// The file is compacted if at least this many bytes and a quarter of the file are free.
 const MUCH_FREE: i64 = 1 << 20;
 
-/// Marks the store as one whose files may hold what was forgotten, and clears the pages that the
-/// transaction wrote. `head` and `first` are places of the log.
+/// Inserts an erase mark, and clears the pages that the transaction wrote. `head` and `first` are
+/// keys of the log.
 pub(super) fn mark_erased(
     connection: &Connection,
     head: i64,
@@ -31,29 +31,29 @@ pub(super) fn mark_erased(
     freed: u64,
 ) -> Result<(), Error> {
     let rewrite = !clear_pages(connection, first)?;
-    // No two forgettings end at one position: the process that deletes this mark has read it.
+    // Each forget transaction ends at another position, so each mark has its own key. A process
+    // cannot delete a mark that it has not read.
     let freed = i64::try_from(freed).unwrap_or(i64::MAX);
     connection
         .execute("INSERT INTO erase_pending (at, rewrite) VALUES (?1, ?2)", (head, rewrite))
         .and_then(|_| connection.execute("UPDATE space SET freed = freed + ?1", [freed]))
         .map(drop)
-        .map_err(Error::while_trying("note what is to be erased"))
+        .map_err(Error::while_trying("insert an erase mark"))
 }
 
-/// Returns whether this SQLite can.
+/// Clears pages with derived data. Returns false if this SQLite cannot access pages.
 fn clear_pages(connection: &Connection, first: i64) -> Result<bool, Error> {
     let Some(mut pages) = Pages::of(connection) else { return Ok(false) };
     DERIVED.iter().try_for_each(|tree| pages.clear_all(tree))?;
-    // In a log that stands alone in its table events are only ever added at the end, where no cell
-    // moves, and a row that gets smaller moves none. Logs that grow side by side split each other's
-    // pages, at any time before.
+    // If the table has one log only, events are added at the end, where no cell moves, and a row
+    // that shrinks moves none. Several logs split each other's pages as they grow.
     if has_company(connection, first)? {
         pages.clear_all("event")?;
     }
     Ok(true)
 }
 
-/// Whether other logs than the one that begins here have events.
+/// Whether logs other than the one that begins at `first` have events.
 fn has_company(connection: &Connection, first: i64) -> Result<bool, Error> {
     let last = first | MAX_SEQ.cast_signed();
     connection
@@ -62,7 +62,7 @@ fn has_company(connection: &Connection, first: i64) -> Result<bool, Error> {
         .map_err(Error::while_trying("look for other logs"))
 }
 
-/// Erases what a forgetting before left behind.
+/// Erases forgotten content that is still in the files.
 pub(super) fn finish_erasing(path: &Path, patience: Patience) -> Result<Erased, Error> {
     let tries = match patience {
         Patience::None => 1,
@@ -71,7 +71,7 @@ pub(super) fn finish_erasing(path: &Path, patience: Patience) -> Result<Erased, 
     Ok(if finish(path, tries)? { Erased::Gone } else { Erased::Pending })
 }
 
-/// Marks of what is still to be done, each with whether that takes writing the whole file anew.
+/// The erase marks. The flag says whether the whole file must be rewritten.
 pub(super) fn pending(connection: &Connection) -> Result<Vec<(i64, bool)>, Error> {
     let read = || {
         connection
@@ -79,22 +79,22 @@ pub(super) fn pending(connection: &Connection) -> Result<Vec<(i64, bool)>, Error
             .query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?
             .collect::<rusqlite::Result<_>>()
     };
-    read().map_err(Error::while_trying("look for what is to be erased"))
+    read().map_err(Error::while_trying("read the erase marks"))
 }
 
-/// Says whether everything is gone.
+/// Returns whether all forgotten content is erased.
 fn finish(path: &Path, tries: u32) -> Result<bool, Error> {
     let connection = connect(path, OpenFlags::SQLITE_OPEN_READ_WRITE)?;
     connection
         .busy_timeout(WAIT)
-        // What is left is written anew through a file, however much it is.
+        // VACUUM may need more temporary space than memory.
         .and_then(|()| connection.pragma_update(None, "temp_store", "DEFAULT"))
         .map_err(Error::while_trying("configure the connection"))?;
-    let attempt = Error::while_trying("erase what was forgotten");
-    // Marks are read first: what others forget meanwhile is theirs to finish.
+    let attempt = Error::while_trying("erase forgotten content");
+    // Marks are read first: other processes finish what they forget meanwhile.
     let marks = pending(&connection)?;
     if marks.is_empty() {
-        // Whoever erased may have died before this.
+        // The process that erased may have died before this.
         give_back_space(&connection, false);
         return Ok(true);
     }
@@ -112,17 +112,17 @@ fn finish(path: &Path, tries: u32) -> Result<bool, Error> {
     Ok(true)
 }
 
-/// Copies the write-ahead log into the file and leaves it empty; says whether readers let it.
+/// Copies the write-ahead log into the file and truncates it. Returns false if readers prevent it.
 fn cut_log(connection: &Connection, tries: u32) -> Result<bool, Error> {
     patiently(tries, || {
         connection.wal_checkpoint_v2(None::<&str>, CheckpointMode::TRUNCATE).map(drop)
     })
 }
 
-/// Tries while another process is in the way. SQLite does not wait for one that copies the log.
+/// Retries while another process holds a lock. SQLite does not wait for one that copies the log.
 fn patiently(tries: u32, job: impl Fn() -> rusqlite::Result<()>) -> Result<bool, Error> {
     for left in (0..tries).rev() {
-        match job().map_err(Error::while_trying("erase what was forgotten")) {
+        match job().map_err(Error::while_trying("erase forgotten content")) {
             Err(Error::Busy(_)) if left > 0 => std::thread::sleep(WAIT),
             Err(Error::Busy(_)) => {}
             done => return done.map(|()| true),
@@ -131,7 +131,7 @@ fn patiently(tries: u32, job: impl Fn() -> rusqlite::Result<()>) -> Result<bool,
     Ok(false)
 }
 
-/// Much was forgotten: the file gets smaller. If it cannot, the next forgetting tries again.
+/// Compacts the file if much of it is free. If this fails, the next forgetting retries.
 fn give_back_space(connection: &Connection, rewritten: bool) {
     let number = |sql| connection.query_row(sql, [], |row| row.get::<_, i64>(0));
     let (Ok(freed), Ok(unused), Ok(all)) = (

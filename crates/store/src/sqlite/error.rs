@@ -5,7 +5,7 @@ use crate::error::BUSY_SECONDS;
 use rusqlite::ErrorCode;
 
 impl Error {
-    /// Gives a database error its own variant where a person can do something about it.
+    /// Maps a database error to its own variant if an operator can fix the cause.
     pub(super) fn while_trying(attempt: &'static str) -> impl Fn(rusqlite::Error) -> Self {
         move |source| match source.sqlite_error_code() {
             Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => Error::Busy(BUSY_SECONDS),

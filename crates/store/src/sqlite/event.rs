@@ -1,8 +1,7 @@
 //! The events of a log in SQLite.
 //!
-//! **Invariants:** events are found by name through an index in memory while a session appends, and
-//! through the stored index otherwise. The events that ipse writes about itself are found without a
-//! scan of the log.
+//! **Invariants:** a session that appends finds events by name in an index in memory, any other
+//! session in the stored index. Housekeeping events are found without a scan of the log.
 
 use super::session::Connected;
 use super::{at, refs, seq_of, span};
@@ -15,12 +14,12 @@ use ipse_ledger::Entry;
 use rusqlite::types::Value;
 use rusqlite::{Params, Row, params_from_iter};
 
-/// The condition of the index `event_of_house`. SQLite uses a partial index only for a query that
-/// has the same condition.
+/// The condition of the partial index `event_of_house`. SQLite uses the index only for a query with
+/// the same condition.
 const OF_HOUSE: &str = " AND (type IN ('forget', 'intent') OR type >= 'ipse.' AND type < 'ipse/')";
 
-/// The columns of an entry, and whether its event was forgotten. The length of a column is known
-/// without reading it.
+/// Selects the columns of an entry, and whether its event was forgotten. SQLite knows the length of
+/// a column without reading it.
 macro_rules! select_entries {
     ($rest:literal) => {
         concat!(
@@ -36,7 +35,7 @@ const STORED_PASSES: &str = "SELECT e.at, e.event_ref, e.time_us, e.type, e.dige
                              FROM pass p JOIN event e ON e.at = p.at WHERE p.at BETWEEN ?1 AND ?2";
 
 impl Connected {
-    /// The rows of a query, read by `read`.
+    /// The rows of a query, decoded by `read`.
     pub(super) fn rows<T>(
         &self,
         sql: &str,
@@ -54,7 +53,7 @@ impl Connected {
         Ok(all)
     }
 
-    /// One row for each of a set of values, in their order; a missing row is an error.
+    /// One row for each value, in their order; a missing row is an error.
     pub(super) fn each<V, P: Params, T>(
         &self,
         sql: &str,
@@ -69,7 +68,7 @@ impl Connected {
         values.into_iter().map(one).collect()
     }
 
-    /// Runs a statement for each of a set of values; returns how many rows each changed.
+    /// Runs a statement for each value. Returns the number of rows that each run changed.
     pub(super) fn change<V, P: Params>(
         &self,
         sql: &str,
@@ -96,7 +95,7 @@ impl Connected {
             .map_err(Error::while_trying(attempt))
     }
 
-    /// The one row of a query, which always has one.
+    /// The only row of a query that always returns one.
     pub(super) fn one<T>(
         &self,
         sql: &str,
@@ -122,7 +121,7 @@ impl Events for Connected {
             return refs::find_stored(&self.connection, log, self.head(log)?, names);
         }
         let mut refs = self.refs.borrow_mut();
-        // While the write lock is held, only this session moves the head.
+        // This session holds the write lock, so no other session changes the last position.
         if !self.follows.replace(true) {
             refs.follow(&self.connection, log, self.head(log)?)?;
         }
@@ -130,8 +129,8 @@ impl Events for Connected {
     }
 
     fn insert(&self, log: Log, first: Seq, events: &[&Admitted]) -> Result<()> {
-        // FAIL, not ABORT: of one row there is nothing to go back on, so SQLite keeps no copy to do
-        // so.
+        // FAIL, not ABORT: a statement of one row has nothing to undo, so SQLite keeps no copy of
+        // the page.
         let sql = "INSERT OR FAIL INTO event \
                    (at, event_ref, time_us, type, digest, columns, payload) \
                    VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)";
@@ -218,8 +217,7 @@ impl Events for Connected {
     }
 }
 
-/// The query of a choice, and the texts that it compares with. They follow the bounds and the
-/// limit.
+/// The query for a selection, and its text parameters. They follow the bounds and the limit.
 fn query<'p>(pick: &Pick<'p>) -> (String, Vec<&'p str>) {
     let mut texts = Vec::new();
     let mut number = |text: &'p str| {
@@ -287,7 +285,7 @@ fn stored(row: &Row<'_>) -> rusqlite::Result<Result<Stored>> {
     }))
 }
 
-/// A column as bytes, whatever its type.
+/// A column as bytes, whatever its SQL type.
 pub(super) fn bytes(row: &Row<'_>, column: usize) -> rusqlite::Result<Vec<u8>> {
     Ok(row.get_ref(column)?.as_bytes_or_null().ok().flatten().unwrap_or_default().to_vec())
 }
@@ -298,7 +296,7 @@ mod tests {
     use crate::sqlite::{STEPS, configure, migrate};
     use rusqlite::Connection;
 
-    /// A log of 20,000 events, two of which are intents and one of which is a pass.
+    /// A log of 20,000 events, with two intents, one `forget` event and one pass record.
     fn store() -> Connection {
         let mut db = Connection::open_in_memory().unwrap();
         configure(&db).unwrap();

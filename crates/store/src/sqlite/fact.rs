@@ -21,7 +21,7 @@ macro_rules! select_passes {
 }
 
 impl Connected {
-    /// A page of a table whose rows have numbers and belong to logs.
+    /// A page of a table with the columns `number` and `log`.
     fn numbered<T>(
         &self,
         sql: &str,
@@ -39,7 +39,7 @@ impl Connected {
         Ok(Page { rows: rows.into_iter().filter_map(|(_, row)| row).collect(), next })
     }
 
-    /// One row at most for each id, in their order.
+    /// At most one row for each id, in their order.
     fn by_id<T>(
         &self,
         sql: &str,
@@ -111,7 +111,7 @@ impl Facts for Connected {
     fn count_forgotten(&self, _log: Log, counts: &[(FactId, u64)]) -> Result<()> {
         let sql = "UPDATE fact SET forgotten = forgotten + ?2 WHERE fact_id = ?1";
         let row = |(id, count): &(FactId, u64)| (id.0, count.cast_signed());
-        self.change(sql, counts, row, "count what was forgotten").map(drop)
+        self.change(sql, counts, row, "count forgotten observations").map(drop)
     }
 
     fn tallies(&self, log: Log, ids: &[FactId]) -> Result<Vec<Option<Vec<u8>>>> {
@@ -147,7 +147,7 @@ impl Facts for Connected {
         let text = |row: &Row<'_>, column| -> rusqlite::Result<String> {
             Ok(String::from_utf8_lossy(&bytes(row, column)?).into_owned())
         };
-        self.numbered(sql, (log, from, limit), "read the facts as they are", |row| {
+        self.numbered(sql, (log, from, limit), "read the raw facts", |row| {
             Ok(Ok(Some(RawFact {
                 fact_id: bytes(row, 1)?,
                 kind: text(row, 2)?,
@@ -163,7 +163,7 @@ impl Facts for Connected {
     fn raw_tallies(&self, log: Log, from: u64, limit: usize) -> Result<Page<Pair>> {
         let sql = "SELECT number, fact_id, state FROM tally \
                    WHERE log = ?1 AND number > ?2 ORDER BY number LIMIT ?3";
-        self.numbered(sql, (log, from, limit), "read the tallies as they are", |row| {
+        self.numbered(sql, (log, from, limit), "read the raw tallies", |row| {
             Ok(Ok(Some((bytes(row, 1)?, bytes(row, 2)?))))
         })
     }
@@ -207,7 +207,7 @@ impl Passes for Connected {
     }
 }
 
-/// The fact whose value begins at a column.
+/// Decodes a fact whose value is in this column, followed by its last support.
 fn fact(row: &Row<'_>, key: FactKey, column: usize) -> rusqlite::Result<Result<Fact>> {
     let Some(time) = Time::from_micros(row.get(column + 1)?) else {
         return Ok(Err(unreadable(key.kind().name(), key.text())));

@@ -2,16 +2,16 @@
 //! index of that log (`-shm`).
 //!
 //! **Invariants**
-//! - A handle that finds another file, or none, under one of their names reports it, before and
-//!   after every commit: what is committed then is in a file that no other process finds, or is
-//!   overwritten by a process that has another index.
-//! - So does a handle that finds the store emptied, and one that appends if its write-ahead log was
-//!   emptied under it: SQLite writes on behind the end that it remembers, and no process that opens
-//!   the store later reads what stands behind a hole.
+//! - Before and after every commit a handle fails if one of the files was removed or replaced. Such
+//!   a commit is in a file that no other process finds, or a process with another index overwrites
+//!   it.
+//! - A handle also fails if the store was emptied. A handle that appends also fails if its
+//!   write-ahead log was emptied: SQLite continues at the end that it remembers, and a process that
+//!   opens the store later does not read beyond the hole.
 //! - The names are durable before the first commit of a handle that appends. SQLite syncs the
-//!   directory too, but takes no notice if that fails.
-//! - The store and its `-shm` are never opened here: closing any descriptor of a file drops all of
-//!   a process's locks on it, and SQLite's are on those two. It takes none on the `-wal` file.
+//!   directory too, but ignores an error.
+//! - The store and its `-shm` are never opened here: closing any descriptor of a file drops all
+//!   locks of the process on it, and SQLite has its locks on those two. It has none on the `-wal`.
 
 use super::wal;
 use crate::Error;
@@ -21,7 +21,7 @@ use std::io::Read;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-/// The file behind a path, to tell whether it is still the same one.
+/// The identity of the file at a path, to detect a replacement.
 #[derive(Clone, PartialEq, Eq)]
 struct Named {
     path: PathBuf,
@@ -34,7 +34,7 @@ impl Named {
         Named { path, device_and_number }
     }
 
-    /// The size of the file; an error, if another one or none stands under the path now.
+    /// The size of the file. Fails if the file was removed or replaced.
     fn check(&self) -> Result<u64, Error> {
         match found(&self.path) {
             Some(found) if Some(found.device_and_number) == self.device_and_number => {
@@ -49,17 +49,17 @@ impl Named {
     }
 }
 
-/// What is known of a file.
+/// Metadata of a file.
 struct Found {
     device_and_number: (u64, u64),
     size: u64,
 }
 
-/// The file at a path, if there is one.
+/// The metadata of the file at a path, if it exists.
 ///
-/// The times of the file are not asked for. Linux gives a file a finer time at its next write once
-/// its times were read, and ext4 then starts a transaction for each write: a check of the
-/// write-ahead log by `stat` made a commit a third dearer.
+/// This does not query the times of the file. After a query Linux sets a finer time at the next
+/// write, and ext4 then starts a transaction for each write: a check of the write-ahead log by
+/// `stat` made a commit one third slower.
 #[cfg(target_os = "linux")]
 fn found(path: &Path) -> Option<Found> {
     let asked = rustix::fs::StatxFlags::INO | rustix::fs::StatxFlags::SIZE;
@@ -83,27 +83,27 @@ fn by_stat(path: &Path) -> Option<Found> {
     Some(Found { device_and_number: (file.dev(), file.ino()), size: file.len() })
 }
 
-/// The bytes of the file at a path; 0 if there is none.
+/// The size of the file at a path; 0 if it does not exist.
 pub(super) fn bytes(path: &Path) -> u64 {
     found(path).map_or(0, |found| found.size)
 }
 
-/// The files that hold what was committed, and say where it is.
+/// The files that hold committed data and its index.
 pub(super) struct Files {
     store: Named,
-    /// `-wal` and `-shm`, as far as they were there when the handle was opened.
+    /// `-wal` and `-shm`, if they existed when the handle was opened.
     beside: Vec<Named>,
     /// Whether this handle has synced the directory.
     named: bool,
-    /// Whether the write-ahead log had anything in it when this handle last looked.
+    /// Whether the write-ahead log was not empty at the last check.
     filled: bool,
-    /// Whether it was empty after that when the batch began. Another process may have copied it
-    /// into the store and begun it anew.
+    /// Whether the write-ahead log became empty before the current batch. Another process may have
+    /// copied it into the store and restarted it, which is no error.
     emptied: bool,
 }
 
 impl Files {
-    /// The files of a store that a connection has just opened: from then on until it is closed its
+    /// The files of a store that a connection has just opened. While the connection is open, the
     /// write-ahead log stays the same file.
     pub(super) fn at(path: &Path) -> Self {
         let mut beside = Vec::from(BESIDE.map(|suffix| Named::at(beside_of(path, suffix))));
@@ -113,7 +113,7 @@ impl Files {
         Files { store, beside, named: false, filled, emptied: false }
     }
 
-    /// The same for a handle that appends, which has them all.
+    /// The same for a handle that appends. Fails if `-wal` or `-shm` is missing.
     pub(super) fn to_append(path: &Path) -> Result<Self, Error> {
         let files = Self::at(path);
         let has = |suffix: &&str| files.beside.iter().any(|it| it.path == beside_of(path, suffix));
@@ -123,14 +123,14 @@ impl Files {
         }
     }
 
-    /// An error, if one of the files was removed or replaced, or the store was emptied.
+    /// Fails if one of the files was removed or replaced, or the store was emptied.
     pub(super) fn check(&self) -> Result<(), Error> {
         self.look().map(drop)
     }
 
-    /// The same; how large the write-ahead log is.
+    /// The same. Returns the size of the write-ahead log.
     fn look(&self) -> Result<u64, Error> {
-        // No store is empty: SQLite writes its first page before it has a write-ahead log.
+        // A store is never empty: SQLite writes the first page before it creates a write-ahead log.
         if self.store.check()? == 0 {
             return Err(self.store.gone());
         }
@@ -142,7 +142,7 @@ impl Files {
         Ok(wal_bytes)
     }
 
-    /// The same before a batch of a handle that appends.
+    /// Runs the check before a batch of a handle that appends.
     pub(super) fn check_before(&mut self) -> Result<(), Error> {
         let is_filled = self.look()? > 0;
         self.emptied = self.filled && !is_filled;
@@ -150,8 +150,8 @@ impl Files {
         Ok(())
     }
 
-    /// The same after its commit: an error also if the write-ahead log was emptied and not begun
-    /// anew. Then it has a hole where its header was.
+    /// Runs the check after the commit. Also fails if the write-ahead log was emptied and not
+    /// restarted: then it has a hole in place of its header.
     pub(super) fn check_after(&mut self) -> Result<(), Error> {
         self.filled = self.look()? > 0;
         match self.emptied && self.filled && !begins_as_wal(&self.beside[0].path) {
@@ -160,7 +160,7 @@ impl Files {
         }
     }
 
-    /// Makes the names durable, once. *If it dies before this:* nothing was acknowledged.
+    /// Makes the names durable, once. *If the process dies before this:* nothing was acknowledged.
     pub(super) fn make_names_durable(&mut self) -> Result<(), Error> {
         if !self.named {
             sync_directory(&self.store.path)?;
@@ -170,7 +170,7 @@ impl Files {
     }
 }
 
-/// Whether a file begins as a write-ahead log does, in one byte order or the other.
+/// Whether a file begins with the magic number of a write-ahead log, in either byte order.
 fn begins_as_wal(path: &Path) -> bool {
     let mut magic = [0; 4];
     let read = File::open(path).and_then(|mut file| file.read_exact(&mut magic));
@@ -186,8 +186,8 @@ pub(super) fn sync_directory(path: &Path) -> Result<(), Error> {
     synced.map_err(|source| Error::NotDurable { path: directory.to_owned(), source })
 }
 
-/// The same, unless the names are durable already: every handle syncs the directory before its
-/// first commit, so that a write-ahead log that is not empty has a durable name.
+/// The same, unless the names are durable already. Every handle syncs the directory before its
+/// first commit, so a write-ahead log that is not empty has a durable name.
 pub(super) fn sync_new_names(path: &Path) -> Result<(), Error> {
     match std::fs::metadata(wal_of(path)) {
         Ok(wal) if wal.len() > 0 => Ok(()),
@@ -201,10 +201,10 @@ pub(super) fn wal_of(path: &Path) -> PathBuf {
 }
 
 const WAL: &str = "-wal";
-/// What SQLite adds to the name of a store for the files of a write-ahead log.
+/// The suffixes that SQLite adds to the name of a store for its companion files.
 const BESIDE: [&str; 2] = [WAL, "-shm"];
 
-/// A file of a store. SQLite puts it beside the file that a link leads to.
+/// The path of a companion file. SQLite creates it next to the target of a symbolic link.
 fn beside_of(path: &Path, suffix: &str) -> PathBuf {
     let mut name = OsString::from(resolved(path));
     name.push(suffix);

@@ -1,8 +1,8 @@
-//! What a connection that writes may do: the list of its duty, and nothing that is not on it.
+//! The authorizer of a connection that writes: it allows only what the duty of the session needs.
 //!
-//! **Invariants:** the manifest table is on no list but the one for reading; no statement inside a
-//! trigger writes (ours only raise), so a trigger planted from outside makes its statement fail.
-//! SQLite asks at preparation, before a statement has touched anything.
+//! **Invariants:** only the duty to register may write the manifest table; no statement inside a
+//! trigger may write (ours only raise), so a trigger added by an attacker makes its statement fail.
+//! SQLite calls the authorizer when it prepares a statement, before any change.
 
 use crate::Error;
 use crate::session::Duty;
@@ -12,16 +12,16 @@ use rusqlite::hooks::{AuthAction, AuthContext, Authorization};
 const MAY_INSERT: [&str; 8] =
     ["event", "chunk", "run", "piece", "pass", "fact", "tally", "statement"];
 const MAY_UPDATE: [&str; 2] = ["fact", "tally"];
-/// Facts and tallies leave when another rule set starts over or their events are forgotten, runs
+/// Facts and tallies are deleted when another rule set starts or their events are forgotten, runs
 /// and small chunks when they are merged.
 const MAY_DELETE: [&str; 5] = ["fact", "tally", "run", "piece", "chunk"];
 const MAY_CALL: [&str; 5] = ["coalesce", "count", "instr", "max", "octet_length"];
-/// What forgetting changes besides: an event's content, the unused part of a page, and how much
-/// space that left.
+/// Columns that only forgetting may change: the content of an event, the unused part of a page, and
+/// the count of freed bytes.
 const MAY_EMPTY: [(&str, &str); 4] =
     [("event", "payload"), ("event", "columns"), ("sqlite_dbpage", "data"), ("space", "freed")];
 
-/// What settings change.
+/// Changes of the settings.
 const MAY_CONFIGURE: [(&str, &str); 7] = [
     ("insert", "retention"),
     ("update", "retention"),
@@ -31,14 +31,14 @@ const MAY_CONFIGURE: [(&str, &str); 7] = [
     ("insert", "policy"),
     ("update", "policy"),
 ];
-/// What a tree head changes.
+/// Changes when a tree head is stored.
 const MAY_SIGN: [(&str, &str); 3] =
     [("insert", "tree"), ("insert", "tree_head"), ("update", "tree_head")];
 
-/// What registering changes.
+/// Changes when a manifest is registered.
 const MAY_REGISTER: [(&str, &str); 1] = [("insert", "manifest")];
 
-/// What may change of a token that is there.
+/// Columns of a stored token that may change.
 const MAY_MARK: [&str; 2] = ["revoked", "last_used"];
 
 /// Sets the authorizer, once, for the life of the connection.
@@ -74,7 +74,7 @@ fn allowed(context: &AuthContext<'_>, duty: Duty) -> bool {
     }
 }
 
-/// Whether rows of these tables are all that changes.
+/// Whether an action is one of these changes.
 fn changes_only(action: &AuthAction<'_>, tables: &[(&str, &str)]) -> bool {
     let (verb, table) = match action {
         AuthAction::Insert { table_name } => ("insert", table_name),
@@ -85,7 +85,7 @@ fn changes_only(action: &AuthAction<'_>, tables: &[(&str, &str)]) -> bool {
     tables.contains(&(verb, table))
 }
 
-/// Whether a token is added, or marked as used or revoked.
+/// Whether an action adds a token, or marks one as used or revoked.
 fn puts_or_marks_tokens(action: &AuthAction<'_>) -> bool {
     match action {
         AuthAction::Insert { table_name } => *table_name == "token",

@@ -1,6 +1,6 @@
 //! Registered manifests in SQLite.
 //!
-//! **Invariant:** a manifest is bytes under its SHA-256, put once and never changed.
+//! **Invariant:** a manifest is stored once as bytes under its SHA-256, and never changes.
 
 use super::MAX_LOGS;
 use super::session::Connected;

@@ -1,13 +1,13 @@
 //! The embedded store: one SQLite file in write-ahead mode, any number of identities.
 //!
 //! **Invariants**
-//! - Only [`create`] makes a file. Everything else opens what is there, and refuses a file that is
-//!   not ours or that a newer ipse wrote, before it has changed a byte.
-//! - Every connection that writes syncs at each commit (`synchronous=FULL`) and clears what it
-//!   frees (`secure_delete`).
-//! - Schema changes are steps that run whole or not at all.
-//! - Before the first commit of a handle that acknowledges, the names of the store's files are
-//!   durable, and so is the write-ahead log that a process left behind.
+//! - Only [`create`] creates a file. All other functions open an existing file, and reject a
+//!   foreign file or one of a newer ipse before they change a byte.
+//! - Every connection that writes syncs at each commit (`synchronous=FULL`) and zeroes freed bytes
+//!   (`secure_delete`).
+//! - Each schema step is atomic.
+//! - Before the first commit of a handle, the names of the store's files are durable, and so is the
+//!   write-ahead log that a dead process left behind.
 
 mod audit;
 mod checkpoint;
@@ -44,10 +44,10 @@ use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// `ipse` in ASCII: marks the file as ours.
+/// `ipse` in ASCII: marks the file as an ipse store.
 const APPLICATION_ID: i64 = 0x6970_7365;
 
-/// Each step brings the schema one version further; `user_version` counts the steps taken.
+/// Each step migrates the schema to the next version; `user_version` counts the steps.
 const STEPS: [&str; 8] = [
     include_str!("schema/schema_v1.sql"),
     include_str!("schema/schema_v2.sql"),
@@ -63,24 +63,24 @@ const STEPS: [&str; 8] = [
 const MIN_SQLITE: i32 = 3_051_003;
 
 const SEQ_BITS: u32 = 40;
-/// Events of one log at most, 2⁴⁰ − 1: position and log share one 64-bit integer.
+/// Maximum number of events of one log, 2⁴⁰ − 1: position and log share one 64-bit integer.
 const MAX_SEQ: u64 = Seq::MAX.0;
 
-// A position fits its bits.
+// A position fits into its bits.
 const _: () = assert!(MAX_SEQ == (1 << SEQ_BITS) - 1);
-/// Identities of one store at most: the other half of that integer, sign aside.
+/// Maximum number of identities of one store: the other bits of that integer, without the sign.
 const MAX_LOGS: i64 = (1 << 23) - 1;
 
-/// Prepared statements kept ready: more than there are in this crate.
+/// Size of the cache of prepared statements: more than this crate uses.
 const STATEMENTS: usize = 64;
 
-/// The place of a position: the log and the position in one integer.
+/// The key of a position: the log and the position in one integer.
 fn at(log: Log, seq: Seq) -> i64 {
     debug_assert!(seq.0 <= MAX_SEQ, "BUG: seq beyond its bits");
     log.number << SEQ_BITS | seq.0.cast_signed()
 }
 
-/// The bounds of a range and the limit of a page, as a query takes them.
+/// The bounds of a range and the limit of a page, as parameters of a query.
 fn span(log: Log, range: &RangeInclusive<Seq>, limit: usize) -> (i64, i64, i64) {
     let limit = i64::try_from(limit).unwrap_or(i64::MAX);
     let last = (*range.end()).min(Seq::MAX);
@@ -99,7 +99,7 @@ pub(crate) struct Sqlite {
 
 impl Sqlite {
     pub(crate) fn at(path: &Path) -> Self {
-        // A process may change its directory; the file stays where it is.
+        // The process may change its working directory later.
         let absolute = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
         Sqlite { path: absolute, location: Location::file(path) }
     }
@@ -127,12 +127,12 @@ impl Engine for Sqlite {
     }
 }
 
-/// How large the files of a store are.
+/// The sizes of the files of a store.
 pub(crate) fn file_bytes(path: &Path) -> FileBytes {
     FileBytes { store: files::bytes(path), wal: files::bytes(&files::wal_of(path)) }
 }
 
-/// Makes a new store, or brings the schema of the one that is there up to date.
+/// Creates a store, or migrates the schema of an existing one.
 pub(crate) fn create(path: &Path) -> Result<(), Error> {
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE;
     wal::write_again(path)?;
@@ -146,14 +146,14 @@ pub(crate) fn create(path: &Path) -> Result<(), Error> {
     files::sync_directory(path)
 }
 
-/// Brings the schema of a store up to date; `None` if it is.
+/// Migrates the schema of a store; `None` if it is up to date.
 pub(crate) fn migrate_at(path: &Path) -> Result<Option<Migrated>, Error> {
     wal::write_again(path)?;
     let mut connection = connect(path, OpenFlags::SQLITE_OPEN_READ_WRITE)?;
     if check_ours(path, &connection)? == STEPS.len() {
         return Ok(None);
     }
-    // Another process may take all steps, or some of them, meanwhile.
+    // Another process may run some or all of the steps meanwhile.
     let done = migrate(&mut connection, &STEPS)?;
     if done == 0 {
         return Ok(None);
@@ -162,7 +162,8 @@ pub(crate) fn migrate_at(path: &Path) -> Result<Option<Migrated>, Error> {
     Ok(Some(Migrated { from: STEPS.len() - done, to: STEPS.len() }))
 }
 
-/// Write-ahead mode, for good. SQLite does not wait for others here, so this does.
+/// Switches the file to write-ahead mode permanently. SQLite does not wait for the lock here, so
+/// this function retries.
 fn switch_to_wal(connection: &Connection) -> Result<(), Error> {
     let attempt = Error::while_trying("switch the new store to write-ahead mode");
     for _ in 0..BUSY_SECONDS * 100 {
@@ -179,13 +180,13 @@ fn open_to_write(path: &Path) -> Result<Connection, Error> {
     wal::write_again(path)?;
     let connection = connect(path, OpenFlags::SQLITE_OPEN_READ_WRITE)?;
     check_current(path, &connection)?;
-    // A copy that SQLite made (VACUUM INTO, a restored backup) is in another mode.
+    // A copy by SQLite (VACUUM INTO, a restored backup) is in another mode.
     let mode: String = connection
         .pragma_query_value(None, "journal_mode", |row| row.get(0))
         .map_err(Error::while_trying("read the journal mode"))?;
     if mode != "wal" {
         switch_to_wal(&connection)?;
-        // The first read makes the files of the write-ahead log.
+        // The first read creates the files of the write-ahead log.
         check_current(path, &connection)?;
     }
     Ok(connection)
@@ -197,15 +198,15 @@ fn open_to_read(path: &Path) -> Result<Connection, Error> {
         let connection = connect_read_only(path, immutable)?;
         check_current(path, &connection).map(|()| connection)
     };
-    // On a medium that cannot be written SQLite cannot make its shared-memory file. Without a
-    // write-ahead log beside it the file is complete, and may be read as it stands.
+    // On a read-only medium SQLite cannot create its shared-memory file. Without a write-ahead log
+    // the main file is complete, and can be read as immutable.
     match open(false) {
         Err(Error::CannotOpen { .. } | Error::ReadOnly) if !has_wal(path) => open(true),
         opened => opened,
     }
 }
 
-/// An error if the schema is not the newest.
+/// Fails if the schema is not the newest.
 fn check_current(path: &Path, connection: &Connection) -> Result<(), Error> {
     let (found, known) = (check_ours(path, connection)?, STEPS.len());
     match found == known {
@@ -240,7 +241,7 @@ fn connect(path: &Path, flags: OpenFlags) -> Result<Connection, Error> {
     Ok(connection)
 }
 
-/// A connection that has not read anything yet, and is not configured.
+/// Opens a connection without configuring it. Nothing is read yet.
 fn open_file(path: &Path, flags: OpenFlags) -> Result<Connection, Error> {
     let number = rusqlite::version_number();
     if number < MIN_SQLITE {
@@ -255,11 +256,14 @@ fn open_file(path: &Path, flags: OpenFlags) -> Result<Connection, Error> {
     if let Some(directory) = directory.filter(|parent| creates && !parent.is_dir()) {
         return Err(Error::NoDirectory(directory.to_owned()));
     }
-    // A directory, a device or a pipe is nobody's store.
+    // A directory, a device or a pipe is not a store.
+    if !is_uri && path.is_dir() {
+        return Err(Error::Directory(path.to_owned()));
+    }
     if !is_uri && path.exists() && !path.is_file() {
         return Err(Error::Foreign(path.to_owned()));
     }
-    // SQLite reads `:memory:` and `file:…` as names of its own; as paths they begin with a dot.
+    // SQLite gives `:memory:` and `file:…` a special meaning; the prefix `./` makes them paths.
     let special =
         path.to_str().is_some_and(|name| name.starts_with([':']) || name.starts_with("file:"));
     let name = if special && !is_uri { Path::new(".").join(path) } else { path.to_owned() };
@@ -267,10 +271,11 @@ fn open_file(path: &Path, flags: OpenFlags) -> Result<Connection, Error> {
         .map_err(Error::while_trying("open the store"))
 }
 
-/// A file that is missing or empty is no store yet.
+/// Fails if the file is missing or empty: it is no store yet.
 fn check_file(path: &Path) -> Result<(), Error> {
     match std::fs::metadata(path) {
-        Ok(file) if file.len() > 0 || !file.is_file() => Ok(()),
+        Ok(file) if file.len() > 0 && file.is_file() => check_readable(path),
+        Ok(file) if !file.is_file() => Ok(()),
         Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
             Err(Error::Unreadable { path: path.to_owned(), source: error })
         }
@@ -278,15 +283,27 @@ fn check_file(path: &Path) -> Result<(), Error> {
     }
 }
 
+/// An error with the system's reason: SQLite reports only that the file cannot be opened. The file
+/// is not opened here, because closing it would release the locks of this process on it.
+fn check_readable(path: &Path) -> Result<(), Error> {
+    match rustix::fs::access(path, rustix::fs::Access::READ_OK) {
+        Err(rustix::io::Errno::ACCESS) => {
+            let source = rustix::io::Errno::ACCESS.into();
+            Err(Error::Unreadable { path: path.to_owned(), source })
+        }
+        _ => Ok(()),
+    }
+}
+
 fn configure(connection: &Connection) -> rusqlite::Result<()> {
     connection.busy_timeout(Duration::from_secs(BUSY_SECONDS))?;
     connection.set_prepared_statement_cache_capacity(STATEMENTS);
-    // Plans do not depend on the values that are bound. Otherwise SQLite prepares every statement
-    // with a bound LIMIT again each time that it runs.
+    // Query plans must not depend on bound values. Otherwise SQLite prepares every statement with a
+    // bound LIMIT again on each run.
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
     connection.pragma_update(None, "synchronous", "FULL")?;
-    // What is freed is cleared, so that what is forgotten later has no copies left behind; what
-    // does not fit into memory meanwhile goes into no other file.
+    // Zero freed bytes, so that content that is forgotten later has no stale copies. Temporary data
+    // stays in memory, so that no other file gets a copy.
     connection.pragma_update(None, "secure_delete", true)?;
     connection.pragma_update(None, "temp_store", "MEMORY")?;
     connection.pragma_update(None, "recursive_triggers", true)?;
@@ -294,7 +311,7 @@ fn configure(connection: &Connection) -> rusqlite::Result<()> {
     connection.pragma_update(None, "cell_size_check", true)
 }
 
-/// Whether the file holds no database yet: missing, empty, or left by an `init` that died early.
+/// Whether the file has no database yet: missing, empty, or left by an `init` that died early.
 fn is_fresh(path: &Path, connection: &Connection) -> Result<bool, Error> {
     let (application, version) = marks(path, connection)?;
     let objects: i64 = connection
@@ -303,11 +320,11 @@ fn is_fresh(path: &Path, connection: &Connection) -> Result<bool, Error> {
     Ok(application == 0 && version == 0 && objects == 0)
 }
 
-/// The schema version of a store that is ours and not newer than this program.
+/// The schema version of a store. Fails if the file is foreign or newer than this program.
 fn check_ours(path: &Path, connection: &Connection) -> Result<usize, Error> {
     let (application, version) = marks(path, connection)?;
     if application != APPLICATION_ID {
-        // A file that another process is just making, or left before it was made, is none yet.
+        // A file that another process is creating, or died while creating, is no store yet.
         return Err(match is_fresh(path, connection)? {
             true => Error::NotFound(path.to_owned()),
             false => Error::Foreign(path.to_owned()),
@@ -326,7 +343,7 @@ fn marks(path: &Path, connection: &Connection) -> Result<(i64, i64), Error> {
     read().map_err(or_foreign(path, "read the store's marks"))
 }
 
-/// A file that is no database is somebody else's.
+/// Maps the error for a file that is no database to [`Error::Foreign`].
 fn or_foreign(path: &Path, attempt: &'static str) -> impl Fn(rusqlite::Error) -> Error {
     move |error| match error.sqlite_error_code() {
         Some(ErrorCode::NotADatabase) => Error::Foreign(path.to_owned()),
@@ -334,20 +351,20 @@ fn or_foreign(path: &Path, attempt: &'static str) -> impl Fn(rusqlite::Error) ->
     }
 }
 
-/// Takes the steps that are still missing, each in a transaction with its mark; returns how many.
+/// Runs the missing steps, each in a transaction with its version. Returns how many it ran.
 fn migrate(connection: &mut Connection, steps: &[&str]) -> Result<usize, Error> {
-    let attempt = Error::while_trying("bring the schema up to date");
+    let attempt = Error::while_trying("migrate the schema");
     let mut done = 0;
     loop {
-        // If the process dies before a commit, neither the step nor its mark is there; another
-        // process that migrates at the same time waits here and then finds nothing left to do.
+        // If the process dies before a commit, neither the step nor its version is stored. Another
+        // process that migrates at the same time waits here, and then finds nothing to do.
         let tx = connection
             .transaction_with_behavior(TransactionBehavior::Immediate)
             .map_err(&attempt)?;
         let taken: i64 =
             tx.pragma_query_value(None, "user_version", |row| row.get(0)).map_err(&attempt)?;
         let missing = steps.get(usize::try_from(taken).unwrap_or(usize::MAX)..);
-        // A new store appears whole: no other process sees one of an older version.
+        // A new store is created in one transaction: no other process sees an older version of it.
         let now = if taken == 0 { steps.len() } else { 1 };
         let missing = missing.unwrap_or_default();
         if missing.is_empty() {
@@ -389,7 +406,7 @@ mod tests {
         assert_eq!(sum, 3, "the broken step left nothing, the good ones ran once");
     }
 
-    /// Ground is kept, derived state makes way.
+    /// Ground data is kept, derived data is deleted.
     #[test]
     fn a_store_of_schema_1_is_brought_up_to_date() {
         let mut db = Connection::open_in_memory().unwrap();
@@ -431,7 +448,7 @@ mod tests {
         db
     }
 
-    /// Of several processes that migrate at once, each step is reported by the one that took it.
+    /// If several processes migrate at once, each step is reported by the process that ran it.
     #[test]
     fn a_migration_reports_the_steps_that_it_took_itself() {
         let directory = tempfile::tempdir().unwrap();
@@ -462,7 +479,7 @@ mod tests {
         let migrated = Store::migrate(&location).unwrap();
         assert_eq!(migrated, Some(Migrated { from: 4, to: 8 }));
         assert_eq!(Store::migrate(&location).unwrap(), None);
-        assert_eq!(erase::pending(&db).unwrap(), [], "nothing is written anew");
+        assert_eq!(erase::pending(&db).unwrap(), [], "no rewrite of the file is pending");
         let count = |sql: &str| db.query_row(sql, [], |row| row.get::<_, i64>(0)).unwrap();
         for table in ["manifest", "event", "fact", "tree_head", "producer", "retention"] {
             assert_eq!(count(&format!("SELECT count(*) FROM {table}")), 1, "{table}");
@@ -470,7 +487,7 @@ mod tests {
         let reader = Store::open(&location).unwrap().reader().unwrap();
         assert_eq!(reader.retention(&identity).unwrap().as_deref(), Some("1h"));
         let snapshot = reader.view(&identity).unwrap();
-        assert_eq!(snapshot.schema_damage().unwrap(), [], "as if it had been made so");
+        assert_eq!(snapshot.schema_damage().unwrap(), [], "equal to a new store");
     }
 
     /// A process that dies between two steps, or inside one, leaves a store that the next migration

@@ -1,12 +1,13 @@
-//! Which refs are in the log: an index that never dirties a random page.
+//! The index of event refs. It appends only: no insert writes to a random page.
 //!
-//! The newest refs are in memory. Every 4096 events they become a sorted run on disk; sixteen runs
-//! of one size become one. A filter per run, held in memory, answers for nearly every new ref.
+//! The newest refs are in memory. After every 4096 events they become a sorted run on disk; sixteen
+//! runs of one size are merged into one. A filter per run, held in memory, rejects nearly every new
+//! ref without a lookup on disk.
 //!
 //! **Invariants**
-//! - The runs of a log are adjacent and cover all sealed events; if one is missing, all are made
-//!   again from the log, so a lost index costs time but lets no duplicate in.
-//! - What is in memory is trusted only after a commit: a rolled-back batch makes it start over.
+//! - The runs of a log are adjacent and cover all sealed events. If one is missing, all are created
+//!   again from the log: a lost index costs time, but no duplicate is stored.
+//! - The index in memory is trusted only after a commit: a rolled-back batch clears it.
 
 use super::{at, seq_of};
 use crate::Error;
@@ -16,29 +17,30 @@ use ipse_core::{Admitted, EventRef, Seq};
 use rusqlite::{Connection, OptionalExtension};
 use std::collections::BTreeMap;
 
-/// Runs of one size that are merged into one.
+/// Number of runs of one size that are merged into one.
 const MERGED: usize = 16;
-/// Entries of a piece: with it a row fills one page and spills into no other.
+/// Entries per piece: the row of a piece fills one page without an overflow page.
 const PIECE_ENTRIES: usize = 330;
-/// Bytes of an entry: eight of the ref, four of the distance from the run's first event.
+/// Bytes per entry: eight of the ref, four for the distance from the run's first event.
 const ENTRY: usize = 12;
-/// Bits of filter per ref: about one new ref in five hundred is looked up in vain.
+/// Filter bits per ref: about one new ref in five hundred is a false positive.
 const FILTER_BITS: usize = 16;
-/// A filter is made of blocks that fit a cache line.
+/// Bytes per block of a filter: one cache line.
 const BLOCK: usize = 64;
 /// Bits set per ref within its block.
 const PROBES: usize = 6;
 
-/// The index of one log, as far as it is in memory.
+/// The part of the index of one log that is in memory.
 #[derive(Default)]
 pub(super) struct Refs {
     /// Sorted runs, oldest first.
     runs: Vec<Run>,
-    /// Refs behind the last run, as integers: they are compared many times.
+    /// Refs after the last run, as integers for fast comparison.
     tail: BTreeMap<u128, Seq>,
-    /// The log and the head that this describes; `None` before the first look and after a rollback.
+    /// The log and last position that this describes; `None` before the first load and after a
+    /// rollback.
     known: Option<(i64, Seq)>,
-    /// Something was added or made again that is not committed.
+    /// Whether the index has changes that are not committed.
     unsure: bool,
 }
 
@@ -60,15 +62,15 @@ impl Refs {
         self.unsure = false;
     }
 
-    /// If something was added that is not in the store after all, starts over. A run of the same
-    /// positions may come from another process then, so no filter is kept either.
+    /// Clears the index if it has uncommitted changes. Filters are cleared too: another process may
+    /// store a different run of the same positions.
     pub(super) fn rolled_back(&mut self) {
         if self.unsure {
             *self = Refs::default();
         }
     }
 
-    /// Brings the index up to the head, if another process or a rollback moved it.
+    /// Updates the index to the last position, if another process or a rollback changed it.
     pub(super) fn follow(
         &mut self,
         connection: &Connection,
@@ -84,7 +86,7 @@ impl Refs {
         self.load_runs(connection, log)?;
         let sealed = Seq(head.0 / CHUNK_EVENTS as u64 * CHUNK_EVENTS as u64);
         if !self.covers(sealed) {
-            // What is made again here is there only if this transaction commits.
+            // The new runs exist only if this transaction commits.
             self.unsure = true;
             self.make_again(connection, log, sealed)?;
         }
@@ -104,7 +106,7 @@ impl Refs {
         next == sealed.next()
     }
 
-    /// Loads the runs, keeping the filters that are here already.
+    /// Loads the runs, and reuses the filters that are in memory.
     fn load_runs(&mut self, connection: &Connection, log: Log) -> Result<(), Error> {
         let mut runs = stored_runs(connection, log)?;
         for run in &mut runs {
@@ -137,7 +139,7 @@ impl Refs {
         Ok(())
     }
 
-    /// The position of the event of that name, if it is in the log.
+    /// The position of the event with this name, if it is in the log.
     pub(super) fn find(
         &self,
         connection: &Connection,
@@ -157,7 +159,7 @@ impl Refs {
         Ok(None)
     }
 
-    /// Takes in events that were appended from `first` on.
+    /// Adds events that were appended from `first` on.
     pub(super) fn add(&mut self, log: Log, first: Seq, events: &[&Admitted]) {
         self.unsure = true;
         let follows = self.known == Some((log.number, Seq(first.0 - 1)));
@@ -168,9 +170,8 @@ impl Refs {
         }
     }
 
-    /// The chunk that ends at `last` was stored. If it is full and holds the newest events, they
-    /// become a run; a chunk of older events has one already, or gets one when the index is next
-    /// brought up to the head.
+    /// Called after the chunk that ends at `last` was stored. If the chunk is full and holds the
+    /// newest events, they become a run. Older events have a run, or get one at the next `follow`.
     pub(super) fn sealed(
         &mut self,
         connection: &Connection,
@@ -194,7 +195,7 @@ impl Refs {
         self.merge(connection, log)
     }
 
-    /// Merges the newest sixteen runs of one size, and again, as long as there are sixteen.
+    /// Merges the newest sixteen runs while they have the same size.
     fn merge(&mut self, connection: &Connection, log: Log) -> Result<(), Error> {
         while self.runs.len() >= MERGED {
             let newest = &self.runs[self.runs.len() - MERGED..];
@@ -250,9 +251,9 @@ impl Refs {
         Ok(())
     }
 
-    /// All runs anew, from the refs that are sealed in chunks.
+    /// Creates all runs again from the refs in the chunks.
     fn make_again(&mut self, connection: &Connection, log: Log, sealed: Seq) -> Result<(), Error> {
-        let attempt = Error::while_trying("make the runs of refs again");
+        let attempt = Error::while_trying("rebuild the runs of refs");
         let bounds = (at(log, Seq(0)), at(log, Seq::MAX));
         for table in ["DELETE FROM run WHERE at", "DELETE FROM piece WHERE number"] {
             connection.execute(&format!("{table} BETWEEN ?1 AND ?2"), bounds).map_err(&attempt)?;
@@ -293,7 +294,7 @@ fn stored_filter(connection: &Connection, log: Log, run: &Run) -> Result<Vec<u8>
         .map_err(Error::while_trying("read the filter of a run"))
 }
 
-/// Looks names up without anything in memory: in the rows behind the last run, then run by run.
+/// Looks up names without the index in memory: in the rows after the last run, then run by run.
 pub(super) fn find_stored(
     connection: &Connection,
     log: Log,
@@ -301,7 +302,7 @@ pub(super) fn find_stored(
     names: &[EventRef],
 ) -> Result<Vec<Option<Seq>>, Error> {
     let runs = stored_runs(connection, log)?;
-    // An index with a hole cannot say no: then every row is asked.
+    // An index with a gap cannot prove absence: then every row is searched.
     let mut covered = Seq(0);
     let whole = runs.iter().all(|run| {
         let adjacent = run.first == covered.next();
@@ -328,7 +329,7 @@ pub(super) fn find_stored(
     names.iter().map(&mut one).collect()
 }
 
-/// What is wrong with the stored index, given the names of all events in order.
+/// Damage of the stored index, given the names of all events in order.
 pub(super) fn damage(
     connection: &Connection,
     log: Log,
@@ -342,7 +343,7 @@ pub(super) fn damage(
     for run in stored_runs(connection, log)? {
         let place = format!("index of seq {}..{}", run.first, run.last);
         if run.first != next || run.last < run.first || run.last.0 > sealed as u64 {
-            tell(place, "does not join the run before it, or covers events that are not there");
+            tell(place, "does not follow the run before it, or covers missing events");
             next = run.last.next();
             continue;
         }
@@ -352,11 +353,11 @@ pub(super) fn damage(
         let mut entries: Vec<_> =
             covered.iter().map(prefix).zip((run.first.0..).map(Seq)).collect();
         entries.sort_unstable();
-        // A piece that is missing or cannot be read is an error of the reading.
+        // A missing or unreadable piece makes `read_run` fail.
         if !read_run(connection, log, &run).is_ok_and(|stored| stored.into_iter().eq(entries)) {
-            tell(place, "has other entries than the events it covers");
+            tell(place, "does not match the events that it covers");
         } else if stored_filter(connection, log, &run)? != make_filter(covered) {
-            tell(place, "has a filter that does not fit its entries");
+            tell(place, "has a filter that does not match its entries");
         }
     }
     if next.0 <= sealed as u64 {
@@ -393,7 +394,7 @@ fn sealed_refs(connection: &Connection, log: Log, last: Seq) -> Result<Vec<Event
         .map_err(Error::while_trying("read the refs of a chunk"))
 }
 
-/// Pieces of a log are numbered upwards within the log's own range of numbers.
+/// The next free piece number. Each log has its own range of numbers.
 fn next_piece(connection: &Connection, log: Log) -> rusqlite::Result<i64> {
     let (low, high) = (at(log, Seq(0)), at(log, Seq::MAX));
     let sql = "SELECT coalesce(max(number), ?1) + 1 FROM piece WHERE number BETWEEN ?1 AND ?2";
@@ -404,7 +405,7 @@ fn encode_piece(entries: &[(u64, Seq)], first: Seq) -> Vec<u8> {
     let entry = |(prefix, seq): &(u64, Seq)| {
         let mut bytes = [0; ENTRY];
         bytes[..8].copy_from_slice(&prefix.to_be_bytes());
-        // A run holds fewer than 2³² events: sixteen to the power of levels, from 4096 on.
+        // A run has fewer than 2³² events: its size is 4096 times a power of sixteen.
         bytes[8..].copy_from_slice(&((seq.0 - first.0) as u32).to_be_bytes());
         bytes
     };
@@ -454,7 +455,7 @@ fn remove_run(connection: &Connection, log: Log, run: &Run) -> Result<(), Error>
         .map_err(&attempt)
 }
 
-/// Looks for a ref in a run: refs are hashes, so its place can be guessed and is nearly right.
+/// Searches a run for a ref. Refs are hashes, so interpolation finds nearly the right piece.
 fn look_up(
     connection: &Connection,
     log: Log,
@@ -503,7 +504,7 @@ fn filter_length(refs: usize) -> usize {
     (refs * FILTER_BITS / 8).div_ceil(BLOCK) * BLOCK
 }
 
-/// The block of a ref, and the bits in it. A ref is a hash: its bytes are as good as random.
+/// The block of a ref, and the bits in it. A ref is a hash, so its bytes serve as random bits.
 fn block_and_bits(length: usize, event_ref: &EventRef) -> (usize, [(usize, u8); PROBES]) {
     let number = |from: usize| {
         event_ref.0[from..from + 8].iter().fold(0, |sum: u64, byte| sum << 8 | u64::from(*byte))

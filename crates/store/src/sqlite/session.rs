@@ -1,11 +1,10 @@
-//! One connection to a file: transactions, and the state that a connection keeps.
+//! One connection to a file: transactions and cached state.
 //!
 //! **Invariants**
 //! - A connection that appends checks the store's files before and after every commit.
-//! - A write transaction begins only on the schema that this program knows, also if a newer one
+//! - A write transaction begins only on the schema of this program, even if a newer program
 //!   migrated the store after the connection was opened.
-//! - What the connection keeps in memory (the index of names) is trusted only after a commit: a
-//!   rollback makes it start over.
+//! - The cached index of names is trusted only after a commit: a rollback clears it.
 
 use super::checkpoint::Checkpointer;
 use super::erase::{mark_erased, pending};
@@ -23,7 +22,7 @@ use std::path::Path;
 
 /// A connection with one duty.
 pub(super) struct Connected {
-    // Dropped before the connection: its thread has one of its own.
+    // Dropped before the connection: its thread has its own connection.
     checkpointer: Option<RefCell<Checkpointer>>,
     pub(super) connection: Connection,
     pub(super) refs: RefCell<Refs>,
@@ -31,7 +30,7 @@ pub(super) struct Connected {
     appends: bool,
     /// Whether a write transaction is open.
     writing: Cell<bool>,
-    /// Whether the index in memory was brought up to the head in this transaction.
+    /// Whether the index in memory was updated to the last position in this transaction.
     pub(super) follows: Cell<bool>,
 }
 
@@ -74,8 +73,8 @@ impl Connected {
         self.connection.prepare_cached(sql)?.execute([]).map(drop)
     }
 
-    /// An error if another process migrated the store past this program. Under the write lock it
-    /// stays as it is until the transaction ends.
+    /// Fails if another process migrated the store to a newer schema. The write lock prevents a
+    /// change until the transaction ends.
     fn check_schema(&self) -> Result<()> {
         let attempt = Error::while_trying("read the schema version");
         let mut statement = self.prepare("PRAGMA user_version")?;
@@ -89,7 +88,7 @@ impl Connected {
         }
     }
 
-    /// Does several things in one write transaction.
+    /// Runs `work` in one write transaction.
     pub(super) fn atomically<T>(&self, work: impl FnOnce() -> Result<T>) -> Result<T> {
         self.begin(Access::Write)?;
         let done = work().and_then(|value| self.commit().map(|()| value));
@@ -148,8 +147,8 @@ impl Transactions for Connected {
     fn rollback(&self) {
         self.writing.set(false);
         self.refs.borrow_mut().rolled_back();
-        // After some errors SQLite has rolled back by itself. If this fails, the connection is
-        // beyond help; its next statement says so.
+        // After some errors SQLite has rolled back automatically. If this fails, the connection is
+        // broken, and its next statement returns an error.
         if !self.connection.is_autocommit() {
             let _ = self.run("ROLLBACK");
         }
@@ -181,14 +180,14 @@ impl Upkeep for Connected {
         self.files.borrow().check()?;
         self.connection
             .pragma_query_value(None, "data_version", |row| row.get(0))
-            .map_err(Error::while_trying("look whether the store has changed"))
+            .map_err(Error::while_trying("check whether the store has changed"))
     }
 
     fn marks(&self) -> Result<Vec<(Identity, Mark)>> {
         let sql = "SELECT m.identity_hash, (SELECT max(at) FROM event WHERE at BETWEEN \
                    m.log << 40 AND m.log << 40 | ((1 << 40) - 1)), \
                    (SELECT note FROM tree_head WHERE log = m.log) FROM manifest m ORDER BY m.log";
-        self.rows(sql, [], "look which logs have changed", |row| {
+        self.rows(sql, [], "find the changed logs", |row| {
             let hash: String = row.get(0)?;
             let head = row.get::<_, Option<i64>>(1)?.map_or(Seq(0), seq_of);
             let mark = Mark { head, tree_head: row.get(2)? };

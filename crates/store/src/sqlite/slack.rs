@@ -1,19 +1,19 @@
-//! Clearing what a page holds and no longer uses.
+//! Clearing the unused bytes of a page.
 //!
-//! With `secure_delete` SQLite clears cells and pages that it frees. What it does not clear is the
-//! gap that a page has after its cells moved to a neighbour: copies of them stay there, and survive
-//! the forgetting of the row itself. Here the gaps are cleared, through SQLite's own page table, so
-//! inside the transaction like every other change.
+//! With `secure_delete` SQLite clears cells and pages that it frees. It does not clear the gap in a
+//! page whose cells moved to a neighbour: copies of them stay there after the row itself is
+//! forgotten. This module clears the gaps through SQLite's own page table, so the change is part of
+//! the transaction.
 //!
-//! **Invariant:** only bytes between a page's list of cells and its first cell are ever changed;
-//! to the tree they do not exist.
+//! **Invariant:** only bytes between a page's list of cells and its first cell are changed. The
+//! b-tree never reads them.
 
 use crate::Error;
 use rusqlite::{CachedStatement, Connection};
 use std::collections::BTreeSet;
 use std::ops::Range;
 
-/// One page of a b-tree. None of ours is the file's first, which has a header before its own.
+/// One page of a b-tree. It is never the first page of the file, which has the file header too.
 struct Page(Vec<u8>);
 
 impl Page {
@@ -26,7 +26,7 @@ impl Page {
         self.0.first().is_some_and(|kind| kind & 8 != 0)
     }
 
-    /// Where the list of cells stands.
+    /// The byte range of the list of cells.
     fn cells(&self) -> Option<Range<usize>> {
         let first = if self.is_leaf() { 8 } else { 12 };
         Some(first..first + 2 * self.number(3, 2)?)
@@ -41,7 +41,7 @@ impl Page {
         (gap.start <= gap.end && gap.end <= self.0.len()).then_some(gap)
     }
 
-    /// The pages below.
+    /// The numbers of the child pages.
     fn children(&self) -> Option<Vec<usize>> {
         if self.is_leaf() {
             return Some(Vec::new());
@@ -53,20 +53,20 @@ impl Page {
     }
 }
 
-/// Pages of a store, to be read and cleared inside a transaction.
+/// Reads and clears pages of a store inside a transaction.
 pub(super) struct Pages<'c> {
     connection: &'c Connection,
     read: CachedStatement<'c>,
 }
 
 impl<'c> Pages<'c> {
-    /// Nothing, if this SQLite was compiled without its page table.
+    /// `None` if this SQLite was compiled without its page table.
     pub(super) fn of(connection: &'c Connection) -> Option<Self> {
         let read = connection.prepare_cached("SELECT data FROM sqlite_dbpage WHERE pgno = ?1");
         Some(Pages { connection, read: read.ok()? })
     }
 
-    /// Clears every page of a table or an index.
+    /// Clears the gaps of all pages of a table or an index.
     pub(super) fn clear_all(&mut self, name: &str) -> Result<(), Error> {
         let mut next = vec![self.root(name)?];
         let mut seen = BTreeSet::new();
@@ -95,7 +95,7 @@ impl<'c> Pages<'c> {
             .map_err(Error::while_trying("read a page"))
     }
 
-    /// Clears a page's gap, if there is anything in it.
+    /// Clears the gap of a page, if it is not zero already.
     fn clear(&mut self, number: usize) -> Result<Page, Error> {
         let mut page = self.page(number)?;
         let gap = page.gap().ok_or_else(|| damaged(number))?;

@@ -11,7 +11,7 @@ impl Statements for Connected {
     fn statement_count(&self, log: Log) -> Result<u64> {
         let sql = "SELECT max(number) FROM statement WHERE number BETWEEN ?1 AND ?2";
         let bounds = (at(log, Seq(0)), at(log, Seq::MAX));
-        let attempt = "count what producers signed";
+        let attempt = "count the statements";
         let last: Option<i64> = self.one(sql, bounds, attempt, |row| row.get(0))?;
         Ok(last.map_or(0, |number| seq_of(number).0))
     }
@@ -20,7 +20,7 @@ impl Statements for Connected {
         let sql = "SELECT number, signer, events FROM statement \
                    WHERE number BETWEEN ?1 AND ?2 ORDER BY number LIMIT ?3";
         let range = Seq(from)..=Seq::MAX;
-        self.rows(sql, span(log, &range, limit), "read what producers signed", |row| {
+        self.rows(sql, span(log, &range, limit), "read the statements", |row| {
             let number = seq_of(row.get(0)?).0;
             Ok(Ok(StatementRow { number, signer: row.get(1)?, events: row.get(2)? }))
         })
@@ -29,7 +29,7 @@ impl Statements for Connected {
     fn envelopes(&self, log: Log, numbers: &[u64]) -> Result<Vec<String>> {
         let sql = "SELECT envelope FROM statement WHERE number = ?1";
         let place = |number: &u64| [at(log, Seq(*number))];
-        self.each(sql, numbers, place, "read what a producer signed", |row| row.get(0))
+        self.each(sql, numbers, place, "read an envelope", |row| row.get(0))
     }
 
     fn put_statement(&self, log: Log, statement: &StatementRow, envelope: &str) -> Result<()> {
@@ -37,7 +37,7 @@ impl Statements for Connected {
                    VALUES (?1, ?2, ?3, ?4)";
         let StatementRow { number, signer, events } = statement;
         let row = (at(log, Seq(*number)), signer, events, envelope);
-        self.execute(sql, row, "keep what a producer signed").map(drop)
+        self.execute(sql, row, "store a statement").map(drop)
     }
 
     fn producers(&self, log: Log) -> Result<Vec<(String, bool)>> {
@@ -63,7 +63,7 @@ impl Statements for Connected {
     }
 
     fn revoke_producer(&self, log: Log, name: &str) -> Result<bool> {
-        // A verifier key begins with the name and a plus sign, which no name holds.
+        // A verifier key begins with the name and a plus sign. No name contains a plus sign.
         let sql = "UPDATE producer SET revoked = 1 \
                    WHERE log = ?1 AND revoked = 0 AND instr(key, ?2) = 1";
         let values = (log.number, format!("{name}+"));
@@ -78,12 +78,12 @@ impl Settings for Connected {
             .prepare(sql)?
             .query_row([log.number], |row| row.get(0))
             .optional()
-            .map_err(Error::while_trying("read the policy on signatures"))?;
+            .map_err(Error::while_trying("read the signature requirement"))?;
         match found {
             None | Some(1) => Ok(Signatures::Record),
             Some(0) => Ok(Signatures::Off),
             Some(2) => Ok(Signatures::Require),
-            Some(other) => Err(Error::Corrupt(format!("{other} is no policy on signatures"))),
+            Some(other) => Err(Error::Corrupt(format!("{other} is no signature requirement"))),
         }
     }
 
@@ -91,7 +91,7 @@ impl Settings for Connected {
         let sql = "INSERT INTO policy (log, signatures) VALUES (?1, ?2) \
                    ON CONFLICT (log) DO UPDATE SET signatures = excluded.signatures";
         let values = (log.number, signatures as i64);
-        self.execute(sql, values, "set the policy on signatures").map(drop)
+        self.execute(sql, values, "set the signature requirement").map(drop)
     }
 
     fn retention(&self, log: Log) -> Result<Option<String>> {

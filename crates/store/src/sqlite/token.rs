@@ -17,11 +17,10 @@ macro_rules! select_token {
     };
 }
 
-/// A token that has expired at a moment is no longer live at that very moment.
+/// A token is no longer live at the moment of its expiry.
 const LIVE: &str = "revoked IS NULL AND (expires IS NULL OR expires > ?1)";
 
-/// The number under which the table has the tokens of the store itself. No log has it: the first
-/// one is 1.
+/// The log number of tokens that belong to the store itself. The first log has the number 1.
 const STORE: i64 = 0;
 
 fn number(of: Option<Log>) -> i64 {
@@ -49,8 +48,9 @@ impl Tokens for Connected {
 
     fn put_token(&self, of: Option<Log>, token: &TokenRow) -> Result<()> {
         let attempt = "store a token";
-        // Counted and put under one lock: two processes cannot both take the last place. If the
-        // process dies before this returns, the token is there or not; nobody has seen it.
+        // The count and the insert are under one lock: two processes cannot both take the last
+        // place. If the process dies before this returns, the token may be stored, but no client
+        // has seen it.
         self.atomically(|| {
             let sql = format!("SELECT count(*) FROM token WHERE {LIVE} AND log = ?2");
             let values = (token.created.micros(), number(of));
@@ -86,7 +86,7 @@ impl Tokens for Connected {
         let sql = "UPDATE token SET last_used = ?4 \
                    WHERE log = ?1 AND token_id = ?2 AND last_used IS ?3";
         let values = (number(of), id, previous.map(Time::micros), now.micros());
-        Ok(self.execute(sql, values, "note the use of a token")? > 0)
+        Ok(self.execute(sql, values, "record the use of a token")? > 0)
     }
 }
 

@@ -1,9 +1,9 @@
-//! The write-ahead log as a file: written again after a crash, and looked at for damage.
+//! The file of the write-ahead log: rewritten after a crash, and checked for damage.
 //!
 //! **Invariants**
-//! - What is written again is the same bytes at the same places, while no other connection, of any
-//!   process, has the store open.
-//! - Looking reads only. It holds one frame in memory, however long the log is.
+//! - A rewrite writes the same bytes at the same offsets, while no other connection of any process
+//!   has the store open.
+//! - A damage check only reads. It holds one frame in memory, however long the log is.
 
 use super::files::wal_of;
 use super::{check_ours, has_wal, open_file};
@@ -16,35 +16,35 @@ use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::time::Duration;
 
-/// Bytes that are written again at once.
+/// Bytes per write of a rewrite.
 const PIECE: usize = 1 << 20;
 
-/// Writes a log that is not empty again and syncs it, if no other connection has the store open.
+/// Rewrites and syncs a log that is not empty, if no other connection has the store open.
 ///
-/// A process whose sync failed may have died. Its frames are then in the memory of the operating
-/// system, which counts them as written, though they may not be on the disk. The next process finds
-/// them there and appends behind them, and its own syncs write only what is new: after a power cut
-/// the log would end where the first of them is missing, in front of events that were acknowledged.
-/// Written again they count as unwritten, and the sync writes them.
+/// A process may die after a failed sync. Its frames are then in the page cache, marked as clean,
+/// though they may not be on the disk. The next process reads them from the cache and appends after
+/// them. Its own syncs write only new pages. After a power cut the log would then end at the first
+/// missing frame, before events that were acknowledged. The rewrite marks the pages as dirty, so
+/// that the sync writes them.
 ///
-/// Copying the log into the store instead (a checkpoint) would not do: while that is under way the
-/// store is whole only together with the log, and the log is what cannot be relied on.
+/// Copying the log into the main file instead (what SQLite calls a checkpoint) would not be safe:
+/// during the copy the main file is complete only together with the log, and the log may be lost.
 ///
-/// Only a process that opens a store alone reads the log anew. Otherwise the log's index is in
-/// memory that the processes share, and ends in front of a commit that failed.
+/// Only a process that opens the store alone reads the log from its beginning. Otherwise the
+/// processes share the index of the log in memory, and that index ends before a failed commit.
 pub(super) fn write_again(path: &Path) -> Result<(), Error> {
     if !has_wal(path) {
         return Ok(());
     }
-    // If it is no store, or cannot be opened, the connection that opens it next says so.
+    // If the file is no store or cannot be opened, the next connection reports the error.
     let Ok(connection) = open_file(path, OpenFlags::SQLITE_OPEN_READ_WRITE) else { return Ok(()) };
     let attempt = Error::while_trying("configure the connection");
     connection.busy_timeout(Duration::ZERO).map_err(&attempt)?;
-    // Closing it would copy the log: that is for the last one who wrote.
+    // Without this, closing the connection would copy the log into the main file.
     let keep = DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE;
     connection.set_db_config(keep, true).map_err(&attempt)?;
-    // In this mode the first read takes the lock that no two connections have: it fails if another
-    // one has the store open. It must be set before that read.
+    // In this mode the first read takes an exclusive lock, and fails if another connection has the
+    // store open. The mode must be set before that read.
     connection.pragma_update(None, "locking_mode", "EXCLUSIVE").map_err(&attempt)?;
     if check_ours(path, &connection).is_err() {
         return Ok(());
@@ -69,8 +69,8 @@ fn rewrite(path: &Path) -> io::Result<()> {
     }
 }
 
-/// After how many whole frames the write-ahead log is damaged, if it is. SQLite reads no further:
-/// what was written after them is not in the store.
+/// The number of intact frames before the first damaged one, if the write-ahead log is damaged.
+/// SQLite stops reading there: later frames are not in the store.
 pub(super) fn journal_damage(connection: &Connection) -> Result<Option<u64>, Error> {
     let Some(path) = connection.path() else { return Ok(None) };
     let path = wal_of(Path::new(path));
@@ -81,15 +81,15 @@ pub(super) fn journal_damage(connection: &Connection) -> Result<Option<u64>, Err
     looked.map_err(|source| Error::Unreadable { path, source })
 }
 
-/// The bytes of the log's header, and of the header of a frame.
+/// Bytes of the log header, and of a frame header.
 const LOG_HEADER: usize = 32;
 const FRAME_HEADER: usize = 24;
-/// What a log begins with; the last bit says how sums are computed: 1 if big end first.
+/// The first bytes of a log. The last bit gives the byte order of the checksums: 1 is big-endian.
 pub(super) const MAGIC: u32 = 0x377f_0682;
 
-/// After how many whole frames a log is damaged, if it is: a frame that bears the marks of this log
-/// and does not fit, or whose end is missing. Frames with other marks are left from before the log
-/// last began at its first frame.
+/// The number of intact frames before the first damaged one, if a log is damaged. A damaged frame
+/// has the salts of this log, and a wrong checksum or a missing end. Frames with other salts are
+/// left over from before the log last restarted at its first frame.
 fn damage(mut log: impl Read) -> io::Result<Option<u64>> {
     let mut header = [0; LOG_HEADER];
     if fill(&mut log, &mut header)? < LOG_HEADER {
@@ -114,7 +114,7 @@ fn damage(mut log: impl Read) -> io::Result<Option<u64>> {
     }
 }
 
-/// Reads until a buffer is full or nothing is left; says how much it was.
+/// Reads until the buffer is full or the input ends. Returns the number of bytes read.
 fn fill(from: &mut impl Read, buffer: &mut [u8]) -> io::Result<usize> {
     let mut filled = 0;
     while filled < buffer.len() {
@@ -128,14 +128,14 @@ fn fill(from: &mut impl Read, buffer: &mut [u8]) -> io::Result<usize> {
     Ok(filled)
 }
 
-/// The two sums that run through a log.
+/// The running checksums of a log.
 struct Sums {
     big_end_first: bool,
     sums: (u32, u32),
 }
 
 impl Sums {
-    /// The sums after the header, and the size of a page; `None` if it is no header of a log.
+    /// The checksums after the header, and the page size; `None` if the header is invalid.
     fn of_log(header: &[u8; LOG_HEADER]) -> Option<(Self, usize)> {
         let magic = word(&header[..4]);
         let mut sums = Sums { big_end_first: magic & 1 == 1, sums: (0, 0) };
@@ -148,7 +148,7 @@ impl Sums {
         sound.then_some((sums, page))
     }
 
-    /// Adds a frame; says whether its own sums are those.
+    /// Adds a frame. Returns whether its stored checksums match.
     fn fits(&mut self, frame: &[u8]) -> bool {
         self.add(&frame[..8]);
         self.add(&frame[FRAME_HEADER..]);
@@ -166,7 +166,7 @@ impl Sums {
     }
 }
 
-/// Four bytes as a number, the big end first.
+/// Four bytes as a big-endian number.
 fn word(bytes: &[u8]) -> u32 {
     bytes.iter().fold(0, |word, byte| word << 8 | u32::from(*byte))
 }

@@ -1,4 +1,4 @@
-//! What the file and the connections refuse: the attack, each time, and that nothing moved.
+//! Attacks on the file and its connections: each is rejected and changes nothing.
 
 use super::{Connected, Guarded, create, open};
 use crate::session::Duty;
@@ -38,7 +38,7 @@ fn store() -> Store {
     Store { _directory: directory, path, identity }
 }
 
-/// Everything that is ground, as one text.
+/// All ground data as one text.
 fn ground(path: &Path) -> String {
     let db = Connection::open(path).unwrap();
     let mut all = String::new();
@@ -99,7 +99,7 @@ fn a_pass_connection_cannot_reach_the_manifest_nor_the_schema() {
     assert_eq!(ground(&store.path), before);
 }
 
-/// The guards in the file are gone: what is left is the authorizer alone.
+/// Without the triggers in the file only the authorizer is left.
 #[test]
 fn without_the_triggers_the_authorizer_still_denies() {
     let store = store();
@@ -136,7 +136,7 @@ fn without_the_triggers_the_authorizer_still_denies() {
     assert_eq!(ground(&store.path), before);
 }
 
-/// What forgetting may do beyond a writer is to empty an event whole, and nothing else.
+/// An eraser can empty a whole event. It can do nothing else that a writer cannot do.
 #[test]
 fn an_erasers_connection_can_empty_events_and_put_nothing_in() {
     let store = store();
@@ -174,7 +174,7 @@ fn an_erasers_connection_can_empty_events_and_put_nothing_in() {
     assert_eq!(ground(&store.path), before);
     eraser.try_statement("UPDATE event SET payload = '', columns = x'' WHERE at % 8 = 1").unwrap();
     assert_ne!(ground(&store.path), before);
-    // A writer's connection cannot even that.
+    // A writer's connection cannot do even that.
     let writer = Guarded::of(&store.path, Duty::Write);
     let sql = "UPDATE event SET payload = '', columns = x''";
     let denied = Some(rusqlite::ErrorCode::AuthorizationForStatementDenied);
@@ -251,7 +251,7 @@ fn a_connection_for_tree_heads_reaches_the_tree_and_its_head_alone() {
     }
 }
 
-/// A head takes the place of the one that was there when its tree was grown, and of no other.
+/// A tree head replaces only the one that was stored when its tree was grown.
 #[test]
 fn a_tree_head_is_put_by_compare_and_swap() {
     let store = store();
@@ -381,7 +381,7 @@ fn what_a_dropped_batch_put_into_memory_is_not_believed() {
     let mut batch = one.begin().unwrap();
     assert_eq!(batch.append(&event("mine")).unwrap(), Appended::New(ipse_core::Seq(4)));
     drop(batch);
-    // Another process takes that very position.
+    // Another process uses the same position.
     let mut two = open(&store.path).unwrap().writer(&store.identity).unwrap();
     let mut batch = two.begin().unwrap();
     assert_eq!(batch.append(&event("theirs")).unwrap(), Appended::New(ipse_core::Seq(4)));
@@ -421,7 +421,7 @@ fn a_pass_that_is_alone_in_its_batch_and_dropped_ends_the_batch() {
     let id = FactId::new(&store.identity, &fact().key);
     assert!(batch.pass().unwrap().put_facts(&[(id, fact())]).unwrap()[0]);
     assert!(batch.append(&event("4")).is_err(), "no event is appended outside a transaction");
-    assert!(batch.commit().is_err(), "there is nothing to commit");
+    assert!(batch.commit().is_err(), "nothing to commit");
     assert_eq!(ground(&store.path), before);
     let reader = open(&store.path).unwrap().reader().unwrap();
     assert_eq!(reader.view(&store.identity).unwrap().view().facts().unwrap(), []);
@@ -429,7 +429,7 @@ fn a_pass_that_is_alone_in_its_batch_and_dropped_ends_the_batch() {
     let mut batch = writer.begin().unwrap();
     batch.append(&event("4")).unwrap();
     batch.commit().unwrap();
-    assert_ne!(ground(&store.path), before, "the writer goes on");
+    assert_ne!(ground(&store.path), before, "the writer still works");
 }
 
 #[test]
@@ -494,10 +494,10 @@ fn the_log_is_copied_back_off_the_writer_and_stays_bounded() {
         batch.commit().unwrap();
         longest = longest.max(size("-wal"));
     }
-    // More than sixty megabytes were written; some of them are in the file while it is open.
+    // More than 60 MB were written. Some of them are in the main file while it is open.
     let patience = std::time::Instant::now() + std::time::Duration::from_secs(60);
     while size("") < 10_000_000 {
-        assert!(std::time::Instant::now() < patience, "nothing was copied back");
+        assert!(std::time::Instant::now() < patience, "nothing was copied into the main file");
         std::thread::sleep(std::time::Duration::from_millis(10));
     }
     assert!(longest < 200_000_000, "{longest}");

@@ -1,4 +1,4 @@
-//! What the file and the connections refuse: the attack, each time, and that nothing moved.
+//! Attacks on the file and its connections: each is rejected and changes nothing.
 
 mod guards;
 mod tokens;
@@ -13,12 +13,12 @@ fn open(path: &Path) -> Result<Store, crate::Error> {
     Store::open(&Location::file(path))
 }
 
-/// Makes a store.
+/// Creates a store.
 fn create(path: &Path) -> Result<Store, crate::Error> {
     Store::create(&Location::file(path))
 }
 
-/// A connection of a duty, to run statements on that its handle has no method for.
+/// A connection with a duty, for SQL statements that its handle has no method for.
 struct Guarded(Connected);
 
 impl Guarded {

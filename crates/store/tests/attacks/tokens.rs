@@ -1,4 +1,4 @@
-//! Tokens in the file: who may write them, what may change, and the attack, each time.
+//! Attacks on tokens: only their handle writes them, and only some columns change.
 
 use super::{Guarded, create, open};
 use crate::session::Duty;
@@ -136,7 +136,7 @@ fn no_other_connection_writes_tokens() {
     assert_eq!(store.tokens(&store.identity), [token(1)]);
 }
 
-/// The triggers in the file say so to everybody; without them the connection still does.
+/// The triggers reject the change on any connection; without them the authorizer does.
 #[test]
 fn what_a_token_may_do_never_changes_and_what_is_revoked_stays_revoked() {
     let store = store();
@@ -197,7 +197,7 @@ fn tokens_of_one_identity_are_not_found_under_another() {
     assert_eq!(view.token(&[1; 16]).unwrap(), None);
     assert!(!writer.revoke(&store.other, &[1; 16], at(200)).unwrap());
     assert!(!writer.note_use(&store.other, &[1; 16], None, at(200)).unwrap());
-    assert_eq!(store.tokens(&store.identity), [token(1)], "nothing happened to it");
+    assert_eq!(store.tokens(&store.identity), [token(1)], "it is unchanged");
     let stranger = Identity([9; 32]);
     assert!(matches!(writer.put(&stranger, &token(3)), Err(Error::UnknownIdentity(_))));
     assert!(matches!(writer.view(&stranger), Err(Error::UnknownIdentity(_))));
@@ -209,7 +209,7 @@ fn a_token_is_revoked_once_and_its_use_noted_by_one_of_many() {
     let mut writer = open(&store.path).unwrap().tokens().unwrap();
     let (identity, id) = (&store.identity, &[1; 16]);
     assert!(writer.note_use(identity, id, None, at(200)).unwrap());
-    assert!(!writer.note_use(identity, id, None, at(201)).unwrap(), "another was before");
+    assert!(!writer.note_use(identity, id, None, at(201)).unwrap(), "another process was first");
     assert!(writer.note_use(identity, id, Some(at(200)), at(202)).unwrap());
     assert!(writer.any_live(at(999)).unwrap());
     assert!(!writer.any_live(at(1000)).unwrap(), "expired at that very microsecond");

@@ -25,10 +25,10 @@ pub(crate) fn positions_are_dense_and_events_are_read_back(place: &Place) {
     assert!(view.stored(Seq(6)).unwrap().is_none());
     assert!(view.event_ref(Seq(6)).is_err() && view.entries_at(&[Seq(6)]).is_err());
     let other = reader_head(place, &place.other);
-    assert_eq!(other, Seq(0), "another log is another one");
+    assert_eq!(other, Seq(0), "the other log is empty");
 }
 
-/// More positions than a page has, newest first.
+/// More positions than fit in a page, newest first.
 pub(crate) fn events_at_positions_come_in_the_order_that_was_asked_for(place: &Place) {
     place.append(1..1300);
     let reader = place.reader();
@@ -45,7 +45,7 @@ pub(crate) fn events_at_positions_come_in_the_order_that_was_asked_for(place: &P
         })
     };
     see(&seqs).unwrap();
-    assert!(see(&[Seq(1300)]).is_err(), "there is no such event");
+    assert!(see(&[Seq(1300)]).is_err(), "the event does not exist");
     assert_eq!(seen, seqs.into_iter().zip(names).collect::<Vec<_>>());
     assert!(view.event_refs(&[]).unwrap().is_empty());
 }
@@ -89,7 +89,7 @@ pub(crate) fn what_is_not_admitted_is_looked_up_and_not_stored(place: &Place) {
     batch.commit().unwrap();
 }
 
-/// More events than any page has.
+/// More events than fit in any page.
 const MANY: u64 = 2600;
 
 pub(crate) fn pages_join_without_a_gap(place: &Place) {
@@ -165,7 +165,7 @@ pub(crate) fn events_are_found_by_type_by_text_and_from_the_end(place: &Place) {
         Ok::<_, Error>(ControlFlow::Break(()))
     })
     .unwrap();
-    assert_eq!(first, [4], "it ends where it is told to");
+    assert_eq!(first, [4], "it ends where the callback breaks");
     let mut holding = Vec::new();
     view.each_holding("needle", all.clone(), |seq, _| {
         holding.push(seq.0);
@@ -240,7 +240,7 @@ pub(crate) fn a_scan_passes_every_event_once_in_both_directions(place: &Place) {
 }
 
 pub(crate) fn missing_chunks_are_made_again(place: &Place) {
-    // The writer of another process seals what this one began.
+    // The writer of another process seals the chunk that this one began.
     let full = CHUNK_EVENTS as u64;
     let mut one = place.writer();
     let mut batch = one.begin().unwrap();
@@ -262,8 +262,8 @@ pub(crate) fn missing_chunks_are_made_again(place: &Place) {
     assert_eq!(scanned(snapshot.view(), 1, full + 3).seqs.len() as u64, full + 3);
 }
 
-/// A chunk and an index that were sealed in a batch which never became durable say nothing about
-/// the events that another process appends at the same positions.
+/// A chunk and an index run that were sealed in a rolled-back batch are not used for events that
+/// another process appends at the same positions.
 pub(crate) fn a_chunk_that_was_rolled_back_is_not_believed(place: &Place) {
     let full = CHUNK_EVENTS as u64;
     let mut one = place.writer();
@@ -278,7 +278,7 @@ pub(crate) fn a_chunk_that_was_rolled_back_is_not_believed(place: &Place) {
     batch.commit().unwrap();
     let mut batch = one.begin().unwrap();
     let appended = batch.append_all(&theirs, |_| true).unwrap();
-    assert!(appended.iter().all(|it| matches!(it, Appended::Duplicate(_))), "one was let in twice");
+    assert!(appended.iter().all(|it| matches!(it, Appended::Duplicate(_))), "one was stored twice");
     assert_eq!(batch.append(&event(1)).unwrap(), Appended::New(Seq(full + 1)));
 }
 

@@ -1,4 +1,4 @@
-//! Facts, the sums behind them, and the list of passes.
+//! Facts, their tallies, and the list of passes.
 
 use crate::place::{Place, event, event_of, fact};
 use ipse_core::{FactId, Seq};
@@ -45,7 +45,7 @@ pub(crate) fn facts_and_sums_are_sets(place: &Place) {
     assert_eq!((view.raw_facts().unwrap().len(), view.raw_tallies().unwrap().len()), (1, 1));
 }
 
-/// Finishes a pass over everything up to a position.
+/// Finishes a pass up to a position.
 fn commit(pass: ipse_store::Pass<'_>, id: u64, last: u64) -> Seq {
     let event = event_of(id, "consolidation_run", "p");
     let (checkpoint, tallied) = (Seq(last), Seq(0));

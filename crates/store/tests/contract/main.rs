@@ -1,6 +1,6 @@
-//! The contract of a store, as every engine has to keep it.
+//! The contract that every engine of a store must fulfil.
 //!
-//! Each test is a function of a [`Place`], which an engine makes. A further engine adds one line to
+//! Each test is a function of a [`Place`], which an engine creates. A new engine adds one line to
 //! [`engines`] and no test.
 #![allow(missing_docs, clippy::unwrap_used)]
 
@@ -10,14 +10,14 @@ mod place;
 mod transactions;
 mod trees;
 
-/// Makes a test of each function, for each engine.
+/// Generates a test for each function and each engine.
 macro_rules! contract {
     ($($module:ident::$test:ident,)*) => {
         engines! { $($module::$test,)* }
     };
 }
 
-/// The engines: a name, and what makes a new store.
+/// The engines: a name, and the function that creates a store.
 macro_rules! engines {
     ($($module:ident::$test:ident,)*) => {
         mod file {
@@ -26,7 +26,7 @@ macro_rules! engines {
                 crate::$module::$test(&crate::place::Place::file());
             })*
         }
-        /// The wrapper that fails passes every call on while no fault is planned.
+        /// The failing wrapper forwards every call while no fault is planned.
         mod failing_never {
             $(#[test]
             fn $test() {
@@ -63,7 +63,7 @@ contract! {
     transactions::an_unknown_identity_is_an_error,
     transactions::registering_is_idempotent,
     transactions::settings_belong_to_an_identity,
-    transactions::live_tokens_are_limited_and_revoked_for_good,
+    transactions::live_tokens_are_limited_and_revoked_permanently,
     transactions::tokens_of_the_store_belong_to_no_identity,
     trees::the_tree_follows_from_the_entries,
     trees::a_tree_head_is_swapped_only_for_the_one_that_was_seen,

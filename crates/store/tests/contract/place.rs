@@ -22,7 +22,7 @@ impl Place {
         Place::of(store, location, directory)
     }
 
-    /// The same behind the wrapper that can fail.
+    /// The same behind the failing wrapper.
     pub(crate) fn failing() -> Self {
         let plain = Place::file();
         let Place { store, location, _directory, .. } = plain;

@@ -12,7 +12,7 @@ pub(crate) fn a_batch_is_all_or_nothing(place: &Place) {
     drop(batch);
     assert_eq!(head(place), Seq(0));
     let mut batch = writer.begin().unwrap();
-    assert_eq!(batch.append(&event(2)).unwrap(), Appended::New(Seq(1)), "nothing is remembered");
+    assert_eq!(batch.append(&event(2)).unwrap(), Appended::New(Seq(1)), "the cache is empty");
     batch.commit().unwrap();
     assert_eq!(head(place), Seq(1));
 }
@@ -48,7 +48,7 @@ pub(crate) fn a_pass_alone_that_fails_ends_its_batch(place: &Place) {
     let mut batch = writer.begin().unwrap();
     batch.append(&event(3)).unwrap();
     batch.commit().unwrap();
-    assert_eq!(head(place), Seq(3), "the writer goes on");
+    assert_eq!(head(place), Seq(3), "the writer still works");
 }
 
 pub(crate) fn a_snapshot_is_of_one_moment(place: &Place) {
@@ -57,13 +57,13 @@ pub(crate) fn a_snapshot_is_of_one_moment(place: &Place) {
     let snapshot = reader.view(&place.identity).unwrap();
     assert_eq!(snapshot.view().head().unwrap(), Seq(2));
     place.append(3..5);
-    assert_eq!(snapshot.view().head().unwrap(), Seq(2), "reading did not wait and did not move");
+    assert_eq!(snapshot.view().head().unwrap(), Seq(2), "the reader did not wait, same state");
     assert_eq!(snapshot.view().find(&event(4).event_ref).unwrap(), None);
     drop(snapshot);
     assert_eq!(reader.view(&place.identity).unwrap().view().head().unwrap(), Seq(4));
 }
 
-/// Two writers of one log, as two processes have them: positions stay dense and names unique.
+/// Two writers of one log, as in two processes: positions stay dense and names unique.
 pub(crate) fn writers_take_turns(place: &Place) {
     let store = place.reopened();
     let identity = place.identity;
@@ -74,7 +74,7 @@ pub(crate) fn writers_take_turns(place: &Place) {
                 let mut writer = store.writer(&identity).unwrap();
                 for round in 0..20 {
                     let mut batch = writer.begin().unwrap();
-                    // Every second event is sent by both.
+                    // Both writers send every second event.
                     let own = event(1000 * process + round);
                     batch.append_all(&[own, event(5000 + round)], |_| true).unwrap();
                     batch.commit().unwrap();
@@ -88,18 +88,18 @@ pub(crate) fn writers_take_turns(place: &Place) {
 pub(crate) fn a_watch_sees_what_others_write(place: &Place) {
     let mut watch = place.store.watch().unwrap();
     let all = watch.changed().unwrap();
-    assert!(all.len() == 2 && all.contains(&place.identity), "the first look names all");
+    assert!(all.len() == 2 && all.contains(&place.identity), "the first call returns all");
     assert_eq!(watch.changed().unwrap(), []);
     place.append(1..2);
     assert_eq!(watch.changed().unwrap(), [place.identity], "one log of two has changed");
     assert_eq!(watch.changed().unwrap(), []);
-    // A caller that could not follow asks again, also if nothing changes meanwhile.
+    // `again` reports an identity even if nothing changes meanwhile.
     watch.again(&place.identity);
     assert_eq!(watch.changed().unwrap(), [place.identity]);
     assert_eq!(watch.changed().unwrap(), []);
     let third = place.store.register("{\"agent_id\":\"third\"}").unwrap().identity;
     assert_eq!(watch.changed().unwrap(), [third], "it was registered since");
-    // Settings belong to no log.
+    // Settings are not watched.
     place.store.settings().unwrap().set_retention(&place.identity, Some("1h")).unwrap();
     assert_eq!(watch.changed().unwrap(), []);
 }
@@ -161,7 +161,7 @@ pub(crate) fn settings_belong_to_an_identity(place: &Place) {
     assert!(!settings.revoke_producer(&place.identity, "ar").unwrap(), "a whole name");
     assert!(settings.revoke_producer(&place.identity, "arm").unwrap());
     assert!(!settings.revoke_producer(&place.identity, "arm").unwrap());
-    assert!(!settings.put_producer(&place.identity, "arm+1+k").unwrap(), "revoked for good");
+    assert!(!settings.put_producer(&place.identity, "arm+1+k").unwrap(), "revoked permanently");
     let reader = place.reader();
     assert_eq!(reader.retention(&place.identity).unwrap().as_deref(), Some("2h"));
     assert_eq!(reader.retention(&place.other).unwrap(), None);
@@ -187,7 +187,7 @@ fn token(number: u64) -> TokenRow {
     TokenRow { token_id, hash, role, name, sources, created, expires, revoked, last_used }
 }
 
-pub(crate) fn live_tokens_are_limited_and_revoked_for_good(place: &Place) {
+pub(crate) fn live_tokens_are_limited_and_revoked_permanently(place: &Place) {
     let mut tokens = place.store.tokens().unwrap();
     assert!(!tokens.any_live(at(200)).unwrap());
     for number in 0..MAX_LIVE_TOKENS {
@@ -198,7 +198,7 @@ pub(crate) fn live_tokens_are_limited_and_revoked_for_good(place: &Place) {
     tokens.put(&place.other, &token(0)).unwrap();
     let id = token(0).token_id;
     assert!(tokens.note_use(&place.identity, &id, None, at(200)).unwrap());
-    assert!(!tokens.note_use(&place.identity, &id, None, at(201)).unwrap(), "another was before");
+    assert!(!tokens.note_use(&place.identity, &id, None, at(201)).unwrap(), "another was first");
     assert!(tokens.revoke(&place.identity, &id, at(300)).unwrap());
     assert!(!tokens.revoke(&place.identity, &id, at(301)).unwrap());
     tokens.put(&place.identity, &token(MAX_LIVE_TOKENS)).unwrap();
@@ -216,7 +216,7 @@ pub(crate) fn tokens_of_the_store_belong_to_no_identity(place: &Place) {
     assert!(tokens.any_live(at(200)).unwrap());
     assert_eq!(tokens.tokens(Owner::Store).unwrap(), std::slice::from_ref(&of_store));
     assert_eq!(place.store.reader().unwrap().store_tokens().unwrap(), [of_store]);
-    // The same id is another token where it belongs to an identity.
+    // A token of an identity with the same id is another token.
     let id = token(7).token_id;
     assert_eq!(tokens.token(&place.identity, &id).unwrap(), None);
     tokens.put(&place.identity, &token(7)).unwrap();
@@ -226,18 +226,18 @@ pub(crate) fn tokens_of_the_store_belong_to_no_identity(place: &Place) {
     assert!(tokens.note_use(Owner::Store, &id, None, at(301)).unwrap());
     let row = tokens.token(Owner::Store, &id).unwrap().unwrap();
     assert_eq!((row.revoked, row.last_used), (Some(at(300)), Some(at(301))));
-    // There may be as many as of an identity.
+    // The limit is the same as for an identity.
     let observer = |number| TokenRow { role: "observer".into(), ..token(number) };
     for number in 100..100 + MAX_LIVE_TOKENS {
         tokens.put(Owner::Store, &observer(number)).unwrap();
     }
     let one_more = tokens.put(Owner::Store, &observer(1));
     assert!(matches!(one_more, Err(Error::TooManyTokens)));
-    // No other role belongs to the store, and an observer to nothing else.
+    // Only the role observer belongs to the store, and to nothing else.
     assert!(tokens.put(Owner::Store, &token(2)).is_err());
     assert!(tokens.put(&place.other, &observer(2)).is_err());
     assert_eq!(tokens.tokens(&place.other).unwrap(), []);
-    // They are rows of somebody.
+    // The audit does not report them as rows without an owner.
     let reader = place.store.reader().unwrap();
     let snapshot = reader.view(&place.identity).unwrap();
     assert_eq!(snapshot.rows_of_nobody().unwrap(), []);

@@ -6,7 +6,7 @@ use ipse_ledger::Entry;
 use ipse_ledger::tree::{Edge, Hash, entry_hash};
 use ipse_store::{Error, View};
 
-/// The root over the first entries, without anything that is stored of the tree.
+/// The root over the first entries, computed without stored subtrees.
 fn root(view: View<'_>, size: u64) -> Hash {
     let mut edge = Edge::default();
     view.each_entry(Seq(1)..=Seq(size), |entry: Entry, _| {
@@ -36,7 +36,7 @@ pub(crate) fn the_tree_follows_from_the_entries(place: &Place) {
     assert_eq!(view.tree_ends().unwrap(), [Seq(256), Seq(512)]);
     assert_eq!(view.stored_nodes(Seq(512)).unwrap().unwrap().len(), 2);
     assert_eq!(view.tree_root(300).unwrap(), root(view, 300));
-    // Another handle begins with what is stored.
+    // Another handle starts with the stored subtrees.
     let again = place.store.heads(&place.identity).unwrap().grow().unwrap();
     assert_eq!((again.size, again.root), (700, root(view, 700)));
     assert_eq!(again.stored.as_deref(), Some("head 700"));

@@ -1,7 +1,7 @@
--- Schema 1. Ground: manifest and event. Everything else is derived and can be made again.
+-- Schema 1. Ground data: manifest and event. All other tables are derived and can be rebuilt.
 --
--- A position `at` is log << 40 | seq: one integer, so that a log is one dense run of each table and
--- an append only ever touches the right edge.
+-- A key `at` is log << 40 | seq: one integer, so that a log is one contiguous range of each table
+-- and an append writes to the right edge only.
 
 CREATE TABLE manifest (
     log           INTEGER PRIMARY KEY,
@@ -9,8 +9,8 @@ CREATE TABLE manifest (
     canonical     TEXT NOT NULL
 ) STRICT;
 
--- The log. Ref, time, type and digest are the ledger's entry; the payload is RFC 8785 bytes; the
--- typed columns are derived from it and stand beside it, so that a pass never parses JSON.
+-- The log. Event ref, time, type and digest are the ledger's entry; the payload is RFC 8785 bytes;
+-- the typed columns are derived from it, so that a pass never parses JSON.
 CREATE TABLE event (
     at        INTEGER PRIMARY KEY,
     event_ref BLOB NOT NULL,
@@ -21,16 +21,16 @@ CREATE TABLE event (
     payload   TEXT NOT NULL
 ) STRICT;
 
--- Derived: the typed columns of 4096 events side by side, and their refs; `at` is the last one's.
+-- Derived: the typed columns of 4096 events, and their refs; `at` is the key of the last one.
 CREATE TABLE chunk (
     at   INTEGER PRIMARY KEY,
     body BLOB NOT NULL,
     refs BLOB NOT NULL
 ) STRICT;
 
--- Derived: where an event is, by its ref. Sorted runs of ref prefixes, written once and merged
--- sixteen at a time, with a filter that tells nearly all new refs apart without a look at the run.
--- `at` is the run's last event; its pieces are numbered from first_piece on.
+-- Derived: the index of event refs. Sorted runs of ref prefixes, written once and merged sixteen at
+-- a time, with a filter that rejects nearly all new refs without reading the run. `at` is the run's
+-- last event; its pieces are numbered from first_piece on.
 CREATE TABLE run (
     at          INTEGER PRIMARY KEY,
     first_seq   INTEGER NOT NULL,
@@ -42,14 +42,14 @@ CREATE TABLE piece (
     refs   BLOB NOT NULL
 ) STRICT;
 
--- Derived: which events are pass records, and what they cover.
+-- Derived: the pass records and their ranges.
 CREATE TABLE pass (
     at        INTEGER PRIMARY KEY,
     first_seq INTEGER NOT NULL,
     last_seq  INTEGER NOT NULL
 ) STRICT;
 
--- Derived: how far the facts and the tallies of a log have come, and under which rules.
+-- Derived: the progress of the facts and tallies of a log, and their rules.
 CREATE TABLE progress (
     log             INTEGER PRIMARY KEY,
     checkpoint      INTEGER NOT NULL,
@@ -58,7 +58,7 @@ CREATE TABLE progress (
     rule_set_sha256 BLOB NOT NULL
 ) STRICT;
 
--- Derived: the facts. No index on text: a text that is forgotten must not survive a page split.
+-- Derived: the facts. No index on text: forgotten text must not survive in a page split.
 CREATE TABLE fact (
     number    INTEGER PRIMARY KEY,
     log       INTEGER NOT NULL,
@@ -71,7 +71,7 @@ CREATE TABLE fact (
 ) STRICT;
 CREATE UNIQUE INDEX fact_by_id ON fact (fact_id);
 
--- Derived: the sums behind the facts, as they stood at progress.tallied.
+-- Derived: the tallies of the facts, as of progress.tallied.
 CREATE TABLE tally (
     number  INTEGER PRIMARY KEY,
     log     INTEGER NOT NULL,
@@ -80,7 +80,7 @@ CREATE TABLE tally (
 ) STRICT;
 CREATE UNIQUE INDEX tally_by_id ON tally (fact_id);
 
--- The paper's tables, for anyone with a plain sqlite3 shell.
+-- The tables of the paper, for use with a plain sqlite3 shell.
 CREATE VIEW semantic_facts AS
 SELECT m.identity_hash, f.fact_kind, f.fact_key, f.value AS fact_value_json,
        strftime('%Y-%m-%dT%H:%M:%S', f.last_us / 1000000, 'unixepoch')
@@ -93,7 +93,7 @@ SELECT m.identity_hash, e.at & ((1 << 40) - 1) AS seq, 'ev_' || lower(hex(e.even
        e.type, e.time_us, lower(hex(e.digest)) AS digest, e.payload AS payload_json
 FROM event e JOIN manifest m ON m.log = e.at >> 40;
 
--- Guards. A BEFORE INSERT trigger also stops INSERT OR REPLACE, whose implicit delete fires no
+-- Guards. A BEFORE INSERT trigger also rejects INSERT OR REPLACE, whose implicit delete fires no
 -- delete trigger on a connection without recursive_triggers.
 CREATE TRIGGER manifest_is_frozen BEFORE UPDATE ON manifest
 BEGIN SELECT RAISE(ABORT, 'a manifest never changes'); END;

@@ -1,12 +1,12 @@
--- Schema 2. The newest row of `pass` says how far the facts have come, so that a pass writes one
--- table less; chunks have another layout. All of that is derived: it is emptied here, and the next
--- pass makes it again from the events.
+-- Schema 2. The newest row of `pass` holds the progress of the facts, so that a pass writes one
+-- table less; chunks have another layout. All of that is derived: it is deleted here, and the next
+-- pass rebuilds it from the events.
 
 DROP TABLE progress;
 DROP TABLE pass;
 
--- Derived: which events are pass records, and what they cover; how far the sums behind the facts
--- were stored then, and under which rules. The newest row says how far the facts have come.
+-- Derived: the pass records and their ranges, the last position in the stored tallies after each
+-- pass, and the rules. The newest row holds the progress of the facts.
 CREATE TABLE pass (
     at              INTEGER PRIMARY KEY,
     first_seq       INTEGER NOT NULL,
@@ -16,16 +16,16 @@ CREATE TABLE pass (
     rule_set_sha256 BLOB NOT NULL
 ) STRICT;
 
--- Chunks of 4096 events have refs; the newest events stand in chunks of 256 without, until there
--- are 4096 of them.
+-- Chunks of 4096 events have refs. The newest events, fewer than 4096, are in chunks of 256 without
+-- refs.
 DELETE FROM chunk;
 DELETE FROM run;
 DELETE FROM piece;
 DELETE FROM fact;
 DELETE FROM tally;
 
--- It fails before anything was written: FAIL, unlike ABORT, then needs no copy of the page to go
--- back to.
+-- The trigger fails before anything is written. FAIL, unlike ABORT, needs no copy of the page for a
+-- rollback.
 DROP TRIGGER event_is_dense;
 CREATE TRIGGER event_is_dense BEFORE INSERT ON event
 WHEN EXISTS (SELECT 1 FROM event WHERE at = NEW.at)

@@ -1,6 +1,6 @@
--- Schema 3. An event can be forgotten: its row loses payload and columns and keeps the rest.
+-- Schema 3. An event can be forgotten: payload and columns of its row are emptied, the rest stays.
 
--- The one change that an event may undergo, and only whole.
+-- The only allowed change of an event: payload and columns are emptied together.
 DROP TRIGGER event_is_frozen;
 CREATE TRIGGER event_is_frozen BEFORE UPDATE ON event
 WHEN NEW.payload <> '' OR NEW.columns <> x'' OR OLD.type IN ('consolidation_run', 'forget')
@@ -8,27 +8,27 @@ WHEN NEW.payload <> '' OR NEW.columns <> x'' OR OLD.type IN ('consolidation_run'
      IS NOT (OLD.at, OLD.event_ref, OLD.time_us, OLD.type, OLD.digest)
 BEGIN SELECT RAISE(ABORT, 'the log is append-only; an event can only be forgotten whole'); END;
 
--- How many of a fact's past observations were forgotten since. It goes when the fact goes.
+-- The number of forgotten observations of a fact. It is deleted with the fact.
 ALTER TABLE fact ADD COLUMN forgotten INTEGER NOT NULL DEFAULT 0;
 
--- A row here: what the forget event at that position named may still be in the file or in the
--- write-ahead log. If `rewrite` is 1, getting rid of it takes writing the whole file anew.
+-- Erase marks: the content that the forget event at this position named may still be in the file or
+-- in the write-ahead log. If `rewrite` is 1, erasing it requires a rewrite of the whole file.
 CREATE TABLE erase_pending (
     at      INTEGER PRIMARY KEY,
     rewrite INTEGER NOT NULL
 ) STRICT;
 
--- Until now pages were freed without being cleared.
+-- Earlier versions freed pages without clearing them.
 INSERT INTO erase_pending SELECT 0, 1 WHERE EXISTS (SELECT 1 FROM event);
 
--- How many bytes were taken out of events since the file was last written anew: rows are only ever
--- added at the end, so nothing uses them again.
+-- Bytes that were deleted from events since the last rewrite of the file. Rows are added at the end
+-- only, so this space is not reused.
 CREATE TABLE space (
     freed INTEGER NOT NULL
 ) STRICT;
 INSERT INTO space VALUES (0);
 
--- What an operator has set, for the whole store.
+-- Settings of the whole store.
 CREATE TABLE setting (
     name  TEXT PRIMARY KEY,
     value TEXT NOT NULL

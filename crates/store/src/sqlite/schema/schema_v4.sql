@@ -1,4 +1,4 @@
--- Schema 4. Evidence for somebody who does not trust this file.
+-- Schema 4. Evidence for an auditor who does not trust this file.
 
 -- Derived: roots of complete subtrees of the Merkle tree over the log. `at` is the last entry of a
 -- block of 256; its row holds the root of the block and of each larger subtree that ends there.
@@ -7,13 +7,13 @@ CREATE TABLE tree (
     nodes BLOB NOT NULL
 ) STRICT;
 
--- The newest signed tree head of each log, in place of the one before it.
+-- The newest signed tree head of each log. It replaces the previous one.
 CREATE TABLE tree_head (
     log  INTEGER PRIMARY KEY,
     note TEXT NOT NULL
 ) STRICT;
 
--- Public keys of producers by log, and whether they may still sign.
+-- Public keys of producers by log, and whether they are revoked.
 CREATE TABLE producer (
     number  INTEGER PRIMARY KEY,
     log     INTEGER NOT NULL,
@@ -21,15 +21,15 @@ CREATE TABLE producer (
     revoked INTEGER NOT NULL
 ) STRICT;
 
--- Whether a log takes unsigned events: 0 signatures are passed over, 1 they are kept, 2 they are
--- required. Without a row it is 1.
+-- The signature requirement of a log: 0 signatures are ignored, 1 they are stored, 2 they are
+-- required. The default is 1.
 CREATE TABLE policy (
     log        INTEGER PRIMARY KEY,
     signatures INTEGER NOT NULL
 ) STRICT;
 
--- Ground: what producers signed. `number` is log << 40 | a number from 1 on; `events` are the
--- positions of the events that the envelope names, as far as they are in the log.
+-- Ground data: statements of producers. `number` is log << 40 | a number from 1 on; `events` are
+-- the positions of the events that the envelope names and the log contains.
 CREATE TABLE statement (
     number   INTEGER PRIMARY KEY,
     signer   TEXT NOT NULL,

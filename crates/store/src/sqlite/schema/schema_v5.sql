@@ -1,9 +1,9 @@
--- Schema 5. Who may speak to a server.
+-- Schema 5. Access tokens.
 
--- Access tokens by log. A token itself is nowhere in this file: `hash` is SHA-256 of its text, and
--- `token_id` the beginning of SHA-256 of that. `sources` are those that a producer may send under,
--- one a line; without them it may use any. Times are microseconds since 1970; without `expires` a
--- token never does.
+-- Access tokens by log. The token itself is never stored: `hash` is SHA-256 of its text, and
+-- `token_id` the beginning of SHA-256 of that. `sources` are the event sources that a producer may
+-- use, one per line; NULL allows any. Times are microseconds since 1970. A token without `expires`
+-- never expires.
 CREATE TABLE token (
     number    INTEGER PRIMARY KEY,
     log       INTEGER NOT NULL,
@@ -19,7 +19,7 @@ CREATE TABLE token (
 ) STRICT;
 CREATE UNIQUE INDEX token_by_id ON token (log, token_id);
 
--- What a token may do is settled when it is made, and what is revoked stays revoked.
+-- The rights of a token never change after its creation, and a revoked token stays revoked.
 CREATE TRIGGER token_is_frozen BEFORE UPDATE ON token
 WHEN (NEW.number, NEW.log, NEW.token_id, NEW.hash, NEW.role, NEW.name, NEW.sources, NEW.created,
       NEW.expires)

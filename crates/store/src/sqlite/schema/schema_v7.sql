@@ -1,5 +1,5 @@
--- Retention is set for each identity. The setting of the whole store goes to every identity that is
--- registered; there was no other setting.
+-- Schema 7. Retention is set for each identity. The setting of the whole store is copied to every
+-- registered identity; no other setting existed.
 
 CREATE TABLE retention (
     log  INTEGER PRIMARY KEY,
