@@ -1,12 +1,12 @@
-//! Access tokens: what a program shows to be let in, and what it may then do.
+//! Access tokens: the secret text that a program sends, and the role that it grants.
 //!
 //! **Invariants**
-//! - The text of a token is made once, handed out, and kept nowhere: a store has its SHA-256.
-//! - The text carries its identity, so that no request has to name one. The token of an observer
-//!   carries none: it belongs to the store, and no other role does.
-//! - Hashes are compared in constant time, and every token is compared, whichever fits.
+//! - The text of a token is returned once, when it is made. The store keeps only its SHA-256.
+//! - The text contains the identity, so that no request has to name one. An observer's token
+//!   contains none: it belongs to the store. Tokens of all other roles belong to an identity.
+//! - Hashes are compared in constant time, and a match does not end the comparison early.
 //! - Clock and randomness are arguments.
-//! - This crate sees the tokens of a store and nothing else of it.
+//! - This crate accesses the tokens of a store and no other data.
 #![forbid(unsafe_code)]
 
 use base64ct::{Base64UrlUnpadded, Encoding};
@@ -19,11 +19,11 @@ use subtle::ConstantTimeEq;
 
 pub use ipse_store::{MAX_LIVE_TOKENS, Owner};
 
-/// How every token begins, so that one that turns up in a log file can be recognised.
+/// The prefix of every token, so that a token in a log file can be recognised.
 pub const TEXT_PREFIX: &str = "ipse_";
-/// How every token id begins.
+/// The prefix of every token id.
 pub const ID_PREFIX: &str = "tk_";
-/// How the token of an observer goes on.
+/// The second part of an observer's token.
 const OBSERVER: &str = "observer_";
 /// Hex digits of an identity.
 const IDENTITY_DIGITS: usize = 64;
@@ -34,38 +34,38 @@ const REPORTING_SOURCE: &str = "http";
 const MINUTE: i64 = 60_000_000;
 const DAY: i64 = 24 * 60 * MINUTE;
 
-/// Bytes of a token's name at most: it has to fit a column of a table.
+/// Maximum bytes of a token's name: it has to fit a column of a table.
 pub const MAX_NAME_BYTES: usize = 64;
-/// Sources of one token at most; a producer with more of them needs no list.
+/// Maximum sources of one token. A producer with more sources needs a token without a list.
 pub const MAX_SOURCES: usize = 16;
-/// The shortest life of a token, in microseconds: below a minute clocks disagree.
+/// The shortest lifetime of a token, in microseconds: below a minute clocks disagree.
 pub const MIN_LIFE: i64 = MINUTE;
-/// The longest life of a token that expires at all, in microseconds: ten years, leap days included.
+/// The longest lifetime of a token that expires, in microseconds: ten years with leap days.
 pub const MAX_LIFE: i64 = 3653 * DAY;
-/// How far apart noted uses of a token are, in microseconds: reading must not become writing.
+/// Microseconds between two recorded uses of a token, so that reads do not cause many writes.
 pub const USE_EVERY: i64 = MINUTE;
 
-/// What the bearer of a token may do.
+/// The role of a token: the operations that it permits.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum Role {
     /// Consult facts and propose intents.
     Planner,
     /// Append events.
     Producer,
-    /// Run passes and forget.
+    /// Run passes, confirm intents and forget events.
     Operator,
     /// Read tree heads, proofs and bundles.
     Auditor,
-    /// Read the measurements of the whole server.
+    /// Read the metrics of the whole server.
     Observer,
 }
 
 impl Role {
-    /// All of them.
+    /// All roles.
     pub const ALL: [Role; 5] =
         [Role::Planner, Role::Producer, Role::Operator, Role::Auditor, Role::Observer];
 
-    /// The word on the wire.
+    /// The name of the role in JSON and on the command line.
     pub fn name(self) -> &'static str {
         match self {
             Role::Planner => "planner",
@@ -76,23 +76,24 @@ impl Role {
         }
     }
 
-    /// What a word means.
+    /// Reads the name of a role.
     pub fn parse(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|role| role.name() == name)
     }
 
-    /// Whether a token of that role may belong to that owner.
+    /// Whether a token of this role may belong to this owner.
     fn suits(self, owner: &Owner) -> bool {
         (self == Role::Observer) == (*owner == Owner::Store)
     }
 }
 
-/// `tk_` and the first 32 hex digits of SHA-256(hash): the name of a token, which opens nothing.
+/// `tk_` and the first 32 hex digits of SHA-256(hash): the public name of a token. It grants no
+/// access.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct TokenId(pub [u8; 16]);
 
 impl TokenId {
-    /// The id of the token with that hash.
+    /// The id of the token with this hash.
     pub fn of(hash: &[u8; 32]) -> Self {
         let hash = sha256(&[hash]);
         let (short, _) = hash.split_first_chunk().expect("BUG: a hash is longer than its half");
@@ -117,51 +118,51 @@ impl fmt::Debug for TokenId {
     }
 }
 
-/// What a token is to be.
+/// The properties of a token that is to be made.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct NewToken {
-    /// What its bearer may do.
+    /// The operations that it permits.
     pub role: Role,
-    /// What to call it.
+    /// A name for people.
     pub name: Option<String>,
-    /// The sources that a producer may send under; any if there are none.
+    /// The sources that a producer may send events of; empty permits all.
     pub sources: Vec<String>,
-    /// From when on it is not good any more; never if absent.
+    /// The time from which on it is expired; `None` if it never expires.
     pub expires: Option<Time>,
 }
 
-/// Why there can be no such token.
+/// The reason why a token cannot be made.
 #[derive(thiserror::Error, Clone, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub enum TokenError {
-    /// Its name is none.
+    /// The name is not valid.
     #[error(
         "a token's name has 1 to {MAX_NAME_BYTES} bytes, no control characters, \
          and begins neither with {TEXT_PREFIX} nor with {ID_PREFIX}"
     )]
     Name,
-    /// An observer's token belongs to the store, and every other one to an identity.
+    /// The role does not fit the owner.
     #[error("the token of an observer belongs to the store, and any other to an identity")]
     Owner,
-    /// Only a producer has sources.
-    #[error("only a producer's token has sources, and the role here is {}", .0.name())]
+    /// A token that is not a producer's has sources.
+    #[error("only a producer's token can have sources; the role is {}", .0.name())]
     SourcesOf(Role),
     /// Too many sources.
-    #[error("a token has at most {MAX_SOURCES} sources, and these are {0}")]
+    #[error("a token has at most {MAX_SOURCES} sources; {0} were given")]
     Sources(usize),
-    /// No event can have such a source.
+    /// No event can have this source.
     #[error(
-        "`{}` is no source: 1 to {MAX_SOURCE_BYTES} bytes, no control characters, and not \
+        "`{}` is not a valid source: 1 to {MAX_SOURCE_BYTES} bytes, no control characters, and not \
          `{HOUSE_SOURCE}`", ipse_door::printable(.0)
     )]
     Source(String),
-    /// It would not live, or too long.
-    #[error("a token that expires lives for at least a minute and at most ten years")]
+    /// The lifetime is too short or too long.
+    #[error("the lifetime of a token is at least a minute and at most ten years")]
     Life,
 }
 
 impl NewToken {
-    /// Whether there can be such a token.
+    /// Validates the properties.
     pub fn check(&self, now: Time) -> Result<(), TokenError> {
         if !self.name.as_deref().is_none_or(is_name) {
             return Err(TokenError::Name);
@@ -181,51 +182,51 @@ impl NewToken {
     }
 }
 
-/// A name can be told from an id and from a token.
+/// Validates a name. It must not look like an id or a token.
 fn is_name(name: &str) -> bool {
     let taken = name.starts_with(ID_PREFIX) || name.starts_with(TEXT_PREFIX);
     (1..=MAX_NAME_BYTES).contains(&name.len()) && !name.chars().any(char::is_control) && !taken
 }
 
-/// As the door has it for what producers send.
+/// Validates a source by the rules that the door has for events of producers.
 fn is_source(source: &str) -> bool {
     let fits = (1..=MAX_SOURCE_BYTES).contains(&source.len());
     fits && !source.chars().any(char::is_control) && source != HOUSE_SOURCE
 }
 
-/// A token, without its text: the stored row, with its id and its role read.
+/// A token without its text: the stored row, with its id and its role parsed.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Token {
-    /// Its name for people and programs.
+    /// The public name of the token.
     pub id: TokenId,
-    /// What its bearer may do.
+    /// The operations that it permits.
     pub role: Role,
-    /// What is stored of it.
+    /// The stored row.
     pub row: TokenRow,
 }
 
 impl Deref for Token {
     type Target = TokenRow;
 
-    /// Hash, name, sources and times are those of the row.
+    /// Gives access to the hash, the name, the sources and the times in the row.
     fn deref(&self) -> &TokenRow {
         &self.row
     }
 }
 
-/// Whether a token is good.
+/// Whether a token is valid.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum State {
-    /// It lets in.
+    /// The token is valid.
     Live,
-    /// Its time is over.
+    /// The token has expired.
     Expired,
-    /// It was revoked, whether or not its time is over as well.
+    /// The token was revoked. It may have expired as well.
     Revoked,
 }
 
 impl State {
-    /// The word for people and programs.
+    /// The name of the state.
     pub fn name(self) -> &'static str {
         match self {
             State::Live => "live",
@@ -236,7 +237,7 @@ impl State {
 }
 
 impl Token {
-    /// How it stands at a moment. At the very microsecond of its expiry it is expired.
+    /// The state at a time. At exactly `expires` the token is expired.
     pub fn state(&self, now: Time) -> State {
         match self.row {
             TokenRow { revoked: Some(_), .. } => State::Revoked,
@@ -245,19 +246,19 @@ impl Token {
         }
     }
 
-    /// Whether a text of that hash is this token, and it is good at that moment.
+    /// Whether the hash is that of this token, and the token is valid at this time.
     pub fn lets_in(&self, hash: &[u8; 32], now: Time) -> bool {
         bool::from(self.hash.ct_eq(hash)) && self.state(now) == State::Live
     }
 
-    /// Whether its bearer may send events of that source.
+    /// Whether it permits events of this source.
     pub fn may_send(&self, source: &str) -> bool {
         let listed = |sources: &Vec<String>| sources.iter().any(|allowed| allowed == source);
         self.role == Role::Producer && self.sources.as_ref().is_none_or(listed)
     }
 
-    /// The source of an event that a server composes for its bearer: the only source that it may
-    /// send under, else `http`, which it must be allowed.
+    /// The source of an event that the server composes for a caller with this token: its only
+    /// source if it has exactly one, else `http`. The caller checks [`Token::may_send`].
     pub fn reporting_source(&self) -> &str {
         match self.sources.as_deref() {
             Some([only]) => only,
@@ -265,8 +266,8 @@ impl Token {
         }
     }
 
-    /// Whether its use should be noted: not within a minute of the use that is noted already,
-    /// before it or after it, as a clock may have been set back.
+    /// Whether a use should be recorded: the recorded use is at least a minute away. The distance
+    /// counts in both directions, since a clock may have been set back.
     pub fn use_is_due(&self, now: Time) -> bool {
         let apart = |last: Time| now.micros().abs_diff(last.micros());
         self.last_used.is_none_or(|last| apart(last) >= USE_EVERY.unsigned_abs())
@@ -281,12 +282,13 @@ impl Token {
     }
 }
 
-/// The error of a stored token whose id, hash and role do not belong together.
+/// The error of a stored token whose id, hash and role do not match.
 fn damaged_token(id: &TokenId) -> Error {
     Error::Corrupt(format!("token {id} cannot be read"))
 }
 
-/// Makes a token of 32 random bytes: its text, which is shown once, and what is kept of it.
+/// Makes a token from 32 random bytes. Returns its text, which is shown once, and the token to
+/// store.
 pub fn make(
     owner: impl Into<Owner>,
     new: NewToken,
@@ -326,7 +328,7 @@ pub fn make(
     Ok((text, token))
 }
 
-/// Whose token a text is, and its hash; `None` for anything that [`make`] does not write.
+/// The owner and the hash of a token text; `None` for any text that [`make`] does not return.
 pub fn parse(text: &str) -> Option<(Owner, [u8; 32])> {
     let rest = text.strip_prefix(TEXT_PREFIX)?;
     let (owner, secret) = match rest.strip_prefix(OBSERVER) {
@@ -338,31 +340,31 @@ pub fn parse(text: &str) -> Option<(Owner, [u8; 32])> {
     };
     let mut bytes = [0; 32];
     let random = Base64UrlUnpadded::decode(secret, &mut bytes).ok()?;
-    // One text for one token: no other length, no stray bits at the end.
+    // A token has exactly one text: no other length, no stray bits at the end.
     let canonical = random.len() == 32 && Base64UrlUnpadded::encode_string(random) == secret;
     canonical.then(|| (owner, sha256(&[text.as_bytes()])))
 }
 
-/// Why a token does not let in. Whoever shows it is to be told no more than that it does not.
+/// The reason why a token is not valid. A response to the sender must not reveal it.
 #[derive(thiserror::Error, Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Denied {
-    /// There is no such token.
-    #[error("there is no such token")]
+    /// The token is unknown.
+    #[error("the token is unknown")]
     Unknown,
-    /// Its time is over.
+    /// The token has expired.
     #[error("the token has expired")]
     Expired,
-    /// It was revoked.
+    /// The token was revoked.
     #[error("the token was revoked")]
     Revoked,
 }
 
-/// The valid token of this text, among those of its owner.
+/// Finds the valid token with this text among the tokens of its owner.
 pub fn check<'t>(tokens: &'t [Token], text: &str, now: Time) -> Result<&'t Token, Denied> {
     let (_, hash) = parse(text).ok_or(Denied::Unknown)?;
     let mut found = None;
     for token in tokens {
-        // No break: how long it takes says nothing about how much of a hash was right.
+        // No break: the duration must not depend on which hash matches.
         if bool::from(token.hash.ct_eq(&hash)) {
             found = Some(token);
         }
@@ -375,7 +377,7 @@ pub fn check<'t>(tokens: &'t [Token], text: &str, now: Time) -> Result<&'t Token
     }
 }
 
-/// All tokens of an identity, oldest first: also those that are expired or revoked.
+/// All tokens of an identity, oldest first, including expired and revoked ones.
 pub fn tokens(view: View<'_>) -> Result<Vec<Token>, Error> {
     read(&Owner::Identity(view.identity()), view.tokens()?)
 }
@@ -389,8 +391,7 @@ fn read(owner: &Owner, rows: Vec<TokenRow>) -> Result<Vec<Token>, Error> {
     rows.into_iter().map(|row| Token::of_row(owner, row)).collect()
 }
 
-/// The tokens of an identity, and of the store itself, whose id, hash and role do not belong
-/// together.
+/// The tokens of an identity, and of the store itself, whose id, hash and role do not match.
 pub fn damaged(view: View<'_>) -> Result<Vec<TokenId>, Error> {
     let mut damaged = Vec::new();
     for (owner, rows) in
@@ -402,13 +403,14 @@ pub fn damaged(view: View<'_>) -> Result<Vec<TokenId>, Error> {
     Ok(damaged)
 }
 
-/// The tokens of a store and of all its identities, to make, revoke and ask for them.
+/// A handle on the tokens of a store and of all its identities, to store, revoke and look them
+/// up.
 pub struct Tokens {
     writer: TokenWriter,
 }
 
 impl Tokens {
-    /// Opens a store for its tokens, and for nothing else.
+    /// Opens the tokens of a store.
     pub fn open(store: &Store) -> Result<Self, Error> {
         Ok(Tokens { writer: store.tokens()? })
     }
@@ -419,17 +421,17 @@ impl Tokens {
         read(&owner, self.writer.tokens(owner)?)
     }
 
-    /// Whether the store or any identity has a token that is live.
+    /// Whether the store or any identity has a valid token.
     pub fn any_live(&self, now: Time) -> Result<bool, Error> {
         self.writer.any_live(now)
     }
 
-    /// Keeps a token that was just made.
+    /// Stores a new token.
     pub fn put(&mut self, owner: impl Into<Owner>, token: &Token) -> Result<(), Error> {
         self.writer.put(owner, &token.row)
     }
 
-    /// Revokes a token for good; says whether there was one that was not.
+    /// Revokes a token permanently. Returns false if it is unknown or was revoked before.
     pub fn revoke(
         &mut self,
         owner: impl Into<Owner>,
@@ -439,8 +441,8 @@ impl Tokens {
         self.writer.revoke(owner, &id.0, now)
     }
 
-    /// Whose token a text is, and which, if it lets in. It is looked up by its id, a hash of its
-    /// hash, so that looking betrays nothing; the hashes themselves are compared by [`check`].
+    /// The owner of a text and its token, if the token is valid. The lookup uses the id, a hash of
+    /// the hash, so that its duration reveals nothing. [`check`] then compares the hashes.
     pub fn admit(&self, text: &str, now: Time) -> Result<Result<(Owner, Token), Denied>, Error> {
         let Some((owner, hash)) = parse(text) else { return Ok(Err(Denied::Unknown)) };
         let row = match self.writer.token(owner, &TokenId::of(&hash).0) {
@@ -451,7 +453,7 @@ impl Tokens {
         Ok(check(&found, text, now).map(|token| (owner, token.clone())))
     }
 
-    /// Whether a token lets in still.
+    /// Whether a token is still valid.
     pub fn is_live(&self, owner: impl Into<Owner>, id: &TokenId, now: Time) -> Result<bool, Error> {
         let owner = owner.into();
         let row = self.writer.token(owner, &id.0)?;
@@ -459,8 +461,8 @@ impl Tokens {
         Ok(token.is_some_and(|token| token.state(now) == State::Live))
     }
 
-    /// Notes that a token was used, if that is due and nobody else has noted it meanwhile; says
-    /// whether it was.
+    /// Records that a token was used, if that is due and no other process has recorded it
+    /// meanwhile. Returns whether it was recorded.
     pub fn note_use(
         &mut self,
         owner: impl Into<Owner>,

@@ -1,4 +1,5 @@
-//! Tokens: their text, who is let in and until when, and that a store never has one.
+//! Tokens: the format of the text, until when a token is valid, and that a store never has the
+//! text.
 #![allow(missing_docs, clippy::unwrap_used)]
 
 use ipse_access::{
@@ -55,7 +56,7 @@ fn made(identity: &Identity, random: u8) -> (String, Token) {
     make(identity, new(Role::Planner), [random; 32], at(NOW)).unwrap()
 }
 
-/// The text of a token is a format: if this fails, the fix is never to edit the literals.
+/// The text of a token is a format: if this test fails, do not edit the literals.
 #[test]
 fn a_tokens_text_hash_and_id_are_golden() {
     let identity = Identity::parse(GOLDEN).unwrap();
@@ -76,7 +77,7 @@ fn a_tokens_text_hash_and_id_are_golden() {
 #[test]
 fn what_is_almost_a_token_is_none() {
     let (text, _) = made(&Identity([0xab; 32]), 0xff);
-    assert!(text.ends_with("__8"), "the secret may hold what separates: {text}");
+    assert!(text.ends_with("__8"), "the secret may contain the separator: {text}");
     assert!(parse(&text).is_some());
     for almost in [
         "".to_string(),
@@ -135,7 +136,7 @@ proptest! {
 }
 
 #[test]
-fn a_token_lets_in_until_its_microsecond_or_until_it_is_revoked() {
+fn a_token_is_valid_until_its_microsecond_or_until_it_is_revoked() {
     let identity = Identity([1; 32]);
     let expires = NOW + MIN_LIFE;
     let short = NewToken { expires: Some(at(expires)), ..new(Role::Planner) };
@@ -152,7 +153,7 @@ fn a_token_lets_in_until_its_microsecond_or_until_it_is_revoked() {
     let mut revoked = token;
     revoked.row.revoked = Some(at(NOW + 1));
     let all = [revoked.clone(), other];
-    assert_eq!(check(&all, &text, at(NOW)), Err(Denied::Revoked), "whatever the clock says");
+    assert_eq!(check(&all, &text, at(NOW)), Err(Denied::Revoked), "at any time");
     assert_eq!(check(&all, &text, at(expires)), Err(Denied::Revoked));
     assert_eq!(revoked.state(at(expires)), State::Revoked);
 }
@@ -221,8 +222,8 @@ fn a_use_is_noted_at_most_once_a_minute() {
     assert!(!noted(NOW + USE_EVERY - 1));
     assert!(noted(NOW + USE_EVERY));
     assert!(!noted(NOW + 1), "a clock that went back a little");
-    assert!(noted(NOW - USE_EVERY), "a clock that went back far is believed again");
-    // Two that decide on the same row: one writes.
+    assert!(noted(NOW - USE_EVERY), "a clock that went back far is used again");
+    // Two handles read the same row: only one of them writes.
     let (_, seen) = desk.admit(&text, at(NOW)).unwrap().unwrap();
     assert!(desk.note_use(&world.identity, &seen, at(NOW)).unwrap());
     assert!(!desk.note_use(&world.identity, &seen, at(NOW)).unwrap());
@@ -277,7 +278,7 @@ fn the_token_of_an_observer_belongs_to_the_store() {
     }
     assert!(desk.revoke(Owner::Store, &token.id, at(NOW)).unwrap());
     assert_eq!(desk.admit(&text, at(NOW)).unwrap(), Err(Denied::Revoked));
-    // A role that its owner cannot have is damage.
+    // A role that does not fit its owner is damage.
     let reader = world.store.reader().unwrap();
     assert_eq!(damaged(reader.view(&world.identity).unwrap().view()).unwrap(), []);
     let db = rusqlite::Connection::open(&world.path).unwrap();
@@ -290,7 +291,7 @@ fn the_token_of_an_observer_belongs_to_the_store() {
 #[test]
 fn a_token_is_in_no_file_of_its_store() {
     let world = World::new();
-    // Somebody reads on, so that the write-ahead log stays.
+    // An open read transaction keeps the write-ahead log.
     let reader = rusqlite::Connection::open(&world.path).unwrap();
     reader.execute_batch("BEGIN; SELECT count(*) FROM manifest").unwrap();
     let mut desk = Tokens::open(&world.store).unwrap();
@@ -309,7 +310,7 @@ fn a_token_is_in_no_file_of_its_store() {
     }
     assert!(files.iter().any(|name| name == "db-wal"), "{files:?}");
     let holds = |needle: &[u8]| bytes.windows(needle.len()).any(|window| window == needle);
-    assert!(holds(&token.hash), "the hash is there");
+    assert!(holds(&token.hash), "the hash is stored");
     let secret = &text[text.len() - 43..];
     for needle in [&random[..], secret.as_bytes(), &secret.as_bytes()[..16], b"ipse_"] {
         assert!(!holds(needle), "{:?}", String::from_utf8_lossy(needle));

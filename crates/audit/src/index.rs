@@ -4,7 +4,7 @@ use ipse_core::{Digest, EventRef, Seq};
 use ipse_ledger::{Edge, Hash, TreeHead};
 use std::collections::BTreeMap;
 
-/// What is kept of all entries.
+/// The index of all entries.
 #[derive(Default)]
 pub struct Index {
     /// Names by position.
@@ -15,12 +15,12 @@ pub struct Index {
     pub edge: Edge,
     /// Positions from 0, sorted by name.
     by_name: Vec<u32>,
-    /// Roots at the sizes of tree heads, as far as the entries go.
+    /// Roots at the sizes of tree heads; `None` for sizes that are not reached.
     roots: BTreeMap<u64, Option<Hash>>,
 }
 
 impl Index {
-    /// The index of no entries. It will keep the roots at these sizes.
+    /// An empty index that keeps the roots at these sizes.
     pub fn new(sizes: impl Iterator<Item = u64>) -> Self {
         let roots = sizes.map(|size| (size, None)).collect();
         let mut index = Index { roots, ..Index::default() };
@@ -28,8 +28,8 @@ impl Index {
         index
     }
 
-    /// Adds the hash of the next entry to the tree; `each` gets the subtrees that it completes, as
-    /// [`Edge::push`] gives them.
+    /// Adds the hash of the next entry to the tree. `each` is called for the completed subtrees, as
+    /// by [`Edge::push`].
     pub fn grow(&mut self, entry: Hash, each: impl FnMut(u32, u64, &Hash)) {
         self.edge.push(entry, each);
         self.keep_root();
@@ -41,14 +41,13 @@ impl Index {
         }
     }
 
-    /// Whether the log begins with the entries under a tree head, one of the size that was asked
-    /// for.
+    /// Whether the log begins with the entries under a tree head. Its size must be one of those
+    /// given to [`Index::new`].
     pub fn continues(&self, head: &TreeHead) -> bool {
         self.roots.get(&head.size) == Some(&Some(head.root))
     }
 
-    /// Sorts the names for [`Index::find`]. Returns the positions, from 0, of names that are there
-    /// twice.
+    /// Sorts the names for [`Index::find`]. Returns the positions, from 0, of duplicate names.
     pub fn sort(&mut self) -> Vec<[usize; 2]> {
         let names = &self.names;
         self.by_name = (0..=u32::MAX).take(names.len()).collect();
@@ -57,14 +56,14 @@ impl Index {
         pairs.filter(|[first, second]| names[*first] == names[*second]).collect()
     }
 
-    /// The position, from 0, of the event of that name.
+    /// Looks up the position, from 0, of an event by its name.
     pub fn find(&self, name: &EventRef) -> Option<usize> {
         let named = |place: &u32| self.names[*place as usize];
         let place = self.by_name.binary_search_by_key(name, named).ok()?;
         Some(self.by_name[place] as usize)
     }
 
-    /// The position of the event of that name, and its digest if digests are kept.
+    /// Looks up the position of an event by its name, and its digest if digests are kept.
     pub fn look_up(&self, name: &EventRef) -> Option<(Seq, Digest)> {
         let at = self.find(name)?;
         Some((Seq(at as u64 + 1), *self.digests.get(at)?))

@@ -1,11 +1,11 @@
-//! Verification of a log, wherever it is stored: one walk over its entries and events.
+//! Verification of a log in any container: one walk over its entries and events.
 //!
 //! **Invariants**
-//! - Pure: entries and canonical bytes in, faults out. No store and no archive can be named here,
-//!   so the verifiers of both make the same checks; each adds the checks of its own container.
-//! - What is kept of an event is its name, its position and, if asked for, its digest. Memory does
-//!   not follow the content.
-//! - No bytes make this panic: they may come out of a bundle that a stranger wrote.
+//! - Pure: entries and canonical bytes in, faults out. The crate has no access to a store or an
+//!   archive, so both verifiers make the same checks. Each adds the checks of its own container.
+//! - Only the name, the position and optionally the digest of an event are kept. Memory does not
+//!   depend on the content.
+//! - No input causes a panic: the bytes may come from an untrusted bundle.
 #![forbid(unsafe_code)]
 
 mod index;

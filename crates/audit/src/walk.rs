@@ -1,7 +1,7 @@
-//! The walk: every entry in order, with the event that it is about.
+//! The walk: every entry in order, with its event.
 //!
-//! **Invariants:** forgetting, passes, intents and decisions are checked here and nowhere else.
-//! Where a log is damaged the walk goes on: what a verifier does not have is unknown, not absent.
+//! **Invariants:** forgetting, passes, intents and decisions are checked only here. The walk
+//! continues in a damaged log: content that a verifier does not have is unknown, not absent.
 
 use ipse_consolidate::Skip;
 use ipse_consult::intents::{Content, Intents};
@@ -10,47 +10,47 @@ use ipse_core::{Admitted, EventRef, Seq, is_housekeeping};
 use ipse_ledger::account::{Fault, ForgetRecords, PassClaim, PreviousPass, Skipped, shortened};
 use std::collections::BTreeMap;
 
-/// What a walk over a log has found out.
+/// The result of a walk over a log.
 #[derive(Default)]
 pub struct Walk {
-    /// What was forgotten, and what says so.
+    /// Forgotten events and `forget` events.
     pub forgets: ForgetRecords,
     /// Intents and decisions.
     pub intents: Intents,
-    /// Pass records whose content is there.
+    /// Pass records that have content.
     pub records: Vec<Record>,
-    /// Events that feed no fact: all of them, and those since the last pass record.
+    /// Events that feed no fact: of the whole log, and since the last pass record.
     pub idle: [Skipped<Skip>; 2],
-    /// Events so far, housekeeping aside.
+    /// The number of events so far, without housekeeping.
     counted: u64,
-    /// Where the last pass record stands, with or without content.
+    /// The position of the last pass record, with or without content.
     last_pass: Option<Seq>,
 }
 
 /// A pass record.
 pub struct Record {
-    /// Its position.
+    /// The position of the record.
     pub seq: Seq,
-    /// Its name.
+    /// The name of the record.
     pub name: EventRef,
-    /// What it says, if it can be read.
+    /// The claim of the record, if it can be read.
     pub claimed: Option<PassClaim>,
-    /// Where the pass record before it stands.
+    /// The position of the previous pass record.
     pub follows: Option<Seq>,
     /// Whether it lists the events of its range that feed no fact.
     pub lists_idle: bool,
 }
 
 impl Record {
-    /// Its place in a report.
+    /// The place of the record in a report.
     pub fn place(&self) -> String {
         format!("pass record at seq {}", self.seq)
     }
 }
 
 impl Walk {
-    /// Takes in the next entry with its content. Returns a fault if that is a `forget` event which
-    /// cannot be read.
+    /// Adds the next entry with its content. Returns a fault if it is a `forget` event that cannot
+    /// be read.
     pub fn next(
         &mut self,
         seq: Seq,
@@ -78,8 +78,8 @@ impl Walk {
         None
     }
 
-    /// Takes in why the rules skip the event that came last, if they do. A pass record ends the
-    /// range in which it must list them.
+    /// Adds the reason why the rules skip the last event, if they do. A pass record must list the
+    /// skipped events of its range.
     pub fn fed(&mut self, event_type: &str, skip: Option<Skip>) {
         if let Some(skip) = skip.filter(|skip| *skip != Skip::Housekeeping) {
             for idle in &mut self.idle {
@@ -100,9 +100,9 @@ impl Walk {
         }
     }
 
-    /// Compares each pass record with the one before it and with the log, whose names these are.
-    /// Returns whether its whole range is known, and what is wrong. Nothing is known of ranges that
-    /// begin before `from`.
+    /// Compares each pass record with the previous one and with the log, given by its names.
+    /// Returns whether the whole range is known, and the faults. A range that begins before `from`
+    /// is not known.
     pub fn passes(
         &self,
         names: &[EventRef],
@@ -122,7 +122,7 @@ impl Walk {
     }
 }
 
-/// The parts of an entry, given as it is stored, that differ from its event.
+/// The parts of a stored entry that differ from its event.
 pub fn differences(
     event: &Admitted,
     (name, time, event_type): (&[u8], i64, &[u8]),

@@ -1,4 +1,4 @@
-//! The parts of a walk that no store and no bundle is needed for.
+//! The parts of a walk that need no store and no bundle.
 #![allow(missing_docs, clippy::unwrap_used)]
 
 use ipse_audit::{Index, Walk};
@@ -12,7 +12,7 @@ fn name(n: usize) -> EventRef {
 }
 
 #[test]
-fn names_are_found_and_twins_are_told_in_the_order_of_the_log() {
+fn names_are_found_and_duplicates_are_reported_in_log_order() {
     let mut index = Index::default();
     index.names = [3, 1, 2, 1, 4].map(name).to_vec();
     assert_eq!(index.sort(), [[1, 3]]);
@@ -66,7 +66,7 @@ fn a_forget_event_that_cannot_be_read_is_a_fault_at_its_place() {
     assert_eq!(fault, ("forget event at seq 7".to_owned(), "cannot be read".to_owned()));
 }
 
-/// A pass record over a range that lists those notes as skipped.
+/// A pass record that lists this many notes as skipped.
 fn record(first: u64, notes: u64) -> String {
     let skipped =
         if notes > 0 { format!("{{\"note\":{{\"no_object\":{notes}}}}}") } else { "{}".into() };
@@ -84,7 +84,7 @@ fn record(first: u64, notes: u64) -> String {
 
 #[test]
 fn a_pass_record_lists_the_events_of_its_range_that_feed_no_fact() {
-    // Notes before the record, where its range begins, how many it lists, and whether they fit.
+    // Notes before the record, its first position, the number it lists, and whether they match.
     let cases =
         [(2, 1, 2, true), (1, 4, 1, true), (1, 6, 2, false), (0, 1, 4, true), (0, 9, 0, true)];
     let (mut walk, mut seq) = (Walk::default(), 0);

@@ -1,19 +1,19 @@
-//! The archive: which members there are, and where.
+//! The archive: its members and their positions.
 //!
-//! **Invariant:** an archive that is read here is canonical to the last byte outside of members'
-//! contents: headers, padding, order, the two blocks at the end, and nothing behind them.
+//! **Invariant:** every byte outside of the members' contents is canonical: headers, padding, order
+//! and the two blocks at the end. No byte follows them.
 
 use crate::header::{self, BLOCK, Block};
 use crate::name::Name;
 use crate::source::{Part, Source, fill};
 use std::io;
 
-/// The longest member: eleven octal digits say no more.
+/// The longest member: the largest size that eleven octal digits can express.
 pub const MAX_MEMBER_BYTES: u64 = (1 << 33) - 1;
-/// The most members: a list of them fits any memory.
+/// The maximum number of members. A list of this many fits in memory.
 pub const MAX_MEMBERS: u64 = 1_000_000;
 
-/// An archive that was read.
+/// An archive whose headers were read.
 pub(crate) struct Archive<'s> {
     source: &'s dyn Source,
     members: Vec<Member>,
@@ -25,7 +25,7 @@ struct Member {
     size: u64,
 }
 
-/// Why something is no archive: at which byte, and what is wrong.
+/// The reason why a source is not an archive, with the byte offset.
 pub(crate) struct Fault {
     pub(crate) at: u64,
     pub(crate) message: String,
@@ -50,7 +50,8 @@ impl<'s> Archive<'s> {
         }
     }
 
-    /// Reads the header at a byte, and says where the next one is; none if the archive ends there.
+    /// Reads the header at an offset and returns the offset of the next one. Returns `None` at the
+    /// end of the archive.
     fn member_at(&mut self, at: u64, total: u64) -> io::Result<Result<Option<u64>, Fault>> {
         if total - at < BLOCK as u64 {
             return Ok(Err(fault(at, "the file ends without the two blocks that end an archive")));
@@ -70,7 +71,7 @@ impl<'s> Archive<'s> {
         let begin = at + BLOCK as u64;
         let padding = size.next_multiple_of(BLOCK as u64) - size;
         if size + padding > total - begin {
-            let message = format!("`{name}` declares {size} bytes, and the file ends before");
+            let message = format!("`{name}` declares {size} bytes, but the file ends earlier");
             return Ok(Err(fault(at, message)));
         }
         let mut zeros = vec![0; usize::try_from(padding).unwrap_or_default()];
@@ -83,7 +84,7 @@ impl<'s> Archive<'s> {
         Ok(Ok(Some(begin + size + padding)))
     }
 
-    /// Whether a member may stand here.
+    /// Checks that a member may come next.
     fn place(&self, name: Name) -> Result<(), String> {
         let last = self.members.last().map(|member| member.name);
         if self.members.len() as u64 == MAX_MEMBERS {
@@ -91,20 +92,19 @@ impl<'s> Archive<'s> {
         }
         match last {
             last if name.follows(last) => Ok(()),
-            Some(last) if last == name => Err(format!("`{name}` stands there twice")),
+            Some(last) if last == name => Err(format!("`{name}` is a duplicate")),
             Some(last) if name > last => Err(format!("`{name}` follows `{last}`: one is missing")),
-            Some(last) => Err(format!("`{name}` must not follow `{last}`: out of order or twice")),
-            None => Err(format!("`{name}` cannot be the first")),
+            Some(last) => {
+                Err(format!("`{name}` must not follow `{last}`: out of order or duplicate"))
+            }
+            None => Err(format!("`{name}` cannot be the first member")),
         }
     }
 
     fn end_at(&self, at: u64, total: u64) -> io::Result<Result<(), Fault>> {
         let second = at + BLOCK as u64;
         if total - second < BLOCK as u64 {
-            return Ok(Err(fault(
-                second,
-                "only one of the two blocks that end an archive is there",
-            )));
+            return Ok(Err(fault(second, "the second block that ends an archive is missing")));
         }
         let mut block: Block = [0; BLOCK];
         fill(self.source, second, &mut block)?;

@@ -1,11 +1,11 @@
 //! The header of a member: 512 bytes of ustar that follow from its name and size alone.
 //!
-//! **Invariant:** [`header`] is the only form. What differs from it in one bit is no header, and
-//! [`difference`] says what it is instead.
+//! **Invariant:** [`header`] is the only form. A block that differs from it in one bit is rejected,
+//! and [`difference`] names the field.
 
 use crate::name::Name;
 
-/// Everything in an archive comes in blocks of so many bytes.
+/// The size of a block. All parts of an archive are padded to it.
 pub const BLOCK: usize = 512;
 
 pub(crate) type Block = [u8; BLOCK];
@@ -17,7 +17,7 @@ const TYPE: usize = 156;
 const LINK: usize = 157;
 const MAGIC: usize = 257;
 
-/// Where the fields begin, and what they are called.
+/// The offsets and names of the fields.
 const FIELDS: [(usize, &str); 17] = [
     (0, "name"),
     (100, "mode"),
@@ -48,7 +48,7 @@ pub(crate) fn header(name: &str, size: u64) -> Block {
     put(116, b"0000000\0");
     put(SIZE.start, format!("{size:011o}\0").as_bytes());
     put(136, b"00000000000\0");
-    // The checksum is taken while spaces stand in its place.
+    // The checksum is computed with spaces in its field.
     put(CHECKSUM, b"        ");
     put(TYPE, b"0");
     put(MAGIC, b"ustar\x0000");
@@ -59,7 +59,7 @@ pub(crate) fn header(name: &str, size: u64) -> Block {
     block
 }
 
-/// Reads a header, or says at which byte it is none, and why.
+/// Reads a header. An error has the offset of the wrong byte and the reason.
 pub(crate) fn read(block: &Block) -> Result<(Name, u64), (usize, String)> {
     if let Some(what) = other_type(block[TYPE]) {
         return Err((TYPE, format!("this is {what}; a bundle holds plain files only")));
@@ -68,16 +68,16 @@ pub(crate) fn read(block: &Block) -> Result<(Name, u64), (usize, String)> {
     let text = name_text(block);
     let Some(name) = Name::parse(&text) else { return Err((0, unknown(&text))) };
     match difference(block, &header(&text, size)) {
-        Some((at, "checksum")) => Err((at, "the checksum is not that of the header".to_string())),
+        Some((at, "checksum")) => Err((at, "the checksum does not match the header".to_string())),
         Some((at, field)) => {
-            Err((at, format!("the {field} of `{name}` is not what every bundle has there")))
+            Err((at, format!("the {field} of `{name}` is not the fixed value of a bundle")))
         }
         None => Ok((name, size)),
     }
 }
 
-/// Whether the beginning of a file is that of a bundle, or of a tar file that was made of one: its
-/// first member is the manifest. Nothing if more bytes are needed to tell, up to [`BLOCK`].
+/// Whether a file begins like a bundle, or like a tar file that was made from one: its first member
+/// is the manifest. `None` if more bytes are needed, up to [`BLOCK`].
 pub fn is_bundle(beginning: &[u8]) -> Option<bool> {
     let parts: [(usize, &[u8]); 2] = [(0, b"manifest.json\0"), (MAGIC, b"ustar")];
     let differs = |(at, part): &(usize, &[u8])| {
@@ -91,7 +91,7 @@ pub fn is_bundle(beginning: &[u8]) -> Option<bool> {
 }
 
 fn difference(block: &Block, canonical: &Block) -> Option<(usize, &'static str)> {
-    // A wrong checksum follows from whatever else is wrong.
+    // Another wrong field makes the checksum wrong too, so the checksum comes last.
     let differs = |at: &usize| block[*at] != canonical[*at];
     let is_checksum = |at: &usize| (CHECKSUM..TYPE).contains(at);
     let at = (0..BLOCK).filter(differs).min_by_key(|at| (is_checksum(at), *at))?;
@@ -109,7 +109,7 @@ fn unknown(text: &str) -> String {
     let escapes = text.starts_with('/') || text.split('/').any(|part| part == "..");
     match escapes {
         true => format!("the name `{text}` leads out of the archive"),
-        false => format!("`{text}` has no place in a bundle"),
+        false => format!("`{text}` is not a member of a bundle"),
     }
 }
 
@@ -125,11 +125,11 @@ fn size(block: &Block) -> Result<u64, &'static str> {
     Ok(digits.iter().fold(0, |size, digit| size * 8 + u64::from(digit - b'0')))
 }
 
-/// What a header of another type would bring.
+/// The kind of member that a header with this type flag has; `None` for a plain file.
 fn other_type(flag: u8) -> Option<&'static str> {
     match flag {
         b'0' => None,
-        0 => Some("a file in the form from before ustar"),
+        0 => Some("a file in the format before ustar"),
         b'1' => Some("a hard link"),
         b'2' => Some("a symbolic link"),
         b'3' | b'4' => Some("a device"),
@@ -146,7 +146,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_bundle_is_told_by_its_first_header() {
+    fn a_bundle_is_recognized_by_its_first_header() {
         let block = header("manifest.json", 300);
         assert_eq!(is_bundle(&[&block[..], b"{}"].concat()), Some(true));
         for length in 0..BLOCK {

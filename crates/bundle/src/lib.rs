@@ -1,12 +1,12 @@
 //! The portable archive: everything an auditor needs in one file, and its verification.
 //!
 //! **Invariants**
-//! - Pure over bytes: a [`Source`] is read, a writer is written to. No file is opened, no clock or
-//!   environment is read, nothing is printed.
+//! - Pure over bytes: it reads a [`Source`] and writes to a writer. It opens no file, reads no
+//!   clock or environment, and prints nothing.
 //! - The same content gives the same bytes, and no other bytes verify: every byte of an archive is
 //!   either a function of names and sizes, or covered by a signature.
-//! - Keys inside a bundle are never trust. What counts is signed by a key that the caller brought.
-//! - Nothing is allocated by a size that a bundle declares, and no bytes make this panic.
+//! - Keys inside a bundle are never trusted. Only signatures by keys from the caller count.
+//! - No allocation depends on a size that a bundle declares, and no input causes a panic.
 #![forbid(unsafe_code)]
 
 mod archive;
@@ -26,7 +26,7 @@ pub use archive::{MAX_MEMBER_BYTES, MAX_MEMBERS};
 pub use error::Error;
 pub use header::{BLOCK, is_bundle};
 pub use ipse_consult::trail;
-pub use ipse_core::EventRef;
+pub use ipse_core::{EventRef, FileKind};
 pub use name::signature_name;
 pub use open::{Log, Opened, open};
 pub use report::{Line, MAX_LINES, Report, Verdict};

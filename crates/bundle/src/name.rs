@@ -1,7 +1,7 @@
 //! The names of members, and their order.
 //!
-//! **Invariant:** the order of the variants is the order in the archive. A name and its text
-//! determine each other, so no text that is not listed here can be a name.
+//! **Invariant:** the order of the variants is the order in the archive. Names and their texts map
+//! one to one, so every other text is rejected.
 
 use std::fmt;
 
@@ -25,7 +25,7 @@ pub(crate) enum Name {
 }
 
 impl Name {
-    /// Those with one fixed text.
+    /// The names with a fixed text.
     const FIXED: [(Name, &str); 12] = [
         (Name::Manifest, "manifest.json"),
         (Name::Certificate, "certificate.dsse.json"),
@@ -41,7 +41,7 @@ impl Name {
         (Name::SumsSignature, "SHA256SUMS.sig"),
     ];
 
-    /// Those that every bundle has.
+    /// The members that every bundle has.
     pub(crate) const REQUIRED: [Name; 10] = [
         Name::Manifest,
         Name::Certificate,
@@ -55,7 +55,7 @@ impl Name {
         Name::SumsSignature,
     ];
 
-    /// The member of that name.
+    /// Parses the name of a member.
     pub(crate) fn parse(text: &str) -> Option<Self> {
         if let Some((name, _)) = Self::FIXED.iter().find(|(_, fixed)| *fixed == text) {
             return Some(*name);
@@ -65,8 +65,8 @@ impl Name {
         (name.to_string() == text).then_some(name)
     }
 
-    /// Whether it may stand right behind that member: names ascend, statements are numbered
-    /// without a gap.
+    /// Whether this member may directly follow `last`: names ascend, and statements are numbered
+    /// without gaps.
     pub(crate) fn follows(self, last: Option<Name>) -> bool {
         match (last, self) {
             (Some(Name::Signature(last)), Name::Signature(this)) => {
@@ -78,7 +78,7 @@ impl Name {
     }
 }
 
-/// The name of the producers' statement of that number, from 1 on.
+/// The name of a producer's statement by its number, from 1.
 pub fn signature_name(number: u32) -> String {
     Name::Signature(number).to_string()
 }

@@ -1,6 +1,6 @@
-//! A bundle that was verified, opened for somebody who takes it in.
+//! A verified bundle, opened for import.
 //!
-//! **Invariant:** nothing is handed out of a bundle that did not pass.
+//! **Invariant:** a bundle that did not pass returns no content.
 
 use crate::archive::Archive;
 use crate::envelope;
@@ -15,26 +15,26 @@ use ipse_ledger::account::PassClaim;
 use ipse_ledger::{Bundled, Entry, NoteKey, TreeHead};
 use std::io;
 
-/// A bundle that passed.
+/// A bundle that passed verification.
 pub struct Opened<'s> {
-    /// What verification found.
+    /// The report of the verification.
     pub report: Report,
-    /// Whose log it is.
+    /// The identity of the log.
     pub identity: Identity,
     /// The canonical manifest.
     pub manifest: String,
-    /// What the bundle holds.
+    /// The operator's signed statement about the contents.
     pub bundled: Bundled,
     /// The signed tree head.
     pub head: TreeHead,
-    /// What the pass records of the range say, in order.
+    /// The claims of the pass records in the range, in order.
     pub passes: Vec<PassClaim>,
-    /// The producers' keys that travel along: known, not trusted.
+    /// The producers' keys in the bundle. They are not trusted.
     pub producers: Vec<NoteKey>,
     pub(crate) archive: Archive<'s>,
 }
 
-/// Verifies a bundle and opens it; the report alone if it did not pass.
+/// Verifies a bundle and opens it. Returns only the report if the bundle did not pass.
 pub fn open<'s>(
     source: &'s dyn Source,
     trust: &Trust,
@@ -49,12 +49,12 @@ pub fn open<'s>(
 }
 
 impl Opened<'_> {
-    /// Whether it holds the log from its first to its last event: what can be taken in.
+    /// Whether it holds the complete log. Only such a bundle can be imported.
     pub fn is_whole(&self) -> bool {
         self.bundled.from == Seq(1) && self.bundled.to.0 == self.bundled.size
     }
 
-    /// All entries in order, each with its event unless that is forgotten or out of range.
+    /// All entries in order, each with its event unless it is forgotten or out of range.
     pub fn log(&self) -> Log<'_> {
         let lines = |name, limit| self.archive.part(name).map(|part| part.lines(limit));
         Log {
@@ -64,7 +64,7 @@ impl Opened<'_> {
         }
     }
 
-    /// The snapshot: canonical bytes of all facts. None if the bundle has none.
+    /// The snapshot: canonical bytes of all facts. `None` if the bundle has no facts.
     pub fn facts(&self) -> io::Result<Option<String>> {
         let Some(part) = self.archive.part(Name::Facts) else { return Ok(None) };
         let bytes = part.whole(usize::MAX)?.unwrap_or_default();
@@ -76,17 +76,17 @@ impl Opened<'_> {
         self.text(Name::TreeHead)
     }
 
-    /// The operator's certificate, an envelope.
+    /// The envelope with the operator's certificate.
     pub fn certificate(&self) -> io::Result<String> {
         self.text(Name::Certificate)
     }
 
-    /// The producers' statements in order, each an envelope.
+    /// The envelopes with the producers' statements, in order.
     pub fn statements(&self) -> impl Iterator<Item = io::Result<String>> {
         self.archive.signatures().map(|(name, _)| self.text(name))
     }
 
-    /// A member.
+    /// The contents of a member.
     pub(crate) fn part(&self, name: Name) -> Option<Part<'_>> {
         self.archive.part(name)
     }
@@ -98,7 +98,7 @@ impl Opened<'_> {
     }
 }
 
-/// The bytes are no longer those that were verified.
+/// The error for bytes that changed after they were verified.
 pub(crate) fn changed() -> io::Error {
     io::Error::new(io::ErrorKind::InvalidData, "the bundle changed while it was read")
 }
@@ -107,7 +107,7 @@ pub(crate) fn changed() -> io::Error {
 pub struct Log<'a> {
     entries: Option<Lines<'a>>,
     events: Option<Lines<'a>>,
-    /// The event that was read and not handed out yet.
+    /// The event that was read and not returned yet.
     next: Option<String>,
 }
 
@@ -120,7 +120,7 @@ impl Log<'_> {
             return if self.next.is_none() { Ok(None) } else { Err(changed()) };
         };
         let entry = Entry::parse(entry.as_bytes()).ok_or_else(changed)?;
-        // Digests tell which event is whose.
+        // The digest says whether the event belongs to this entry.
         let is_its = |event: &mut String| sha256(&[event.as_bytes()]) == entry.digest.0;
         let event = self.next.take_if(is_its);
         Ok(Some((entry, event)))

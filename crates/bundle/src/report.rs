@@ -1,24 +1,24 @@
-//! What a verification found, in lines that a person understands and a terminal survives.
+//! The result of a verification, in lines that are safe to print on a terminal.
 //!
-//! **Invariant:** a report has passed only if verification came to its end and nothing failed.
-//! Texts out of a bundle are made printable here, once, and for everybody.
+//! **Invariant:** a report has passed only if verification reached its end and no check failed.
+//! Texts from a bundle are made printable here, and only here.
 
 use ipse_core::Identity;
 use ipse_core::json::{Members, list, quoted};
 
-/// Lines of one verdict that are kept; of more than that only the number is told.
+/// The maximum number of lines per verdict. Further lines are only counted.
 pub const MAX_LINES: u64 = 100;
-/// The longest place or message, in characters: names out of a bundle may be long.
+/// The longest place or message, in characters. Names in a bundle may be longer.
 const MAX_SHOWN: usize = 400;
 
-/// What a line says.
+/// The result of one check.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Verdict {
-    /// It was checked, and it holds.
+    /// The check passed.
     Pass,
-    /// It was checked, and it does not hold.
+    /// The check failed.
     Fail,
-    /// It cannot be known from this bundle with these keys.
+    /// This cannot be checked with this bundle and these keys.
     Limit,
 }
 
@@ -36,35 +36,35 @@ impl Verdict {
 /// One line of a report.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Line {
-    /// Whether it holds.
+    /// The result of the check.
     pub verdict: Verdict,
-    /// Where.
+    /// The member, line or byte that was checked.
     pub place: String,
-    /// What.
+    /// The finding, as text.
     pub message: String,
 }
 
-/// What a verification found.
+/// The result of a verification.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Report {
-    /// Who the bundle is about, as soon as its manifest says so.
+    /// The identity of the bundle, if its manifest is valid.
     pub identity: Option<Identity>,
-    /// How many entries its tree head covers, once that is signed.
+    /// The number of entries under its tree head, if the tree head is signed.
     pub size: Option<u64>,
-    /// Everything that was looked at, in order.
+    /// The checks, in order.
     pub lines: Vec<Line>,
-    /// How many there were of each verdict.
+    /// The number of lines of each verdict.
     counts: [u64; 3],
     complete: bool,
 }
 
 impl Report {
-    /// Whether everything was checked and holds.
+    /// Whether every check was made and none failed.
     pub fn passed(&self) -> bool {
         self.complete && self.fails() == 0
     }
 
-    /// How many checks failed, those that are not listed included.
+    /// The number of failed checks, including those that are not listed.
     pub fn fails(&self) -> u64 {
         self.counts[Verdict::Fail as usize]
     }
@@ -74,7 +74,7 @@ impl Report {
         self.members().finish()
     }
 
-    /// The same with what an action goes back to, as JSON.
+    /// The report as one JSON object, with the trail of an action as `action`.
     pub fn json_with(&self, action: Option<&str>) -> String {
         self.members().raw("action", action.unwrap_or("null")).finish()
     }
@@ -114,25 +114,25 @@ impl Report {
         }
     }
 
-    /// Ends the report; `complete` if every check was made.
+    /// Ends the report. `complete` says whether every check was made.
     pub(crate) fn close(&mut self, complete: bool) {
         self.complete = complete;
         for verdict in [Verdict::Pass, Verdict::Fail, Verdict::Limit] {
             let more = self.counts[verdict as usize].saturating_sub(MAX_LINES);
             if more > 0 {
-                let message = format!("and {more} more, which are not listed");
+                let message = format!("and {more} more that are not listed");
                 self.lines.push(Line { verdict, place: "bundle".to_string(), message });
             }
         }
         if !complete {
             let (verdict, place) = (Verdict::Limit, "bundle".to_string());
-            let message = "verification stopped there; what follows it was not checked".to_string();
+            let message = "verification stopped here; later checks were not made".to_string();
             self.lines.push(Line { verdict, place, message });
         }
     }
 }
 
-/// A text without anything that moves a cursor or turns the direction of writing.
+/// A text without characters that move the cursor or change the text direction.
 fn shown(text: &str) -> String {
     let turns = |c: char| matches!(c, '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}');
     let unsafe_to_print =

@@ -1,7 +1,7 @@
-//! Where a bundle is read from, and how: by position, in pieces, line by line.
+//! Reading a bundle: by position, in pieces, line by line.
 //!
-//! **Invariant:** a buffer grows with what was really read, up to the limit of its reader; never
-//! with what somebody declared.
+//! **Invariant:** a buffer grows with the bytes that were read, up to the limit of its reader. It
+//! never grows by a declared size.
 
 use ipse_core::Hashing;
 use std::fs::File;
@@ -10,10 +10,10 @@ use std::os::unix::fs::FileExt;
 
 /// Bytes that are read by position.
 pub trait Source {
-    /// How many there are.
+    /// The number of bytes.
     fn size(&self) -> io::Result<u64>;
 
-    /// Reads some bytes from a position on, and says how many; 0 only at the end.
+    /// Reads bytes from an offset and returns their number. Returns 0 only at the end.
     fn read_at(&self, offset: u64, buffer: &mut [u8]) -> io::Result<usize>;
 }
 
@@ -41,7 +41,7 @@ impl Source for Vec<u8> {
     }
 }
 
-/// A file that somebody else opened.
+/// A file that the caller opened.
 impl Source for File {
     fn size(&self) -> io::Result<u64> {
         Ok(self.metadata()?.len())
@@ -67,7 +67,7 @@ impl<S: Source + ?Sized> Source for &S {
     }
 }
 
-/// Fills a buffer; a source that has become shorter meanwhile is an error of reading.
+/// Fills a buffer. A source that was truncated in the meantime is a read error.
 pub(crate) fn fill(source: &dyn Source, offset: u64, buffer: &mut [u8]) -> io::Result<()> {
     let mut filled = 0;
     while filled < buffer.len() {
@@ -83,17 +83,17 @@ pub(crate) fn fill(source: &dyn Source, offset: u64, buffer: &mut [u8]) -> io::R
 #[derive(Clone, Copy)]
 pub(crate) struct Part<'s> {
     pub(crate) source: &'s dyn Source,
-    /// Where it begins.
+    /// The offset of its first byte.
     pub(crate) at: u64,
-    /// How long it is; it is known to lie within the source.
+    /// Its length. The part was checked to lie within the source.
     pub(crate) size: u64,
 }
 
-/// Bytes that are read at once.
+/// The number of bytes per read.
 const PIECE: usize = 64 * 1024;
 
 impl<'s> Part<'s> {
-    /// Hands over all bytes, piece by piece.
+    /// Passes all bytes to `each`, piece by piece.
     pub(crate) fn pieces(self, mut each: impl FnMut(&[u8])) -> io::Result<()> {
         let mut buffer = vec![0; PIECE.min(usize::try_from(self.size).unwrap_or(PIECE))];
         let mut done = 0;
@@ -107,14 +107,14 @@ impl<'s> Part<'s> {
         Ok(())
     }
 
-    /// SHA-256 of it.
+    /// The SHA-256 of its bytes.
     pub(crate) fn hash(self) -> io::Result<[u8; 32]> {
         let mut hash = Hashing::default();
         self.pieces(|piece| hash.update(piece))?;
         Ok(hash.finish())
     }
 
-    /// All of it, if it is not longer than that.
+    /// All bytes. `None` if there are more than `limit`.
     pub(crate) fn whole(self, limit: usize) -> io::Result<Option<Vec<u8>>> {
         let Some(size) = usize::try_from(self.size).ok().filter(|size| *size <= limit) else {
             return Ok(None);
@@ -124,20 +124,20 @@ impl<'s> Part<'s> {
         Ok(Some(bytes))
     }
 
-    /// The part of it that begins there and is at most so long; none if it begins beyond the end.
+    /// The part that begins at `begins`, at most `length` bytes. `None` beyond the end.
     pub(crate) fn piece(self, begins: u64, length: u64) -> Option<Self> {
         let rest = self.size.checked_sub(begins)?;
         Some(Part { source: self.source, at: self.at + begins, size: rest.min(length) })
     }
 
-    /// Its lines, none longer than that.
+    /// Its lines. A line longer than `limit` is an error.
     pub(crate) fn lines(self, limit: usize) -> Lines<'s> {
         let (at, end) = (self.at, self.at + self.size);
         Lines { source: self.source, at, end, buffer: Vec::new(), start: 0, number: 0, limit }
     }
 }
 
-/// Why something is no line.
+/// The reason why bytes are not a line.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Broken {
     /// Longer than the limit.
@@ -149,7 +149,7 @@ pub(crate) enum Broken {
 impl Broken {
     pub(crate) fn message(self) -> &'static str {
         match self {
-            Broken::TooLong => "the line is longer than any that belongs here",
+            Broken::TooLong => "the line is longer than the limit",
             Broken::Unterminated => "the last line does not end with a line feed",
         }
     }
@@ -172,7 +172,7 @@ impl Lines<'_> {
         self.number
     }
 
-    /// The next line without its end; after something broken there is nothing more to be had.
+    /// The next line without its line feed. After an error, no more lines are returned.
     pub(crate) fn next(&mut self) -> io::Result<Option<Result<&[u8], Broken>>> {
         let mut looked = self.start;
         let end = loop {
@@ -207,7 +207,7 @@ impl Lines<'_> {
         broken
     }
 
-    /// Drops what was handed out, and reads on.
+    /// Drops the lines that were returned, and reads the next piece.
     fn more(&mut self) -> io::Result<()> {
         self.buffer.drain(..self.start);
         self.start = 0;

@@ -1,8 +1,8 @@
-//! Keys and tree heads that the verifier brings along: what trust begins with.
+//! Trusted keys and earlier tree heads, as the verifier supplies them.
 //!
-//! **Invariants:** what a key may sign follows from its name. `operator` signs for bundles and
-//! certificates, `ipse/<identity>` for that identity's log, every other name for a producer. All
-//! operators' keys come from one place, and so do all keys of one log: nobody slips one in.
+//! **Invariants:** the name of a key determines its use. `operator` signs bundles and certificates,
+//! `ipse/<identity>` signs that identity's log, every other name belongs to a producer. All
+//! operators' keys come from one text, and so do all keys of one log. No other text can add one.
 
 use crate::Error;
 use ipse_core::Identity;
@@ -10,12 +10,12 @@ use ipse_ledger::{NoteKey, PublicKey, TreeHead, base64};
 
 /// The name of every operator's key.
 pub const OPERATOR: &str = "operator";
-/// How the names of logs' keys begin.
+/// The prefix of the names of logs' keys.
 const LOG: &str = "ipse/";
 
 const PEM_BEGIN: &str = "-----BEGIN PUBLIC KEY-----";
 const PEM_END: &str = "-----END PUBLIC KEY-----";
-/// What stands before the 32 bytes of an Ed25519 key in its SubjectPublicKeyInfo.
+/// The bytes before the 32 bytes of an Ed25519 key in its SubjectPublicKeyInfo.
 const DER_PREFIX: [u8; 12] =
     [0x30, 0x2a, 0x30, 0x05, 0x06, 0x03, 0x2b, 0x65, 0x70, 0x03, 0x21, 0x00];
 
@@ -23,30 +23,29 @@ const DER_PREFIX: [u8; 12] =
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Trust {
     keys: Vec<NoteKey>,
-    /// How many of them are from places before.
+    /// The number of keys from earlier texts.
     before: usize,
 }
 
 impl Trust {
-    /// Reads keys: verifier keys, one a line, or public keys in PEM form, or both. A key in PEM
-    /// form is an operator's.
+    /// Reads verifier keys, one per line, or public keys in PEM form, or both. A PEM key is an
+    /// operator's key.
     pub fn parse(text: &str) -> Result<Self, Error> {
         let mut trust = Trust::default();
         trust.add(text)?;
         Ok(trust)
     }
 
-    /// Reads more keys, from somebody else: whoever hands over producers' keys cannot name an
-    /// operator or a log with them, and nobody else can add an operator or a log to those that are
-    /// there.
+    /// Reads more keys, from another author. A text with producers' keys cannot also name an
+    /// operator or a log, and no later text can add another key to an operator or a log.
     pub fn add(&mut self, text: &str) -> Result<(), Error> {
         let mut more = Trust::default();
         more.read(text)?;
         let producers = more.keys.iter().any(|key| is_producer(key.name()));
         let own = |key: &&NoteKey| !is_producer(key.name());
         if producers && more.keys.iter().any(|key| own(&key)) {
-            let message = "producers' keys and those of an operator or a log, in one place: \
-                           whoever wrote it could be either; give each from its owner";
+            let message = "one text holds producers' keys and keys of an operator or a log; \
+                           its author could be either: give the keys of each owner separately";
             return Err(Error::Key(message.to_string()));
         }
         for key in more.keys {
@@ -56,7 +55,7 @@ impl Trust {
             }
             if self.keys[..self.before].iter().any(|other| rival(&other)) {
                 let message =
-                    format!("two places give a key named `{}`: which one is it?", key.name());
+                    format!("two texts give different keys named `{}`: give only one", key.name());
                 return Err(Error::Key(message));
             }
             self.keys.push(key);
@@ -81,26 +80,26 @@ impl Trust {
                 self.keys.push(key);
             }
         }
-        if found { Ok(()) } else { Err(Error::Key("there is no key in an empty text".into())) }
+        if found { Ok(()) } else { Err(Error::Key("the text holds no key: it is empty".into())) }
     }
 
-    /// All of them.
+    /// All trusted keys.
     pub fn keys(&self) -> &[NoteKey] {
         &self.keys
     }
 
-    /// Those that sign for bundles and certificates.
+    /// The keys that may sign bundles and certificates.
     pub(crate) fn operators(&self) -> Vec<NoteKey> {
         self.named(|name| name == OPERATOR)
     }
 
-    /// Those that sign for an identity's log.
+    /// The keys that may sign an identity's log.
     pub(crate) fn logs(&self, identity: &Identity) -> Vec<NoteKey> {
         let origin = TreeHead::origin_of(identity);
         self.named(|name| name == origin)
     }
 
-    /// Those that sign for producers.
+    /// The keys of producers.
     pub(crate) fn producers(&self) -> Vec<NoteKey> {
         self.named(is_producer)
     }
@@ -116,8 +115,8 @@ pub(crate) fn is_producer(name: &str) -> bool {
 }
 
 fn verifier_key(line: &str) -> Result<NoteKey, Error> {
-    // It is not shown: it may be a private key, given by mistake.
-    let message = "that is no verifier key: expected name+id+key, whole and with an id that fits, \
+    // The line is not shown: it may be a private key, given by mistake.
+    let message = "not a verifier key: expected a complete name+id+key with the id of the key, \
                    of an Ed25519 key that is not weak";
     NoteKey::parse(line).ok_or_else(|| Error::Key(message.to_string()))
 }
@@ -137,7 +136,7 @@ pub fn pem(key: &PublicKey) -> String {
     format!("{PEM_BEGIN}\n{}\n{PEM_END}\n", base64::encode(&der))
 }
 
-/// The operator's key in a bundle, in exactly that form.
+/// Reads the operator's key of a bundle; accepts only the exact form of [`pem`].
 pub(crate) fn read_pem(bytes: &[u8]) -> Option<NoteKey> {
     let text = std::str::from_utf8(bytes).ok()?;
     let body = text.strip_prefix(PEM_BEGIN)?.strip_suffix("\n")?.strip_suffix(PEM_END)?;
@@ -145,7 +144,7 @@ pub(crate) fn read_pem(bytes: &[u8]) -> Option<NoteKey> {
     (pem(key.key()) == text).then_some(key)
 }
 
-/// Verifier keys in a bundle: one or more, each on a line of its own, none twice.
+/// Reads verifier keys of a bundle: one or more, one per line, without duplicates.
 pub(crate) fn read_keys(bytes: &[u8]) -> Option<Vec<NoteKey>> {
     let text = std::str::from_utf8(bytes).ok()?.strip_suffix('\n')?;
     let mut keys = Vec::new();
@@ -155,7 +154,7 @@ pub(crate) fn read_keys(bytes: &[u8]) -> Option<Vec<NoteKey>> {
     Some(keys)
 }
 
-/// Cuts a file of tree heads, one behind the other, into single notes.
+/// Splits a file of concatenated tree heads into notes.
 ///
 /// ```
 /// let two = "a\n1\nx\n\n— a sig\nb\n2\ny\n\n— b sig\n— c sig\n";
@@ -171,7 +170,7 @@ pub fn anchors(text: &str) -> Result<Vec<String>, Error> {
             notes.push(std::mem::take(&mut note));
             signed = false;
         }
-        // Empty lines between notes separate nothing.
+        // Skip empty lines between notes.
         if note.is_empty() && line.trim().is_empty() {
             continue;
         }
@@ -184,7 +183,7 @@ pub fn anchors(text: &str) -> Result<Vec<String>, Error> {
         (false, false) => return Err(Error::Anchors("the last tree head is not signed".into())),
     }
     if notes.is_empty() {
-        return Err(Error::Anchors("there is no tree head in an empty text".into()));
+        return Err(Error::Anchors("the text holds no tree head: it is empty".into()));
     }
     Ok(notes)
 }
@@ -207,13 +206,13 @@ mod tests {
     }
 
     #[test]
-    fn keys_are_told_apart_by_name() {
+    fn the_name_of_a_key_determines_its_use() {
         let key = |name: &str, seed| NoteKey::new(name, SecretKey::from_seed(&[seed; 32]).public());
         let identity = Identity([3; 32]);
         let names = ["operator", "robot-7", &TreeHead::origin_of(&identity), "ipse/other"];
         let lines: Vec<String> =
             names.iter().map(|name| key(name, 1).unwrap().to_string()).collect();
-        assert!(Trust::parse(&lines.join("\n")).is_err(), "a producer beside an operator");
+        assert!(Trust::parse(&lines.join("\n")).is_err(), "a producer with an operator");
         let mut trust = Trust::parse(&[&lines[..1], &lines[2..]].concat().join("\n")).unwrap();
         trust.add(&lines[1]).unwrap();
         trust.add(&lines[0]).unwrap();
@@ -221,9 +220,9 @@ mod tests {
         assert_eq!((counts, trust.keys().len()), ([1, 1, 1], 4));
         for name in [names[0], names[2]] {
             let rival = key(name, 2).unwrap().to_string();
-            assert!(trust.add(&rival).is_err(), "another {name} from somebody else");
+            assert!(trust.add(&rival).is_err(), "another {name} from another text");
             let both = format!("{}\n{rival}", key(name, 1).unwrap());
-            assert_eq!(Trust::parse(&both).unwrap().keys().len(), 2, "two from one place");
+            assert_eq!(Trust::parse(&both).unwrap().keys().len(), 2, "two from one text");
         }
         assert!(trust.add(&key("robot-7", 2).unwrap().to_string()).is_ok());
         assert!(Trust::parse("").is_err() && Trust::parse("operator+1+x").is_err());

@@ -1,9 +1,9 @@
-//! Why something was done, told from a bundle that was verified.
+//! The trail of an action, read from a verified bundle.
 //!
 //! **Invariants**
-//! - Nothing is told of a bundle that did not pass: only an [`Opened`] one can be asked.
-//! - What the bundle does not hold is said to be missing, never taken for absent.
-//! - Memory is some seventy bytes an event, and what the facts need.
+//! - Only an [`Opened`] bundle can be read, so the bundle passed verification.
+//! - Data outside of the bundle is an error. It is never treated as data that does not exist.
+//! - Memory: about seventy bytes per event, and the facts.
 
 use crate::name::Name;
 use crate::open::{Opened, changed};
@@ -23,46 +23,45 @@ use ipse_ledger::{Entry, ProofFile, entry_hash};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::io;
 
-/// Why a walk could not be told.
+/// An error of computing a trail.
 #[derive(thiserror::Error, Debug)]
 #[non_exhaustive]
 pub enum WhyError {
     /// The bundle could not be read.
     #[error("the bundle could not be read")]
     Read(#[from] io::Error),
-    /// It holds a part of the log, and the walk leads out of it.
-    #[error("this bundle holds seq {from}..{to} of {size}, and {needed} is needed")]
+    /// The trail needs events outside of the range of the bundle.
+    #[error("this bundle holds seq {from}..{to} of {size}, but {needed} is needed")]
     Lacks {
-        /// Where its range begins.
+        /// The first position of the range.
         from: Seq,
-        /// Where it ends.
+        /// The last position of the range.
         to: Seq,
-        /// How long the log is.
+        /// The length of the log.
         size: u64,
-        /// What is needed beyond it.
+        /// The positions that are needed, as text.
         needed: String,
     },
-    /// A fact that follows from its events is none.
+    /// A derived fact is not valid.
     #[error(transparent)]
     Damaged(#[from] Damaged),
-    /// A fact grew beyond what can be counted exactly.
+    /// The sums of a fact are too large to be exact.
     #[error("{0}")]
     Limit(String),
 }
 
 impl Opened<'_> {
-    /// The walk back from an action: the same bytes as a store with that log under that tree head
-    /// gives.
+    /// The trail of an action: the same bytes as from a store with this log and this tree head.
     pub fn why(&self, name: &EventRef, listing: Listing) -> Result<Found, WhyError> {
         Trail::of(&Walk::over(self)?, &self.identity, name, listing)
     }
 }
 
-/// Where an event stands that is not in the bundle.
+/// The offset of an event that is not in the bundle.
 const NOWHERE: u64 = u64::MAX;
-/// The longest line of an entry, as verification lets it pass.
+/// The longest line of an entry, as in verification.
 const MAX_ENTRY_BYTES: usize = 4096;
-/// The level of the smallest subtrees that are kept beside the entries' hashes: 256 entries.
+/// The level of the smallest subtrees that are kept in addition to entry hashes: 256 entries.
 const KEPT_LEVEL: u32 = 8;
 
 /// The log of a bundle, by position and by name.
@@ -72,7 +71,7 @@ struct Walk<'o> {
     events: Part<'o>,
     note: String,
     index: Index,
-    /// Where the entries' lines and the events' begin in their members.
+    /// For each position, the offsets of the entry and of the event in their members.
     places: Vec<[u64; 2]>,
     hashes: Vec<Hash>,
     /// Larger subtrees by level and index.
@@ -80,7 +79,7 @@ struct Walk<'o> {
 }
 
 impl<'o> Walk<'o> {
-    /// Reads where everything stands.
+    /// Reads the offsets and hashes of all entries and events.
     fn over(opened: &'o Opened<'o>) -> io::Result<Self> {
         let part = |name| opened.part(name).ok_or_else(changed);
         let mut walk = Walk {
@@ -101,7 +100,7 @@ impl<'o> Walk<'o> {
     fn read(&mut self) -> io::Result<()> {
         let mut events = self.events.lines(MAX_EVENT_BYTES);
         let mut next = digested(&mut events)?;
-        // Where the next entry and the next event begin.
+        // The offsets of the next entry and the next event.
         let mut begins = [0, 0];
         let mut lines = self.entries.lines(MAX_ENTRY_BYTES);
         while let Some(line) = lines.next()? {
@@ -115,7 +114,7 @@ impl<'o> Walk<'o> {
                 1..KEPT_LEVEL => {}
                 _ => drop(self.subtrees.insert((level, index), *hash)),
             });
-            // Digests tell which event is whose.
+            // The digest says whether the event belongs to this entry.
             let Some((_, length)) = next.filter(|(digest, _)| *digest == entry.digest.0) else {
                 continue;
             };
@@ -137,7 +136,7 @@ impl<'o> Walk<'o> {
         WhyError::Lacks { from: bundled.from, to: bundled.to, size: bundled.size, needed }
     }
 
-    /// Refuses what leads out of the range that the bundle holds.
+    /// Fails if a range is not in the bundle.
     fn holds(&self, from: Seq, to: Seq) -> Result<(), WhyError> {
         let bundled = &self.opened.bundled;
         match from > to || (bundled.from <= from && to <= bundled.to) {
@@ -147,7 +146,7 @@ impl<'o> Walk<'o> {
         }
     }
 
-    /// The line of a member that begins there.
+    /// The line of a member at an offset.
     fn line(&self, part: Part<'o>, begins: u64, limit: usize) -> io::Result<String> {
         let mut lines = part.piece(begins, limit as u64 + 1).ok_or_else(changed)?.lines(limit);
         let line = lines.next()?.and_then(Result::ok).ok_or_else(changed)?;
@@ -162,7 +161,7 @@ impl<'o> Walk<'o> {
         Entry::parse(line.as_bytes()).map(Some).ok_or_else(changed)
     }
 
-    /// Hands every event of a range that is there to `each`, in order.
+    /// Passes every existing event of a range to `each`, in order.
     fn each(
         &self,
         from: Seq,
@@ -182,7 +181,7 @@ impl<'o> Walk<'o> {
         Ok(())
     }
 
-    /// The same, as rules see them.
+    /// Passes every existing event up to a position to `take`, typed for the rules.
     fn each_typed(
         &self,
         up_to: Seq,
@@ -214,7 +213,7 @@ impl Walk<'_> {
         let mut found: BTreeMap<&FactKey, VecDeque<Seq>> = BTreeMap::new();
         found.extend(keys.iter().map(|key| (key, VecDeque::new())));
         self.each_typed(up_to, |seq, event| {
-            // An event supports a derived fact once, through however many facts.
+            // An event supports a derived fact once, even through several facts.
             let mut supported = BTreeSet::new();
             let parts = rules.contributions(event).unwrap_or_default();
             for part in parts.into_iter().filter(|part| part.supports) {
@@ -232,7 +231,7 @@ impl Walk<'_> {
     }
 }
 
-/// The digest of the next event, and how long its line is.
+/// The digest of the next event, and the length of its line.
 fn digested(events: &mut Lines<'_>) -> io::Result<Option<([u8; 32], u64)>> {
     let line = events.next()?.transpose().map_err(|_| changed())?;
     Ok(line.map(|line| (sha256(&[line]), line.len() as u64 + 1)))

@@ -1,7 +1,7 @@
-//! Writing a bundle, member by member, in one go.
+//! Writing a bundle, member by member, in one pass.
 //!
-//! **Invariant:** what is written is canonical or the writer fails: names, order, sizes, the list
-//! of hashes and the end cannot be given otherwise.
+//! **Invariant:** the output is canonical, or the writer fails. The caller cannot choose other
+//! names, order, sizes, list of hashes or end.
 
 use crate::Error;
 use crate::archive::{MAX_MEMBER_BYTES, MAX_MEMBERS};
@@ -10,13 +10,13 @@ use crate::name::Name;
 use ipse_core::{Digest, Hashing, sha256};
 use std::io::{self, Write};
 
-/// A bundle under construction; it is one only after [`Writer::finish`].
+/// A bundle under construction. It is complete only after [`Writer::finish`].
 ///
 /// ```
 /// # use ipse_bundle::Writer;
 /// let mut writer = Writer::new(Vec::new());
 /// writer.bytes("manifest.json", b"{}").unwrap();
-/// assert!(writer.bytes("manifest.json", b"{}").is_err(), "it stands there already");
+/// assert!(writer.bytes("manifest.json", b"{}").is_err(), "a duplicate");
 /// assert!(writer.bytes("../manifest.json", b"{}").is_err(), "no member has that name");
 /// ```
 #[must_use]
@@ -28,12 +28,12 @@ pub struct Writer<W: Write> {
 }
 
 impl<W: Write> Writer<W> {
-    /// Nothing yet.
+    /// Starts an empty bundle.
     pub fn new(out: W) -> Self {
         Writer { out, sums: String::new(), written: Vec::new() }
     }
 
-    /// Writes a member of so many bytes, which `write` must give exactly.
+    /// Writes a member of `size` bytes; `write` must write exactly this many.
     pub fn member(
         &mut self,
         name: &str,
@@ -47,12 +47,12 @@ impl<W: Write> Writer<W> {
         Ok(())
     }
 
-    /// Writes a member whose bytes are at hand.
+    /// Writes a member from bytes in memory.
     pub fn bytes(&mut self, name: &str, bytes: &[u8]) -> Result<(), Error> {
         self.member(name, bytes.len() as u64, |out| out.write_all(bytes))
     }
 
-    /// Writes the list of hashes, has it signed, and ends the archive.
+    /// Writes the list of hashes and its signature by `sign`, and ends the archive.
     pub fn finish(mut self, sign: impl FnOnce(Digest) -> String) -> Result<W, Error> {
         let sums = std::mem::take(&mut self.sums);
         self.whole(Name::Sums, sums.as_bytes())?;
@@ -107,7 +107,7 @@ pub(crate) fn sum_line(digest: &Digest, name: Name) -> String {
     format!("{digest}  {name}\n")
 }
 
-/// The contents of one member, hashed on their way.
+/// A writer for the contents of one member, which hashes them.
 struct Body<'w, W> {
     out: &'w mut W,
     hash: Hashing,
@@ -118,7 +118,7 @@ struct Body<'w, W> {
 impl<W: Write> Write for Body<'_, W> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         if bytes.len() as u64 > self.size.saturating_sub(self.written) {
-            // More than promised would end up where the next header belongs.
+            // Bytes beyond the declared size would overwrite the place of the next header.
             self.written = self.written.saturating_add(bytes.len() as u64);
             return Err(io::ErrorKind::InvalidInput.into());
         }

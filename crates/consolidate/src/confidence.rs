@@ -9,7 +9,7 @@ use ipse_core::decimal::{SCALE, write_micro};
 /// Steps of a confidence.
 const STEPS: i128 = 10_000;
 
-/// `z²` where nothing was searched for.
+/// `z²` without a search.
 pub const BASE: i128 = 3;
 
 /// `W(a, n; K)`: the greatest `t` of 0..=10⁴ that `a` agreeing of `n` observations support.
@@ -35,17 +35,17 @@ pub fn wilson(agreeing: i64, n: i64, k: i128) -> i64 {
 /// `sig(a, b; K)`: `a` outweighs `b` clearly, that is `W(a, a + b; K) ≥ ½`.
 pub fn significant(a: i64, b: i64, k: i128) -> bool {
     let (surplus, sum) = ((a - b).unsigned_abs(), (a + b).unsigned_abs());
-    // A square that leaves 64 bits is greater than any sum of counts times a small `k`.
+    // A square beyond 64 bits is greater than any sum of counts times a small `k`.
     let outweighs = |square: u64| square >= sum.saturating_mul(k.unsigned_abs() as u64);
     a > b && surplus.checked_mul(surplus).is_none_or(outweighs)
 }
 
-/// `⌈log₂ max(x, 1)⌉`: the price, in bits, of choosing among `x`.
+/// `⌈log₂ max(x, 1)⌉`: the cost, in bits, of choosing among `x`.
 pub fn lg(x: usize) -> i128 {
     i128::from(usize::BITS - x.saturating_sub(1).leading_zeros())
 }
 
-/// Appends a confidence as it is published.
+/// Appends a confidence in its published form.
 pub fn write(steps: i64, out: &mut String) {
     write_micro(steps * (SCALE / STEPS as i64), out);
 }

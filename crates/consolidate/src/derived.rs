@@ -3,8 +3,8 @@
 //! **Invariants**
 //! - The sum behind a derived fact is the total of [`RuleSet::derived`]
 //!   over all other facts. Its last supporting event is the greatest of the facts that it is
-//!   derived from. Both are functions of whole sums, so the order of events and the cut into passes
-//!   cannot show.
+//!   derived from. Both are functions of whole sums, so the order of events and the division into
+//!   passes have no effect.
 //! - Only whole sums may be added here. `derived` is not additive: its values for two parts of a
 //!   sum do not add up to its value for the sum.
 

@@ -1,7 +1,7 @@
-//! Which events of a chunk a fact rests on.
+//! Finds the events of a chunk that support a fact.
 //!
-//! **Invariant:** a column only ever rules events out; whether one supports the fact is said by the
-//! rules themselves, in `feed`.
+//! **Invariant:** columns only exclude events; the rules themselves, in `feed`, decide whether an
+//! event supports the fact.
 
 use crate::feed::{Part, Seen, Sink, Trait, feed, key_length};
 use alloc::string::String;
@@ -10,8 +10,7 @@ use ipse_core::chunk::{Chunk, ChunkProperty, Dictionary, FIELDS, NO_TEXT, outcom
 use ipse_core::fact::ANY;
 use ipse_core::{EventKind, FactKey, FactKind};
 
-/// The field of a chunk that each part of a kind's key comes from; a property's name comes from
-/// none.
+/// The field of a chunk for each part of a kind's key; the name of a property has none.
 fn fields_of(kind: FactKind) -> &'static [usize] {
     match kind {
         FactKind::SkillSuccessRate => &[2, 3, 4],
@@ -35,7 +34,7 @@ pub(crate) fn supporters(chunk: &Chunk<'_>, key: &FactKey) -> Option<Vec<usize>>
         let seen = seen(chunk, &dictionary, place)?;
         let own = chunk.properties.binary_search_by_key(&place, |(at, _)| *at);
         let own = own.map_or(&[][..], |at| &chunk.properties[at].1);
-        // What was observed of a property does not matter here.
+        // The observed value of the property does not matter here.
         let named = |(name, _): &(usize, ChunkProperty)| {
             Some((text(&dictionary, *name)??, Trait::Number(0)))
         };
@@ -57,7 +56,8 @@ fn candidates(
     parts: &[String],
 ) -> Option<Vec<usize>> {
     let mut columns: Vec<(usize, &String)> = fields_of(kind).iter().copied().zip(parts).collect();
-    // The column with the most distinct values leaves the fewest places for the others.
+    // Start with the column with the most distinct values: it leaves the fewest places for the
+    // others.
     columns.sort_by_key(|(field, _)| core::cmp::Reverse(dictionary.fields[*field].len()));
     let mut places: Option<Vec<usize>> = None;
     for (field, part) in columns {
@@ -76,7 +76,7 @@ fn candidates(
     places
 }
 
-/// The text of an id, if it is one; `None` if there is no such id.
+/// The text of an id, which may mean no text; `None` if the id is out of range.
 fn text<'d>(dictionary: &Dictionary<'d>, id: usize) -> Option<Option<&'d str>> {
     match id {
         NO_TEXT => Some(None),
@@ -84,7 +84,7 @@ fn text<'d>(dictionary: &Dictionary<'d>, id: usize) -> Option<Option<&'d str>> {
     }
 }
 
-/// One event's fields.
+/// The fields of one event.
 fn seen<'d>(chunk: &Chunk<'_>, dictionary: &Dictionary<'d>, place: usize) -> Option<Seen<&'d str>> {
     let mut ids = [0; FIELDS];
     for (id, (codes, values)) in ids.iter_mut().zip(chunk.fields.iter().zip(&dictionary.fields)) {
@@ -103,7 +103,7 @@ fn seen<'d>(chunk: &Chunk<'_>, dictionary: &Dictionary<'d>, place: usize) -> Opt
     })
 }
 
-/// Looks for one fact among those that an event feeds.
+/// Searches for one fact among those that an event feeds.
 struct Finder<'k> {
     kind: FactKind,
     parts: &'k [String],

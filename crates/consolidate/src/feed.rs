@@ -1,7 +1,7 @@
-//! What an event contributes, stated once for every way of summing.
+//! The contributions of an event, stated once for every way of summing.
 //!
-//! Texts are of any type that can be copied: string slices where one event is folded, small
-//! integers where a whole log is.
+//! Texts are of any type that can be copied: string slices when one event is folded, small integers
+//! when a whole log is.
 //!
 //! **Invariant:** a contribution is a function of the event's typed columns alone.
 
@@ -20,17 +20,17 @@ pub(crate) struct Seen<T> {
     pub(crate) reason: Option<T>,
 }
 
-/// What was observed of one property.
+/// The observed value of one property.
 #[derive(Clone, Copy)]
 pub(crate) enum Trait<T> {
     Number(i64),
     Text(T),
 }
 
-/// What an event adds to one fact.
+/// The contribution of an event to one fact.
 #[derive(Clone, Copy)]
 pub(crate) enum Part<T> {
-    /// An attempt that ended so, with its reason if it failed.
+    /// An attempt with this outcome, and its reason if it failed.
     Ended(Outcome, Option<T>),
     /// A failure of this pattern.
     Failure,
@@ -40,17 +40,17 @@ pub(crate) enum Part<T> {
     Property(Trait<T>),
 }
 
-/// Where contributions go.
+/// The destination of contributions.
 pub(crate) trait Sink<T> {
     /// The text of a missing part.
     fn any(&self) -> T;
 
-    /// Adds a part to the fact of that kind and key (as many texts as the kind has); `params` says
-    /// whether the event's parameters belong to it, `supports` whether it is an observation.
+    /// Adds a part to the fact of this kind and key (with as many texts as the kind has). `params`
+    /// is true if the event's parameters belong to it, and `supports` if it is an observation.
     fn add(&mut self, kind: FactKind, key: [T; 3], part: Part<T>, params: bool, supports: bool);
 }
 
-/// Hands every contribution of an event to `sink`; says why if there is none.
+/// Passes every contribution of an event to `sink`; if there are none, returns the reason.
 pub(crate) fn feed<T: Copy>(
     event: &Seen<T>,
     properties: impl Iterator<Item = (T, Trait<T>)>,
@@ -114,7 +114,7 @@ fn why_nothing<T>(event: &Seen<T>) -> Skip {
     }
 }
 
-/// How many texts the key of a kind has.
+/// The number of texts in the key of a kind.
 pub(crate) fn key_length(kind: FactKind) -> usize {
     match kind {
         FactKind::SkillSuccessRate | FactKind::InteractionPattern => 3,

@@ -15,25 +15,26 @@ use ipse_core::wire::{self, Wire};
 pub(crate) const FINE_DIGITS: u32 = 4;
 const COARSE_DIGITS: u32 = 2;
 
-/// If a sum has more than this many times the cells of the added sum, cells are put one by one.
+/// If a sum has more than this many times the cells of the added sum, cells are inserted one by
+/// one.
 const FEW: usize = 8;
 
-/// Attempts that fell into one cell.
+/// Attempts in one cell.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Cell {
-    /// All of them.
+    /// The number of attempts.
     pub n: i64,
-    /// Those that worked.
+    /// The number of successes.
     pub successes: i64,
 }
 
 impl Cell {
-    /// Those that did not.
+    /// The number of failures.
     pub fn failures(self) -> i64 {
         self.n - self.successes
     }
 
-    /// Both together.
+    /// The sum of two cells.
     #[must_use]
     pub fn plus(self, other: Cell) -> Cell {
         Cell { n: self.n + other.n, successes: self.successes + other.successes }
@@ -60,13 +61,13 @@ impl Histogram {
         Histogram { n: 1, sum: value.get().into(), fine: Vec::from([(fine_of(value), cell)]) }
     }
 
-    /// A sum over many observations, its cells in ascending order and none of them empty.
+    /// A sum over many observations, with its cells in ascending order and none of them empty.
     pub(crate) fn from_cells(sum: i128, fine: Vec<(i64, Cell)>) -> Self {
         debug_assert!(fine.is_sorted_by(|a, b| a.0 < b.0), "BUG: cells out of order");
         Histogram { n: fine.iter().map(|(_, cell)| cell.n).sum(), sum, fine }
     }
 
-    /// How many observations.
+    /// The number of observations.
     pub fn n(&self) -> i64 {
         self.n
     }
@@ -84,7 +85,7 @@ impl Histogram {
     /// The occupied coarse cells in ascending order.
     pub fn coarse(&self) -> Vec<(i64, Cell)> {
         let mut coarse: Vec<(i64, Cell)> = Vec::with_capacity(self.fine.len().min(64));
-        // Positive numbers below `same_below` round as the one before them did.
+        // Positive numbers below `same_below` round to the previous coarse cell.
         let mut same_below = i64::MIN;
         for (value, cell) in &self.fine {
             if *value < same_below {
@@ -127,7 +128,7 @@ impl Histogram {
         self.fine.iter().filter(|(value, _)| near(*value)).map(|(_, cell)| cell.n).sum()
     }
 
-    /// Appends `{"mean":…,"median":…,"n":…,"q1":…,"q3":…` and whatever `more` adds after it.
+    /// Appends `{"mean":…,"median":…,"n":…,"q1":…,"q3":…` and the output of `more`.
     pub fn write(&self, out: &mut String, more: impl FnOnce(&mut String)) {
         let [q1, median, q3] = self.quartiles();
         out.push_str("{\"mean\":");
@@ -144,7 +145,7 @@ impl Histogram {
     }
 }
 
-/// Appends a member's opening and an integer.
+/// Appends the opening of a member and an integer.
 pub(crate) fn write_integer(opening: &str, n: i64, out: &mut String) {
     out.push_str(opening);
     if n < 0 {
@@ -220,7 +221,7 @@ impl Tally for Histogram {
     }
 }
 
-/// Adds one cell; a cell that reaches zero is gone.
+/// Adds one cell; a cell that reaches zero is removed.
 fn put(fine: &mut Vec<(i64, Cell)>, value: i64, cell: Cell) {
     match fine.binary_search_by_key(&value, |(value, _)| *value) {
         Ok(place) => {

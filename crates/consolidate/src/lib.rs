@@ -3,9 +3,9 @@
 //! **Invariants**
 //! - This crate depends on `ipse-core` and nothing else here. It cannot name a manifest, so it
 //!   cannot change one. That missing dependency *is* Lemma 1.
-//! - State is a sum in an Abelian group ([`Tally`]), so neither the order of events nor the cut
-//!   into passes can be seen in a fact, and forgetting is subtraction.
-//! - Integers only: no float is computed with, no clock, position or random number is read.
+//! - State is a sum in an Abelian group ([`Tally`]), so the order of events and the division into
+//!   passes have no effect on a fact, and forgetting is subtraction.
+//! - Integers only: there is no float arithmetic, and no clock, position or random number is read.
 //!
 //! ```compile_fail,E0432
 //! use ipse_manifest::Manifest;
@@ -44,7 +44,7 @@ use alloc::string::String;
 use alloc::vec::Vec;
 use ipse_core::{Event, Fact, FactKey, Support};
 
-/// `f`: sum what each event contributes to each fact, compute the sums of derived facts, then
+/// `f`: sum the contributions of each event to each fact, compute the sums of derived facts, then
 /// publish every sum.
 pub fn f<'a, R: RuleSet>(
     rules: &R,
@@ -71,7 +71,7 @@ pub struct Groups<T>(BTreeMap<FactKey, Group<T>>);
 /// The sum behind one fact, and the last event that supports it (looked up, never summed).
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Group<T> {
-    /// The sum.
+    /// The sum of all contributions.
     pub tally: T,
     /// The greatest supporting event so far.
     pub last: Option<Support>,
@@ -84,7 +84,7 @@ impl<T> Default for Groups<T> {
 }
 
 impl<T: Tally> Groups<T> {
-    /// Adds what one event contributes; says why if that is nothing.
+    /// Adds the contributions of one event; if there are none, returns the reason.
     pub fn fold<R: RuleSet<Tally = T>>(&mut self, rules: &R, event: &Event<'_>) -> Option<Skip> {
         match rules.contributions(event) {
             Ok(contributions) => {
@@ -98,7 +98,7 @@ impl<T: Tally> Groups<T> {
         }
     }
 
-    /// How many sums there are.
+    /// The number of sums.
     pub fn count(&self) -> usize {
         self.0.len()
     }

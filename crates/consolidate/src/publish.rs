@@ -1,6 +1,6 @@
-//! How a sum becomes a value: the canonical JSON of each kind of fact.
+//! Turns a sum into a value: the canonical JSON of each kind of fact.
 //!
-//! **Invariant:** members are written in canonical order, straight into one text; a debug build
+//! **Invariant:** members are written in canonical order, directly into one text; a debug build
 //! checks the order.
 
 use crate::confidence::{self, BASE, wilson};
@@ -14,10 +14,10 @@ use ipse_core::decimal::{SCALE, rounded, write_micro};
 use ipse_core::json::{utf16_order, write_text};
 use ipse_core::{FactKind, Support, hex};
 
-/// Parameters with fewer usable values do not count among those that could have been chosen.
+/// Parameters with fewer usable values do not count as competitors.
 const COMPETING_FROM: i64 = 3;
 
-/// The number of observations behind a sum of that kind.
+/// The number of observations behind a sum of this kind.
 pub(crate) fn observations(kind: FactKind, tally: &Observed) -> i64 {
     match kind {
         FactKind::SkillSuccessRate => tally.successes + tally.failures,
@@ -136,7 +136,7 @@ fn most(texts: &BTreeMap<String, i64>) -> (&str, i64) {
     )
 }
 
-/// A JSON object under construction, member by member in canonical order.
+/// A JSON object that is written member by member in canonical order.
 struct Object {
     text: String,
     #[cfg(debug_assertions)]

@@ -1,8 +1,8 @@
-//! The recommended value of a parameter: a window that works, free of anything that clearly fails.
+//! The recommended value of a parameter: a window that works and contains no clearly failing run.
 //!
-//! **Invariants:** a window never contains a run of cells that confidently fails, so a value is
-//! not recommended merely because it lies between two good ones; and the more places were
-//! searched, the more evidence a window needs.
+//! **Invariants:** a window never contains a confidently failing run of cells, so a value is not
+//! recommended merely because it is between two good ones; and the more places were searched, the
+//! more evidence a window needs.
 
 use crate::confidence::{self, BASE, lg, significant, wilson};
 use crate::histogram::{Cell, Histogram, coarse_of, ranked, write_integer};
@@ -22,7 +22,7 @@ pub struct Recommended {
 }
 
 impl Recommended {
-    /// Searches a parameter's histogram, one of `competitors` that could have been chosen.
+    /// Searches a parameter's histogram. `competitors` is the number of parameters to choose from.
     pub fn search(histogram: &Histogram, competitors: usize) -> Option<Self> {
         let coarse = histogram.coarse();
         let k = BASE + 2 * (lg(competitors) + lg(coarse.len()));
@@ -50,13 +50,13 @@ impl Recommended {
         })
     }
 
-    /// How far "inside works, outside fails" holds over all `n` observations.
+    /// The confidence that attempts work inside and fail outside, over all `n` observations.
     pub fn agreement(&self, failures: i64, n: i64, competitors: usize) -> i64 {
         let outside = failures - self.inside.failures();
         wilson(self.inside.successes + outside, n, BASE + 2 * lg(competitors))
     }
 
-    /// Whether a fine cell lies in the window.
+    /// Whether a fine cell is in the window.
     pub fn holds(&self, fine: i64) -> bool {
         (self.cells.0..=self.cells.1).contains(&coarse_of(fine).0)
     }
@@ -71,7 +71,7 @@ impl Recommended {
         self.value
     }
 
-    /// The least and the greatest value inside that mostly worked.
+    /// The least and the greatest value inside the window that mostly worked.
     pub fn window(&self) -> (i64, i64) {
         (self.low, self.high)
     }
@@ -110,7 +110,7 @@ fn best_window(coarse: &[(i64, Cell)], k: i128) -> Option<Window<'_>> {
     }
     let mut best: Option<Window<'_>> = None;
     for start in 0..coarse.len() {
-        // A window whose first cell has no surplus is better without it: as much surplus or more,
+        // A window whose first cell has no surplus is better without it: at least as much surplus,
         // fewer failures, no less significant.
         let no_gain = surplus(coarse[start].1) <= 0;
         if no_gain || best.as_ref().is_some_and(|best| reach[start] < surplus(best.sum)) {

@@ -1,8 +1,8 @@
-//! What a rule set is: a version, what an event contributes, which facts are derived from other
-//! facts, and how a sum becomes a value.
+//! The interface of a rule set: a version, the contributions of an event, the facts that are
+//! derived from other facts, and the value of a sum.
 //!
-//! **Invariants:** a rule set sees events, keys and sums; no identity and no clock is among the
-//! arguments. A position is, where a log is summed in bulk: only to look up an event's name.
+//! **Invariants:** a rule set gets events, keys and sums, but no identity and no clock. Summing in
+//! bulk also gets positions, but only to look up the name of an event.
 
 use crate::{Group, Tally};
 use alloc::boxed::Box;
@@ -13,27 +13,28 @@ use core::ops::Range;
 use ipse_core::chunk::Chunk;
 use ipse_core::{Event, EventRef, FactKey, Seq, Support};
 
-/// Observations of one fact at most: beyond 2³² − 1 the confidence would leave `i128`.
+/// The most observations of one fact: beyond 2³² − 1 the confidence would overflow `i128`.
 pub const MAX_OBSERVATIONS: u64 = u32::MAX as u64;
 
-/// Tells whether a fact is wanted, by its key.
+/// Returns whether a fact is wanted, by its key.
 pub type Wanted<'w> = &'w dyn Fn(&FactKey) -> bool;
 
 /// Every fact is wanted.
 pub const EVERY_FACT: Wanted<'static> = &|_| true;
 
-/// A versioned `f`.
+/// A versioned function from a log to facts.
 pub trait RuleSet {
-    /// The sum it keeps for each fact.
+    /// The sum that is kept for each fact.
     type Tally: Tally;
 
     /// The name that every fact carries as `rule_version`.
     fn version(&self) -> &'static str;
 
-    /// Canonical JSON that pins the rules; its hash stands in every pass record.
+    /// Canonical JSON that pins the rules; every pass record contains its hash.
     fn descriptor(&self) -> String;
 
-    /// What an event adds to which facts; or why it adds nothing. Housekeeping adds nothing.
+    /// The contributions of an event, or the reason why there are none. Housekeeping contributes
+    /// nothing.
     fn contributions(&self, event: &Event<'_>) -> Result<Vec<Contribution<Self::Tally>>, Skip>;
 
     /// A faster way to sum many events, if the rule set has one; it must give equal groups. Facts
@@ -47,8 +48,8 @@ pub trait RuleSet {
         false
     }
 
-    /// What one fact, given its whole sum, adds to the sums of derived facts. The value need not be
-    /// additive. Three laws hold:
+    /// The contributions of one fact, given its whole sum, to the sums of derived facts. They need
+    /// not be additive. Three laws hold:
     /// - The keys depend on `key` alone, so they are known before the sum is.
     /// - A sum of zero adds zero, so a fact that does not exist adds nothing.
     /// - No event contributes to a derived fact, and nothing is derived from one.
@@ -56,7 +57,7 @@ pub trait RuleSet {
         Vec::new()
     }
 
-    /// The derived facts that a fact adds to, whatever its sum is.
+    /// The derived facts that a fact contributes to, whatever its sum is.
     fn derived_keys(&self, key: &FactKey) -> Vec<FactKey> {
         match self.derives() {
             true => {
@@ -67,8 +68,8 @@ pub trait RuleSet {
         }
     }
 
-    /// The canonical JSON value of a sum, or nothing if no event supports it.
-    /// The last event stands in it and moves no other figure.
+    /// The canonical JSON value of a sum, or nothing if no event supports it. The value contains
+    /// the last event, which affects no other member.
     fn publish(
         &self,
         key: &FactKey,
@@ -79,8 +80,8 @@ pub trait RuleSet {
 
 /// Summing chunks of events at once. `None` anywhere means that a chunk is damaged.
 pub trait BulkFold<T> {
-    /// Adds the events at `places` of a chunk whose first event stands at `first`. `refs` looks up
-    /// the name of an event, where two happened at the same time.
+    /// Adds the events at `places` of a chunk whose first event is at position `first`. `refs`
+    /// looks up the name of an event, if two have the same time.
     fn fold(
         &mut self,
         chunk: &Chunk<'_>,
@@ -97,13 +98,13 @@ pub trait BulkFold<T> {
         refs: &mut dyn FnMut(Seq) -> Option<EventRef>,
     );
 
-    /// How much is kept so far: facts, their parameters, classes of events, and texts.
+    /// The amount of kept state: facts, their parameters, classes of events, and texts.
     fn weight(&self) -> usize;
 
     /// The places of a chunk's events that support a fact, ascending.
     fn supporters(&self, chunk: &Chunk<'_>, key: &FactKey) -> Option<Vec<usize>>;
 
-    /// Hands every sum to `each`, sorted by kind and key.
+    /// Passes every sum to `each`, sorted by kind and key.
     fn finish(
         self: Box<Self>,
         refs: &mut dyn FnMut(Seq) -> Option<EventRef>,
@@ -111,21 +112,21 @@ pub trait BulkFold<T> {
     ) -> Option<Totals>;
 }
 
-/// How many events were summed, and how many of them in vain.
+/// The numbers of summed and of skipped events.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Totals {
-    /// How many events, housekeeping aside.
+    /// The number of events, without housekeeping.
     pub events: u64,
     /// Events that fed no fact, by type and reason.
     pub skipped: Vec<(String, Skip, u64)>,
 }
 
-/// `c(event)` for one fact.
+/// The contribution of an event to one fact.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Contribution<T> {
-    /// The fact it goes to.
+    /// The fact that it belongs to.
     pub key: FactKey,
-    /// What it adds.
+    /// The added sum.
     pub tally: T,
     /// Whether the event is counted in `n_observations`.
     pub supports: bool,
@@ -139,12 +140,12 @@ impl<T> Contribution<T> {
     }
 }
 
-/// Why an event feeds no fact: the fixed reason codes of pass records.
+/// The reason why an event feeds no fact: the fixed reason codes of pass records.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum Skip {
     /// Written by ipse itself; never counted as skipped.
     Housekeeping,
-    /// An attempt that says neither `outcome` nor `success`.
+    /// An attempt that has neither `outcome` nor `success`.
     NoOutcome,
     /// An attempt that neither succeeded nor failed, and names no skill.
     OutcomeNotCounted,
@@ -157,7 +158,7 @@ pub enum Skip {
 }
 
 impl Skip {
-    /// The code on the wire.
+    /// The code in JSON.
     pub fn code(self) -> &'static str {
         match self {
             Skip::Housekeeping => "housekeeping",
@@ -173,7 +174,7 @@ impl Skip {
 /// A fact has more observations than [`MAX_OBSERVATIONS`].
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct LimitError {
-    /// The fact.
+    /// The fact with too many observations.
     pub key: FactKey,
 }
 

@@ -1,10 +1,10 @@
-//! Samples of parameters on their way to histograms.
+//! Samples of parameters, collected before they become histograms.
 //!
-//! Samples are kept in blocks of one vector, whatever the number of facts: to keep one is a write
-//! behind the last of its kind. When they have become many, all are counted and leave.
+//! All samples are kept in blocks of one vector, whatever the number of facts: adding one is a
+//! write after the last of its kind. When the vector is full, all samples are counted and removed.
 //!
-//! **Invariant:** at most [`MAX_KEPT`] samples are kept, half-empty blocks included, and those of
-//! one chunk beyond it.
+//! **Invariant:** at most [`MAX_KEPT`] samples are kept, half-empty blocks included, plus those of
+//! one chunk.
 
 use crate::Tally;
 use crate::histogram::{Cell, FINE_DIGITS, Histogram, fine_of};
@@ -14,20 +14,21 @@ use ipse_core::decimal::cell_unit;
 
 /// Room for samples before they are counted: 16 MB.
 const MAX_KEPT: usize = 1 << 21;
-/// Samples of a block, and before them the end of the block before it.
+/// The samples of a block, with the end of the previous block before them.
 const BLOCK: usize = 64;
 /// Added to a value so that it is not negative; usable values are within ±10¹⁵.
 const BIAS: i64 = 1 << 51;
 /// A table may have this many times more cells than samples; beyond that, samples are sorted.
 const SPARSE: u64 = 8;
 
-/// Which parameter of which fact.
+/// A parameter of a fact.
 pub(crate) type Home = u32;
 
 /// The samples of all parameters of all facts.
 pub(crate) struct Samples {
     blocks: Vec<u64>,
-    /// Where the next sample of each home goes; at the border of a block, into a new one.
+    /// The position of the next sample of each home; at the border of a block, a new block is
+    /// started.
     next: Vec<u32>,
     counted: Vec<Histogram>,
     scratch: Scratch,
@@ -36,23 +37,23 @@ pub(crate) struct Samples {
 #[derive(Default)]
 struct Scratch {
     samples: Vec<u64>,
-    /// For each cell its samples, and in the lower half those that were a success; all zero between
-    /// uses.
+    /// For each cell the number of samples, and in the lower half the number of successes; all zero
+    /// between uses.
     table: Vec<u64>,
-    /// Which cells of the table are not zero.
+    /// The cells of the table that are not zero.
     occupied: Vec<u64>,
 }
 
 impl Default for Samples {
     fn default() -> Self {
-        // The first block is never used: nothing can come before it.
+        // The first block is never used: nothing can precede it.
         let blocks = alloc::vec![0; BLOCK];
         Samples { blocks, next: Vec::new(), counted: Vec::new(), scratch: Scratch::default() }
     }
 }
 
 impl Samples {
-    /// A place for the samples of one more parameter.
+    /// Creates a place for the samples of one more parameter.
     pub(crate) fn home(&mut self) -> Home {
         self.next.push(0);
         self.counted.push(Histogram::default());
@@ -60,7 +61,7 @@ impl Samples {
         (self.next.len() - 1) as Home
     }
 
-    /// How many parameters have a place.
+    /// The number of parameters with a place.
     pub(crate) fn homes(&self) -> usize {
         self.next.len()
     }
@@ -83,7 +84,7 @@ impl Samples {
         begin as u32 + 1
     }
 
-    /// Counts all samples if they have become many.
+    /// Counts all samples if there are many.
     pub(crate) fn settle(&mut self) {
         if self.blocks.len() > MAX_KEPT {
             (0..self.next.len()).for_each(|home| self.count(home));
@@ -91,7 +92,7 @@ impl Samples {
         }
     }
 
-    /// The histogram of one parameter, whose samples leave.
+    /// Returns the histogram of one parameter and removes its samples.
     pub(crate) fn take(&mut self, home: Home) -> Histogram {
         self.count(home as usize);
         core::mem::take(&mut self.counted[home as usize])
@@ -132,7 +133,7 @@ impl Scratch {
             sum += i128::from(part);
         }
         let range = (least, greatest);
-        // Each attempt by its own constant: dividing by a variable takes several times as long.
+        // Each call has a constant unit: dividing by a variable takes several times as long.
         let cells = self.cells::<1_000_000>(range);
         let cells = cells.or_else(|| self.cells::<100_000>(range));
         let cells = cells.or_else(|| self.cells::<10_000>(range));
@@ -169,7 +170,7 @@ impl Scratch {
         Some(cells.cells)
     }
 
-    /// Counts the samples in the table; fails if one is no multiple of `UNIT`.
+    /// Counts the samples in the table; fails if one is not a multiple of `UNIT`.
     fn fill<const UNIT: u64>(&mut self, least: u64, width: usize) -> bool {
         self.table.resize(width.max(self.table.len()), 0);
         self.occupied.resize(width.div_ceil(64).max(self.occupied.len()), 0);
@@ -197,7 +198,7 @@ impl Scratch {
     }
 }
 
-/// Whether multiples of `unit` up to `value` lose nothing by being rounded to a fine cell.
+/// Whether rounding multiples of `unit` up to `value` to a fine cell loses nothing.
 fn is_cell(unit: u64, value: i64) -> bool {
     unit.cast_signed() % cell_unit(value, FINE_DIGITS) == 0
 }
@@ -224,7 +225,8 @@ impl Cells {
 mod tests {
     use super::*;
 
-    /// More than are kept, so that they are counted in between: nothing is lost or doubled.
+    /// More samples than are kept, so that they are counted in between: none is lost or counted
+    /// twice.
     #[test]
     fn samples_that_leave_in_between_are_counted_once() {
         let mut samples = Samples::default();
@@ -242,7 +244,7 @@ mod tests {
             }
             if n % 4096 == 0 {
                 samples.settle();
-                assert!(samples.blocks.len() < 2 * MAX_KEPT, "what is kept stays bounded");
+                assert!(samples.blocks.len() < 2 * MAX_KEPT, "the kept samples stay bounded");
             }
         }
         for (number, home) in homes.into_iter().enumerate() {

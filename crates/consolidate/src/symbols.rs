@@ -1,7 +1,7 @@
-//! Texts as small integers, and keys of three of them as places in a vector.
+//! Texts as small integers, and keys of three of them as indexes into a vector.
 //!
-//! **Invariant:** numbers are given in the order of first sight and never leave this crate: nothing
-//! that is published depends on them.
+//! **Invariant:** numbers are assigned in the order of first use and never leave this crate: no
+//! published byte depends on them.
 
 use alloc::collections::BTreeMap;
 use alloc::string::String;
@@ -10,13 +10,13 @@ use alloc::vec::Vec;
 /// A text's number.
 pub(crate) type Symbol = u32;
 
-/// `*`, what a missing part of a key reads as.
+/// `*`, the text of a missing part of a key.
 pub(crate) const ANY: Symbol = 0;
 /// `true`
 pub(crate) const TRUE: Symbol = 1;
 /// `false`
 pub(crate) const FALSE: Symbol = 2;
-/// The empty name, of the numbers of a property.
+/// The empty name, for the numbers of a property.
 pub(crate) const NAMELESS: Symbol = 3;
 
 pub(crate) struct Symbols {
@@ -56,7 +56,7 @@ impl Symbols {
         number
     }
 
-    /// Numbers for an ascending list of texts, walking along the list before.
+    /// Numbers for an ascending list of texts, found by walking along the previous list.
     pub(crate) fn intern_sorted(&mut self, texts: &[&str]) -> Vec<Symbol> {
         let before = core::mem::take(&mut self.last);
         let mut at = 0;
@@ -96,7 +96,7 @@ impl Symbols {
     }
 }
 
-/// From a short key to a place: open addressing, linear probing, at most half full.
+/// A hash map from a short key to a place: open addressing, linear probing, at most half full.
 pub(crate) struct Places<K> {
     slots: Vec<Slot<K>>,
     used: usize,
@@ -118,7 +118,7 @@ impl<const N: usize> Default for Places<[u32; N]> {
 }
 
 impl<const N: usize> Places<[u32; N]> {
-    /// The place of a key; `add` makes one for a key that is new.
+    /// The place of a key; `add` creates one for a new key.
     #[inline]
     pub(crate) fn find_or_add(&mut self, key: [u32; N], add: impl FnOnce() -> usize) -> usize {
         if self.used * 2 >= self.slots.len() {

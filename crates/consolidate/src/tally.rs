@@ -1,8 +1,8 @@
-//! Tallies: exact, mergeable state. Order cannot matter, because the type will not let it.
+//! Tallies: exact, mergeable state. The type guarantees that the order of events has no effect.
 //!
 //! **Laws**, checked by one property test for every implementor:
 //! `a + b = b + a`, `(a + b) + c = a + (b + c)`, `a + 0 = a`, `a + (−a) = 0`;
-//! and a part that sums to zero is gone, so equal sums have equal bytes.
+//! and a part that sums to zero is removed, so equal sums have equal bytes.
 
 use alloc::collections::BTreeMap;
 use alloc::string::String;
@@ -14,7 +14,7 @@ pub trait Tally: Clone + Default + Eq {
     /// Adds another sum.
     fn add(&mut self, other: &Self);
 
-    /// The inverse: what takes this sum away again.
+    /// The inverse: adding it removes this sum.
     #[must_use]
     fn negated(&self) -> Self;
 
@@ -26,7 +26,7 @@ pub trait Tally: Clone + Default + Eq {
     /// Appends the encoding.
     fn encode(&self, out: &mut Vec<u8>);
 
-    /// Takes an encoding; damaged bytes give `None`.
+    /// Reads an encoding; damaged bytes give `None`.
     fn decode(wire: &mut Wire<'_>) -> Option<Self>;
 }
 
@@ -53,7 +53,7 @@ pub trait Component: Clone + Ord {
     /// Appends the encoding.
     fn encode(&self, out: &mut Vec<u8>);
 
-    /// Takes an encoding; damaged bytes give `None`.
+    /// Reads an encoding; damaged bytes give `None`.
     fn decode(wire: &mut Wire<'_>) -> Option<Self>;
 }
 
@@ -67,7 +67,7 @@ impl Component for String {
     }
 }
 
-/// A sparse sum: components that reach zero are gone.
+/// A sparse sum: components that reach zero are removed.
 impl<K: Component, T: Tally> Tally for BTreeMap<K, T> {
     fn add(&mut self, other: &Self) {
         for (key, part) in other {

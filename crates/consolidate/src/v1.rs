@@ -1,7 +1,7 @@
 //! Rule set `v1`: four kinds of facts, one tally for all of them.
 //!
 //! **Invariants:** an event's contribution is a function of its typed columns alone; a value is a
-//! function of the sum and the last supporting event alone. A change of any published byte is a new
+//! function of the sum and the last supporting event alone. A change to any published byte is a new
 //! rule set with a new version, never an edit of this one.
 
 use crate::bulk::Bulk;
@@ -25,7 +25,7 @@ pub struct V1;
 /// The name under which the numbers of an object's property are kept.
 pub(crate) const PROPERTY: &str = "";
 
-/// Everything v1 counts for a fact, of whichever kind.
+/// All counts of v1 for a fact of any kind.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Observed {
     /// Attempts that worked.
@@ -34,9 +34,9 @@ pub struct Observed {
     pub failures: i64,
     /// Incidents.
     pub incidents: i64,
-    /// Attempts that ended otherwise.
+    /// Attempts with another outcome.
     pub uncounted: BTreeMap<Outcome, i64>,
-    /// Parameters by name; the numbers of an object's property under no name.
+    /// Parameters by name; the numbers of an object's property have an empty name.
     pub numbers: BTreeMap<String, Histogram>,
     /// Failure reasons, or the texts of an object's property.
     pub texts: BTreeMap<String, i64>,
@@ -142,7 +142,7 @@ impl RuleSet for V1 {
     }
 }
 
-/// The contributions of one event, each a sum of its own.
+/// The contributions of one event, each as a sum.
 struct Contributions<'e> {
     columns: &'e Columns<'e>,
     all: Vec<Contribution<Observed>>,

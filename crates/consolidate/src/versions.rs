@@ -54,7 +54,7 @@ impl Rules {
         with_rules!(self, |rules| rules.descriptor())
     }
 
-    /// The hash of the descriptor, as it stands in pass records.
+    /// The hash of the descriptor, as in pass records.
     pub fn hash(self) -> [u8; 32] {
         sha256(&[self.descriptor().as_bytes()])
     }
@@ -99,7 +99,7 @@ mod tests {
         assert_eq!(Rules::of_hash(&[0; 32]), None);
     }
 
-    /// The descriptor is a format: its hash stands in every pass record of every log.
+    /// The descriptor is a format: every pass record of every log contains its hash.
     #[test]
     fn the_descriptor_of_v1_is_pinned() {
         let hash = ipse_core::hex::encode(&Rules::V1.hash());

@@ -1,7 +1,7 @@
-//! Answers for programs: the same JSON on the command line and over HTTP.
+//! JSON answers, the same on the command line and over HTTP.
 //!
-//! **Invariant:** an answer copies what is stored and computes nothing; names are those of the
-//! paper's interface.
+//! **Invariant:** an answer copies stored data and computes nothing. Names are those of the paper's
+//! interface.
 
 use crate::Consultation;
 use crate::facts::{Filter, ScoredFact};
@@ -27,8 +27,8 @@ pub fn facts(
         .raw("facts", list(facts))
 }
 
-/// What a planner consulted: the facts with their consultation and their grounding form. Members
-/// stand in canonical order, and nothing is written twice: this is what planners wait for.
+/// The answer to a planner: the facts with their consultation and grounding. Written directly in
+/// canonical order without copies, because planners wait for it.
 pub fn consulted(
     identity: &Identity,
     checkpoint: Seq,
@@ -55,7 +55,7 @@ pub fn consulted(
     out
 }
 
-/// One fact of that id.
+/// One fact with its id.
 pub(crate) fn fact(id: &str, fact: &ScoredFact) -> Members {
     let value = fact.value();
     let copied = |name: &str| value.get(name).map(written).unwrap_or_default();
@@ -83,7 +83,7 @@ pub(crate) fn proof_members(entry: &Entry, proof: &ProofFile) -> Members {
         .text("proof", &proof.text())
 }
 
-/// The rules that facts follow; those of the next pass before the first one.
+/// The rule version of the facts. Before the first pass, that of the next pass.
 pub fn rule_version(recorded: &str) -> &str {
     if recorded.is_empty() { Rules::default().version() } else { recorded }
 }
@@ -95,7 +95,7 @@ pub fn written(value: &Value<'_>) -> String {
     text
 }
 
-/// A text for a table: control characters escaped, and those that JSON lets pass replaced.
+/// A text for a table: escapes control characters, and replaces those that JSON does not escape.
 pub fn clean(text: &str) -> String {
     let turns = |c: char| matches!(c, '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}');
     let other = |c: char| c.is_control() || turns(c) || ('\u{2066}'..='\u{2069}').contains(&c);

@@ -1,9 +1,9 @@
-//! Claims: a consultation that a planner echoes, and whether the log bears it out.
+//! Claims: consultations that planners echo, checked against the log.
 //!
 //! **Invariants**
 //! - A claim that can be read has the bytes, and so the id, of the consultation that it echoes.
-//! - A claim is believed only if its query, asked again of the log up to its checkpoint, chooses
-//!   exactly its facts, in their order. Nothing that it says about itself counts.
+//! - A claim is verified only if its query, run again on the log up to its checkpoint, chooses
+//!   exactly its facts, in their order. Its own statements are not trusted.
 
 use crate::consultation::{Parts, id_of};
 use crate::facts::{Filter, ScoredFact};
@@ -12,13 +12,13 @@ use ipse_core::json::{Object, Value, quoted};
 use ipse_core::{FactId, FactKind, Identity, Seq};
 use std::sync::Arc;
 
-/// Facts of a consultation at most: as many as an answer has.
+/// The maximum number of facts of a consultation, as in an answer.
 pub const MAX_FACTS: usize = 1000;
 
 const MEMBERS: [&str; 4] = ["checkpoint", "fact_ids", "query", "rule_version"];
 const QUESTIONS: [&str; 6] = ["env", "kind", "limit", "skill_id", "target_class", "zone"];
 
-/// What a planner says that it read.
+/// A consultation as a planner echoes it.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Claim {
     checkpoint: Seq,
@@ -27,19 +27,19 @@ pub struct Claim {
     fact_ids: Vec<FactId>,
 }
 
-/// Whether the log bears a claim out.
+/// The result of checking a claim against the log.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Status {
-    /// It does.
+    /// The log confirms the claim.
     Verified,
-    /// It does not.
+    /// The log does not confirm the claim.
     Unverified,
-    /// Nobody can tell: something that the facts may have rested on was forgotten since.
+    /// It cannot be checked: an event behind the facts may have been forgotten since.
     ForgottenSince,
 }
 
 impl Status {
-    /// The word on the wire.
+    /// The name in JSON.
     pub fn name(self) -> &'static str {
         match self {
             Status::Verified => "verified",
@@ -68,39 +68,40 @@ impl Claim {
         let id = |id: &Value<'_>| id.as_text().and_then(FactId::parse);
         let fact_ids: Option<Vec<FactId>> = ids.iter().map(id).collect();
         Ok(Claim {
-            checkpoint: checkpoint.ok_or("`checkpoint` must be a position of the log, from 0")?,
-            rule_version: rule_version.ok_or("`rule_version` must be a text")?,
+            checkpoint: checkpoint
+                .ok_or("`checkpoint` must be a position of the log, 0 or more")?,
+            rule_version: rule_version.ok_or("`rule_version` must be a string")?,
             filter: filter(query)?,
             fact_ids: fact_ids.ok_or("`fact_ids` must hold fact ids (fa_…) and nothing else")?,
         })
     }
 
-    /// The position up to which the facts are said to be known.
+    /// The claimed checkpoint of the facts.
     pub fn checkpoint(&self) -> Seq {
         self.checkpoint
     }
 
-    /// The version of the rules that the facts are said to follow.
+    /// The claimed rule version.
     pub fn rule_version(&self) -> &str {
         &self.rule_version
     }
 
-    /// The rules that the facts are said to follow; `None` if they are unknown.
+    /// The claimed rules; `None` if they are unknown.
     pub fn rules(&self) -> Option<Rules> {
         Rules::of_version(&self.rule_version)
     }
 
-    /// What is said to have been asked.
+    /// The claimed query.
     pub fn filter(&self) -> &Filter {
         &self.filter
     }
 
-    /// The facts that are said to have been the answer, in its order.
+    /// The claimed fact ids, in the order of the answer.
     pub fn fact_ids(&self) -> &[FactId] {
         &self.fact_ids
     }
 
-    /// Its canonical bytes.
+    /// The canonical bytes.
     pub fn json(&self) -> String {
         let Claim { checkpoint, rule_version, filter, fact_ids } = self;
         let ids = fact_ids.iter().map(|id| quoted(&id.to_string()));
@@ -112,21 +113,21 @@ impl Claim {
         id_of(&self.json())
     }
 
-    /// Whether these are the facts that it names, in its order.
+    /// Whether these facts are the claimed ones, in the same order.
     pub fn is_answered_by(&self, identity: &Identity, facts: &[Arc<ScoredFact>]) -> bool {
         let ids = facts.iter().map(|fact| FactId::new(identity, &fact.fact.key));
         ids.eq(self.fact_ids.iter().copied())
     }
 
-    /// Whether it could be true at all of a planner that could read up to a position: it names a
-    /// moment that was there, and known rules.
+    /// Whether a planner that could read up to `latest` can have read this: the checkpoint is not
+    /// later, and the rules are known.
     pub fn is_possible(&self, latest: Seq) -> bool {
         self.checkpoint <= latest && self.rules().is_some()
     }
 
-    /// Whether the log bears it out, made before what stands after `latest`: `facts` are what its
-    /// query chooses at its checkpoint under its rules, and `forgotten` says whether an event up to
-    /// there was forgotten after it.
+    /// Checks the claim of a planner that could read up to `latest`. `facts` are the facts that its
+    /// query chooses at its checkpoint under its rules. `forgotten` says whether an event up to the
+    /// checkpoint was forgotten after it.
     pub fn status<E>(
         &self,
         identity: &Identity,
@@ -137,7 +138,7 @@ impl Claim {
         if !self.is_possible(latest) {
             return Ok(Status::Unverified);
         }
-        // What was read cannot be had again, even if the same facts are chosen still.
+        // The facts may have had other values then, even if the query chooses the same ones now.
         if forgotten()? {
             return Ok(Status::ForgottenSince);
         }
@@ -146,12 +147,12 @@ impl Claim {
     }
 }
 
-/// Refuses members that nobody knows.
+/// Rejects unknown members.
 fn known(object: &Object<'_>, names: &[&str], place: &str) -> Result<(), String> {
     match object.iter().find(|(name, _)| !names.contains(name)) {
         Some((name, _)) => {
             let (name, known) = (crate::answer::clean(&shortened(name)), names.join(", "));
-            Err(format!("{place} has a member `{name}`; known: {known}"))
+            Err(format!("{place} has an unknown member `{name}`; known: {known}"))
         }
         None => Ok(()),
     }
@@ -161,13 +162,13 @@ fn shortened(name: &str) -> String {
     name.chars().take(64).collect()
 }
 
-/// What was asked for, under the names of the interface.
+/// Reads a query with the parameter names of the HTTP interface.
 fn filter(query: &Object<'_>) -> Result<Filter, String> {
     known(query, &QUESTIONS, "`query`")?;
     let text = |name: &str| match query.get(name) {
         None => Ok(None),
         Some(Value::Text(text)) => Ok(Some(text.to_string())),
-        Some(_) => Err(format!("`query.{name}` must be a text")),
+        Some(_) => Err(format!("`query.{name}` must be a string")),
     };
     let kind = match text("kind")? {
         None => None,
@@ -179,7 +180,7 @@ fn filter(query: &Object<'_>) -> Result<Filter, String> {
     };
     let limit = query.get("limit").map(|limit| {
         let limit = limit.as_count().and_then(|limit| usize::try_from(limit).ok());
-        limit.filter(|limit| *limit > 0).ok_or("`query.limit` must be a whole number from 1 on")
+        limit.filter(|limit| *limit > 0).ok_or("`query.limit` must be a whole number of at least 1")
     });
     Ok(Filter {
         skill: text("skill_id")?,
@@ -268,14 +269,14 @@ mod tests {
         for (json, want) in [
             (swap("\"checkpoint\":9,", ""), "`checkpoint` is missing"),
             (swap(",\"rule_version\":\"v1\"", ""), "`rule_version` is missing"),
-            (swap("{\"ch", "{\"by\":1,\"ch"), "has a member `by`; known: checkpoint"),
+            (swap("{\"ch", "{\"by\":1,\"ch"), "has an unknown member `by`; known: checkpoint"),
             (swap("9", "-1"), "`checkpoint` must be a position"),
             (swap("9", "\"9\""), "`checkpoint` must be a position"),
-            (swap("\"v1\"", "null"), "`rule_version` must be a text"),
+            (swap("\"v1\"", "null"), "`rule_version` must be a string"),
             (swap("{},", "[],"), "`query` must be an object"),
-            (swap("{},", "{\"as_of\":3},"), "`query` has a member `as_of`; known: env"),
-            (swap("{},", "{\"env\":3},"), "`query.env` must be a text"),
-            (swap("{},", "{\"zone\":null},"), "`query.zone` must be a text"),
+            (swap("{},", "{\"as_of\":3},"), "`query` has an unknown member `as_of`; known: env"),
+            (swap("{},", "{\"env\":3},"), "`query.env` must be a string"),
+            (swap("{},", "{\"zone\":null},"), "`query.zone` must be a string"),
             (swap("{},", "{\"kind\":\"risk\"},"), "`query.kind` must be one of"),
             (swap("{},", "{\"limit\":0},"), "`query.limit` must be a whole number"),
             (swap("{},", "{\"limit\":1.5},"), "`query.limit` must be a whole number"),
@@ -305,10 +306,14 @@ mod tests {
         };
         assert_eq!(status(&claim, ME, &both, 9, false), "verified");
         assert_eq!(status(&claim, ME, &both, 9, true), "forgotten since", "values may be others");
-        assert_eq!(status(&claim, ME, &both, 8, true), "unverified", "nobody knew that then");
+        assert_eq!(
+            status(&claim, ME, &both, 8, true),
+            "unverified",
+            "later than what could be read"
+        );
         assert_eq!(status(&other, ME, &both, 9, true), "unverified", "other rules");
         assert_eq!(status(&claim, ME, &turned, 9, false), "unverified", "another order");
-        assert_eq!(status(&claim, ME, &both[..1], 9, false), "unverified", "a fact less");
+        assert_eq!(status(&claim, ME, &both[..1], 9, false), "unverified", "one fact fewer");
         assert_eq!(status(&claim, ME, &both[..1], 9, true), "forgotten since");
         assert_eq!(status(&claim, Identity([8; 32]), &both, 9, false), "unverified", "another's");
     }

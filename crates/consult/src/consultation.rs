@@ -1,25 +1,26 @@
-//! Consultations: what a planner read, so that its intent can say so and an auditor can check it.
+//! Consultations: the record of what a planner read. Its intent refers to it, and an auditor checks
+//! it.
 //!
-//! **Invariants:** a consultation names facts and a checkpoint, and holds no value of a fact: what
-//! is forgotten later is not betrayed by it. Its id is a hash of its canonical bytes.
+//! **Invariants:** a consultation names facts and a checkpoint, and holds no value of a fact. It
+//! reveals nothing of an event that is forgotten later. Its id is a hash of its canonical bytes.
 
 use crate::facts::{Filter, ScoredFact};
 use ipse_core::json::{Members, list, quoted};
 use ipse_core::{Identity, Seq, hex, sha256};
 use std::sync::Arc;
 
-/// Digits of an id.
+/// The number of bytes in an id.
 const ID_BYTES: usize = 16;
 
-/// What was read.
+/// A record of the facts that a planner read.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Consultation {
-    /// Its canonical bytes.
+    /// The canonical bytes.
     pub json: String,
 }
 
 impl Consultation {
-    /// Of facts that a filter chose at a checkpoint.
+    /// The consultation of facts that a filter chose at a checkpoint.
     pub fn of(
         identity: &Identity,
         checkpoint: Seq,
@@ -37,7 +38,7 @@ impl Consultation {
     }
 }
 
-/// What a consultation says beside the names of its facts.
+/// The members of a consultation other than the fact ids.
 pub(crate) struct Parts<'p> {
     pub(crate) checkpoint: Seq,
     pub(crate) rule_version: &'p str,
@@ -56,12 +57,12 @@ impl Parts<'_> {
     }
 }
 
-/// The id of the consultation of these bytes.
+/// The id of a consultation from its canonical bytes.
 pub(crate) fn id_of(json: &str) -> String {
     format!("co_{}", hex::encode(&sha256(&[json.as_bytes()])[..ID_BYTES]))
 }
 
-/// What was asked for, under the names of the interface.
+/// The query as JSON, with the parameter names of the HTTP interface.
 fn query(filter: &Filter) -> String {
     let text = |part: &Option<String>| part.as_deref().map(quoted);
     Members::new()

@@ -1,7 +1,7 @@
-//! Consulting facts: filters, order, and the figures every answer shows.
+//! Querying facts: filters, order, and the numbers in every answer.
 //!
-//! **Invariants:** reading writes nothing; a filter leaves out the kinds whose key lacks that part
-//! (except that `environment` is ignored for interaction patterns) and matches values exactly.
+//! **Invariants:** reading writes nothing. A filter matches values exactly, and excludes the kinds
+//! whose key lacks that part. Only `environment` is ignored for interaction patterns.
 
 use crate::{Damaged, answer, grounding};
 use ipse_core::json::{Object, Value};
@@ -10,29 +10,29 @@ use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::sync::{Arc, OnceLock};
 
-/// Nesting of a fact's value: the value, `params`, a parameter, its recommendation.
+/// The maximum nesting of a fact's value: value, `params`, parameter, recommendation.
 pub const VALUE_DEPTH: usize = 8;
 
-/// Which facts are asked for. Every part that is given must match.
+/// A query for facts. Every given part must match.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Filter {
-    /// `skill_id`
+    /// The `skill_id`.
     pub skill: Option<String>,
-    /// `target_class`
+    /// The `target_class`.
     pub target: Option<String>,
-    /// `environment`
+    /// The `environment`.
     pub environment: Option<String>,
-    /// `zone`
+    /// The `zone`.
     pub zone: Option<String>,
-    /// The kind itself.
+    /// The fact kind.
     pub kind: Option<FactKind>,
-    /// The best so many by confidence.
+    /// The maximum number of facts, by confidence.
     pub limit: Option<usize>,
 }
 
 impl Filter {
-    /// What each part of a key of this kind must be, where it matters; `None` if no such key can
-    /// match, as the kind lacks a part that is asked for.
+    /// The required value of each part of a key of this kind. `None` if no key of the kind can
+    /// match because it lacks a part of the query.
     fn wanted(&self, kind: FactKind) -> Option<[Option<&str>; 3]> {
         if self.kind.is_some_and(|wanted| wanted != kind) {
             return None;
@@ -47,14 +47,14 @@ impl Filter {
         others.iter().all(|part| part.is_none()).then_some(wanted.map(Option::as_deref))
     }
 
-    /// Whether a fact of this key is asked for.
+    /// Whether the key matches the query.
     pub fn matches(&self, key: &FactKey) -> bool {
         let Some(wanted) = self.wanted(key.kind()) else { return false };
         let agrees = |(part, wanted): (&String, Option<&str>)| wanted.is_none_or(|it| it == part);
         wanted == [None; 3] || key.parts().iter().zip(wanted).all(agrees)
     }
 
-    /// How the text of every key of a kind begins that can match; `None` if none can.
+    /// The prefix of all keys of a kind that can match; `None` if no key can match.
     pub fn beginning(&self, kind: FactKind) -> Option<String> {
         let wanted = self.wanted(kind)?;
         let leading: Vec<&str> = wanted.into_iter().map_while(|part| part).collect();
@@ -70,12 +70,12 @@ impl Filter {
         Ok(choice.finish())
     }
 
-    /// The same for facts that come one by one.
+    /// Like [`Filter::choose`], for facts that arrive one by one.
     pub fn choice(&self) -> Choice<'_> {
         Choice { filter: self, best: Vec::new() }
     }
 
-    /// The same among facts that were read before.
+    /// Like [`Filter::choose`], for facts in memory.
     pub fn among<'f>(
         &self,
         facts: impl Iterator<Item = &'f Arc<ScoredFact>>,
@@ -86,7 +86,7 @@ impl Filter {
         chosen
     }
 
-    /// Sorts facts by confidence descending, then kind, then key, and keeps the best.
+    /// Sorts facts by confidence descending, then kind, then key, and truncates to the limit.
     fn rank(&self, facts: &mut Vec<Arc<ScoredFact>>) {
         facts.sort_by(|a, b| {
             b.confidence.cmp(&a.confidence).then_with(|| a.fact.key.cmp(&b.fact.key))
@@ -95,17 +95,17 @@ impl Filter {
     }
 }
 
-/// Facts that a filter chooses while they come: not many more are kept than it wants.
+/// Collects the facts that a filter chooses. Keeps only a few more than its limit in memory.
 pub struct Choice<'f> {
     filter: &'f Filter,
     best: Vec<Arc<ScoredFact>>,
 }
 
-/// Facts that are kept beyond the limit of a filter before the worst of them leave.
+/// The number of facts beyond the limit that are kept before the worst are dropped.
 const BEYOND_LIMIT: usize = 1024;
 
 impl Choice<'_> {
-    /// Takes a fact that matches.
+    /// Adds a matching fact.
     pub fn add(&mut self, fact: Arc<ScoredFact>) {
         self.best.push(fact);
         let most = self.filter.limit.unwrap_or(usize::MAX).saturating_add(BEYOND_LIMIT);
@@ -114,7 +114,7 @@ impl Choice<'_> {
         }
     }
 
-    /// The keys of those among more facts that match which are chosen unless better ones come.
+    /// The keys among more matching facts that are chosen unless better ones are added later.
     pub fn contenders(&self, facts: Vec<Arc<ScoredFact>>) -> BTreeSet<FactKey> {
         let keys: BTreeSet<FactKey> = facts.iter().map(|fact| fact.fact.key.clone()).collect();
         let mut all = self.best.clone();
@@ -131,21 +131,21 @@ impl Choice<'_> {
     }
 }
 
-/// A fact with the two figures that every answer shows.
+/// A fact with the two numbers in every answer.
 #[derive(Clone, Debug)]
 pub struct ScoredFact {
     /// The fact.
     pub fact: Fact,
-    /// How far its observations agree.
+    /// The confidence, from 0 to 1.
     pub confidence: Micro,
-    /// How many observations it rests on.
+    /// The number of observations.
     pub n_observations: u64,
-    /// How it is said, once somebody has asked.
+    /// Cache of its texts.
     said: OnceLock<FactText>,
 }
 
 impl PartialEq for ScoredFact {
-    /// Whether somebody has asked for them does not tell facts apart.
+    /// Ignores the cached texts.
     fn eq(&self, other: &Self) -> bool {
         let figures = |it: &Self| (it.confidence, it.n_observations);
         self.fact == other.fact && figures(self) == figures(other)
@@ -153,7 +153,7 @@ impl PartialEq for ScoredFact {
 }
 
 impl ScoredFact {
-    /// Reads the figures from the fact's value.
+    /// Reads both numbers from the fact's value.
     pub fn new(fact: Fact) -> Result<Self, Damaged> {
         let damaged = || Damaged { key: fact.key.text().to_owned() };
         let (confidence, n) = {
@@ -165,7 +165,7 @@ impl ScoredFact {
         Ok(ScoredFact { fact, confidence, n_observations: n, said: OnceLock::new() })
     }
 
-    /// How the fact is said of an agent. It is put into words once, since a fact never changes.
+    /// The texts of the fact for an identity. Cached, because a fact never changes.
     pub fn said(&self, identity: &Identity) -> Cow<'_, FactText> {
         let said = self.said.get_or_init(|| FactText::of(identity, self));
         match said.identity == *identity {
@@ -180,15 +180,15 @@ impl ScoredFact {
     }
 }
 
-/// A fact of an agent in words: for programs, and for prompts.
+/// The texts of a fact: JSON for programs, a line for prompts.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct FactText {
     identity: Identity,
-    /// Its id.
+    /// The fact id.
     pub id: String,
-    /// Its JSON.
+    /// The fact as JSON.
     pub json: String,
-    /// Its line of the grounding form, with the end of the line.
+    /// The line of the grounding, with its line feed.
     pub line: String,
 }
 
@@ -255,16 +255,16 @@ mod tests {
     }
 
     #[test]
-    fn a_fact_is_said_of_whoever_is_asked_about() {
+    fn the_texts_of_a_fact_depend_on_the_identity() {
         let [one, other] = [[1; 32], [2; 32]].map(Identity);
         let fact = ScoredFact::new(all().remove(0)).unwrap();
         let asked = fact.clone();
         let first = asked.said(&one).into_owned();
-        assert_eq!(*asked.said(&one), first, "again the same");
-        assert_eq!(*asked.said(&other), *fact.said(&other), "whoever was asked about before");
+        assert_eq!(*asked.said(&one), first, "from the cache");
+        assert_eq!(*asked.said(&other), *fact.said(&other), "the cache holds another identity");
         assert_ne!(first, *asked.said(&other));
         assert!(first.json.contains(&first.id) && first.line.contains(&first.id));
-        assert_eq!(asked, fact, "asking leaves it what it is");
+        assert_eq!(asked, fact, "the cache is not compared");
     }
 
     #[test]

@@ -1,7 +1,7 @@
-//! The grounding form: one line per fact, for the prompt of a planner.
+//! The grounding: one line per fact, for the prompt of a planner.
 //!
-//! **Invariant:** cache-stable. Its bytes depend on the facts in it and on nothing else, so they
-//! change only when one of those facts does; lines are sorted by kind and key, not by confidence.
+//! **Invariant:** cache-stable. Its bytes depend only on its facts, so they change only when one of
+//! these facts changes. Lines are sorted by kind and key, not by confidence.
 
 use crate::facts::ScoredFact;
 use ipse_core::decimal::SCALE;
@@ -20,14 +20,14 @@ pub fn grounding(identity: &Identity, rule_version: &str, facts: &[Arc<ScoredFac
     text
 }
 
-/// The line of the fact of that id.
+/// The line of a fact with its id.
 pub(crate) fn line(id: &str, fact: &ScoredFact) -> String {
     let (key, body) = (escaped_controls(fact.fact.key.text()), body(fact));
     let (confidence, n) = (two_decimals(fact.confidence), fact.n_observations);
     format!("- {key}: {body}, confidence = {confidence}, n_observations = {n} [{id}]\n")
 }
 
-/// What a fact says, in a few words.
+/// The content of a fact as short text.
 pub fn body(fact: &ScoredFact) -> String {
     let value = fact.value();
     match fact.fact.key.kind() {
@@ -53,7 +53,7 @@ pub fn body(fact: &ScoredFact) -> String {
     }
 }
 
-/// `recommended_NAME = V (LOW..HIGH, confidence = C)` for each parameter that has one, by name.
+/// `recommended_NAME = V (LOW..HIGH, confidence = C)` for each recommended parameter, by name.
 fn recommendations(value: &Object<'_>) -> Vec<String> {
     let Some(params) = object(value, "params") else { return Vec::new() };
     let mut found: Vec<(&str, String)> = params
@@ -77,7 +77,7 @@ fn object<'o>(value: &'o Object<'_>, name: &str) -> Option<&'o Object<'o>> {
     value.get(name)?.as_object()
 }
 
-/// A figure as it stands in the value; a text without its quotes.
+/// A number as it is in the value; a text without its quotes.
 fn shown(value: Option<&Value<'_>>) -> String {
     match value {
         Some(Value::Text(text)) => escaped_controls(text),
@@ -90,13 +90,13 @@ fn shown(value: Option<&Value<'_>>) -> String {
     }
 }
 
-/// A confidence cut to two decimals, not rounded: it never overstates.
+/// A confidence truncated to two decimals. Rounding up would overstate it.
 pub fn two_decimals(confidence: Micro) -> String {
     let hundredths = confidence.get() / (SCALE / 100);
     format!("{}.{:02}", hundredths / 100, hundredths % 100)
 }
 
-/// Control characters as JSON escapes them, everything else as it is: a fact stays on its line.
+/// Escapes control characters as JSON does, so that a fact stays on its line.
 pub fn escaped_controls(text: &str) -> String {
     let control = |c: char| c < ' ';
     if !text.contains(control) {

@@ -1,10 +1,10 @@
-//! Events that ipse wrote about intents, checked against the log.
+//! Checks the events that ipse wrote about intents against the log.
 //!
 //! **Invariants**
-//! - One walk over the log in order is enough. What is kept of an intent is its name, and only if a
-//!   decision about it may follow.
-//! - A verdict is compared with the results of its gates. No gate judges here.
-//! - Missing content is no fault: a forgotten intent may have been decided about.
+//! - One walk over the log in order is enough. Only the names of intents are kept that a decision
+//!   may follow.
+//! - A verdict is compared with the results of its gates. No gate runs here.
+//! - Missing content is not a fault: a decision may be about a forgotten intent.
 
 use crate::claim::Status;
 use ipse_core::event::{FORGET, MAX_DEPTH, PASS_RECORD};
@@ -22,17 +22,17 @@ pub enum Content<'c> {
     Bytes(&'c [u8]),
     /// The event is forgotten.
     Forgotten,
-    /// The verifier cannot know: it lies outside of a range, or is damaged.
+    /// The verifier does not have it: it is outside of the range, or damaged.
     Unknown,
 }
 
 /// An intent that a decision may follow.
 enum Open {
-    /// It waits, until then if that is bounded.
+    /// It waits, until this time if there is a deadline.
     Waits(Option<Time>),
     Forgotten,
     Unknown,
-    /// The decision about it stands at that position.
+    /// The decision about it is at this position.
     Decided(Seq),
 }
 
@@ -47,32 +47,32 @@ pub struct Intents {
 }
 
 impl Intents {
-    /// Takes in the next event of the log.
+    /// Adds the next event of the log.
     pub fn event(&mut self, seq: Seq, name: EventRef, event_type: &str, content: Content<'_>) {
         match event_type {
             INTENT => self.intent(seq, name, content),
             CONFIRMATION => self.decision(seq, content),
-            // The account of passes and forgetting checks these.
+            // These are checked by `ipse_ledger::account`.
             PASS_RECORD | FORGET => {}
             unknown if is_housekeeping(unknown) => {
-                let message = format!("`{}` is no type that ipse writes", printable(unknown));
+                let message = format!("`{}` is not a type that ipse writes", printable(unknown));
                 self.faults.push((format!("seq {seq}"), message));
             }
             _ => {}
         }
     }
 
-    /// How many intents and decisions were read.
+    /// The number of intents and of decisions.
     pub fn counts(&self) -> (u64, u64) {
         (self.intents, self.decisions)
     }
 
-    /// How many decisions are about intents whose content the verifier cannot know.
+    /// The number of decisions about intents whose content the verifier does not have.
     pub fn unknown(&self) -> u64 {
         self.unknown
     }
 
-    /// Everything that ipse does not write so, in the order of the log.
+    /// The events that ipse cannot have written, with the reasons, in the order of the log.
     pub fn faults(&self) -> &[Fault] {
         &self.faults
     }
@@ -100,7 +100,7 @@ impl Intents {
         }
         let Some(recorded) = parts.and_then(|parts| Recorded::read(parts.data)) else {
             fault("cannot be read");
-            // Whether it waited is unknown: a decision about it is not another fault.
+            // Whether it waited is unknown, so a decision about it is not another fault.
             self.open.insert(name, Open::Forgotten);
             return;
         };
@@ -122,9 +122,11 @@ impl Intents {
         };
         let Decision { id, time, intent, confirmed } = decision;
         match self.open.get(&intent) {
-            None => fault(format!("{intent} is no intent before it that waited for a decision")),
+            None => fault(format!("{intent} is not an earlier intent that waited for a decision")),
             Some(Open::Decided(first)) => {
-                return fault(format!("seq {first} decides about {intent} already"));
+                return fault(format!(
+                    "is a duplicate: seq {first} is the decision about {intent}"
+                ));
             }
             Some(Open::Waits(Some(by))) if confirmed && time > *by => {
                 fault(format!("is late: {intent} could be confirmed until {by}"));
@@ -161,7 +163,7 @@ impl Form {
     }
 }
 
-/// The members of an intent's data, and whether each is always there.
+/// The members of an intent's data, and whether each is required.
 const MEMBERS: [(&str, Form, bool); 12] = [
     ("admitted_params", Form::Object, false),
     ("confirm_by", Form::Text, false),
@@ -190,10 +192,10 @@ fn is_planner(value: &Value<'_>) -> bool {
         && planner.iter().all(|(_, value)| value.as_text().is_some_and(is_label))
 }
 
-/// What an intent says that became of it.
+/// The result of the gates as an intent records it.
 struct Recorded {
     ruling: Ruling,
-    /// The gravest result of its gates; none if they are not the gates that ipse runs.
+    /// The most severe result of its gates. `None` if they are not the gates that ipse runs.
     gravest: Option<Ruling>,
     admits: bool,
     confirm_by: Option<Time>,
@@ -227,17 +229,17 @@ impl Recorded {
             (
                 self.gravest.is_none(),
                 "its gates are not admission, policy and contract up to the first that denies, \
-                 then audit, each with a result of its own",
+                 then audit, each with a valid result",
             ),
             (
                 self.gravest.is_some_and(|gravest| gravest != self.ruling),
-                "its verdict is not the gravest result of its gates",
+                "its verdict is not the most severe result of its gates",
             ),
             (
                 self.admits == (self.ruling == Ruling::Denied),
-                "it has admitted_params and is denied, or has none and is not",
+                "it must have admitted_params if and only if it is not denied",
             ),
-            (self.confirm_by.is_some() && !waits, "it has confirm_by and does not wait"),
+            (self.confirm_by.is_some() && !waits, "it has confirm_by but does not wait"),
         ];
         rules.into_iter().filter(|(wrong, _)| *wrong).map(|(_, message)| message).collect()
     }
@@ -250,8 +252,8 @@ const GATES: [(&str, &[&str]); 3] = [
     ("contract", &["passed", "needs_confirmation", "denied"]),
 ];
 
-/// The gravest result of the gates of an intent; none if these are not the gates that ipse runs: in
-/// order up to the first that denies, then the audit.
+/// The most severe result of the gates of an intent. `None` if these are not the gates that ipse
+/// runs: in order up to the first that denies, then the audit.
 fn gravest(gates: &[Value<'_>]) -> Option<Ruling> {
     let (audit, judged) = gates.split_last()?;
     let status = result(audit, "audit")?;
@@ -280,7 +282,7 @@ fn result<'v>(gate: &'v Value<'_>, name: &str) -> Option<&'v str> {
 /// The members of a confirmation's data, in canonical order.
 const DECISION_MEMBERS: [&str; 3] = ["decision", "intent", "token_id"];
 
-/// What a confirmation says.
+/// The content of a confirmation.
 struct Decision<'v> {
     id: &'v str,
     time: Time,

@@ -1,10 +1,10 @@
-//! What facts tell a planner, and the walk back from what was done to what was known then.
+//! Facts for planners, and the trail from an action back to the facts that were known then.
 //!
 //! **Invariants**
-//! - Pure: facts, entries and canonical bytes in, words out. No store, file, clock or environment
-//!   can be named here, so a store and a bundle of the same log tell the same, byte for byte.
-//! - Reading decides nothing: no verdict of a gate is made here, and none is changed.
-//! - No bytes make this panic: what it reads may come out of a bundle that a stranger wrote.
+//! - Pure: facts, entries and canonical bytes in, text out. The crate has no access to a store,
+//!   file, clock or environment, so a store and a bundle of the same log give the same bytes.
+//! - Reading has no effect on gates: no verdict is made or changed here.
+//! - No input causes a panic: the bytes may come from an untrusted bundle.
 #![forbid(unsafe_code)]
 
 pub mod answer;
@@ -20,7 +20,7 @@ pub use consultation::Consultation;
 
 use std::fmt;
 
-/// A fact that is none: its value lacks the figures that every fact has.
+/// An invalid fact: its value lacks the members that every fact has.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Damaged {
     /// The text of its key.

@@ -1,11 +1,12 @@
-//! Column chunks: the typed columns of a run of events, side by side, for reading at memory speed.
+//! Column chunks: the typed columns of a run of events, stored together, for reading at memory
+//! speed.
 //!
 //! A chunk is its dictionary (texts, the distinct values of each field, the distinct lists of
 //! parameters) and columns of small numbers that point into it. Neighbouring chunks mostly have the
-//! same dictionary, byte for byte; a reader that sees this need not look at it again.
+//! same dictionary, byte for byte; a reader that notices this skips decoding it.
 //!
-//! **Invariants:** a chunk is a function of the events in it, byte for byte, so it can always be
-//! made again and compared; its dictionary is its own, so an event can be removed by making this
+//! **Invariants:** a chunk is a function of its events, byte for byte, so it can always be
+//! recomputed and compared; it has its own dictionary, so an event can be removed by encoding this
 //! one chunk again; damaged bytes give `None` on decoding or a code out of range, never a panic.
 
 use crate::event::{Event, Property};
@@ -16,15 +17,15 @@ use alloc::vec::Vec;
 
 /// Events in a full chunk.
 pub const CHUNK_EVENTS: usize = 4096;
-/// Events in a small chunk, such as the newest events are in until there are enough for a full one.
+/// Events in a small chunk. The newest events are in small chunks until they fill a full one.
 pub const SMALL_EVENTS: usize = 256;
 
-/// The id of no text.
+/// The id that means "no text".
 pub const NO_TEXT: usize = 0;
 
-/// What events have besides time, parameters and properties: type, outcome, skill, target,
-/// environment, zone and reason, in this order. Texts by id; an outcome as one more than its place
-/// in `Outcome::ALL`; 0 is none.
+/// The fields of an event besides time, parameters and properties: type, outcome, skill, target,
+/// environment, zone and reason, in this order. Texts are ids; an outcome is one more than its
+/// index in `Outcome::ALL`; 0 is none.
 pub const FIELDS: usize = 7;
 
 fn fields(event: &Event<'_>, texts: &Texts<'_>) -> [usize; FIELDS] {
@@ -40,12 +41,12 @@ fn fields(event: &Event<'_>, texts: &Texts<'_>) -> [usize; FIELDS] {
     ]
 }
 
-/// The outcome that a field of that value means.
+/// The outcome that a field value means.
 pub fn outcome_of(field: usize) -> Option<Outcome> {
     Outcome::ALL.get(field.wrapping_sub(1)).copied()
 }
 
-/// A column of places in a short list.
+/// A column of indexes into a short list.
 #[derive(Clone, Copy, Debug)]
 pub struct Codes<'a> {
     width: usize,
@@ -72,7 +73,7 @@ impl<'a> Codes<'a> {
         Some(Codes { width, data })
     }
 
-    /// Hands every code to `each`, with what stands at its place in `column`.
+    /// Calls `each` with every code and the item of `column` at the same index.
     #[inline]
     pub fn zip<T>(&self, column: &mut [T], mut each: impl FnMut(&mut T, u32)) {
         match self.width {
@@ -88,7 +89,7 @@ impl<'a> Codes<'a> {
         }
     }
 
-    /// The code at a place.
+    /// The code at an index.
     pub fn get(&self, place: usize) -> Option<usize> {
         match self.width {
             0 => Some(0),
@@ -155,7 +156,7 @@ impl<'a> Packed<'a> {
         Some(Packed { base, scale, width, data })
     }
 
-    /// All integers, in place of what was in `out`.
+    /// Unpacks all integers into `out`, replacing its content.
     pub fn unpack(&self, count: usize, out: &mut Vec<i64>) {
         out.clear();
         let value = |raw: u64| self.base.wrapping_add(raw.cast_signed().wrapping_mul(self.scale));
@@ -173,16 +174,16 @@ impl<'a> Packed<'a> {
     }
 }
 
-/// The parameters of events that carry the same ones.
+/// The parameters of all events that have the same parameter names.
 #[derive(Debug)]
 pub struct Shape<'a> {
-    /// How many events.
+    /// The number of events.
     pub members: usize,
     /// The values of each parameter, for the events of this shape in order.
     pub values: Vec<Packed<'a>>,
 }
 
-/// A property as a chunk has it, texts by id.
+/// A property in a chunk, with texts as ids.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum ChunkProperty {
     /// A usable number.
@@ -196,15 +197,15 @@ pub enum ChunkProperty {
 /// A decoded chunk.
 #[derive(Debug)]
 pub struct Chunk<'a> {
-    /// How many events.
+    /// The number of events.
     pub count: usize,
     /// The bytes of its [`Dictionary`].
     pub dictionary: &'a [u8],
-    /// Each field of each event, as a place in the dictionary's list.
+    /// Each field of each event, as an index into the dictionary's list.
     pub fields: [Codes<'a>; FIELDS],
-    /// Microseconds.
+    /// The times in microseconds.
     pub times: Packed<'a>,
-    /// Which shape each event has.
+    /// The shape of each event.
     pub shape: Codes<'a>,
     /// The parameters, by shape.
     pub shapes: Vec<Shape<'a>>,
@@ -212,7 +213,7 @@ pub struct Chunk<'a> {
     pub properties: Vec<(usize, Vec<(usize, ChunkProperty)>)>,
 }
 
-/// What the columns of a chunk point to.
+/// The lists that the columns of a chunk point to.
 #[derive(Debug)]
 pub struct Dictionary<'a> {
     /// The texts, in ascending order; id 1 is the first.
@@ -223,7 +224,7 @@ pub struct Dictionary<'a> {
     pub shapes: Vec<Vec<usize>>,
 }
 
-/// The bytes of a chunk of events.
+/// Encodes events as a chunk.
 pub fn encode(events: &[Event<'_>]) -> Vec<u8> {
     let texts = Texts::of(events);
     let values: Vec<[usize; FIELDS]> = events.iter().map(|event| fields(event, &texts)).collect();
@@ -254,11 +255,11 @@ pub fn encode(events: &[Event<'_>]) -> Vec<u8> {
     out
 }
 
-/// Numbers distinct lists in their order.
+/// Numbers distinct lists in order.
 fn numbered(lists: &[Vec<usize>]) -> BTreeMap<&Vec<usize>, usize> {
     let mut distinct = BTreeSet::new();
     let mut last = None;
-    // Most lists equal the one before.
+    // Most lists equal the previous one.
     for list in lists.iter().filter(|list| last.replace(*list) != Some(*list)) {
         distinct.insert(list);
     }
@@ -284,10 +285,10 @@ impl List {
     }
 }
 
-/// Every text of a chunk. The id of a text is one more than its place in ascending order.
+/// Every text of a chunk. The id of a text is one more than its index in ascending order.
 struct Texts<'e> {
     sorted: Vec<&'e str>,
-    /// Open addressing, at most half full: one more than the place among `seen`, 0 if empty.
+    /// Open addressing, at most half full: one more than the index in `seen`, 0 if empty.
     slots: Vec<u32>,
     seen: Vec<&'e str>,
     ids: Vec<usize>,
@@ -337,7 +338,7 @@ impl<'e> Texts<'e> {
         }
     }
 
-    /// Where a text is, or would be.
+    /// The slot of a text, occupied or free.
     fn slot(&self, text: &str) -> usize {
         let mix = |mixed: u64, part: u64| {
             (mixed ^ part).wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(29)
@@ -442,7 +443,7 @@ impl<'a> Dictionary<'a> {
 }
 
 impl<'a> Chunk<'a> {
-    /// Reads what `encode` wrote, all but the dictionary.
+    /// Reads the output of `encode`, except for the dictionary.
     pub fn decode(bytes: &'a [u8]) -> Option<Self> {
         let mut wire = Wire(bytes);
         let count = wire.length().filter(|count| *count <= CHUNK_EVENTS)?;

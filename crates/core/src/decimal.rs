@@ -1,7 +1,7 @@
 //! Exact numbers: micro-units in, decimal text out, and the cells that group them.
 //!
 //! **Invariants:** a double is turned into micro-units through its shortest decimal text, never by
-//! multiplication; every rounding is half-even (confidence alone rounds down) and happens once.
+//! multiplication; every rounding is half-even (only confidence rounds down) and happens once.
 
 use alloc::string::String;
 use core::fmt;
@@ -25,7 +25,7 @@ impl Micro {
         (-LIMIT..=LIMIT).contains(&micro).then_some(Micro(micro))
     }
 
-    /// What a JSON number denotes, if usable.
+    /// The micro-units of a JSON number, if usable.
     pub fn from_f64(number: f64) -> Option<Self> {
         if !number.is_finite() {
             return None;
@@ -138,7 +138,7 @@ fn divide_half_even(num: i128, den: i128) -> i128 {
     }
 }
 
-/// Appends micro-units as decimal text: the one text of every published number.
+/// Appends micro-units as decimal text, in the only form that published numbers have.
 pub fn write_micro(micro: i64, out: &mut String) {
     let (magnitude, scale) = (micro.unsigned_abs(), SCALE.unsigned_abs());
     if micro < 0 {
@@ -153,7 +153,7 @@ pub fn write_micro(micro: i64, out: &mut String) {
     }
 }
 
-/// Appends the decimal digits of an integer, `least` of them at least.
+/// Appends the decimal digits of an integer, zero-padded to `least` digits.
 pub fn write_digits(mut n: u64, least: usize, out: &mut String) {
     let mut digits = [b'0'; 20];
     let mut begin = digits.len();

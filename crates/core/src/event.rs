@@ -1,7 +1,7 @@
 //! An event as rules see it, as the store keeps it, and the typed columns between the two.
 //!
 //! **Invariants:** a rule sees typed columns only, never a payload; columns are a function of the
-//! payload alone (the door makes them, once), so they can always be made again and compared.
+//! payload alone (the door computes them, once), so they can always be recomputed and compared.
 
 use crate::wire::{self, Wire};
 use crate::{Digest, EventRef, Micro, Time};
@@ -9,7 +9,7 @@ use alloc::string::String;
 use alloc::vec::Vec;
 use core::ops::Range;
 
-/// The deepest nesting of an event, the event itself being 1: it bounds the recursion of every
+/// The deepest nesting of an event, the event itself being 1. It bounds the recursion of every
 /// reader.
 pub const MAX_DEPTH: usize = 32;
 
@@ -19,19 +19,19 @@ pub const EXECUTION_RESULT: &str = "execution_result";
 pub const INCIDENT: &str = "incident";
 /// The type of a pass record.
 pub const PASS_RECORD: &str = "consolidation_run";
-/// The type of the events that say what was forgotten.
+/// The type of the events that list forgotten events.
 pub const FORGET: &str = "forget";
 
-/// What happened, as far as rules tell types apart.
+/// The kinds of events that rules distinguish.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum EventKind {
-    /// A skill was tried.
+    /// An attempt at a skill.
     ExecutionResult,
-    /// Something went wrong somewhere.
+    /// An incident.
     Incident,
     /// Written by ipse about itself; feeds no fact.
     Housekeeping,
-    /// Everything else.
+    /// Any other type.
     Other,
 }
 
@@ -47,18 +47,18 @@ impl EventKind {
     }
 }
 
-/// How an attempt ended. Only `Success` and `Failed` count; unknown is never a success.
+/// The result of an attempt. Only `Success` and `Failed` count; unknown is never a success.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum Outcome {
-    /// It worked.
+    /// The attempt worked.
     Success,
-    /// It did not.
+    /// The attempt did not work.
     Failed,
     /// A gate or a person did not allow it.
     Denied,
-    /// It was cut off.
+    /// The attempt was stopped from outside.
     Interrupted,
-    /// It was called off.
+    /// The attempt was called off.
     Canceled,
     /// The outcome is not known.
     Unknown,
@@ -75,7 +75,7 @@ impl Outcome {
         Outcome::Unknown,
     ];
 
-    /// The word on the wire.
+    /// The name in JSON.
     pub fn name(self) -> &'static str {
         match self {
             Outcome::Success => "success",
@@ -87,13 +87,13 @@ impl Outcome {
         }
     }
 
-    /// The outcome of that name.
+    /// The outcome with this name.
     pub fn parse(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|outcome| outcome.name() == name)
     }
 }
 
-/// What was observed of an object's property.
+/// An observed value of an object's property.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Property<'a> {
     /// A usable number.
@@ -104,10 +104,10 @@ pub enum Property<'a> {
     Bool(bool),
 }
 
-/// The typed columns of an event: everything of its `data` that a rule may use.
+/// The typed columns of an event: all parts of its `data` that a rule may use.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Columns<'a> {
-    /// How it ended, if it was an attempt and says so.
+    /// The outcome, if the event is an attempt that reports one.
     pub outcome: Option<Outcome>,
     /// `skill_id`
     pub skill: Option<&'a str>,
@@ -128,22 +128,22 @@ pub struct Columns<'a> {
 /// One event, as a rule set sees it.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Event<'a> {
-    /// Its name.
+    /// The name of the event.
     pub event_ref: EventRef,
-    /// When it happened.
+    /// The time of the event.
     pub time: Time,
-    /// Its type.
+    /// The type of the event.
     pub event_type: &'a str,
-    /// Its typed columns.
+    /// The typed columns of the event.
     pub columns: Columns<'a>,
 }
 
-/// The type under which rules see an event that was forgotten: housekeeping, which feeds nothing.
+/// The type under which rules see a forgotten event: housekeeping, which feeds no fact.
 pub const FORGOTTEN: &str = "ipse.forgotten";
 
 impl<'a> Event<'a> {
-    /// The event of a stored row; `None` if its columns are damaged. A forgotten one has none left:
-    /// it keeps its place, and to rules it is as if it had never been.
+    /// The event of a stored row; `None` if its columns are damaged. A forgotten event has no
+    /// columns: it keeps its position, and rules treat it as if it had never existed.
     pub fn of_row(
         event_ref: EventRef,
         time: Time,
@@ -164,12 +164,12 @@ const TAG_FALSE: u8 = 2;
 const TAG_TRUE: u8 = 3;
 
 impl<'a> Columns<'a> {
-    /// The bytes that stand beside the payload.
+    /// The bytes that are stored with the payload.
     pub fn encode(&self) -> Vec<u8> {
         let mut out = Vec::with_capacity(64);
         out.push(self.outcome.map_or(0, |outcome| outcome as u8 + 1));
         for text in [self.skill, self.target, self.environment, self.zone, self.reason] {
-            // Texts are never empty, so an empty one stands for none.
+            // Texts are never empty, so an empty one means none.
             wire::write_text(text.unwrap_or(""), &mut out);
         }
         wire::write_len(self.params.len(), &mut out);
@@ -185,7 +185,7 @@ impl<'a> Columns<'a> {
         out
     }
 
-    /// Reads what `encode` wrote; damaged bytes give `None`.
+    /// Reads the output of `encode`; damaged bytes give `None`.
     pub fn decode(bytes: &'a [u8]) -> Option<Self> {
         let mut wire = Wire(bytes);
         let outcome = match wire.byte()? {
@@ -235,22 +235,22 @@ fn read_list<'a, T>(
     (0..count).map(|_| Some((wire.text()?, read(wire)?))).collect()
 }
 
-/// An event that passed the door: everything the store keeps of it, made once.
+/// An event that passed the door, with everything that the store keeps of it.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Admitted {
-    /// Its name.
+    /// The name of the event.
     pub event_ref: EventRef,
-    /// Its type.
+    /// The type of the event.
     pub event_type: String,
-    /// When it happened.
+    /// The time of the event.
     pub time: Time,
     /// SHA-256 of `canonical`.
     pub digest: Digest,
     /// RFC 8785 bytes of the whole event, salt included.
     pub canonical: String,
-    /// Where the 32 digits of the salt stand in `canonical`.
+    /// The range of the salt's 32 digits in `canonical`.
     pub salt_at: Range<usize>,
-    /// Its typed columns, encoded.
+    /// The typed columns, encoded.
     pub columns: Vec<u8>,
 }
 
@@ -260,7 +260,7 @@ impl Admitted {
         Event::of_row(self.event_ref, self.time, &self.event_type, &self.columns)
     }
 
-    /// Whether a stored event says the same, the salt aside.
+    /// Whether a stored event has the same content, the salt aside.
     ///
     /// Salts have one length, so equal content has its salt in the same place.
     pub fn says_the_same_as(&self, stored: &str) -> bool {

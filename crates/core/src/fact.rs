@@ -1,14 +1,14 @@
 //! Facts and their keys.
 //!
 //! **Invariant:** a key's text and its parts determine each other: inside a part `\` and `+` are
-//! escaped, so the separator `" + "` can stand nowhere else.
+//! escaped, so the separator `" + "` cannot occur anywhere else.
 
 use crate::{EventRef, Time, json};
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 use core::fmt;
 
-/// What a missing part of a key reads as; a literal `*` merges with it.
+/// The text of a missing part of a key; a literal `*` merges with it.
 pub const ANY: &str = "*";
 
 const SEPARATOR: &str = " + ";
@@ -16,13 +16,13 @@ const SEPARATOR: &str = " + ";
 /// The four kinds of facts, in the order of their names.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum FactKind {
-    /// How a skill tends to fail on a target.
+    /// The failures of a skill on a target, by reason.
     InteractionPattern,
-    /// What a class of objects is like.
+    /// Observed properties of a class of objects.
     ObjectProperty,
-    /// How often a skill works, and with which parameters.
+    /// The success rate of a skill, and its parameters.
     SkillSuccessRate,
-    /// How often things go wrong in a zone.
+    /// The rate of failures and incidents in a zone.
     ZoneRisk,
 }
 
@@ -35,7 +35,7 @@ impl FactKind {
         FactKind::ZoneRisk,
     ];
 
-    /// The word on the wire.
+    /// The name in JSON.
     pub fn name(self) -> &'static str {
         match self {
             FactKind::InteractionPattern => "interaction_pattern",
@@ -45,7 +45,7 @@ impl FactKind {
         }
     }
 
-    /// The kind of that name.
+    /// The kind with this name.
     pub fn parse(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|kind| kind.name() == name)
     }
@@ -65,7 +65,7 @@ pub struct FactKey {
 }
 
 impl FactKey {
-    /// Joins the parts.
+    /// Joins and escapes the parts.
     ///
     /// ```
     /// # use ipse_core::{FactKey, FactKind};
@@ -92,12 +92,12 @@ impl FactKey {
         FactKey { kind, text }
     }
 
-    /// A key read back from a store.
+    /// A key that was read from a store.
     pub fn from_text(kind: FactKind, text: String) -> Self {
         FactKey { kind, text }
     }
 
-    /// The kind.
+    /// The kind of the fact.
     pub fn kind(&self) -> FactKind {
         self.kind
     }
@@ -125,20 +125,20 @@ fn unescape(part: &str) -> String {
 /// The last of a fact's supporting events: greatest by time, then by ref.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub struct Support {
-    /// When it happened.
+    /// The time of the event.
     pub time: Time,
-    /// Its name.
+    /// The name of the event.
     pub event_ref: EventRef,
 }
 
-/// One derived row.
+/// One derived fact.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Fact {
-    /// Its name.
+    /// The kind and key of the fact.
     pub key: FactKey,
-    /// Its last supporting event.
+    /// The last supporting event.
     pub last: Support,
-    /// Its value: a canonical JSON object.
+    /// The value: a canonical JSON object.
     pub value: String,
 }
 

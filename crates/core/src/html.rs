@@ -1,8 +1,8 @@
-//! Text that is to stand in HTML.
+//! Escaping of text for HTML.
 
 use alloc::string::String;
 
-/// A text as it reads in HTML, inside elements and attributes alike.
+/// Escapes a text for HTML elements and attributes.
 ///
 /// ```
 /// # use ipse_core::html::escaped;

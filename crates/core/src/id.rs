@@ -1,14 +1,14 @@
 //! Names that are hashes: identity, digest, event ref, fact id; and the seq.
 //!
 //! **Invariant:** an event ref depends on `(source, id)` alone, a fact id on
-//! `(identity, fact_kind, fact_key)` alone: neither on position, time nor content.
+//! `(identity, fact_kind, fact_key)` alone: neither depends on position, time or content.
 
 use crate::{FactKey, hex};
 use alloc::string::String;
 use core::fmt;
 use sha2::{Digest as _, Sha256};
 
-/// SHA-256 over the pieces, as if they stood one after the other.
+/// SHA-256 over the concatenated pieces.
 pub fn sha256(pieces: &[&[u8]]) -> [u8; 32] {
     let mut hash = Sha256::new();
     for piece in pieces {
@@ -17,12 +17,12 @@ pub fn sha256(pieces: &[&[u8]]) -> [u8; 32] {
     hash.finalize().into()
 }
 
-/// SHA-256 over bytes that come piece by piece.
+/// SHA-256 over bytes that arrive piece by piece.
 #[derive(Clone, Default)]
 pub struct Hashing(Sha256);
 
 impl Hashing {
-    /// Takes the next piece.
+    /// Adds the next piece.
     pub fn update(&mut self, piece: &[u8]) {
         self.0.update(piece);
     }
@@ -33,7 +33,7 @@ impl Hashing {
     }
 }
 
-/// SHA-256 of a canonical manifest: who the agent is, and the partition key of everything.
+/// SHA-256 of a canonical manifest: names the agent, and partitions all stored data.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Identity(pub [u8; 32]);
 
@@ -74,7 +74,7 @@ impl Seq {
     /// The last position that a log can have: a store keeps positions in 40 bits.
     pub const MAX: Seq = Seq((1 << 40) - 1);
 
-    /// The position that follows. None follows `u64::MAX`, which is beyond every log.
+    /// The next position. `u64::MAX`, which is beyond every log, has none.
     #[must_use]
     pub fn next(self) -> Self {
         Seq(self.0.saturating_add(1))
@@ -134,7 +134,7 @@ short_hash!(
 );
 
 impl EventRef {
-    /// The ref of the event that `source` calls `id`.
+    /// The ref of the event that `source` names `id`.
     pub fn new(source: &str, id: &str) -> Self {
         Self::of(&[source.as_bytes(), b"\n", id.as_bytes()])
     }

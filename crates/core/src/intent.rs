@@ -1,43 +1,43 @@
-//! What becomes of what a planner asks for, and how that is named in the log.
+//! Names of intents, confirmations and verdicts in the log.
 //!
-//! **Invariant:** who judges and who reads verdicts back know the same words, and nothing else of
-//! each other.
+//! **Invariant:** the gates that judge and the code that reads verdicts back share these names, and
+//! nothing else.
 
 use crate::EventRef;
 use alloc::format;
 use alloc::string::String;
 
-/// The type of what a planner asked for.
+/// The type of an event with a planner's intent.
 pub const INTENT: &str = "intent";
-/// The type of what a person decided about it.
+/// The type of an event with a person's decision about an intent.
 pub const CONFIRMATION: &str = "ipse.confirmation";
 
-/// Bytes of a planner's name, and of its version, at most: they are labels for people who read a
+/// The longest name and version of a planner, in bytes: they are labels for people who read a
 /// trail.
 pub const MAX_PLANNER_BYTES: usize = 64;
 
-/// The id of the outcome of an intent, within its source: it follows from the intent's name, so
-/// that a report that is sent again is a duplicate.
+/// The id of the outcome of an intent, within its source. It follows from the intent's name, so
+/// that a retried report is a duplicate.
 pub fn outcome_id(intent: &EventRef) -> String {
     format!("outcome:{intent}")
 }
 
-/// The id of the one decision about an intent: it follows from the intent's name, so that the log
-/// itself refuses a second one.
+/// The id of the decision about an intent. It follows from the intent's name, so that the log
+/// itself rejects a second decision.
 pub fn confirmation_id(intent: &EventRef) -> String {
     format!("confirm:{intent}")
 }
 
-/// What becomes of an intent; the later ones outweigh those before.
+/// The verdict about an intent, in ascending severity.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum Ruling {
-    /// As asked.
+    /// Admitted as requested.
     Admitted,
-    /// With numbers moved into the policy's bounds.
+    /// Admitted with numbers moved into the policy's bounds.
     Clamped,
-    /// Once a person has confirmed it.
+    /// Admitted once a person has confirmed it.
     NeedsConfirmation,
-    /// Not at all.
+    /// Not admitted.
     Denied,
 }
 
@@ -46,7 +46,7 @@ impl Ruling {
     pub const ALL: [Ruling; 4] =
         [Ruling::Admitted, Ruling::Clamped, Ruling::NeedsConfirmation, Ruling::Denied];
 
-    /// The word on the wire.
+    /// The name in JSON.
     pub fn name(self) -> &'static str {
         match self {
             Ruling::Admitted => "admitted",
@@ -56,7 +56,7 @@ impl Ruling {
         }
     }
 
-    /// The ruling that a word names.
+    /// The ruling with this name.
     pub fn parse(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|ruling| ruling.name() == name)
     }

@@ -89,7 +89,7 @@ fn write_list(items: &[Value<'_>], out: &mut String) {
 pub struct Object<'a>(Vec<(Cow<'a, str>, Value<'a>)>);
 
 impl<'a> Object<'a> {
-    /// Sorts the members; a name that stands twice is handed back.
+    /// Sorts the members; fails with the first duplicate name.
     pub fn from_members(mut members: Vec<(Cow<'a, str>, Value<'a>)>) -> Result<Self, String> {
         members.sort_by(|a, b| utf16_order(&a.0, &b.0));
         match members.windows(2).find(|pair| pair[0].0 == pair[1].0) {
@@ -103,7 +103,7 @@ impl<'a> Object<'a> {
         self.0.iter().find(|(member, _)| member == name).map(|(_, value)| value)
     }
 
-    /// Puts a member, in place of one of the same name.
+    /// Sets a member, replacing one of the same name.
     pub fn set(&mut self, name: &'a str, value: Value<'a>) {
         match self.0.binary_search_by(|(member, _)| utf16_order(member, name)) {
             Ok(place) => self.0[place].1 = value,
@@ -111,7 +111,7 @@ impl<'a> Object<'a> {
         }
     }
 
-    /// Takes the member called `name` out.
+    /// Removes the member called `name` and returns it.
     pub fn take(&mut self, name: &str) -> Option<Value<'a>> {
         let place = self.0.iter().position(|(member, _)| member == name)?;
         Some(self.0.remove(place).1)
@@ -122,12 +122,12 @@ impl<'a> Object<'a> {
         self.0.iter().map(|(name, value)| (name.as_ref(), value))
     }
 
-    /// How many members there are.
+    /// The number of members.
     pub fn len(&self) -> usize {
         self.0.len()
     }
 
-    /// Whether there is none.
+    /// Whether the object has no members.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
@@ -138,7 +138,7 @@ impl<'a> Object<'a> {
     }
 }
 
-/// An object under construction from members that are canonical JSON already.
+/// An object that is built from members in canonical JSON.
 ///
 /// ```
 /// # use ipse_core::json::Members;
@@ -150,7 +150,7 @@ impl<'a> Object<'a> {
 pub struct Members(Vec<(String, String)>);
 
 impl Members {
-    /// No members yet.
+    /// Starts without members.
     pub fn new() -> Self {
         Self::default()
     }
@@ -168,7 +168,7 @@ impl Members {
         self.raw(name, quoted(text))
     }
 
-    /// Adds a member unless there is nothing to add.
+    /// Adds a member if there is a value.
     #[must_use]
     pub fn optional(self, name: impl Into<String>, json: Option<impl ToString>) -> Self {
         match json {
@@ -182,7 +182,7 @@ impl Members {
         self.0.is_empty()
     }
 
-    /// The canonical text. A name that was added twice is a bug of the caller.
+    /// The canonical text. A duplicate name is a bug of the caller.
     pub fn finish(mut self) -> String {
         self.0.sort_by(|a, b| utf16_order(&a.0, &b.0));
         debug_assert!(self.0.windows(2).all(|pair| pair[0].0 != pair[1].0), "BUG: member twice");
@@ -210,7 +210,7 @@ fn write_members<'m, V: 'm>(
     out.push('}');
 }
 
-/// An array of texts that are canonical JSON already.
+/// An array of texts that are already canonical JSON.
 ///
 /// ```
 /// # use ipse_core::json::list;
@@ -243,7 +243,7 @@ pub fn write_text(text: &str, out: &mut String) {
 }
 
 fn write_escaped(text: &str, out: &mut String) {
-    // Nearly all texts are clean: they are looked at sixteen bytes at a time, and copied.
+    // Most texts need no escape: check them sixteen bytes at a time, and copy.
     let needs_escape = |byte: &u8| *byte < 0x20 || *byte == b'"' || *byte == b'\\';
     let any = |bytes: &[u8]| bytes.iter().fold(false, |any, byte| any | needs_escape(byte));
     let (blocks, rest) = text.as_bytes().as_chunks::<16>();
@@ -281,7 +281,7 @@ fn write_escape(byte: u8, out: &mut String) {
 /// It differs from byte order only where a character beyond U+FFFF meets one from U+E000 on, and
 /// both begin with a byte of 0xEE or more.
 pub fn utf16_order(a: &str, b: &str) -> Ordering {
-    // The two orders differ only where both texts go on with a character beyond the surrogates.
+    // The two orders differ only where both texts continue with a character beyond the surrogates.
     match a.bytes().zip(b.bytes()).find(|(a, b)| a != b) {
         Some((0xee.., 0xee..)) => a.encode_utf16().cmp(b.encode_utf16()),
         Some((a, b)) => a.cmp(&b),

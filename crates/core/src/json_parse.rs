@@ -1,7 +1,7 @@
-//! A strict JSON reader: what two readers could understand differently, it refuses.
+//! A strict JSON reader: it rejects everything that two readers could understand differently.
 //!
-//! Written by hand because no kept crate tells *which* rule a document breaks and *where*, and
-//! because the widespread ones keep the last of two equal names and round integers silently.
+//! Written by hand because no suitable crate reports *which* rule a document breaks and *where*,
+//! and because the common ones keep the last of two duplicate names and round integers silently.
 //!
 //! **Invariants:** the input is a slice, so memory and time are bounded by its length; recursion is
 //! bounded by the depth the caller allows; nothing here panics on any bytes.
@@ -12,37 +12,37 @@ use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
 
-/// The greatest integer that every reader of JSON understands alike, 2⁵³ − 1.
+/// The greatest integer that every JSON reader reads exactly, 2⁵³ − 1.
 const MAX_SAFE_INTEGER: f64 = 9_007_199_254_740_991.0;
-/// From here on, canonical text is written with an exponent and no longer looks like an integer.
+/// From here on, canonical text has an exponent and no longer looks like an integer.
 const EXPONENT_FROM: f64 = 1e21;
 /// Integers of up to this many digits are exact in a double.
 const EXACT_DIGITS: usize = 15;
 
-/// The rule a document breaks.
+/// The rule that a document breaks.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Rule {
     /// Not JSON.
     Syntax,
     /// Not UTF-8.
     Utf8,
-    /// Something follows the value.
+    /// Data after the value.
     Trailing,
-    /// A name stands twice in one object.
+    /// A duplicate name in one object.
     DuplicateKey,
     /// Half of a surrogate pair.
     LoneSurrogate,
     /// U+0000.
     Nul,
-    /// An integer beyond ±(2⁵³ − 1): so written, or so in canonical text.
+    /// An integer beyond ±(2⁵³ − 1), as written or in canonical text.
     UnsafeInteger,
-    /// A number too great for a double.
+    /// A number too large for a double.
     Overflow,
     /// Nested more deeply than allowed.
     Depth,
 }
 
-/// Where a document breaks which rule.
+/// The rule that a document breaks, and where.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ParseError {
     /// The broken rule.
@@ -122,7 +122,7 @@ impl<'a> Reader<'a> {
         Ok(value)
     }
 
-    /// Steps over `open` and reads on; true if `close` follows at once.
+    /// Steps over `open` and continues; true if `close` follows at once.
     fn enter(&mut self, depth: usize, close: u8) -> Result<bool, ParseError> {
         if depth == 0 {
             return Err(self.error(Rule::Depth));
@@ -308,7 +308,7 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// The double that a JSON number denotes; small integers take the short way.
+/// The double that a JSON number denotes, with a fast path for small integers.
 fn read_number(text: &str, small_integer: bool) -> f64 {
     if small_integer && !text.starts_with('-') {
         let integer = text.bytes().fold(0, |sum: u64, digit| sum * 10 + u64::from(digit - b'0'));
@@ -318,8 +318,8 @@ fn read_number(text: &str, small_integer: bool) -> f64 {
     text.parse().unwrap_or(f64::INFINITY)
 }
 
-/// Rejects a number that other readers round or cannot hold. `integer` says whether it is written
-/// as an integer: a double rounds such a literal, however long it is.
+/// Rejects a number that other readers round or cannot hold. `integer` is true for a number that is
+/// written as an integer: a double rounds such a literal, however long it is.
 fn check_number(number: f64, integer: bool) -> Result<f64, Rule> {
     let magnitude = number.abs();
     if magnitude.is_infinite() {

@@ -1,4 +1,4 @@
-//! Text from outside that is to be shown to people.
+//! Display of text from outside.
 
 use alloc::string::String;
 

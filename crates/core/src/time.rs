@@ -1,6 +1,6 @@
 //! Instants: RFC 3339 text in, microseconds since 1970 UTC inside, one UTC text out.
 //!
-//! **Invariants:** the grammar is RFC 3339's own and nothing wider (no space for `T`, no missing
+//! **Invariants:** the grammar is exactly RFC 3339's (no space for `T`, no missing
 //! offset, no second 60, no hour 24); digits finer than a microsecond are cut off, not rounded;
 //! only instants of the years 1970 to 9999 in UTC exist.
 
@@ -20,7 +20,7 @@ pub struct Time(i64);
 pub enum TimeError {
     /// The text does not follow RFC 3339's grammar or names a day or hour that does not exist.
     Grammar,
-    /// Second 60: leap seconds have no place on a uniform axis.
+    /// Second 60: leap seconds do not exist on a uniform time axis.
     LeapSecond,
     /// Before 1970 or after 9999 in UTC.
     Range,
@@ -87,7 +87,7 @@ impl fmt::Display for Time {
 struct Digits<'a>(&'a [u8]);
 
 impl Digits<'_> {
-    /// `YYYY-MM-DDThh:mm:ss` as seconds since 1970, offset not yet taken off.
+    /// `YYYY-MM-DDThh:mm:ss` as seconds since 1970, before subtracting the offset.
     fn date_and_time(&mut self) -> Result<i64, TimeError> {
         let (year, month, day) = (self.number(4)?, self.after(b"-", 2)?, self.after(b"-", 2)?);
         let (hour, minute, second) =

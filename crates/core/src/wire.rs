@@ -1,13 +1,13 @@
-//! Little building blocks of our binary encodings: variable-length integers and length-led text.
+//! Building blocks of our binary encodings: variable-length integers and length-prefixed text.
 //!
-//! **Invariants:** one integer has one encoding that `read` accepts from `write`; reading runs off
-//! no end and trusts no length: damaged bytes give `None`, never a panic or a huge allocation.
+//! **Invariants:** `write` has one encoding per integer; reading never passes the end and trusts no
+//! length: damaged bytes give `None`, never a panic or a huge allocation.
 
 use alloc::vec::Vec;
 
-/// Appends an unsigned integer, seven bits a byte, low bits first.
+/// Appends an unsigned integer, seven bits per byte, low bits first.
 pub fn write_u128(mut value: u128, out: &mut Vec<u8>) {
-    // Nearly all fit half the width, where arithmetic is several times as fast.
+    // Nearly all values fit into 64 bits, where arithmetic is several times as fast.
     if let Ok(mut short) = u64::try_from(value) {
         while short >= 0x80 {
             out.push((short & 0x7f) as u8 | 0x80);
@@ -33,7 +33,7 @@ pub fn write_i128(value: i128, out: &mut Vec<u8>) {
     write_u128(((value << 1) ^ (value >> 127)).cast_unsigned(), out);
 }
 
-/// Appends length and bytes of a text.
+/// Appends the length and the bytes of a text.
 pub fn write_text(text: &str, out: &mut Vec<u8>) {
     write_len(text.len(), out);
     out.extend_from_slice(text.as_bytes());
@@ -43,14 +43,14 @@ pub fn write_text(text: &str, out: &mut Vec<u8>) {
 pub struct Wire<'a>(pub &'a [u8]);
 
 impl<'a> Wire<'a> {
-    /// Takes one byte.
+    /// Reads one byte.
     pub fn byte(&mut self) -> Option<u8> {
         let (byte, rest) = self.0.split_first()?;
         self.0 = rest;
         Some(*byte)
     }
 
-    /// Takes an unsigned integer.
+    /// Reads an unsigned integer.
     pub fn u128(&mut self) -> Option<u128> {
         let mut short = 0;
         for (place, byte) in self.0.iter().take(9).enumerate() {
@@ -71,7 +71,7 @@ impl<'a> Wire<'a> {
         None
     }
 
-    /// Takes a length or a count.
+    /// Reads a length or a count.
     #[inline]
     pub fn length(&mut self) -> Option<usize> {
         match self.0.split_first() {
@@ -84,31 +84,31 @@ impl<'a> Wire<'a> {
         }
     }
 
-    /// Takes a signed integer.
+    /// Reads a signed integer.
     pub fn i128(&mut self) -> Option<i128> {
         let folded = self.u128()?;
         Some((folded >> 1).cast_signed() ^ -((folded & 1).cast_signed()))
     }
 
-    /// Takes a signed integer that fits 64 bits.
+    /// Reads a signed integer that fits into 64 bits.
     pub fn i64(&mut self) -> Option<i64> {
         i64::try_from(self.i128()?).ok()
     }
 
-    /// Takes the next `length` bytes; `None` if fewer are left.
+    /// Reads the next `length` bytes; `None` if fewer are left.
     pub fn bytes(&mut self, length: usize) -> Option<&'a [u8]> {
         let (bytes, rest) = self.0.split_at_checked(length)?;
         self.0 = rest;
         Some(bytes)
     }
 
-    /// Takes a text.
+    /// Reads a text.
     pub fn text(&mut self) -> Option<&'a str> {
         let length = self.length()?;
         core::str::from_utf8(self.bytes(length)?).ok()
     }
 
-    /// `value`, if nothing is left over.
+    /// Returns `value` if no bytes are left over.
     pub fn finish<T>(self, value: T) -> Option<T> {
         self.0.is_empty().then_some(value)
     }

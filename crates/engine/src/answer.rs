@@ -1,4 +1,4 @@
-//! What a pass and a forgetting did, for programs: the same members on the command line and over
+//! JSON reports of passes and of forgetting, with the same members on the command line and over
 //! HTTP.
 
 use crate::forget::Forgotten;
@@ -7,7 +7,7 @@ use ipse_core::Seq;
 use ipse_core::json::Members;
 
 impl PassReport {
-    /// For programs.
+    /// The report as a JSON object.
     pub fn json(&self) -> String {
         let committed = &self.committed;
         Members::new()
@@ -22,18 +22,18 @@ impl PassReport {
     }
 }
 
-/// A pass for programs; null if there was nothing new.
+/// The report of a pass as JSON; `null` if no event was new.
 pub fn pass_json(pass: Option<&PassReport>) -> String {
     pass.map_or_else(|| "null".to_owned(), PassReport::json)
 }
 
-/// A pass that was asked for, and the checkpoint after it.
+/// The report of a requested pass and the checkpoint after it, as JSON.
 pub fn consolidated_json(pass: Option<&PassReport>, checkpoint: Seq) -> String {
     Members::new().raw("checkpoint", checkpoint).raw("pass", pass_json(pass)).finish()
 }
 
 impl Forgotten {
-    /// For programs.
+    /// The report as JSON members.
     pub fn json(&self) -> Members {
         let json = Members::new().raw("pass", pass_json(self.pass.as_ref()));
         let json = json.raw("forgotten", self.events).raw("already", self.already);

@@ -1,10 +1,10 @@
-//! Events as producers send them, brought into the shape that the door reads.
+//! Conversion of events from producers into the form that the door validates.
 //!
 //! **Invariants**
-//! - Nothing here admits an event: what it returns still passes the door.
-//! - It is for unsigned events on their way in. An event that was signed, or that is stored, keeps
-//!   its bytes: its digest is over them.
-//! - An event without `data_base64` comes back as the same bytes.
+//! - Nothing here admits an event: the result still has to pass the door.
+//! - Only unsigned new events are converted. A signed or stored event keeps its bytes, because its
+//!   digest covers them.
+//! - An event without `data_base64` is returned unchanged.
 
 use ipse_core::json::{Object, Value, write_text};
 use ipse_core::json_parse::{self, ParseError, Rule as JsonRule};
@@ -16,14 +16,14 @@ use std::borrow::Cow;
 const ENCODED: &str = "data_base64";
 /// The type whose events feed facts about skills.
 const COUNTED: &str = "execution_result";
-/// What the sender of an event of a type that ends in `.execution_result` should know.
+/// The hint for an event whose type ends in `.execution_result`.
 pub const TYPE_HINT: &str = "feeds no fact; did you mean execution_result";
 
-/// Decodes the `data_base64` of an unsigned event if it holds a JSON object, which becomes `data`.
+/// Decodes the `data_base64` of an unsigned event into `data`, if it holds a JSON object.
 ///
-/// Other binary data stays as it is, and so does an event that brings its salt: it may be one that
-/// was signed or stored before, and is the same event only with the same bytes. `data` and
-/// `data_base64` together are refused, as CloudEvents does not allow them.
+/// Other binary data is not changed. An event with a salt is not changed either: it may have been
+/// signed or stored before, and is the same event only with the same bytes. An event with both
+/// `data` and `data_base64` is rejected, because CloudEvents does not allow it.
 ///
 /// ```
 /// # use ipse_engine::decode_data;
@@ -34,7 +34,7 @@ pub fn decode_data(event: &[u8]) -> Result<Cow<'_, [u8]>, Refusal> {
     if event.len() > MAX_EVENT_BYTES || !may_have_encoded(event) {
         return Ok(event.into());
     }
-    // The door refuses what is no strict JSON, and says why.
+    // The door rejects anything that is not strict JSON, with the reason.
     let Ok(Value::Object(mut members)) = json_parse::parse(event, MAX_DEPTH) else {
         return Ok(event.into());
     };
@@ -50,8 +50,7 @@ pub fn decode_data(event: &[u8]) -> Result<Cow<'_, [u8]>, Refusal> {
     }
 }
 
-/// An event from its attributes, which are text, and its data. Data that is no JSON object is
-/// refused.
+/// Builds an event from text attributes and data. Data that is no JSON object is rejected.
 pub fn event_of<'a>(
     attributes: impl IntoIterator<Item = (&'a str, &'a str)>,
     data: Option<&[u8]>,
@@ -67,10 +66,10 @@ pub fn event_of<'a>(
     }
 }
 
-/// Whether bytes are the text of a JSON object, one that breaks a rule of the door included: the
-/// door then names the rule and the member. If they are not, says why.
+/// Fails with the reason if bytes are not a JSON object. An object that breaks a rule of the door
+/// passes here: the door names the rule and the member.
 fn is_object(bytes: &[u8]) -> Result<(), String> {
-    // The event around it is one level.
+    // The enclosing event is one level.
     match json_parse::parse(bytes, MAX_DEPTH - 1) {
         Ok(Value::Object(_)) => Ok(()),
         Ok(_) => Err("must be a JSON object".to_string()),
@@ -84,8 +83,8 @@ fn is_object(bytes: &[u8]) -> Result<(), String> {
     }
 }
 
-/// An event of data and other members. The data comes first and as it was sent, so that the door
-/// meets what is wrong with it at the same place, before anything that follows.
+/// Joins data and other members into an event. The data comes first and unchanged, so that the door
+/// reports an error in it at the same place, before any other error.
 fn joined(data: &[u8], members: &Object<'_>) -> Vec<u8> {
     let mut text = String::new();
     for (name, value) in members.iter() {
@@ -99,15 +98,15 @@ fn joined(data: &[u8], members: &Object<'_>) -> Vec<u8> {
     [b"{", inner.get(1..).unwrap_or_default(), b"}"].concat()
 }
 
-/// Whether an event may have the member. The name may be written with escapes.
+/// Whether an event may have the member `data_base64`. The name may contain escapes.
 fn may_have_encoded(event: &[u8]) -> bool {
     std::str::from_utf8(event).is_ok_and(|text| text.contains(ENCODED) || text.contains("\\u"))
 }
 
-/// What to tell the sender of an event whose type is nearly one that feeds facts.
+/// The hint for an event whose type only resembles one that feeds facts.
 ///
-/// CloudEvents advises types such as `com.example.execution_result`. Rules compare whole types, so
-/// these count for nothing.
+/// CloudEvents recommends types such as `com.example.execution_result`. Rules compare whole types,
+/// so such events feed no fact.
 pub fn type_hint(event_type: &str) -> Option<&'static str> {
     let prefix = event_type.strip_suffix(COUNTED)?;
     prefix.ends_with('.').then_some(TYPE_HINT)

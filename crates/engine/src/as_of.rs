@@ -1,17 +1,17 @@
-//! The facts of a log up to an earlier position, from the saved state that is nearest to it.
+//! The facts of a log as of an earlier position, computed from the nearest saved state.
 //!
-//! Two states are saved: nothing, before the first event; and the stored sums and facts, at the
-//! checkpoint. From the first, events are added. From the second, events are taken back, or added
-//! if the position lies past it: sums form a group. Facts that none of these events feed are the
-//! stored ones, byte for byte. A derived fact changes with the sums that it is derived from, so
-//! those are summed too if it is wanted.
+//! There are two saved states: the empty state before the first event, and the stored sums and
+//! facts at the checkpoint. From the first, events are added. From the second, events are
+//! subtracted, or added if the position is after it: sums form a group. Facts that none of these
+//! events feed equal the stored ones, byte for byte. A derived fact changes with its sources, so
+//! their sums are computed too if it is wanted.
 //!
 //! **Invariants**
-//! - The facts are those of [`crate::rebuild()`] at the same position, byte for byte.
-//! - The cost follows the distance to the nearer state, the facts that are wanted, and a look at
-//!   the times of the log where a last supporting event must be found.
-//! - Stored sums count only if the same rules made them.
-//! - Memory holds the sums of at most about [`BYTES_AT_ONCE`], and the facts that are handed out.
+//! - The facts equal those of [`crate::rebuild()`] at the same position, byte for byte.
+//! - The cost depends on the distance to the nearer state, on the wanted facts, and on a scan of
+//!   the times of the log if a last supporting event must be found.
+//! - Stored sums are used only if the same rules made them.
+//! - Memory holds about [`BYTES_AT_ONCE`] of stored sums at most, and the returned facts.
 
 use crate::differences::{
     DerivedDifferences, Difference, Differences, MovedSum, Stretch, behind, lacks, moved,
@@ -30,34 +30,34 @@ use std::cell::Cell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-/// The facts up to a position, and what it took to find them.
+/// The facts as of a position, and the cost of computing them.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct AsOf<F> {
     /// The facts.
     pub facts: Vec<F>,
-    /// Positions whose events were folded or searched.
+    /// The number of positions whose events were folded or searched.
     pub events: u64,
 }
 
-/// Bytes of stored sums that are worked on at once; of more, facts are made in several turns, each
-/// of which reads the events again. In memory sums take about sixteen times as much.
+/// Bytes of stored sums per turn. Larger sums take several turns, and each turn reads the events
+/// again. In memory sums take about sixteen times as much.
 const BYTES_AT_ONCE: u64 = 4 << 20;
-/// Stored sums that are read by one call. They are in memory together, so it is a small part of
-/// what a turn holds, and large enough that calls do not count.
+/// Stored sums per read call: a small part of a turn, because they are in memory together, and
+/// enough that the cost of a call does not matter.
 const SUMS_AT_ONCE: usize = 256;
-/// Fewer events feed so few facts that one turn does.
+/// Fewer events than this feed so few facts that one turn is enough.
 const FEW_EVENTS: u64 = 100;
-/// To take a sum back from a stored one, and to look for its last event, costs about as much as to
-/// add this many events.
+/// Subtracting from a stored sum and searching its last event costs about as much as adding this
+/// many events.
 const EVENTS_PER_FACT: u64 = 256;
-/// The same in nanoseconds for facts that are ranked first, so that few last events are looked for.
+/// The same in nanoseconds for facts that are ranked first, so that few last events are searched.
 const RANKED_FACT_NANOS: u64 = 30_000;
-/// Nanoseconds to add an event: of a log with few facts, and more for each thousand facts, because
-/// their sums leave the caches of the processor. Measured; wrong figures cost time, nothing else.
+/// Nanoseconds to add an event in a log with few facts, and more for each thousand facts, because
+/// the sums do not fit into the processor cache. Measured; wrong values only cost time.
 const EVENT_NANOS: u64 = 100;
 const EVENT_NANOS_PER_1000_FACTS: u64 = 32;
 
-/// All facts up to a position, sorted by kind and key.
+/// All facts as of a position, sorted by kind and key.
 pub fn as_of(view: View<'_>, seq: Seq) -> Result<AsOf<Fact>, Error> {
     with_rules!(rules_of(view)?, |rules| as_of_under(view, rules, seq))
 }
@@ -71,15 +71,15 @@ pub fn as_of_under<R: RuleSet>(view: View<'_>, rules: &R, seq: Seq) -> Result<As
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[doc(hidden)]
 pub enum Start {
-    /// The one that costs less.
+    /// The state with the lower cost.
     Nearest,
-    /// The beginning of the log.
+    /// The empty state at the beginning of the log.
     Nothing,
     /// The stored sums and facts, if the same rules made them.
     Checkpoint,
 }
 
-/// The same from either state: the facts are equal.
+/// The same from a given state. The facts do not depend on it.
 #[doc(hidden)]
 pub fn as_of_from<R: RuleSet>(
     view: View<'_>,
@@ -93,8 +93,8 @@ pub fn as_of_from<R: RuleSet>(
     Ok(AsOf { facts, events })
 }
 
-/// The facts up to a position that a filter chooses; no others are made. A table of the stored
-/// facts that is in memory saves reading them.
+/// The facts as of a position that a filter selects; no others are computed. If a table of the
+/// stored facts is in memory, they are not read.
 pub fn chosen_as_of(
     view: View<'_>,
     seq: Seq,
@@ -120,20 +120,20 @@ pub fn chosen_as_of_under<R: RuleSet>(
     Ok(AsOf { facts: chosen.choice.finish(), events })
 }
 
-/// Sums whose last supporting event is still to be found; each has a later one for now.
+/// Sums whose last supporting event is still to be found. For now each has one after the position.
 type Orphans<T> = BTreeMap<FactKey, Group<T>>;
 
-/// Takes facts.
+/// A receiver of facts.
 trait FactSink {
-    /// Takes one.
+    /// Receives one fact.
     fn take(&mut self, fact: Fact) -> Result<(), Error>;
 
-    /// Whether it takes the best facts only.
+    /// Whether only the best facts are kept.
     fn is_limited(&self) -> bool {
         false
     }
 
-    /// Splits orphans into those that make facts which may be taken in the end, and the others.
+    /// Splits orphans into those whose facts may be among the best, and the others.
     fn contenders<R: RuleSet>(
         &self,
         _: &R,
@@ -142,7 +142,7 @@ trait FactSink {
         Ok([orphans, BTreeMap::new()])
     }
 
-    /// Takes the stored ones that are wanted.
+    /// Receives the wanted stored facts.
     fn take_stored(&mut self, view: View<'_>, wanted: Wanted<'_>) -> Result<(), Error> {
         view.each_fact(wanted, |fact| self.take(fact))
     }
@@ -155,7 +155,7 @@ impl FactSink for Vec<Fact> {
     }
 }
 
-/// Takes what a filter chooses.
+/// Keeps the facts that a filter selects.
 struct FilteredSink<'f> {
     filter: &'f Filter,
     choice: Choice<'f>,
@@ -173,8 +173,8 @@ impl FactSink for FilteredSink<'_> {
         self.filter.limit.is_some()
     }
 
-    /// Facts are ranked by figures that do not depend on the last event: of those that a limit
-    /// leaves out, it is not looked for.
+    /// The rank of a fact does not depend on the last event, so that event is not searched for
+    /// facts beyond the limit.
     fn contenders<R: RuleSet>(
         &self,
         rules: &R,
@@ -204,7 +204,7 @@ impl FactSink for FilteredSink<'_> {
     }
 }
 
-/// Hands the wanted facts up to a position to a taker; says how many positions it took.
+/// Passes the wanted facts as of a position to `taker`. Returns the number of positions read.
 fn each_fact<R: RuleSet>(
     view: View<'_>,
     rules: &R,
@@ -213,7 +213,7 @@ fn each_fact<R: RuleSet>(
     start: Start,
     taker: &mut impl FactSink,
 ) -> Result<u64, Error> {
-    // A position beyond the end is as good as the end.
+    // A position beyond the end means the end.
     let seq = seq.min(view.head()?);
     let progress = view.progress()?;
     let saved = progress.rule_set == rule_set_of(rules);
@@ -237,8 +237,8 @@ fn each_fact<R: RuleSet>(
     Ok(events)
 }
 
-/// Whether the checkpoint is nearer to a position than the beginning of the log is. Facts count as
-/// well: a sum that is taken back costs more than one that is made.
+/// Whether starting at the checkpoint costs less than starting at the beginning of the log. The
+/// number of facts matters too: subtracting from a sum costs more than computing it.
 fn is_nearer(
     view: View<'_>,
     wanted: Wanted<'_>,
@@ -256,7 +256,7 @@ fn is_nearer(
     Ok(cost(chosen, each) < seq.0)
 }
 
-/// The number of stored facts that are wanted, and of all.
+/// The number of wanted stored facts, and of all stored facts.
 fn counted(view: View<'_>, wanted: Wanted<'_>) -> Result<(u64, u64), Error> {
     let (chosen, all) = (Cell::new(0), Cell::new(0));
     let count = |key: &FactKey| {
@@ -268,7 +268,7 @@ fn counted(view: View<'_>, wanted: Wanted<'_>) -> Result<(u64, u64), Error> {
     Ok((chosen.get(), all.get()))
 }
 
-/// The number of turns in which the wanted facts are made, if this many events feed them.
+/// The number of turns for the wanted facts, if this many events feed them.
 fn turns(view: View<'_>, wanted: Wanted<'_>, events: u64) -> Result<u64, Error> {
     if events < FEW_EVENTS {
         return Ok(1);
@@ -281,8 +281,8 @@ fn turns(view: View<'_>, wanted: Wanted<'_>, events: u64) -> Result<u64, Error> 
     Ok((bytes / all.max(1) * chosen).div_ceil(BYTES_AT_ONCE).max(1))
 }
 
-/// The turn in which a fact is made. Hashes spread facts evenly. A fact is made in the turn of the
-/// first fact that is derived from it, because it is summed there anyway.
+/// The turn in which a fact is computed. Hashes spread facts evenly. A fact shares the turn of the
+/// first fact that is derived from it, because its sum is needed there anyway.
 fn turn_of<R: RuleSet>(rules: &R, key: &FactKey, turns: u64) -> u64 {
     let derived = rules.derived_keys(key);
     let key = derived.first().unwrap_or(key);
@@ -369,7 +369,7 @@ fn from_checkpoint<R: RuleSet>(
     let [contenders, others] = taker.contenders(rules, orphans)?;
     let mut found = adopt(view, rules, contenders, &derived, seq, taker)?;
     if found.missed {
-        // A contender turned out to be no fact, so another one may take its place.
+        // A contender has no supporting event, so one of the others may replace it.
         found.events += adopt(view, rules, others, &derived, seq, taker)?.events;
     }
     Ok(stretches.iter().map(Stretch::len).sum::<u64>() + found.events)
@@ -396,7 +396,7 @@ fn each_stored<I, T: Tally>(
     }
 }
 
-/// An error if a stored sum lacks what is to be taken back from it.
+/// Fails if a stored sum lacks events that are to be subtracted.
 fn check<T: Tally>(
     key: &FactKey,
     group: &Group<T>,
@@ -408,15 +408,15 @@ fn check<T: Tally>(
     if lacks(group, difference, progress, seq) { Err(Error::Damaged(damaged())) } else { Ok(()) }
 }
 
-/// A search for last supporting events.
+/// The result of a search for last supporting events.
 struct SupportSearch {
-    /// Events that were searched.
+    /// The number of searched events.
     events: u64,
-    /// Whether a sum has no supporting event, and so makes no fact.
+    /// Whether a sum has no supporting event, and therefore no fact.
     missed: bool,
 }
 
-/// Finds the last supporting events of orphans, and hands out their facts.
+/// Finds the last supporting events of orphans, and publishes their facts.
 fn adopt<R: RuleSet>(
     view: View<'_>,
     rules: &R,

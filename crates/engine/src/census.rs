@@ -1,4 +1,4 @@
-//! How many events there are, read from chunks where they are sealed.
+//! Counting events, from chunks where they exist.
 
 use crate::Error;
 use ipse_core::chunk::{Chunk, Dictionary};
@@ -6,12 +6,12 @@ use ipse_core::{Event, Seq, event, is_housekeeping};
 use ipse_store::{Scan, View};
 use std::ops::Range;
 
-/// Events of a log, housekeeping aside.
+/// The number of events of a log, without housekeeping.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Census {
-    /// Those that are there.
+    /// Events that are not forgotten.
     pub events: u64,
-    /// Those that were forgotten.
+    /// Forgotten events.
     pub forgotten: u64,
 }
 

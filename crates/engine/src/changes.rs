@@ -1,22 +1,22 @@
 //! The facts that a pass changed.
 //!
-//! **Invariants:** a fact counts once, in however many slices of a pass it changes; a pass of
-//! several slices keeps no more than the ids of its facts.
+//! **Invariants:** a fact counts once, even if several slices of a pass change it; a pass of
+//! several slices keeps only the ids of its facts.
 
 use ipse_core::{Fact, FactId, FactKey};
 use std::collections::BTreeSet;
 
-/// What a pass has changed so far.
+/// The facts that a pass has changed so far.
 #[derive(Default)]
 pub(crate) struct Changes {
     changed: Vec<Fact>,
     gone: Vec<FactKey>,
-    /// Instead of the facts, once a pass has several slices.
+    /// The ids of changed facts, instead of `changed`, for a pass of several slices.
     ids: Option<BTreeSet<FactId>>,
 }
 
 impl Changes {
-    /// Says that another slice follows, before the facts of the first one are published.
+    /// Switches to ids. Called when another slice follows, before the first one is published.
     pub(crate) fn keep_ids_only(&mut self) {
         self.ids.get_or_insert_default();
     }
@@ -37,13 +37,13 @@ impl Changes {
         self.gone.push(key);
     }
 
-    /// How many facts changed or are gone.
+    /// The number of facts that were changed or deleted.
     pub(crate) fn rows(&self) -> u64 {
         let changed = self.ids.as_ref().map_or(self.changed.len(), BTreeSet::len);
         (changed + self.gone.len()) as u64
     }
 
-    /// The facts that changed, unless only their ids were kept; and the keys of deleted facts.
+    /// The changed facts, unless only their ids were kept, and the keys of deleted facts.
     pub(crate) fn into_facts(self) -> (Option<Vec<Fact>>, Vec<FactKey>) {
         let changed = if self.are_sliced() { None } else { Some(self.changed) };
         (changed, self.gone)

@@ -1,9 +1,10 @@
-//! How the facts up to a position differ from the stored ones: by the events in between.
+//! The differences between the facts as of a position and the stored facts. They come from the
+//! events in between.
 //!
 //! **Invariants**
-//! - A difference added to the stored sum gives the sum up to the position, exactly.
-//! - A derived fact differs if a fact that it is derived from does. Then all sums that it is
-//!   derived from and that changed since they were stored are known, also those of unwanted facts.
+//! - The stored sum plus the difference is exactly the sum up to the position.
+//! - A derived fact differs if one of its sources differs. Then the differences of all its sources
+//!   are computed, including those of unwanted facts.
 
 use crate::Error;
 use crate::scan::fold_wanted;
@@ -14,27 +15,27 @@ use ipse_store::View;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::RangeInclusive;
 
-/// What the events of a stretch do to the stored sums.
+/// The effect of the events of a stretch on the stored sums.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Step {
     Add,
     TakeBack,
-    /// They are in neither the stored sums nor those that are asked for.
+    /// The events are in neither the stored sums nor the requested ones.
     Nothing,
 }
 
-/// Events between the stored state and the position that is asked about.
+/// Events between the stored state and the requested position.
 pub(crate) struct Stretch {
     range: RangeInclusive<Seq>,
     step: Step,
-    /// Whether they stand between the stored facts and the position. Only facts that such events
-    /// feed differ from the stored ones.
+    /// Whether the events are between the stored facts and the position. Only facts that such
+    /// events feed differ from the stored ones.
     differs: bool,
 }
 
 impl Stretch {
-    /// Stored sums may end before the stored facts do, so there are up to two stretches; first
-    /// those that make facts differ.
+    /// The stretches, at most two, because stored sums may end before the stored facts. Those that
+    /// make facts differ come first.
     pub(crate) fn between(progress: &Progress, seq: Seq) -> Vec<Stretch> {
         let Progress { tallied, checkpoint, .. } = *progress;
         let stretch = |after: Seq, last: Seq, step, differs| Stretch {
@@ -69,14 +70,14 @@ impl Stretch {
     }
 }
 
-/// What lies between the stored sum of a fact and the one that is asked for.
+/// The difference between the stored sum of a fact and the requested one.
 #[derive(Default)]
 pub(crate) struct Difference<T> {
-    /// Added to the stored sum it gives the other.
+    /// The stored sum plus this is the requested sum.
     sum: T,
     /// The greatest supporting event between the stored fact and the position.
     last: Option<Support>,
-    /// Whether the fact differs from the stored one. If not, its sum is needed for a derived fact.
+    /// Whether the fact differs from the stored one. If not, only a derived fact needs the sum.
     pub(crate) differs: bool,
     /// Whether this is a derived fact. Its sum may be zero although events support it.
     is_derived: bool,
@@ -84,14 +85,14 @@ pub(crate) struct Difference<T> {
 
 /// The facts that differ from the stored ones.
 pub(crate) struct Differences<T> {
-    /// Facts that events feed: those that differ, and those that a differing fact is derived from.
+    /// Facts that events feed: those that differ, and the sources of derived facts that differ.
     pub(crate) fed: BTreeMap<FactKey, Difference<T>>,
     /// Derived facts that differ.
     pub(crate) derived: BTreeSet<FactKey>,
 }
 
 impl<T: Tally> Differences<T> {
-    /// Finds those that are wanted.
+    /// Finds the differences of the wanted facts.
     pub(crate) fn find<R: RuleSet<Tally = T>>(
         view: View<'_>,
         rules: &R,
@@ -127,7 +128,7 @@ impl<T: Tally> Differences<T> {
         Ok(found)
     }
 
-    /// Whether the sum behind a fact is needed beyond the stretches that make facts differ.
+    /// Whether the sum of a fact is needed in stretches that make no fact differ.
     fn needs<R: RuleSet<Tally = T>>(&self, rules: &R, key: &FactKey) -> bool {
         let differs = |to: &FactKey| self.derived.contains(to);
         self.fed.contains_key(key) || rules.derived_keys(key).iter().any(differs)
@@ -138,13 +139,12 @@ impl<T: Tally> Differences<T> {
     }
 }
 
-/// Chooses the facts whose sums are needed: those that are wanted, and the sources of wanted
-/// derived facts.
+/// Selects the facts whose sums are needed: wanted facts, and the sources of wanted derived facts.
 pub(crate) fn behind<R: RuleSet>(rules: &R, wanted: Wanted<'_>) -> impl Fn(&FactKey) -> bool {
     move |key| wanted(key) || rules.derived_keys(key).iter().any(wanted)
 }
 
-/// How derived facts differ from the stored ones.
+/// The differences of derived facts.
 #[derive(Default)]
 pub(crate) struct DerivedDifferences<T: Tally> {
     sums: Derived<T>,
@@ -152,7 +152,7 @@ pub(crate) struct DerivedDifferences<T: Tally> {
 }
 
 impl<T: Tally> DerivedDifferences<T> {
-    /// Adds the effect of a difference in one fact that they are derived from.
+    /// Adds the effect of a difference in one source.
     pub(crate) fn follow<R: RuleSet<Tally = T>>(
         &mut self,
         rules: &R,
@@ -175,15 +175,15 @@ impl<T: Tally> DerivedDifferences<T> {
     }
 }
 
-/// The sum behind a fact at the position that is asked about.
+/// The sum of a fact as of the requested position.
 pub(crate) enum MovedSum<T> {
     Whole(Group<T>),
-    /// Its last supporting event stands after the position; another one must be found.
+    /// The last supporting event is after the position; an earlier one must be found.
     Orphan(Group<T>),
 }
 
-/// Whether what is stored lacks the events that stand between it and the position: tables that
-/// were emptied by hand must not pass for a log that taught less.
+/// Whether the stored sum or fact lacks events that it must include. This detects tables that were
+/// emptied by hand, which would otherwise look like a log with fewer events.
 pub(crate) fn lacks<T: Tally>(
     stored: &Group<T>,
     difference: &Difference<T>,
@@ -207,10 +207,10 @@ pub(crate) fn moved<T: Tally>(
         return MovedSum::Whole(group);
     }
     match difference.last {
-        // The last supporting event stands up to the position.
+        // The last supporting event is at or before the position.
         None => MovedSum::Whole(group),
         Some(_) if group.last > difference.last => MovedSum::Whole(group),
-        // Nothing is left of a fact that began after the position.
+        // The first event of the fact is after the position.
         Some(_) if group.tally.is_zero() && !difference.is_derived => {
             MovedSum::Whole(Group::default())
         }

@@ -3,61 +3,61 @@
 use ipse_consolidate::LimitError;
 use ipse_core::{EventRef, Seq};
 
-/// Why the engine could not do what was asked.
+/// An error of the engine.
 #[derive(thiserror::Error, Debug)]
 #[non_exhaustive]
 pub enum Error {
-    /// The store could not.
+    /// An error of the store.
     #[error(transparent)]
     Store(#[from] ipse_store::Error),
-    /// A fact grew beyond what can be counted exactly.
+    /// A tally exceeds the range of exact arithmetic.
     #[error(transparent)]
     Limit(#[from] LimitError),
-    /// The facts of a log follow rules that this build does not have. They stay as they are.
+    /// The facts of a log follow rules that this build does not have. They are not changed.
     #[error(
         "the facts of this log follow rule set `{version}` ({rule_set}), which this ipse does not \
          have: a newer ipse is needed"
     )]
     UnknownRules {
-        /// The version that the newest pass names.
+        /// The rule version of the newest pass.
         version: String,
         /// The hash of the rule set, in hex.
         rule_set: String,
     },
-    /// Derived state cannot be read; it can be rebuilt from the log.
+    /// Derived data cannot be read. It can be rebuilt from the log.
     #[error("the stored {0} cannot be read")]
     Damaged(String),
-    /// An event is not the one that was appended.
-    #[error("the event at seq {0} is not what its digest says")]
+    /// An event was changed after it was stored.
+    #[error("event {0} does not match its digest: it was changed after it was stored")]
     Altered(Seq),
-    /// There is no such event to be forgotten.
+    /// The event to be forgotten does not exist.
     #[error("no event {0} in this log")]
     UnknownEvent(EventRef),
-    /// What ipse wrote about passes and forgetting stays.
+    /// Pass records and `forget` events cannot be forgotten.
     #[error("{0} is a {1} event, and those are never forgotten")]
     NeverForgotten(EventRef, String),
-    /// The store holds less than was signed.
+    /// The store has fewer entries than a signed tree head covers.
     #[error("a tree head over {signed} entries was signed, and the store has {stored}")]
     Behind {
-        /// How many entries were signed.
+        /// The number of signed entries.
         signed: u64,
-        /// How many there are.
+        /// The number of stored entries.
         stored: u64,
     },
-    /// The store holds something else than was signed.
+    /// The entries of the store do not match a signed tree head.
     #[error("the first {signed} entries are not those that were signed")]
     Forked {
-        /// How many entries were signed.
+        /// The number of signed entries.
         signed: u64,
     },
-    /// A note that should be a tree head.
-    #[error("there is no tree head {0}")]
+    /// A tree head is invalid or could not be signed. The text is a full sentence.
+    #[error("{0}")]
     NoHead(&'static str),
-    /// Where keys and the last head are kept.
+    /// An error of the directory that holds the keys and the last tree head.
     #[error("the key directory could not be used")]
     Notary(#[source] std::io::Error),
-    /// A commit failed earlier: whether it is durable is unknown, so nothing more is written.
-    #[error("an earlier write failed on its way to the disk; open the store anew")]
+    /// An earlier commit failed. It may be durable or not, so nothing more is written.
+    #[error("an earlier write failed and may not be on the disk; open the store again")]
     Broken,
     /// A thread of this process panicked while it held the log.
     #[error("another thread of this process failed while it was writing")]
@@ -71,18 +71,18 @@ impl From<ipse_consult::Damaged> for Error {
 }
 
 impl Error {
-    /// The error for the rules that a pass record names. Both texts come from a file.
+    /// The error for unknown rules. Both texts come from a file, so they are escaped.
     pub(crate) fn unknown_rules(version: &str, rule_set: String) -> Self {
         let printable = ipse_door::printable;
         Error::UnknownRules { version: printable(version), rule_set: printable(&rule_set) }
     }
 
-    /// Whether the log is not the one that was signed: it has fewer entries, or others.
+    /// Whether the log does not continue a signed tree head: it has fewer entries, or others.
     pub fn is_rolled_back(&self) -> bool {
         self.rolled_back().is_some()
     }
 
-    /// The same error again, if the log is not the one that was signed.
+    /// A copy of the error, if it says that the log does not continue a signed tree head.
     pub(crate) fn rolled_back(&self) -> Option<Self> {
         match *self {
             Error::Behind { signed, stored } => Some(Error::Behind { signed, stored }),
@@ -91,7 +91,7 @@ impl Error {
         }
     }
 
-    /// Whether stored bytes contradict each other: trying again never helps.
+    /// Whether stored bytes are corrupt or contradict each other. A retry never helps.
     pub fn is_damage(&self) -> bool {
         match self {
             Error::Damaged(_) | Error::Altered(_) | Error::NoHead(_) => true,
@@ -105,7 +105,7 @@ impl Error {
         self.gone().is_some()
     }
 
-    /// The same error once more, if the store was removed, replaced or emptied.
+    /// A copy of the error, if it says that the store was removed, replaced or emptied.
     pub fn gone(&self) -> Option<Error> {
         match self {
             Error::Store(ipse_store::Error::Gone(path)) => {

@@ -1,7 +1,7 @@
-//! What is known, in memory: an immutable table of facts that readers share.
+//! An immutable table of facts in memory that readers share.
 //!
-//! **Invariants:** a table never changes; a pass makes a new one that shares every page it did not
-//! touch. So a reader holds one checkpoint for as long as it likes, and never waits for a writer.
+//! **Invariants:** a table never changes. A pass creates a new one that shares every unchanged
+//! page. So a reader can use one checkpoint for any time, and never waits for a writer.
 
 use crate::Error;
 use crate::facts::{Filter, ScoredFact};
@@ -9,7 +9,7 @@ use ipse_core::{Fact, FactKey, FactKind, Seq};
 use ipse_store::View;
 use std::sync::Arc;
 
-/// Facts of a page at most: what is copied when one of them changes.
+/// Maximum number of facts per page. A change of one fact copies its page.
 const PAGE: usize = 128;
 
 type Page = Arc<Vec<Arc<ScoredFact>>>;
@@ -19,7 +19,7 @@ type Page = Arc<Vec<Arc<ScoredFact>>>;
 pub struct FactTable {
     checkpoint: Seq,
     rule_version: String,
-    /// Pages in the order of keys; none is empty.
+    /// Pages in the order of keys. No page is empty.
     pages: Vec<Page>,
 }
 
@@ -41,7 +41,7 @@ impl FactTable {
         })
     }
 
-    /// The table after a pass that put these facts and removed those.
+    /// The table after a pass with these changed and deleted facts.
     pub fn after(
         &self,
         checkpoint: Seq,
@@ -84,12 +84,12 @@ impl FactTable {
         }
     }
 
-    /// The page that a key belongs to: the last one that does not begin after it.
+    /// The page of a key: the last one that does not begin after it.
     fn page_of(&self, key: &FactKey) -> usize {
         self.pages.partition_point(|page| page[0].fact.key <= *key).saturating_sub(1)
     }
 
-    /// The fact under a key.
+    /// The fact with this key.
     pub fn get(&self, key: &FactKey) -> Option<&Arc<ScoredFact>> {
         let page = self.pages.get(self.page_of(key))?;
         let at = page.binary_search_by(|other| other.fact.key.cmp(key)).ok()?;
@@ -101,14 +101,14 @@ impl FactTable {
         filter.among(self.matching(filter))
     }
 
-    /// The facts among which those are that match a filter, in the order of their keys.
+    /// A superset of the facts that match a filter, in the order of their keys.
     pub(crate) fn matching(&self, filter: &Filter) -> impl Iterator<Item = &Arc<ScoredFact>> {
         let kinds = FactKind::ALL.into_iter();
         let kinds = kinds.filter_map(|kind| Some((kind, filter.beginning(kind)?)));
         kinds.flat_map(|(kind, text)| self.beginning_with(kind, text))
     }
 
-    /// The facts of a kind whose keys begin with a text: only their pages are looked at.
+    /// The facts of a kind whose keys begin with a text. Only their pages are read.
     fn beginning_with(
         &self,
         kind: FactKind,
@@ -129,22 +129,22 @@ impl FactTable {
         self.pages.iter().flat_map(|page| page.iter())
     }
 
-    /// How many facts there are.
+    /// The number of facts.
     pub fn len(&self) -> usize {
         self.pages.iter().map(|page| page.len()).sum()
     }
 
-    /// Whether nothing is known.
+    /// Whether the table has no facts.
     pub fn is_empty(&self) -> bool {
         self.pages.is_empty()
     }
 
-    /// The last seq that these facts have in them.
+    /// The last position that the facts include.
     pub fn checkpoint(&self) -> Seq {
         self.checkpoint
     }
 
-    /// The rules they follow; empty before the first pass.
+    /// The version of the rules; empty before the first pass.
     pub fn rule_version(&self) -> &str {
         &self.rule_version
     }
@@ -168,7 +168,7 @@ mod tests {
         }
     }
 
-    /// Parts that begin with each other, and with what separates them.
+    /// Key parts that are prefixes of each other or contain separators.
     const PARTS: [&str; 7] = ["a", "ab", "a + b", "a+", "*", "b", "b\\"];
 
     fn part() -> impl Strategy<Value = String> {

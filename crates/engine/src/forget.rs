@@ -1,11 +1,12 @@
 //! Forgetting: facts become byte-equal to those of a log that never had the events.
 //!
 //! **Invariants**
-//! - Sums form a group, so forgetting is subtraction: what an event added is taken away again, and
-//!   the cost follows the forgotten events, not the history. The sums of derived facts change by
-//!   the difference between the contributions of the old and the new whole sums.
-//! - It is one transaction: the events that say so, the content that goes, the facts, the record.
-//! - What stays of an event is its entry; `forget` events and pass records are never forgotten.
+//! - Sums form a group, so forgetting is subtraction: the cost depends on the forgotten events, not
+//!   on the history. The sums of derived facts change by the difference between the contributions
+//!   of the old and the new whole sums.
+//! - Forgetting is one transaction: the `forget` events, the deleted content, the facts, the pass
+//!   record.
+//! - The entry of a forgotten event stays; `forget` events and pass records are never forgotten.
 
 use crate::hot_sums::{HotSums, stored_groups, stored_state};
 use crate::latest::latest;
@@ -21,33 +22,33 @@ use ipse_ledger::account::{MAX_REFS, can_be_forgotten};
 use ipse_store::{Appended, Erased, Erasing, Pass, Patience, Store, View};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Which events are to be forgotten.
+/// A selection of events to forget.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Selection {
-    /// These.
+    /// The events with these refs.
     Refs(Vec<EventRef>),
-    /// All that happened before, intents too.
+    /// All events before a time, including intents.
     Before(Time),
-    /// All but the newest so many by position and what came after the oldest of them; housekeeping
-    /// is not counted, and intents go with the events around them.
+    /// All events before the newest N by position. Housekeeping is not counted; intents are
+    /// forgotten with the events around them.
     AllBut(u64),
 }
 
-/// What became of them.
+/// The result of forgetting.
 #[derive(Debug)]
 pub struct Forgotten {
-    /// Events that were forgotten now.
+    /// The number of events that were forgotten now.
     pub events: u64,
-    /// Events that had been forgotten before.
+    /// The number of selected events that were forgotten before.
     pub already: u64,
-    /// What the pass did; none if there was nothing to forget.
+    /// The report of the pass; `None` if there was nothing to forget.
     pub pass: Option<PassReport>,
-    /// Whether the file or its write-ahead log may still hold what was forgotten. Whoever opens the
-    /// store for writing next finishes.
+    /// Whether the file or its write-ahead log may still hold forgotten content. The next process
+    /// that opens the store for writing erases it.
     pub erase_pending: bool,
 }
 
-/// Everything that forgetting works with.
+/// The inputs of forgetting.
 pub(crate) struct ForgetJob<'l> {
     pub(crate) store: &'l Store,
     pub(crate) identity: &'l Identity,
@@ -56,7 +57,7 @@ pub(crate) struct ForgetJob<'l> {
 }
 
 impl ForgetJob<'_> {
-    /// Forgets; the flag says whether the commit itself failed.
+    /// Forgets the selected events. The flag of an error says whether the commit itself failed.
     pub(crate) fn run(self, which: &Selection) -> Result<Forgotten, (Error, bool)> {
         let ForgetJob { store, identity, rules, host } = self;
         let mut eraser = store.eraser(identity).map_err(before_commit)?;
@@ -70,8 +71,8 @@ impl ForgetJob<'_> {
         } else {
             drop(erasing);
         }
-        // It is forgotten and durable: if the bytes cannot go yet, that is no failure.
-        // A maintenance thread of the eraser may be in the way.
+        // The forgetting is durable, so failing to erase the bytes now is no error. The eraser is
+        // dropped first, because its maintenance thread may hold a lock.
         drop(eraser);
         let erased = store.finish_erasing(Patience::Some);
         let erase_pending = !erased.is_ok_and(|erased| erased == Erased::Gone);
@@ -84,31 +85,31 @@ fn before_commit(error: impl Into<Error>) -> (Error, bool) {
     (error.into(), false)
 }
 
-/// The events that a choice names.
+/// The selected events of a log.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct SelectedEvents {
-    /// Those that are there, by position.
+    /// Events that are not forgotten yet, by position.
     pub events: BTreeMap<Seq, EventRef>,
-    /// How many more of them had been forgotten before.
+    /// The number of selected events that were forgotten before.
     pub already: u64,
 }
 
 /// Looks events up by name.
 type Find<'f> = dyn FnMut(&[EventRef]) -> Result<Vec<Option<Seq>>, ipse_store::Error> + 'f;
 
-/// Each name once.
+/// Removes duplicate names.
 fn distinct(refs: &[EventRef]) -> Vec<EventRef> {
     refs.iter().copied().collect::<BTreeSet<_>>().into_iter().collect()
 }
 
 impl SelectedEvents {
-    /// The events that a choice names in a log; an error if it names one that cannot be forgotten.
+    /// Applies a selection to a log. Fails if it names an event that cannot be forgotten.
     pub fn of(view: View<'_>, which: &Selection) -> Result<Self, Error> {
         Self::by(which, view, &mut |names| view.find_all(names))
     }
 
     fn inside(erasing: &mut Erasing<'_>, which: &Selection) -> Result<Self, Error> {
-        // Names are looked up in memory, where that is faster for many.
+        // The batch looks up names in memory, which is faster for many.
         let found = match which {
             Selection::Refs(refs) => erasing.batch().find_all(&distinct(refs))?,
             _ => Vec::new(),
@@ -145,8 +146,7 @@ impl SelectedEvents {
         Ok(chosen)
     }
 
-    /// Events that are there, as far as `take` wants them; it sees how many came before, and when
-    /// it happened.
+    /// Selects events by `take`, which gets the number of earlier events and the time.
     fn first(view: View<'_>, mut take: impl FnMut(u64, Time) -> bool) -> Result<Self, Error> {
         let mut events = BTreeMap::new();
         let mut before = 0;
@@ -162,7 +162,7 @@ impl SelectedEvents {
         Ok(SelectedEvents { events, already: 0 })
     }
 
-    /// Appends the `forget` events and deletes the content of the chosen events.
+    /// Appends the `forget` events and deletes the content of the selected events.
     pub(crate) fn erase(
         &self,
         erasing: &mut Erasing<'_>,
@@ -170,7 +170,7 @@ impl SelectedEvents {
     ) -> Result<(), Error> {
         let events = self.forget_events(erasing.batch().head(), host);
         let appended = erasing.batch().append_all(&events, |_| true)?;
-        // The name of each holds its position, so no other event can have it.
+        // The id of each contains its position, so no other event has the same name.
         for (event, appended) in events.iter().zip(appended) {
             let Appended::New(_) = appended else {
                 return Err(Error::Damaged(format!("name of {}", event.event_ref)));
@@ -180,7 +180,7 @@ impl SelectedEvents {
         Ok(())
     }
 
-    /// The events that say so, as they follow the head.
+    /// The `forget` events for the positions after `head`.
     fn forget_events(&self, head: Seq, host: &mut dyn Host) -> Vec<Admitted> {
         let names: Vec<EventRef> = self.events.values().copied().collect();
         let event = |(seq, names): (u64, &[EventRef])| {
@@ -192,28 +192,28 @@ impl SelectedEvents {
     }
 }
 
-/// What events taught that are about to be forgotten.
+/// The contributions of events that are about to be forgotten.
 pub(crate) struct ForgottenSums<T> {
     names: BTreeSet<EventRef>,
     facts: BTreeMap<FactKey, ForgottenSum<T>>,
-    /// Derived facts that they supported, and how many of the events supported each.
+    /// The derived facts that the events supported, and the number of supporting events of each.
     derived: BTreeMap<FactKey, u64>,
 }
 
-/// What they taught about one fact.
+/// The contributions of the events to one fact.
 struct ForgottenSum<T> {
-    /// How many of its observations they are.
+    /// The number of observations.
     observations: u64,
-    /// What takes their part out of the stored sum.
+    /// The negated contributions, to be added to the stored sum.
     back: T,
 }
 
-/// A fact whose sum has been corrected.
+/// A fact with its corrected sum.
 struct CorrectedFact<'k, T> {
     id: FactId,
     key: &'k FactKey,
     group: Group<T>,
-    /// How many of its observations were forgotten.
+    /// The number of its observations that were forgotten.
     observations: u64,
 }
 
@@ -228,11 +228,11 @@ impl<T: Tally> ForgottenSums<T> {
         let names = chosen.events.values().copied().collect();
         let mut facts: BTreeMap<FactKey, ForgottenSum<T>> = BTreeMap::new();
         let mut derived: BTreeMap<FactKey, u64> = BTreeMap::new();
-        // Facts of other rules make way as a whole.
+        // Facts of other rules are deleted anyway.
         let ours = progress.rule_set == rule_set;
         let folded = chosen.events.keys().filter(|seq| ours && **seq <= progress.checkpoint);
         view.each_event_at(&folded.copied().collect::<Vec<_>>(), |seq, event| {
-            // An event counts once for a derived fact, through however many facts.
+            // An event counts once for a derived fact, even through several sources.
             let mut supported: BTreeMap<FactKey, bool> = BTreeMap::new();
             for part in rules.contributions(event).unwrap_or_default() {
                 for to in rules.derived_keys(&part.key) {
@@ -253,7 +253,8 @@ impl<T: Tally> ForgottenSums<T> {
         Ok(ForgottenSums { names, facts, derived })
     }
 
-    /// Takes it back, from stored sums and from `hot` ones, which must be cold.
+    /// Subtracts the contributions from stored sums, and puts the results into `hot`, which must be
+    /// empty.
     pub(crate) fn retract<R: RuleSet<Tally = T>>(
         &self,
         pass: &Pass<'_>,
@@ -297,7 +298,7 @@ impl<T: Tally> ForgottenSums<T> {
     }
 }
 
-/// Stores corrected sums, and the numbers of observations that were forgotten.
+/// Stores corrected sums, and the counts of forgotten observations.
 fn store_righted<T: Tally>(pass: &Pass<'_>, righted: &[CorrectedFact<'_, T>]) -> Result<(), Error> {
     let states = righted.iter().map(|it| (it.id, stored_state(&it.group.tally)));
     pass.put_tallies(&states.collect::<Vec<_>>())?;

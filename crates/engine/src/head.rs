@@ -1,13 +1,14 @@
-//! Signed tree heads: what the log says about itself, for good.
+//! Signed tree heads.
 //!
 //! **Invariants**
-//! - No two heads of one log contradict each other. A head is signed only if every head before it
-//!   that is known, in the store or where the notary keeps the last one, is its beginning.
-//! - A head is kept by the notary before anybody can see it. *If it dies after that:* the notary's
-//!   head is ahead of the store's, both are true, and the next signing brings them together.
-//! - It covers durable events only: signing comes after the commit, on a connection of its own.
-//! - Nothing is appended to a log that is known not to continue the last head: it would be lost
-//!   with the branch that it is on.
+//! - No two tree heads of one log contradict each other. A tree head is signed only if the log
+//!   continues the stored tree head and the last one of the notary.
+//! - The notary stores a tree head before any client can see it. *If the process dies after that:*
+//!   the notary's tree head is ahead of the stored one, both are valid, and the next signing stores
+//!   the newer one.
+//! - A tree head covers durable events only: it is signed after the commit, on its own connection.
+//! - Nothing is appended to a log that is known not to continue the last tree head: such events
+//!   would be on a branch that is later discarded.
 
 use crate::Error;
 use ipse_core::{Identity, Seq, Time};
@@ -19,31 +20,31 @@ use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 
-/// Microseconds between two heads that are signed by themselves, at least.
+/// Minimum time in microseconds between two automatically signed tree heads.
 pub const HEAD_EVERY: i64 = 1_000_000;
 
-/// Who signs the heads of one log, and keeps the last one outside the store.
+/// Signs the tree heads of one log, and stores the last one outside the store.
 pub trait Notary: Send {
-    /// Held while a head is signed: nobody else signs with these keys meanwhile.
+    /// Locks the keys until the returned value is dropped, so that no other process signs.
     fn lock(&self) -> io::Result<Box<dyn Any>>;
-    /// The last head that was signed here.
+    /// The last signed tree head.
     fn last(&self) -> io::Result<Option<String>>;
-    /// When that was.
+    /// When the last tree head was signed.
     fn last_time(&self) -> Option<Time>;
-    /// Signs a head's text.
+    /// Signs the text of a tree head. Returns the signed note.
     fn sign(&self, text: &str) -> Option<String>;
-    /// Whether a note is signed with the key that signs now.
+    /// Whether a note is signed with the current key.
     fn signed(&self, note: &str) -> bool;
-    /// Keeps a head, durably, in place of the last one.
+    /// Replaces the last tree head durably.
     fn keep(&self, note: &str) -> io::Result<()>;
 }
 
-/// Signs the head of a log as it is now, or hands out the one that says the same already.
+/// Signs a tree head of the current log, or returns the stored one if it is equal.
 pub fn sign_head(store: &Store, identity: &Identity, notary: &dyn Notary) -> Result<String, Error> {
     sign_with(&mut store.heads(identity)?, identity, notary)
 }
 
-/// The same with a handle that may know most of the tree already.
+/// The same with a handle that may have most of the tree in memory.
 fn sign_with(
     writer: &mut HeadWriter,
     identity: &Identity,
@@ -57,16 +58,18 @@ fn sign_with(
     }
     let head =
         TreeHead { origin: TreeHead::origin_of(identity), size: grown.size, root: grown.root };
-    // A head of a key that was revoked since is signed anew.
+    // A tree head of a key that was revoked is signed again.
     let same = |note: &&String| head_of(note).as_ref() == Some(&head) && notary.signed(note);
     if let Some(note) = grown.stored.as_ref().filter(same) {
         return Ok(note.clone());
     }
     let note = match kept.filter(|note| same(&note)) {
-        // It died between the two, or the store was restored: the head is there already.
+        // The process died between `keep` and `put`, or the store was restored.
         Some(note) => note,
         None => {
-            let note = notary.sign(&head.text()).ok_or(Error::NoHead("that was to be signed"))?;
+            let note = notary
+                .sign(&head.text())
+                .ok_or(Error::NoHead("the tree head could not be signed"))?;
             notary.keep(&note).map_err(Error::Notary)?;
             note
         }
@@ -75,29 +78,29 @@ fn sign_with(
     Ok(note)
 }
 
-/// The head in a note; whether it was signed by whom it should be is not looked at.
+/// Parses the tree head in a note, without a check of its signatures.
 pub fn head_of(note: &str) -> Option<TreeHead> {
     TreeHead::parse(Note::parse(note).ok()?.text)
 }
 
-/// Compares a log with a signed head; an error if it does not continue that head.
+/// Fails if a log does not continue a signed tree head.
 pub fn check_head(store: &Store, identity: &Identity, note: &str) -> Result<(), Error> {
     let reader = store.reader()?;
     let snapshot = reader.view(identity)?;
     check(snapshot.view(), snapshot.view().head()?.0, identity, note)
 }
 
-/// An earlier head must be the beginning of a log of `size` entries. The root comes from stored
-/// subtrees, so the cost does not follow the length of the log.
+/// Fails if a log of `size` entries does not continue an earlier tree head. The root comes from
+/// stored subtrees, so the cost does not grow with the length of the log.
 pub(crate) fn check(
     view: View<'_>,
     size: u64,
     identity: &Identity,
     note: &str,
 ) -> Result<(), Error> {
-    let head = head_of(note).ok_or(Error::NoHead("that was signed last"))?;
+    let head = head_of(note).ok_or(Error::NoHead("the last signed note is not a tree head"))?;
     if head.origin != TreeHead::origin_of(identity) {
-        return Err(Error::NoHead("of this log"));
+        return Err(Error::NoHead("the last signed tree head is of another log"));
     }
     if head.size > size {
         return Err(Error::Behind { signed: head.size, stored: size });
@@ -108,29 +111,29 @@ pub(crate) fn check(
     Ok(())
 }
 
-/// Events of a batch from which on the tree grows behind it, on a thread of its own.
+/// After a batch of at least this many events, a separate thread extends the tree.
 const MANY: usize = 512;
 
-/// The heads of one log while it is open: who signs them, when, and the tree as far as it is known.
+/// The state of signing for one open log: the notary, the last signing, and the tree in memory.
 pub(crate) struct Heads {
     store: Store,
     identity: Identity,
     notary: Box<dyn Notary>,
-    /// When a head was last signed, as far as is known.
+    /// When a tree head was last signed, if known.
     signed_at: Option<Time>,
-    /// Whether a pass came after the last head.
+    /// Whether a tree head is owed: something was committed after the last one.
     owed: bool,
     error: Option<Error>,
-    /// Entries under the newest head that is known here: the log never has fewer.
+    /// The number of entries under the newest known tree head. The log never has fewer.
     signed: u64,
-    /// How the log contradicts the last head, once that was noticed.
+    /// How the log contradicts the last tree head, once that was detected.
     rolled_back: Option<Error>,
-    /// Opened when it is first needed.
+    /// Opened at first use.
     tree: Option<Tree>,
 }
 
 impl Heads {
-    /// An error if the log does not continue the last head that the notary keeps.
+    /// Fails if the log does not continue the last tree head of the notary.
     pub(crate) fn open(
         store: &Store,
         identity: Identity,
@@ -145,11 +148,11 @@ impl Heads {
         Ok(heads)
     }
 
-    /// Compares the log with the last head that the notary keeps. A log that was refused stays
-    /// refused if no head is kept any more: a key that begins a new history is not the one that
-    /// this process signs with.
+    /// Compares the log with the last tree head of the notary. A rejected log stays rejected if the
+    /// notary has no tree head any more: a new key begins a new history, and this process still
+    /// signs with the old key.
     pub(crate) fn check(&mut self, view: View<'_>) -> Result<(), Error> {
-        // The head is read first: the log may have grown since, and never shrinks.
+        // The tree head is read first: the log may grow meanwhile, but never shrinks.
         let Some(note) = self.notary.last().map_err(Error::Notary)? else {
             return self.refused();
         };
@@ -160,8 +163,8 @@ impl Heads {
         Ok(())
     }
 
-    /// An error if the log, with that many entries, cannot be the one that was signed. It costs a
-    /// comparison of two numbers, and so it comes before every append.
+    /// Fails if a log with this many entries cannot be the signed one. This compares two numbers,
+    /// so it is cheap enough for every append.
     pub(crate) fn allow(&mut self, stored: Seq) -> Result<(), Error> {
         self.refused()?;
         if stored.0 >= self.signed {
@@ -174,13 +177,13 @@ impl Heads {
         self.rolled_back.as_ref().and_then(Error::rolled_back).map_or(Ok(()), Err)
     }
 
-    /// The log continues a head.
+    /// Records that the log continues a tree head.
     fn continues(&mut self, note: &str) {
         self.signed = head_of(note).map_or(0, |head| head.size);
         self.rolled_back = None;
     }
 
-    /// Remembers an error if it says that the log contradicts a head.
+    /// Records an error if it says that the log contradicts a tree head.
     fn contradicted(&mut self, error: Error) -> Error {
         if let Some(again) = error.rolled_back() {
             self.rolled_back = Some(again);
@@ -188,7 +191,7 @@ impl Heads {
         error
     }
 
-    /// Something is durable that a head is to cover soon.
+    /// Records that durable events need a new tree head.
     pub(crate) fn owe(&mut self) {
         self.owed = true;
     }
@@ -213,8 +216,8 @@ impl Heads {
         Ok(note)
     }
 
-    /// Signs a head that is owed. A log that contradicts the last head is not tried again and
-    /// again: [`Heads::check`] says when it continues it.
+    /// Signs a tree head if one is owed. A log that contradicts the last tree head is not retried
+    /// until [`Heads::check`] succeeds.
     pub(crate) fn sign_owed(&mut self, now: Time) {
         if self.owed
             && self.rolled_back.is_none()
@@ -232,9 +235,9 @@ impl Heads {
         }
     }
 
-    /// Lets the tree grow behind a large batch.
+    /// Extends the tree in the background after a large batch.
     pub(crate) fn grow_behind(&mut self, events: usize) {
-        // If it cannot be opened now, signing says why.
+        // If the tree cannot be opened now, signing reports the error.
         if events >= MANY
             && let Ok(tree) = self.tree()
         {
@@ -253,14 +256,14 @@ impl Heads {
     }
 }
 
-/// A handle that knows the tree, and a thread that hashes entries while more are appended.
+/// A handle with the tree in memory, and a thread that hashes entries while more are appended.
 struct Tree {
     writer: Arc<Mutex<HeadWriter>>,
     thread: Option<(SyncSender<()>, JoinHandle<()>)>,
 }
 
 impl Tree {
-    /// Lets it grow over what is durable, meanwhile. If that fails, signing says so.
+    /// Wakes the thread that extends the tree. If that fails, signing reports the error.
     fn grow_behind(&mut self) {
         let writer = &self.writer;
         let (wake, _) = self.thread.get_or_insert_with(|| {
@@ -268,7 +271,7 @@ impl Tree {
             let writer = writer.clone();
             (wake, std::thread::spawn(move || grow_when_woken(&writer, &woken)))
         });
-        // If it has not begun with the last batch yet, it takes this one along.
+        // If the queue is full, the thread covers this batch together with the last one.
         let _ = wake.try_send(());
     }
 }
@@ -277,7 +280,7 @@ impl Drop for Tree {
     fn drop(&mut self) {
         if let Some((wake, thread)) = self.thread.take() {
             drop(wake);
-            // A thread that panicked has left nothing behind: the tree is made again from the log.
+            // A thread that panicked left no state: the tree is computed again from the log.
             let _ = thread.join();
         }
     }

@@ -1,14 +1,14 @@
-//! Hot sums: what recent events added, completed from the store where it is needed.
+//! Hot sums: sums in memory that recent events changed, completed from the store where needed.
 //!
 //! **Invariants**
-//! - A sum is *partial* (only what came after `saved`) or *whole* (stored sum and all since). Both
-//!   are exact, because sums form a group: whole = stored + partial.
+//! - A sum is *partial* (only events after `saved`) or *whole* (the stored sum and all events
+//!   since). Both are exact, because sums form a group: whole = stored + partial.
 //! - A sum is *settled* while the sums of the facts that are derived from it contain its
 //!   contributions. Before it changes, they are subtracted; once it is whole again, the new ones
 //!   are added. A derived fact is published, and its sum saved, only after all its sources are
 //!   settled.
-//! - Nothing here is ground: lost at any moment, it is made again from the stored sums and at most
-//!   [`SAVE_EVERY`] events behind them.
+//! - Hot sums are a cache. If they are lost at any moment, they are computed again from the stored
+//!   sums and at most [`SAVE_EVERY`] events after them.
 
 use crate::Error;
 use crate::changes::Changes;
@@ -18,21 +18,21 @@ use ipse_core::{Fact, FactId, FactKey, Identity, Seq, sha256};
 use ipse_store::{Pass, View};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Events after which changed sums are saved: what a restart has to fold again at most.
+/// Events after which changed sums are saved: the maximum that a restart folds again.
 pub const SAVE_EVERY: u64 = 4096;
-/// Sums that a restart has to make again at most, however many facts an event feeds.
+/// Maximum number of unsaved sums, however many facts an event feeds.
 const MAX_UNSAVED: usize = 16_384;
-/// Sums kept in memory between passes at most; beyond it those that were touched least recently
-/// leave, down to half, and come back from the store when they are touched again.
+/// Maximum number of sums in memory between passes. Beyond it the least recently changed ones are
+/// evicted, down to half, and read from the store when they change again.
 const MAX_HOT: usize = 65_536;
 /// Facts, parameters, classes of events and texts that a pass folds before it publishes and saves
-/// them and goes on with the next slice of its range. Each takes less than 1 kB: 128 MB in all.
+/// them and continues with the next slice. Each takes less than 1 kB: 128 MB in total.
 pub const SLICE: usize = 131_072;
 
-/// Sums that are completed, published or saved at once.
+/// Sums that are completed, published or saved with one call.
 const PORTION: usize = 256;
 
-/// The hash that names a rule set in pass records and beside stored sums.
+/// The hash that identifies a rule set in pass records.
 pub(crate) fn rule_set_of<R: RuleSet>(rules: &R) -> [u8; 32] {
     sha256(&[rules.descriptor().as_bytes()])
 }
@@ -62,25 +62,25 @@ struct Sum<T> {
     settled: bool,
     unsaved: bool,
     touched: bool,
-    /// The pass that touched it last.
+    /// The checkpoint of the pass that changed it last.
     used: Seq,
 }
 
-/// The sums behind the facts of one log, as far as they are in memory.
+/// The sums of one log that are in memory.
 pub(crate) struct HotSums<T> {
-    /// Stored sums reach to here; partial sums begin after it.
+    /// The last position in the stored sums. Partial sums begin after it.
     saved: Seq,
-    /// Folded up to here.
+    /// The last folded position.
     folded: Seq,
     pub(crate) limits: Limits,
     /// The hash of the rule set that the sums follow.
     rule_set: [u8; 32],
     sums: BTreeMap<FactKey, Sum<T>>,
-    /// The keys of sums that are to be published.
+    /// The keys of changed sums, whose facts are to be published.
     touched: Vec<FactKey>,
     /// The unsettled sources of each derived fact.
     unsettled: BTreeMap<FactKey, BTreeSet<FactKey>>,
-    /// How many sums changed since they were saved.
+    /// The number of sums that changed since they were saved.
     unsaved: usize,
 }
 
@@ -102,7 +102,7 @@ impl<T: Tally> HotSums<T> {
         self.rule_set
     }
 
-    /// Lets everything go.
+    /// Drops all sums.
     pub(crate) fn cool(&mut self) {
         (self.saved, self.folded) = (Seq(0), Seq(0));
         self.sums.clear();
@@ -115,8 +115,8 @@ impl<T: Tally> HotSums<T> {
         self.folded
     }
 
-    /// Lets everything go if another process has made a pass meanwhile: it may have saved sums, or
-    /// forgotten events that are in ours.
+    /// Drops all sums if another process ran a pass meanwhile: it may have saved sums, or forgotten
+    /// events that are in ours.
     pub(crate) fn follow(&mut self, checkpoint: Seq, saved: Seq) {
         if (self.folded, self.saved) != (checkpoint, saved) {
             self.cool();
@@ -124,7 +124,7 @@ impl<T: Tally> HotSums<T> {
         }
     }
 
-    /// Puts a sum that is whole up to where sums are saved; its fact is to be published.
+    /// Inserts a sum that is whole up to `saved`, and marks its fact for publishing.
     pub(crate) fn put_whole(&mut self, id: FactId, key: FactKey, group: Group<T>) {
         let used = self.folded;
         let (whole, settled, unsaved, touched) = (true, true, false, true);
@@ -133,8 +133,8 @@ impl<T: Tally> HotSums<T> {
         self.sums.insert(key, sum);
     }
 
-    /// Adds a sum over more events. If the events are new, the fact and the facts that are derived
-    /// from it are to be published.
+    /// Adds the sum of more events. If the events are new, the fact and the facts that are derived
+    /// from it are marked for publishing.
     pub(crate) fn merge<R: RuleSet<Tally = T>>(
         &mut self,
         rules: &R,
@@ -185,8 +185,8 @@ impl<T: Tally> HotSums<T> {
         }
     }
 
-    /// Makes a sum whole and adds its contributions to derived facts, in place of those of the
-    /// stored sum.
+    /// Makes a sum whole, and replaces the contributions of the stored sum to derived facts with
+    /// its own.
     fn settle<R: RuleSet<Tally = T>>(
         &mut self,
         rules: &R,
@@ -212,7 +212,7 @@ impl<T: Tally> HotSums<T> {
         Ok(())
     }
 
-    /// Settles the sources of all derived facts that are to be published.
+    /// Settles the sources of all derived facts that are marked for publishing.
     fn settle_touched<R: RuleSet<Tally = T>>(
         &mut self,
         rules: &R,
@@ -230,8 +230,8 @@ impl<T: Tally> HotSums<T> {
         Ok(())
     }
 
-    /// Puts the facts of all sums that were touched, and notes those that changed and those that
-    /// nothing supports any more.
+    /// Stores the facts of all changed sums, deletes facts without support, and records both in
+    /// `changes`.
     pub(crate) fn publish<R: RuleSet<Tally = T>>(
         &mut self,
         rules: &R,
@@ -264,7 +264,7 @@ impl<T: Tally> HotSums<T> {
         Ok(())
     }
 
-    /// Makes partial sums whole by adding the stored ones, and the stored facts' last supports.
+    /// Makes partial sums whole by adding the stored sums and last supporting events.
     fn complete(&mut self, keys: &[FactKey], view: View<'_>) -> Result<(), Error> {
         let partial = |key: &&FactKey| self.sums.get(*key).is_some_and(|sum| !sum.whole);
         let keys: Vec<&FactKey> = keys.iter().filter(partial).collect();
@@ -278,18 +278,18 @@ impl<T: Tally> HotSums<T> {
         Ok(())
     }
 
-    /// Whether enough events came since sums were saved, or enough sums have changed.
+    /// Whether enough events were folded or enough sums changed since the last save.
     pub(crate) fn is_save_due(&self, checkpoint: Seq) -> bool {
         checkpoint.0 - self.saved.0 >= self.limits.save_every || self.unsaved > MAX_UNSAVED
     }
 
-    /// Keeps changed sums in memory, which reach to the checkpoint; says how far saved ones reach.
+    /// Keeps changed sums in memory only. Returns the last position in the saved sums.
     pub(crate) fn keep(&mut self, checkpoint: Seq) -> Seq {
         self.folded = checkpoint;
         self.saved
     }
 
-    /// Saves changed sums, which reach to the checkpoint.
+    /// Saves all changed sums. Returns the last position in them, the checkpoint.
     pub(crate) fn save_all<R: RuleSet<Tally = T>>(
         &mut self,
         rules: &R,
@@ -316,7 +316,7 @@ impl<T: Tally> HotSums<T> {
         Ok(checkpoint)
     }
 
-    /// Lets the least recently touched sums go, once there are too many. Only saved ones may.
+    /// Evicts the least recently changed sums if there are too many. Unsaved sums stay.
     pub(crate) fn evict(&mut self) {
         let limit = self.limits.most;
         if self.sums.len() <= limit {
@@ -334,7 +334,7 @@ impl<T: Tally> HotSums<T> {
     }
 }
 
-/// The stored sums behind facts, each with the fact's last support, in the order of the ids.
+/// The stored sums of facts, each with the last supporting event, in the order of the ids.
 pub(crate) fn stored_groups<T: Tally>(
     view: View<'_>,
     ids: &[FactId],
@@ -356,12 +356,12 @@ pub(crate) fn stored_groups<T: Tally>(
     ids.iter().zip(states).zip(facts).map(one).collect()
 }
 
-/// The stored sum behind a fact, and the fact's last support.
+/// The stored sum of a fact, with its last supporting event.
 pub fn stored_group<T: Tally>(view: View<'_>, id: &FactId) -> Result<Group<T>, Error> {
     Ok(stored_groups(view, &[*id])?.pop().unwrap_or_default())
 }
 
-/// A sum as it is stored; one that is zero is not.
+/// The stored form of a sum; `None` for zero, which is not stored.
 pub(crate) fn stored_state<T: Tally>(tally: &T) -> Option<Vec<u8>> {
     if tally.is_zero() {
         return None;

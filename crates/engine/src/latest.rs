@@ -1,10 +1,10 @@
-//! The last supporting event of facts, looked up in the log.
+//! Lookup of the last supporting events of facts in the log.
 //!
-//! A sum can be taken back and a greatest event cannot: the lookup is needed only for facts whose
-//! last event is forgotten or lies after the position that is asked about.
+//! A sum can be subtracted, a maximum cannot. The lookup is needed only for facts whose last event
+//! is forgotten or is after the requested position.
 //!
-//! **Invariant:** the walk goes back from the position and ends where all earlier events are older
-//! than what was found.
+//! **Invariant:** the search goes back from the position and ends when all earlier events are older
+//! than the found ones.
 
 use crate::Error;
 use crate::scan::fold_wanted;
@@ -15,20 +15,20 @@ use ipse_store::{Scan, View};
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
-/// Up to this many facts are searched for in each chunk; more are summed together.
+/// Up to this many facts are searched in each chunk one by one; more are folded together.
 const FEW: usize = 8;
 
-/// What a lookup found.
+/// The result of a lookup.
 #[derive(Default)]
 pub(crate) struct Latest {
-    /// The greatest supporting event of each fact that has one.
+    /// The last supporting event of each fact that has one.
     pub(crate) found: BTreeMap<FactKey, Support>,
-    /// How many events were folded or searched for it.
+    /// The number of events that were folded or searched.
     pub(crate) events: u64,
 }
 
-/// The greatest supporting event of each fact, among those up to a position. A fact in `derived` is
-/// supported by the events that support a fact that it is derived from.
+/// The last supporting event of each fact up to a position. A fact in `derived` is supported by the
+/// events that support its sources.
 pub(crate) fn latest<R: RuleSet>(
     view: View<'_>,
     rules: &R,
@@ -42,7 +42,7 @@ pub(crate) fn latest<R: RuleSet>(
     }
     let peaks = Peaks::read(view, up_to)?;
     let (mut end, mut blocks) = (up_to, 1);
-    // Chunks can be searched for the supporters of a fact, and not of a derived fact.
+    // Chunks can be searched for the supporting events of a fact, but not of a derived fact.
     let summed = |keys: &BTreeSet<FactKey>| keys.len() > FEW || !keys.is_disjoint(derived);
     while summed(&keys) && end.0 > 0 {
         let first = Seq((end.0 - 1).saturating_sub(blocks * BLOCK - BLOCK) / BLOCK * BLOCK + 1);
@@ -62,7 +62,7 @@ pub(crate) fn latest<R: RuleSet>(
         latest.events += end.0 - first.0 + 1;
         end = Seq(first.0 - 1);
         keys.retain(|key| latest.found.get(key).is_none_or(|last| !peaks.is_over(last, end)));
-        // Each step goes twice as far, so that a fact is asked for in few of them.
+        // Each step covers twice as many blocks, so that the number of steps is small.
         blocks *= 2;
     }
     let sought = keys.into_iter().map(|key| (latest.found.remove(&key), key)).collect();
@@ -76,14 +76,14 @@ pub(crate) fn latest<R: RuleSet>(
     Ok(latest)
 }
 
-/// Positions of a block: those of a full chunk.
+/// Positions per block: a full chunk.
 const BLOCK: u64 = CHUNK_EVENTS as u64;
 
-/// The latest times of a log: of all events up to the end of each block, the greatest.
+/// For each block, the latest time of all events up to its end.
 struct Peaks(Vec<i64>);
 
 impl Peaks {
-    /// Of the whole blocks before the one that a position is in; only times are looked at.
+    /// Reads the times of all complete blocks before the block of a position.
     fn read(view: View<'_>, up_to: Seq) -> Result<Self, Error> {
         let blocks = up_to.0.saturating_sub(1) / BLOCK;
         let mut peaks = PeakScan { peaks: Vec::new(), times: Vec::new() };
@@ -98,7 +98,7 @@ impl Peaks {
         Ok(Peaks(peaks.peaks))
     }
 
-    /// Whether an event is later than all up to a position, as far as blocks tell.
+    /// Whether an event is known to be later than all events up to a position.
     fn is_over(&self, last: &Support, up_to: Seq) -> bool {
         let Some(block) = up_to.0.checked_sub(1).map(|before| before / BLOCK) else { return true };
         self.0.get(block as usize).is_some_and(|peak| last.time.micros() > *peak)
@@ -138,11 +138,11 @@ struct Search<'s, R: RuleSet> {
     view: View<'s>,
     rules: &'s R,
     bulk: Option<Box<dyn BulkFold<R::Tally>>>,
-    /// The facts, each with the greatest event so far.
+    /// The facts, each with the last event found so far.
     sought: Vec<(Option<Support>, FactKey)>,
     peaks: &'s Peaks,
     times: Vec<i64>,
-    /// The last position that is not looked at yet.
+    /// The last position that is not searched yet.
     end: Seq,
     events: u64,
 }
@@ -172,7 +172,7 @@ impl<R: RuleSet> Scan<Error> for Search<'_, R> {
                 candidates.extend(seqs.map(|seq| (fact, time, seq)));
             }
         }
-        // Where times are equal, the names decide: they are read in one go.
+        // If times are equal, the names decide. All names are read with one call.
         let seqs: Vec<_> = candidates.iter().map(|(_, _, seq)| *seq).collect();
         for ((fact, time, _), event_ref) in candidates.into_iter().zip(self.view.event_refs(&seqs)?)
         {

@@ -1,13 +1,13 @@
 //! Append, passes, tree heads, forgetting and folding over a store.
 //!
 //! **Invariants**
-//! - Facts, checkpoint and pass record commit together; a pass over nothing new writes nothing.
-//! - The cost of a pass follows the new events, not the history: sums are kept hot, saved from time
-//!   to time, and completed from the store only where a new event touches them.
+//! - Facts, checkpoint and pass record commit together; a pass without new events writes nothing.
+//! - The cost of a pass depends on the new events, not on the history: sums are cached in memory,
+//!   saved from time to time, and read from the store only if a new event changes them.
 //! - Facts follow the rules that the log names ([`rules_of`]); a function whose name ends in
 //!   `_under` takes rules of the caller's choice instead.
 //! - Clock and randomness are arguments ([`Host`]).
-//! - No path leads from here to `ipse-manifest`: a pass cannot name who the agent is.
+//! - This crate does not depend on `ipse-manifest`: a pass cannot read who the agent is.
 //!
 //! ```compile_fail,E0432
 //! use ipse_manifest::Manifest;

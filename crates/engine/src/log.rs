@@ -1,11 +1,11 @@
-//! The writing half of an identity's log: append, consolidate, forget, have heads signed.
+//! The write handle of an identity's log: append, run passes, forget, sign tree heads.
 //!
 //! **Invariants**
-//! - An append that was acknowledged is durable, whatever becomes of the pass that follows it.
-//! - After a commit has failed nothing more is written: an fsync that failed once may "succeed"
-//!   later with the data gone, so it is never retried.
-//! - A log that has fewer entries than were signed, or others, takes none.
-//! - A log that follows unknown rules accepts events, and runs no pass.
+//! - An acknowledged append is durable, even if the pass after it fails.
+//! - After a failed commit nothing more is written: an fsync that failed once may "succeed" later
+//!   although the data is lost, so it is never retried.
+//! - Nothing is appended to a log with fewer entries than were signed, or with other entries.
+//! - A log that follows unknown rules accepts events and runs no pass.
 
 use crate::Error;
 use crate::forget::{ForgetJob, Forgotten, Selection};
@@ -21,49 +21,49 @@ use ipse_door::Salt;
 use ipse_store::{Appended, Batch, Erased, Patience, Store, Stored, View, Writer};
 use std::ops::ControlFlow;
 
-/// Clock and randomness, handed down from the binary.
+/// Clock and randomness, provided by the program.
 pub trait Host: Send {
-    /// The time now.
+    /// The current time.
     fn now(&self) -> Time;
     /// Fresh random bytes.
     fn salt(&mut self) -> Salt;
 }
 
-/// What follows an append, in the same transaction.
+/// The step after an append, in the same transaction.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum NextStep {
-    /// Nothing.
+    /// No step.
     Nothing,
-    /// A pass over all that is past the checkpoint.
+    /// A pass over all events after the checkpoint.
     Consolidate(Trigger),
 }
 
-/// What became of a batch that is durable now.
+/// The result of a durable append.
 #[derive(Debug)]
 pub struct Acknowledged {
-    /// What became of each event, in order.
+    /// The result for each event, in order.
     pub appended: Vec<Appended>,
-    /// How many of them stand in the log under a producer's signature.
+    /// The number of events in the log that the producer's signature covers.
     pub signed: u64,
-    /// Why a signature that was given counts for nothing after all.
+    /// Why the given signature was rejected, if it was.
     pub unkept: Option<SignatureError>,
-    /// What the pass did, if there was one and it found anything new.
+    /// The report of the pass, if one ran and found new events.
     pub pass: Option<PassReport>,
-    /// Why the pass failed, if it did; the events are durable all the same.
+    /// Why the pass failed, if it did. The events are durable anyway.
     pub pass_error: Option<Error>,
 }
 
-/// A log at one moment: while the next event is made, or before.
+/// A read-only view of a log for judging the next event.
 pub struct LogView<'v>(View<'v>);
 
 impl<'v> LogView<'v> {
-    /// The log as a reader sees it.
+    /// Wraps the view of a reader.
     pub fn of(view: View<'v>) -> Self {
         LogView(view)
     }
 
-    /// Shows intents after a position, newest first, until `look` says that it has seen enough;
-    /// hands back how far the log reaches.
+    /// Passes intents after a position to `look`, newest first, until it returns false. Returns the
+    /// last position of the log.
     pub fn intents(&self, after: Seq, mut look: impl FnMut(&Stored) -> bool) -> Result<Seq, Error> {
         let head = self.0.head()?;
         self.0.house_back(INTENT, after.next()..=head, |stored| {
@@ -84,7 +84,7 @@ pub struct Log {
     host: Box<dyn Host>,
     subscribers: Vec<Subscriber>,
     broken: bool,
-    /// What signs tree heads, if anything does.
+    /// Signs tree heads, if a notary is set.
     heads: Option<Heads>,
     erase_pending: bool,
 }
@@ -117,65 +117,65 @@ impl Log {
         host: Box<dyn Host>,
     ) -> Result<Self, Error> {
         let writer = store.writer(&identity)?;
-        // If another process is in the way, or the disk is full, the bytes stay for now.
+        // If another process holds a lock, or the disk is full, the bytes stay for now.
         let erased = store.finish_erasing(Patience::None);
         let erase_pending = !erased.is_ok_and(|erased| erased == Erased::Gone);
         let (subscribers, broken, heads) = (Vec::new(), false, None);
         Ok(Log { writer, identity, rules, host, subscribers, broken, heads, erase_pending })
     }
 
-    /// Has tree heads signed from now on: after passes, at most one a second. An error if the log
-    /// does not continue the last head that the notary keeps.
+    /// Signs tree heads from now on: after passes, at most one per second. Fails if the log does
+    /// not continue the last tree head of the notary.
     pub fn set_notary(&mut self, notary: Box<dyn Notary>) -> Result<(), Error> {
         let (store, view) = (self.writer.store(), self.writer.view());
         self.heads = Some(Heads::open(store, self.identity, notary, view)?);
         Ok(())
     }
 
-    /// An error if the log is known not to continue the last signed head: nothing is appended then.
-    /// If it was so before, the log is compared again.
+    /// Fails if the log is known not to continue the last signed tree head. Nothing is appended
+    /// then. If an earlier check failed, the log is compared again.
     pub fn check_signed(&mut self) -> Result<(), Error> {
         let Some(heads) = &mut self.heads else { return Ok(()) };
         let view = self.writer.view();
         heads.allow(view.head()?).or_else(|_| heads.check(view))
     }
 
-    /// Signs a tree head now, if there is a notary.
+    /// Signs a tree head now, if a notary is set.
     pub fn sign_head(&mut self) -> Result<Option<String>, Error> {
         self.heads.as_mut().map(|heads| heads.sign(self.host.now())).transpose()
     }
 
-    /// Signs a head if a pass came after the last one and that was long enough ago.
+    /// Signs a tree head if one is owed and the last one is at least [`crate::HEAD_EVERY`] old.
     pub fn sign_head_if_due(&mut self) {
         if let Some(heads) = &mut self.heads {
             heads.sign_if_due(self.host.now());
         }
     }
 
-    /// Signs a head if a pass came after the last one.
+    /// Signs a tree head if one is owed.
     pub fn sign_owed_head(&mut self) {
         if let Some(heads) = &mut self.heads {
             heads.sign_owed(self.host.now());
         }
     }
 
-    /// Whether a head is to be signed that was not due yet.
+    /// Whether a tree head is owed: something was committed after the last one.
     pub fn owes_head(&self) -> bool {
         self.heads.as_ref().is_some_and(Heads::owed)
     }
 
-    /// Why the last head could not be signed, if it could not. The events are durable all the same.
+    /// Takes the error of the last failed signing, if any. The events are durable anyway.
     pub fn take_head_error(&mut self) -> Option<Error> {
         self.heads.as_mut().and_then(Heads::take_error)
     }
 
-    /// Saves sums more often, so that a test crosses the boundary with few events.
+    /// Saves sums after this many events, so that a test reaches the limit with few events.
     #[doc(hidden)]
     pub fn save_every(&mut self, events: u64) {
         self.rules.limit(|it| it.save_every = events);
     }
 
-    /// Folds in smaller slices, so that a test has several with few facts.
+    /// Folds in smaller slices, so that a test gets several with few facts.
     #[doc(hidden)]
     pub fn slice_at(&mut self, weight: usize) {
         self.rules.limit(|it| it.slice = weight);
@@ -187,7 +187,7 @@ impl Log {
         self.rules.limit(|it| it.most = most);
     }
 
-    /// How many events have their typed columns in memory, for a test.
+    /// The number of events with cached typed columns, for a test.
     #[doc(hidden)]
     pub fn held(&self) -> usize {
         self.writer.held()
@@ -198,13 +198,13 @@ impl Log {
         &mut *self.host
     }
 
-    /// Calls `subscriber` after every pass that this handle commits. It is called while the log is
-    /// held, so it must not come back to it.
+    /// Calls `subscriber` after every pass that this handle commits. The log is locked during the
+    /// call, so the subscriber must not use it.
     pub fn subscribe(&mut self, subscriber: impl FnMut(&PassCommitted) + Send + 'static) {
         self.subscribers.push(Box::new(subscriber));
     }
 
-    /// One pass by itself; `None` if there is nothing new.
+    /// Runs one pass; `None` if no event is new.
     pub fn consolidate(&mut self, trigger: Trigger) -> Result<Option<PassReport>, Error> {
         let done = self.append(&[], NextStep::Consolidate(trigger))?;
         match done.pass_error {
@@ -213,7 +213,7 @@ impl Log {
         }
     }
 
-    /// Appends a batch durably, in one transaction, and lets a pass follow.
+    /// Appends a batch durably, in one transaction with the next step.
     pub fn append(&mut self, events: &[Admitted], then: NextStep) -> Result<Acknowledged, Error> {
         self.append_signed(events, None, then)
     }
@@ -236,7 +236,7 @@ impl Log {
                 self.rules.pass(&mut batch, &self.identity, &mut *self.host, trigger)
             }
         };
-        // A failed pass has rolled back to its savepoint; its hot sums are no longer to be trusted.
+        // A failed pass has rolled back to its savepoint, so the sums in memory are wrong.
         if pass.is_err() {
             self.rules.cool();
         }
@@ -260,7 +260,7 @@ impl Log {
         };
         if let Some(heads) = &mut self.heads {
             heads.grow_behind(appended.len());
-            // No pass follows intents and decisions, and they are to be proven all the same.
+            // Intents and decisions need a proof too, although no pass follows them.
             if changed && events.iter().any(|event| is_housekeeping(&event.event_type)) {
                 heads.owe();
             }
@@ -270,9 +270,9 @@ impl Log {
         Ok(Acknowledged { appended, signed, unkept, pass, pass_error })
     }
 
-    /// Appends the event that `judge` makes of the log as it stands, durably, and in one
-    /// transaction with that look: nobody else's event comes in between. What it refuses to make is
-    /// handed back, and nothing is stored.
+    /// Appends the event that `judge` makes from the current log, durably and in the same
+    /// transaction: no event of another writer comes in between. If `judge` returns an error,
+    /// nothing is stored and the error is returned.
     pub fn append_judged<T, J>(
         &mut self,
         judge: impl FnOnce(&LogView<'_>) -> Result<Result<(Admitted, T), J>, Error>,
@@ -281,7 +281,7 @@ impl Log {
             return Err(Error::Broken);
         }
         let mut batch = begin(&mut self.writer, &mut self.heads)?;
-        let (event, told) = match judge(&LogView(batch.view()))? {
+        let (event, reported) = match judge(&LogView(batch.view()))? {
             Ok(made) => made,
             Err(refused) => return Ok(Err(refused)),
         };
@@ -294,13 +294,13 @@ impl Log {
         if let Some(heads) = &mut self.heads {
             heads.owe();
         }
-        Ok(Ok((event, appended, told)))
+        Ok(Ok((event, appended, reported)))
     }
 
-    /// Forgets events for good: facts become what they would be had the events never been there.
+    /// Forgets events permanently. Facts become equal to those of a log that never had the events.
     pub fn forget(&mut self, which: &Selection) -> Result<Forgotten, Error> {
         let done = self.forgetting()?.run(which);
-        // Whatever came of it, nothing of them stays in memory.
+        // The content must not stay in memory, even after an error.
         self.rules.cool();
         self.writer.release();
         let done = done.map_err(|(error, in_commit)| {
@@ -311,7 +311,7 @@ impl Log {
         Ok(done)
     }
 
-    /// What follows a pass that is durable.
+    /// Notifies subscribers of a durable pass, and signs a tree head if due.
     fn passed(&mut self, pass: Option<&PassReport>) {
         let Some(report) = pass else { return };
         self.subscribers.iter_mut().for_each(|tell| tell(&report.committed));
@@ -321,7 +321,7 @@ impl Log {
         self.sign_head_if_due();
     }
 
-    /// Whether forgotten bytes were still in the store's files when it was opened, and had to stay.
+    /// Whether forgotten content was still in the store's files after opening.
     pub fn erase_pending(&self) -> bool {
         self.erase_pending
     }
@@ -337,7 +337,7 @@ impl Log {
     }
 }
 
-/// Begins a batch of a log that is not known to contradict what was signed.
+/// Begins a batch. Fails if the log is known to contradict a signed tree head.
 fn begin<'w>(writer: &'w mut Writer, heads: &mut Option<Heads>) -> Result<Batch<'w>, Error> {
     let batch = writer.begin()?;
     if let Some(heads) = heads {

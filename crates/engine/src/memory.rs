@@ -1,10 +1,9 @@
-//! The handle that programs hold: appends, and passes that come by themselves.
+//! The handle of a long-running program: appends, and automatic passes.
 //!
 //! **Invariants**
-//! - Opening folds what is past the checkpoint; after that a pass comes once enough events are
-//!   new or once it has been quiet, and never more often: under load passes coalesce.
-//! - The keeper thread only ever starts passes and has heads signed; when it dies, appending goes
-//!   on.
+//! - Opening folds the events after the checkpoint. After that a pass runs when enough events are
+//!   new or after a quiet time, and not more often: under load several appends share one pass.
+//! - The keeper thread only starts passes and signs tree heads. If it dies, appending continues.
 
 use crate::log::{Acknowledged, Host, Log, LogView, NextStep};
 use crate::pass::{PassCommitted, PassReport, Trigger};
@@ -17,12 +16,12 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, RwLock};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-/// When passes come by themselves.
+/// When automatic passes run.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Policy {
-    /// A pass follows the append that makes so many events new; 1 renews facts at every append.
+    /// Run a pass after this many new events; 1 updates facts at every append.
     pub every: u64,
-    /// A pass follows once so long no event came after some.
+    /// Run a pass when no event came for this long after a new one.
     pub quiet: Duration,
 }
 
@@ -32,10 +31,10 @@ impl Default for Policy {
     }
 }
 
-/// How many tables from before the last one are kept: what a planner consulted a moment ago.
+/// Number of earlier fact tables in memory, for planners that consulted one recently.
 const KEPT: usize = 64;
 
-/// An identity's log, open for a program that lives long. Clones share it.
+/// An identity's log, open for a long-running program. Clones share it.
 #[derive(Clone)]
 pub struct Memory {
     shared: Arc<Shared>,
@@ -46,9 +45,9 @@ struct Shared {
     state: Mutex<State>,
     changed: Condvar,
     policy: Policy,
-    /// What is known; swapped after each pass, never changed.
+    /// The current facts. The table is immutable; each pass replaces it.
     known: RwLock<Arc<FactTable>>,
-    /// What was known before, oldest first; nothing from before something was forgotten.
+    /// Earlier tables, oldest first. Forgetting clears them.
     before: Mutex<VecDeque<Arc<FactTable>>>,
     store: Store,
     identity: Identity,
@@ -65,10 +64,10 @@ struct State {
 }
 
 impl Memory {
-    /// Opens the log of an identity and folds what is past its checkpoint. The notary, if there is
-    /// one, signs tree heads after passes, at most one a second. An error, and nothing is appended,
-    /// if the log does not continue the last head that the notary keeps: an older copy of a store.
-    /// If the log follows unknown rules, the handle serves the stored facts and appends events;
+    /// Opens the log of an identity and folds the events after its checkpoint. The notary, if any,
+    /// signs tree heads after passes, at most one per second. Fails without an append if the log
+    /// does not continue the last tree head of the notary, as in an older copy of a store. If the
+    /// log follows unknown rules, the handle serves the stored facts and appends events;
     /// [`Memory::take_pass_error`] returns the error.
     pub fn open(
         store: &Store,
@@ -97,14 +96,14 @@ impl Memory {
         Ok(Memory { shared, _keeper: keeper })
     }
 
-    /// What is known, as of the last pass of this handle. Reading takes no part in writing: the
-    /// table that is handed out never changes.
+    /// The facts as of the last pass of this handle. The returned table never changes, so readers
+    /// do not block writers.
     pub fn known(&self) -> Arc<FactTable> {
-        // A poisoned lock still holds the last table that was put there whole.
+        // A poisoned lock still holds the last complete table.
         self.shared.known.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// What was known at a checkpoint, if that is now or was not long ago.
+    /// The facts at the current checkpoint or at a recent one; `None` if it is not in memory.
     pub fn known_at(&self, checkpoint: Seq) -> Option<Arc<FactTable>> {
         let now = self.known();
         if now.checkpoint() == checkpoint {
@@ -114,8 +113,8 @@ impl Memory {
         before.iter().find(|known| known.checkpoint() == checkpoint).cloned()
     }
 
-    /// Calls `subscriber` after every pass that this handle commits. It is called while the log is
-    /// held, so it must not come back to it.
+    /// Calls `subscriber` after every pass that this handle commits. The log is locked during the
+    /// call, so the subscriber must not use it.
     pub fn subscribe(
         &self,
         subscriber: impl FnMut(&PassCommitted) + Send + 'static,
@@ -124,7 +123,7 @@ impl Memory {
         Ok(())
     }
 
-    /// Lets one event through the door and appends it durably.
+    /// Validates one event at the door and appends it durably.
     pub fn append(&self, event: &[u8]) -> Result<Result<Appended, Refusal>, Error> {
         let mut state = self.shared.lock()?;
         let event = match admit(event, Origin::Producer, || state.log.host().salt()) {
@@ -152,8 +151,8 @@ impl Memory {
         self.shared.append(&mut state, events, Some(endorsed))
     }
 
-    /// Appends events as an import does: without a pass at once. Later appends, a quiet moment or
-    /// [`Memory::consolidate`] fold them.
+    /// Appends events without a pass, for an import. A later append, a quiet time or
+    /// [`Memory::consolidate`] folds them.
     pub fn append_batch(
         &self,
         events: &[Admitted],
@@ -170,8 +169,7 @@ impl Memory {
         Ok(done)
     }
 
-    /// Appends the event that `judge` makes of the log as it stands, in one transaction with that
-    /// look.
+    /// Appends the event that `judge` makes from the current log, in the same transaction.
     pub fn append_judged<T, J>(
         &self,
         judge: impl FnOnce(&LogView<'_>) -> Result<Result<(Admitted, T), J>, Error>,
@@ -181,8 +179,8 @@ impl Memory {
         Ok(done)
     }
 
-    /// Works on the log itself, as an import does that brings its own batches and its own pass.
-    /// Other writers of this handle wait; the facts that it has made are known afterwards.
+    /// Runs `work` on the log itself, for an import with its own batches and its own pass. Other
+    /// writers of this handle wait. Afterwards the handle serves the new facts.
     pub fn work<T>(&self, work: impl FnOnce(&mut Log) -> T) -> Result<T, Error> {
         let mut state = self.shared.lock()?;
         let done = work(&mut state.log);
@@ -195,31 +193,31 @@ impl Memory {
         Ok(done)
     }
 
-    /// Reads what is known anew if somebody else made a pass since, as the store's watch tells;
-    /// says whether somebody did.
+    /// Reads the facts again if another handle or process ran a pass, as detected by `watch`.
+    /// Returns whether one did.
     pub fn refresh(&self, watch: &Watch) -> Result<bool, Error> {
         if watch.checkpoint(&self.shared.identity)? == self.known().checkpoint() {
             return Ok(false);
         }
-        // A pass of this handle that is under way swaps its own table in.
+        // The lock waits for a running pass of this handle, which swaps in its own table.
         let _state = self.shared.lock()?;
         self.shared.swap(read_known(&self.shared.store, &self.shared.identity)?, false);
         Ok(true)
     }
 
-    /// Reads what is known anew if another handle or process made a pass or forgot something since;
-    /// says whether one did. For a handle that does not [`Watch`] its store.
+    /// Reads the facts again if another handle or process ran a pass or forgot events. Returns
+    /// whether one did. For a handle that does not [`Watch`] its store.
     pub fn reload_if_moved(&self) -> Result<bool, Error> {
         self.refresh(&Watch::open(&self.shared.store)?)
     }
 
-    /// Takes note of why the last pass that came by itself failed, if it did. The events behind it
-    /// are durable; the next pass tries again.
+    /// Takes the error of the last failed automatic pass, if any. Its events are durable; the next
+    /// pass retries.
     pub fn take_pass_error(&self) -> Result<Option<Error>, Error> {
         Ok(self.shared.lock()?.pass_error.take())
     }
 
-    /// Forgets events for good: facts become what they would be had the events never been there.
+    /// Forgets events permanently. Facts become equal to those of a log that never had the events.
     pub fn forget(&self, which: &Selection) -> Result<Forgotten, Error> {
         let mut state = self.shared.lock()?;
         let done = state.log.forget(which)?;
@@ -230,26 +228,25 @@ impl Memory {
         Ok(done)
     }
 
-    /// An error if the log is known not to continue the last signed head, as after an older copy
-    /// was put in its place: nothing is appended then. If it was so before, the log is compared
-    /// again.
+    /// Fails if the log is known not to continue the last signed tree head, for example after an
+    /// older copy replaced it. Nothing is appended then. If an earlier check failed, the log is
+    /// compared again.
     pub fn check_signed(&self) -> Result<(), Error> {
         self.shared.lock()?.log.check_signed()
     }
 
-    /// Signs a tree head now, over everything that is durable, and hands it out; `None` if there is
-    /// no notary.
+    /// Signs a tree head over all durable events and returns it; `None` without a notary.
     pub fn sign_head(&self) -> Result<Option<String>, Error> {
         self.shared.lock()?.log.sign_head()
     }
 
-    /// Takes note of why the last tree head could not be signed, if it could not. The events are
-    /// durable; the next pass tries again.
+    /// Takes the error of the last failed signing, if any. The events are durable; the next pass
+    /// retries.
     pub fn take_head_error(&self) -> Result<Option<Error>, Error> {
         Ok(self.shared.lock()?.log.take_head_error())
     }
 
-    /// One pass now; `None` if there is nothing new.
+    /// Runs one pass now; `None` if no event is new.
     pub fn consolidate(&self) -> Result<Option<PassReport>, Error> {
         let mut state = self.shared.lock()?;
         self.shared.consolidate(&mut state, Trigger::Manual)
@@ -267,7 +264,7 @@ impl Shared {
         events: &[Admitted],
         endorsed: Option<&SignedBatch>,
     ) -> Result<Acknowledged, Error> {
-        // Intents and decisions feed no fact: a pass that came for them would find nothing new.
+        // Intents and decisions feed no fact: a pass for them would find nothing new.
         let lived = |event: &Admitted| !is_housekeeping(&event.event_type);
         let more = events.iter().filter(|event| lived(event)).count() as u64;
         let due = more > 0 && state.pending + more >= self.policy.every;
@@ -298,8 +295,8 @@ impl Shared {
         Ok(report)
     }
 
-    /// Swaps in what is known after a pass. The pass is durable: if its facts cannot be read, what
-    /// was known before stays, and the error waits to be taken.
+    /// Swaps in the facts after a pass. The pass is durable: if its facts cannot be read, the old
+    /// table stays and the error is stored for [`Memory::take_pass_error`].
     fn learn(&self, state: &mut State, pass: Option<&PassReport>) {
         let Some(pass) = pass else { return };
         match self.after(pass) {
@@ -308,8 +305,8 @@ impl Shared {
         }
     }
 
-    /// Puts a table in place of the last one, which is kept unless something may have been
-    /// forgotten in between: then nothing from before stays in memory.
+    /// Replaces the current table. The old one is kept, unless events may have been forgotten in
+    /// between (`goes_on` is false): then all earlier tables are dropped.
     fn swap(&self, next: FactTable, goes_on: bool) {
         let mut known = self.known.write().unwrap_or_else(PoisonError::into_inner);
         let mut before = self.before.lock().unwrap_or_else(PoisonError::into_inner);
@@ -324,7 +321,8 @@ impl Shared {
         before.push_back(last);
     }
 
-    /// What is known after a pass, and whether that pass alone made it out of what was known.
+    /// The facts after a pass, and whether the earlier tables may be kept: this pass alone changed
+    /// the facts, and it forgot nothing.
     fn after(&self, pass: &PassReport) -> Result<(FactTable, bool), Error> {
         let (first, last) = (pass.committed.first_seq, pass.committed.last_seq);
         let before = self.known.read().unwrap_or_else(PoisonError::into_inner).clone();
@@ -334,7 +332,7 @@ impl Shared {
                 let next = before.after(last, changed.clone(), &pass.gone)?;
                 Ok((next, pass.committed.trigger != Trigger::Forget))
             }
-            // If another process made a pass in between, its facts are in the store only.
+            // If another process ran a pass in between, its facts are in the store only.
             _ => Ok((read_known(&self.store, &self.identity)?, false)),
         }
     }
@@ -346,7 +344,7 @@ fn read_known(store: &Store, identity: &Identity) -> Result<FactTable, Error> {
     FactTable::read(snapshot.view())
 }
 
-/// The thread that waits for quiet. Ends with the last handle.
+/// The thread that runs passes after a quiet time. It ends with the last handle.
 struct Keeper {
     shared: Arc<Shared>,
     thread: Option<JoinHandle<()>>,
@@ -367,7 +365,7 @@ impl Drop for Keeper {
         }
         self.shared.changed.notify_all();
         if let Some(thread) = self.thread.take() {
-            // A keeper that panicked has nothing left to finish.
+            // A keeper that panicked has nothing to finish.
             let _ = thread.join();
         }
         if let Ok(mut state) = self.shared.state.lock() {
@@ -394,7 +392,7 @@ fn watch(shared: &Shared) {
         state = woken;
         let quiet = state.last_append.elapsed() >= shared.policy.quiet;
         if state.pending > 0 && quiet && !state.closing {
-            // A pass that fails leaves the events where they are: the next append tries again.
+            // A failed pass leaves the events unfolded: the next append retries.
             if let Err(error) = shared.consolidate(&mut state, Trigger::Threshold) {
                 state.pass_error = Some(error);
                 state.pending = 0;

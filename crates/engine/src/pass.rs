@@ -1,9 +1,9 @@
-//! One pass: fold what is past the checkpoint, publish what it touched, and put it on the record.
+//! One pass: fold the events after the checkpoint, publish the changed facts, append the record.
 //!
-//! **Invariant:** the range of a pass holds all positions past the old checkpoint up to the head,
-//! so that the ranges of one rule set's passes have neither gap nor overlap. A range with very many
-//! facts is folded in slices, each published and saved before the next: the memory of a pass does
-//! not follow the facts it touches.
+//! **Invariant:** the range of a pass is all positions from the old checkpoint to the last
+//! position, so the ranges of one rule set's passes have no gap and no overlap. A range with very
+//! many facts is folded in slices. Each slice is published and saved before the next, so the memory
+//! of a pass does not grow with the number of facts.
 
 use crate::changes::Changes;
 use crate::forget::ForgottenSums;
@@ -19,22 +19,22 @@ use ipse_ledger::account::{Skipped, shortened};
 use ipse_store::{Batch, Pass, PassRecord, Progress};
 use std::collections::BTreeMap;
 
-/// What made a pass begin.
+/// The reason for a pass.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub enum Trigger {
     /// A handle was opened for writing.
     Startup,
-    /// Enough new events, or quiet after some.
+    /// Enough new events, or no event for some time after a new one.
     Threshold,
-    /// Somebody asked.
+    /// A user or program requested it.
     Manual,
     /// Events were forgotten.
     Forget,
 }
 
 impl Trigger {
-    /// The word on the wire.
+    /// The name in pass records and JSON.
     pub fn name(self) -> &'static str {
         match self {
             Trigger::Startup => "startup",
@@ -45,53 +45,54 @@ impl Trigger {
     }
 }
 
-/// Told to every subscriber once a pass is durable.
+/// The notification to subscribers after a durable pass.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct PassCommitted {
-    /// What made it begin.
+    /// The reason for the pass.
     pub trigger: Trigger,
-    /// The rules it applied.
+    /// The version of the applied rules.
     pub rule_version: &'static str,
-    /// The first position it covered.
+    /// The first position of the range.
     pub first_seq: Seq,
-    /// The last position it covered: the new checkpoint.
+    /// The last position of the range: the new checkpoint.
     pub last_seq: Seq,
-    /// Facts that changed or are gone.
+    /// The number of facts that were changed or deleted.
     pub rows_touched: u64,
 }
 
-/// What a pass did.
+/// The report of a pass.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct PassReport {
-    /// What subscribers are told.
+    /// The notification to subscribers.
     pub committed: PassCommitted,
-    /// Events in the range, housekeeping aside.
+    /// The number of events in the range, without housekeeping.
     pub events_processed: u64,
-    /// Those of them that feed no fact.
+    /// The number of processed events that feed no fact.
     pub events_skipped: u64,
-    /// The same by type and reason.
+    /// The skipped events by type and reason.
     pub skipped: Skipped,
-    /// Where the pass record stands in the log.
+    /// The position of the pass record.
     pub record_seq: Seq,
-    /// How many slices its range was folded in.
+    /// The number of slices.
     pub slices: u64,
-    /// The facts that changed, as they are now; `None` if they were too many to keep.
+    /// The changed facts; `None` if they were too many to keep in memory.
     pub changed: Option<Vec<Fact>>,
-    /// The facts that nothing supports any more.
+    /// The keys of deleted facts: no event supports them any more.
     pub gone: Vec<FactKey>,
 }
 
-/// The inputs of a pass beside rules and sums.
+/// The inputs of a pass besides rules and sums.
 pub(crate) struct PassInput<'e> {
     pub(crate) identity: &'e Identity,
     pub(crate) host: &'e mut dyn Host,
     pub(crate) trigger: Trigger,
-    /// How far the facts have come.
+    /// The stored progress before the pass.
     pub(crate) progress: Progress,
 }
 
-/// Runs a pass inside a batch; `None` if there is nothing new, and then nothing is written. What
-/// forgotten events `taught` is taken back first, and that alone makes a pass.
+/// Runs a pass inside a batch. Returns `None` and writes nothing if no event is new. The
+/// contributions of forgotten events (`taught`) are subtracted first; they are a reason for a pass
+/// even without new events.
 pub(crate) fn run<R: RuleSet>(
     batch: &mut Batch<'_>,
     rules: &R,
@@ -107,7 +108,7 @@ pub(crate) fn run<R: RuleSet>(
     if let Some(taught) = taught {
         taught.retract(&pass, rules, hot, identity, checkpoint)?;
     }
-    // What forgotten events taught is in memory as a whole: its facts are published at once.
+    // All contributions of forgotten events are in memory, so their facts are published together.
     let limit = if taught.is_some() { usize::MAX } else { hot.limits.slice };
     let Folded { processed, skipped, slices, mut changes } =
         fold(&pass, rules, hot, identity, checkpoint, limit)?;
@@ -146,7 +147,7 @@ pub(crate) fn run<R: RuleSet>(
     Ok(Some(report))
 }
 
-/// Finds where to begin; facts of another rule set make way first.
+/// Finds the old checkpoint. Facts of another rule set are deleted first.
 fn begin<T: ipse_consolidate::Tally>(
     pass: &Pass<'_>,
     hot: &mut HotSums<T>,
@@ -164,8 +165,8 @@ fn begin<T: ipse_consolidate::Tally>(
     Ok(progress.checkpoint)
 }
 
-/// Catches up to the checkpoint, then folds what is new. All slices but the last are published and
-/// saved: their sums may leave the memory.
+/// Catches up to the checkpoint, then folds the new events. All slices but the last are published
+/// and saved, so that their sums may be evicted from memory.
 fn fold<R: RuleSet>(
     pass: &Pass<'_>,
     rules: &R,
@@ -197,7 +198,7 @@ fn fold<R: RuleSet>(
     Ok(folded)
 }
 
-/// What the slices of a pass add up to.
+/// The totals of all slices of a pass.
 #[derive(Default)]
 struct Folded {
     processed: u64,
@@ -225,7 +226,7 @@ fn record_event(
     let committed = &report.committed;
     let (first, last) = (committed.first_seq, committed.last_seq);
     let (first_ref, last_ref) = (pass.event_ref(first)?, pass.event_ref(last)?);
-    // In the order of RFC 8785; a word of ours needs no escape.
+    // Members are in the order of RFC 8785. Fixed names need no escape.
     let data = format!(
         "{{\"events_processed\":{},\"events_skipped\":{},\
          \"first_processed_event_id\":\"{first_ref}\",\"first_seq\":{first},\
@@ -244,7 +245,7 @@ fn record_event(
     Ok(house_event(PASS_RECORD, &id, host.now(), &data, host.salt()))
 }
 
-/// Counts by type and reason, as they stand in a pass record.
+/// Skip counts by type and reason, as JSON for a pass record.
 fn skipped_json(skipped: &Skipped) -> String {
     let reasons = |reasons: &BTreeMap<&str, u64>| {
         let add = |members: Members, (code, n): (&&str, &u64)| members.raw(*code, n);

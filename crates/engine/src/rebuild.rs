@@ -1,4 +1,5 @@
-//! Rebuilding: all facts anew from the log, compared with the stored ones. It never repairs.
+//! Rebuild: compute all facts again from the log, for a comparison with the stored ones. It never
+//! repairs.
 
 use crate::Error;
 use crate::rules::rules_of;
@@ -8,10 +9,10 @@ use ipse_core::{Fact, FactKey, Seq};
 use ipse_store::View;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// What a rebuild made, and whether the store says the same.
+/// The result of a rebuild.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Rebuilt {
-    /// Events folded, housekeeping aside.
+    /// The number of folded events, without housekeeping.
     pub events: u64,
     /// The facts, sorted by kind and key.
     pub facts: Vec<Fact>,
@@ -36,7 +37,7 @@ impl Rebuilt {
     }
 }
 
-/// `f` over the log up to a position.
+/// Rebuilds the facts of the log up to a position, under the rules of the log.
 pub fn rebuild(view: View<'_>, up_to: Seq) -> Result<Rebuilt, Error> {
     with_rules!(rules_of(view)?, |rules| rebuild_under(view, rules, up_to))
 }
@@ -46,14 +47,14 @@ pub fn rebuild_under<R: RuleSet>(view: View<'_>, rules: &R, up_to: Seq) -> Resul
     rebuild_without(view, rules, up_to, &BTreeSet::new())
 }
 
-/// The same as if some events were not there.
+/// The same without some events.
 pub fn rebuild_without<R: RuleSet>(
     view: View<'_>,
     rules: &R,
     up_to: Seq,
     without: &BTreeSet<Seq>,
 ) -> Result<Rebuilt, Error> {
-    // A position beyond the end is as good as the end.
+    // A position beyond the end means the end.
     let up_to = up_to.min(view.head()?);
     let (mut facts, mut derived) = (Vec::new(), Derived::default());
     let mut refused = None;

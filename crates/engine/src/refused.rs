@@ -1,9 +1,9 @@
-//! Why an event that passed the door is not in the log all the same, in words.
+//! Refusals of events that passed the door and were not stored.
 
 use ipse_door::{Refusal, Rule};
 use ipse_store::Appended;
 
-/// The refusal of an event that the log did not take; `None` if it is there.
+/// The refusal of an event that was not stored; `None` if it is in the log.
 pub fn refusal_of(appended: Appended) -> Option<Refusal> {
     match appended {
         Appended::New(_) | Appended::Duplicate(_) => None,

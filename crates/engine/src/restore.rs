@@ -1,4 +1,4 @@
-//! Taking in a log that was verified elsewhere: same positions, same facts, same passes.
+//! Restoring a log that was verified elsewhere: same positions, same facts, same passes.
 
 use crate::head::check;
 use crate::rules::rules_recorded;
@@ -9,23 +9,23 @@ use ipse_ledger::Entry;
 use ipse_ledger::account::PassClaim;
 use ipse_store::{Restoring, Store};
 
-/// Events that are stored at once.
+/// Events per insert.
 const PORTION: usize = 256;
 
-/// What is taken in.
+/// The parts of a restored log besides its events.
 pub struct CompleteLog<'a> {
     /// The pass records of the log, in order.
     pub passes: &'a [PassClaim],
-    /// What producers signed.
+    /// The statements of producers.
     pub statements: &'a [SignedBatch],
-    /// Which position the facts follow from.
+    /// The position up to which facts are computed.
     pub checkpoint: Seq,
-    /// The last tree head that was signed for this log, which it must continue.
+    /// The last signed tree head of this log. The restored log must continue it.
     pub last_head: Option<&'a str>,
 }
 
-/// Takes in a whole log in one transaction; the log of that identity must be empty. Its facts are
-/// made under the rules that its last pass record names.
+/// Restores a whole log in one transaction. The log of the identity must be empty. The facts follow
+/// the rules that the last pass record names.
 pub fn restore<E: From<Error>>(
     store: &Store,
     identity: &Identity,

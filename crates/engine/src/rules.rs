@@ -3,8 +3,8 @@
 //! **Invariants**
 //! - This file is the only place that reads which rules a log follows: those of its newest pass, or
 //!   [`Rules::default`] before the first one.
-//! - A log that follows unknown rules keeps its facts: no pass runs, nothing is forgotten, nothing
-//!   is deleted.
+//! - A log that follows unknown rules keeps its facts: no pass runs, and nothing is forgotten or
+//!   deleted.
 //! - A handle reads the rules of its log inside the transaction of each pass, so it follows a log
 //!   whose rules another process has changed.
 
@@ -42,7 +42,7 @@ pub(crate) fn rules_recorded(passes: &[PassClaim]) -> Result<Rules, Error> {
     rules.ok_or_else(|| Error::unknown_rules(rule_version, rule_set.clone()))
 }
 
-/// Runs passes and forgets events under some rules. One call is dispatched once.
+/// Runs passes and forgets events under one rule set. Each call costs one dynamic dispatch.
 trait Consolidator: Send {
     fn rule_set(&self) -> [u8; 32];
 
@@ -52,7 +52,7 @@ trait Consolidator: Send {
         errand: PassInput<'_>,
     ) -> Result<Option<PassReport>, Error>;
 
-    /// Forgets events; the pass takes back their contributions.
+    /// Forgets events; the pass subtracts their contributions.
     fn forget(
         &mut self,
         erasing: &mut Erasing<'_>,
@@ -63,11 +63,11 @@ trait Consolidator: Send {
     /// Drops all sums that are in memory.
     fn cool(&mut self);
 
-    /// The same, and sets the limits that sums keep to.
+    /// The same, and sets the limits of the sums in memory.
     fn limit(&mut self, limits: Limits);
 }
 
-/// Rules, with the sums that they keep.
+/// Rules, with their sums in memory.
 struct ActiveRules<R: RuleSet> {
     rules: R,
     hot: HotSums<R::Tally>,
@@ -128,13 +128,13 @@ pub(crate) struct LogRules {
 }
 
 impl LogRules {
-    /// The rules of the log, as they are when a pass begins.
+    /// The rules of the log at the begin of each pass.
     pub(crate) fn log() -> Self {
         let rules = Rules::default();
         Self::with(with_rules!(rules, |rules| under(*rules)), Some(rules))
     }
 
-    /// Rules that a caller chose. Facts of other rules make way for theirs.
+    /// Rules that a caller chose. A pass deletes the facts of other rules.
     pub(crate) fn chosen<R>(rules: R) -> Self
     where
         R: RuleSet<Tally: Send> + Send + 'static,
@@ -163,7 +163,7 @@ impl LogRules {
         Ok(progress)
     }
 
-    /// Makes a pass inside a batch.
+    /// Runs a pass inside a batch.
     pub(crate) fn pass(
         &mut self,
         batch: &mut Batch<'_>,
@@ -175,7 +175,7 @@ impl LogRules {
         self.consolidator.pass(batch, PassInput { identity, host, trigger, progress })
     }
 
-    /// Forgets events, and runs the pass that takes back their contributions.
+    /// Forgets events, and runs the pass that subtracts their contributions.
     pub(crate) fn forget(
         &mut self,
         erasing: &mut Erasing<'_>,

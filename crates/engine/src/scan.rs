@@ -1,7 +1,7 @@
-//! Summing a range of the log, the fast way where the rule set has one.
+//! Folding a range of the log, in bulk if the rule set supports it.
 //!
-//! **Invariant:** a sum over a slice keeps at most its limit and what one event or one part of a
-//! chunk adds, and ends between two events.
+//! **Invariant:** the sums of a slice exceed its limit by at most one event or one part of a chunk,
+//! and a slice ends between two events.
 
 use crate::Error;
 use ipse_consolidate::{BulkFold, EVERY_FACT, Group, Groups, RuleSet, Skip, Tally, Totals, Wanted};
@@ -11,10 +11,10 @@ use ipse_store::{Pass, Scan, View};
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::{Range, RangeInclusive};
 
-/// So few events are summed one by one: the tables of a bulk fold would cost more than they save.
+/// Up to this many events are folded one by one: a bulk fold would cost more than it saves.
 const FEW: u64 = 16;
 
-/// Hands what the events of a range sum up to to `each`, sorted by kind and key.
+/// Folds the events of a range and passes each sum to `each`, sorted by kind and key.
 pub fn fold_range<R: RuleSet>(
     view: View<'_>,
     rules: &R,
@@ -24,7 +24,7 @@ pub fn fold_range<R: RuleSet>(
     fold_wanted(view, rules, range, EVERY_FACT, each)
 }
 
-/// The same for the facts that are wanted only.
+/// The same for the wanted facts only.
 pub(crate) fn fold_wanted<R: RuleSet>(
     view: View<'_>,
     rules: &R,
@@ -35,7 +35,7 @@ pub(crate) fn fold_wanted<R: RuleSet>(
     fold(view, rules, range, &BTreeSet::new(), wanted, each)
 }
 
-/// The same as if some events were not there.
+/// The same without some events.
 pub(crate) fn fold_without<R: RuleSet>(
     view: View<'_>,
     rules: &R,
@@ -57,14 +57,14 @@ fn fold<R: RuleSet>(
     Ok(fold_slice(view, rules, range, without, wanted, usize::MAX, each)?.totals)
 }
 
-/// The beginning of a range that was summed.
+/// The folded beginning of a range.
 pub(crate) struct Slice {
     pub(crate) totals: Totals,
-    /// Its last position.
+    /// The last folded position.
     pub(crate) last: Seq,
 }
 
-/// The same for as much of the range as keeps to the limit, and at least one event.
+/// The same for the part of the range that fits the limit, and at least one event.
 fn fold_slice<R: RuleSet>(
     view: View<'_>,
     rules: &R,
@@ -85,7 +85,7 @@ fn fold_slice<R: RuleSet>(
     }
 }
 
-/// How much a sum may keep, and how far it has come.
+/// The memory limit of a fold, and the position at which it was reached.
 struct Room {
     limit: usize,
     full_at: Option<Seq>,
@@ -100,7 +100,7 @@ impl Room {
         self.full_at.is_some()
     }
 
-    /// Everything up to a position is summed, and weighs so much.
+    /// Records the weight of all sums after folding up to a position.
     fn took(&mut self, last: Seq, weight: usize) {
         if weight >= self.limit {
             self.full_at = Some(last);
@@ -112,7 +112,7 @@ impl Room {
     }
 }
 
-/// The same for new events that end at the head, which are mostly still at hand.
+/// The same for new events up to the last position. They are usually cached.
 pub(crate) fn fold_new<R: RuleSet>(
     pass: &Pass<'_>,
     rules: &R,
@@ -157,7 +157,7 @@ fn one_by_one<R: RuleSet>(
     Ok(room.slice(single.finish(each), end))
 }
 
-/// Events summed one by one.
+/// A fold of single events.
 struct Single<T> {
     groups: Groups<T>,
     events: u64,
@@ -180,7 +180,7 @@ impl<T: Tally> Single<T> {
         }
     }
 
-    /// Hands every sum to `each`, sorted by kind and key.
+    /// Passes every sum to `each`, sorted by kind and key.
     fn finish(self, mut each: impl FnMut(FactKey, Group<T>)) -> Totals {
         self.groups.into_groups().into_iter().for_each(|(key, group)| each(key, group));
         let skipped = self.skipped.into_iter().map(|((name, skip), n)| (name, skip, n)).collect();
@@ -211,16 +211,16 @@ struct Bulk<'v, T> {
     room: Room,
 }
 
-/// Names that are looked up one by one in a chunk before all of its names are read.
+/// Number of single lookups in a chunk before all of its names are read.
 const FEW_NAMES: usize = 8;
 
-/// Chunks whose names are kept at most: 16 MB of them.
+/// Maximum number of chunks with cached names: 16 MB.
 const MAX_ASKED: usize = 256;
 
 /// Looks up the names of events: a few in a chunk one by one, many together.
 struct Names<'v> {
     view: View<'v>,
-    /// Chunks that were asked, by number.
+    /// Lookups and cached names by chunk number.
     asked: BTreeMap<u64, ChunkNames>,
 }
 
@@ -249,7 +249,7 @@ impl Names<'_> {
 
 impl<T> Scan<Error> for Bulk<'_, T> {
     fn chunk(&mut self, first: Seq, chunk: &Chunk<'_>, places: Range<usize>) -> Result<(), Error> {
-        // What was read for an earlier chunk is hardly asked again; memory stays bounded.
+        // Names of earlier chunks are rarely needed again. Clearing them bounds the memory.
         self.names.asked.clear();
         let parts = 1 + most_weight(chunk) / self.room.limit;
         let (end, step) = (places.end, places.len().div_ceil(parts).max(1));
@@ -277,8 +277,8 @@ impl<T> Scan<Error> for Bulk<'_, T> {
     }
 }
 
-/// What a fold of a chunk can keep at most, its texts aside: of each event three facts, its class
-/// and its parameters for two of the facts; and a fact with its numbers for each property.
+/// The maximum weight of the fold of a chunk, without texts: for each event three facts, its class,
+/// and its parameters for two of the facts; and for each property a fact with its numbers.
 fn most_weight(chunk: &Chunk<'_>) -> usize {
     let properties: usize = chunk.properties.iter().map(|(_, own)| own.len()).sum();
     let params: usize = chunk.shapes.iter().map(|shape| shape.members * shape.values.len()).sum();

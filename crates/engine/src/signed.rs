@@ -1,7 +1,7 @@
-//! Appending events under the policy on signatures, and keeping what producers signed.
+//! Appending events under the signature requirement, and storing the statements of producers.
 //!
-//! **Invariants:** an envelope is kept with all of its events or not at all, in their transaction;
-//! no envelope is kept that an honest log would contradict.
+//! **Invariants:** an envelope is stored with all of its events or not at all, in their
+//! transaction; an envelope that contradicts the log is never stored.
 
 use crate::Error;
 use crate::signed_batch::{SignatureError, SignedBatch};
@@ -11,18 +11,18 @@ use ipse_ledger::dsse::StatementIndex;
 use ipse_store::{Appended, Batch, Signatures};
 use std::collections::BTreeSet;
 
-/// What came of signatures in a batch.
+/// The result of the signature checks of a batch.
 #[derive(Default)]
 pub(crate) struct SignedEvents {
-    /// Events that stand in the log under the signature.
+    /// The number of events in the log that the signature covers.
     pub(crate) events: u64,
-    /// Whether the envelope was kept.
+    /// Whether the envelope was stored.
     pub(crate) kept: bool,
-    /// Why it was not.
+    /// Why the envelope was rejected.
     pub(crate) unkept: Option<SignatureError>,
 }
 
-/// Appends events as far as the policy lets them in.
+/// Appends the events that the signature requirement allows.
 pub(crate) fn append_all(
     batch: &mut Batch<'_>,
     events: &[Admitted],
@@ -35,7 +35,7 @@ pub(crate) fn append_all(
     let needed = needed || policy == Signatures::Require;
     let endorsed = given.filter(|_| unkept.is_none());
     let covered = |event: &Admitted| endorsed.is_some_and(|signed| signed.covers(&event.digest));
-    // What ipse writes itself comes through no producer.
+    // Events that ipse writes have no producer.
     let is_due = |event: &Admitted| needed && !is_housekeeping(&event.event_type);
     let appended = batch.append_all(events, |event| !is_due(event) || covered(event))?;
     let signed = match endorsed {
@@ -45,9 +45,10 @@ pub(crate) fn append_all(
     Ok((appended, SignedEvents { unkept, ..signed }))
 }
 
-/// Why an envelope counts for nothing here. One that was kept before counts; a new one needs a key
-/// that is not revoked, and every event that it names: with it or in the log, as it was signed. One
-/// that names an event which is in the log otherwise would make an honest log look forged.
+/// Why an envelope is rejected. An envelope that is stored already is valid. A new one needs a key
+/// that is not revoked, and every event that it names must be in the batch or in the log with the
+/// signed digest. An envelope with another digest of a stored event would make an honest log look
+/// forged.
 fn objection(
     batch: &mut Batch<'_>,
     events: &[Admitted],
@@ -77,7 +78,7 @@ fn objection(
     Ok(None)
 }
 
-/// An event that an envelope names, and what the log has under its name.
+/// An event that an envelope names, and the log entry with this name.
 struct Named {
     name: EventRef,
     digest: [u8; 32],
@@ -97,7 +98,7 @@ fn named(batch: &mut Batch<'_>, endorsed: &SignedBatch) -> Result<Vec<Named>, Er
     Ok(events.into_iter().zip(entries).map(one).collect())
 }
 
-/// Keeps an envelope, unless it is there already or none of its events stands in the log so.
+/// Stores an envelope, unless it is a duplicate or none of its events is in the log as signed.
 fn keep_statement(
     batch: &mut Batch<'_>,
     events: &[Admitted],
@@ -113,7 +114,7 @@ fn keep_statement(
             _ => {}
         }
     }
-    // What was there before, in this file or not, is looked up.
+    // Events that were in the log before are looked up, also if the batch does not contain them.
     if seqs.len() < endorsed.events().count() {
         let there: BTreeSet<Seq> = seqs.iter().copied().collect();
         for seq in signed_in_log(batch, endorsed)? {
@@ -137,7 +138,7 @@ fn keep_statement(
     Ok(SignedEvents { events: sent as u64, kept, unkept: None })
 }
 
-/// The positions of the events that the log has as they were signed.
+/// The positions of the events whose digest in the log is the signed one.
 fn signed_in_log(batch: &mut Batch<'_>, endorsed: &SignedBatch) -> Result<Vec<Seq>, Error> {
     let there = named(batch, endorsed)?.into_iter().filter_map(|named| {
         let entry = named.entry?;
@@ -146,7 +147,7 @@ fn signed_in_log(batch: &mut Batch<'_>, endorsed: &SignedBatch) -> Result<Vec<Se
     Ok(there.collect())
 }
 
-/// Whether the statement of an envelope is kept already, in whatever encoding.
+/// Whether the statement of an envelope is stored already, in any encoding.
 fn is_kept(batch: &mut Batch<'_>, endorsed: &SignedBatch) -> Result<bool, Error> {
     let covered = signed_in_log(batch, endorsed)?.into_iter().next();
     let (Some(seq), view) = (covered, batch.view()) else { return Ok(false) };

@@ -1,54 +1,54 @@
-//! Events that a producer signed: an envelope that was opened and found good.
+//! The validated envelope of a producer.
 //!
-//! **Invariant:** an [`SignedBatch`] exists only for an envelope that a registered producer signed
-//! strictly, about events sent to this very identity.
+//! **Invariant:** a [`SignedBatch`] exists only for an envelope with a strictly validated signature
+//! of a registered producer, about events of this identity.
 
 use ipse_core::{Digest, EventRef, Identity};
 use ipse_ledger::dsse::{self, EnvelopeError};
 use ipse_ledger::{NoteKey, SentStatement};
 
-/// Why a producer's envelope counts for nothing.
+/// Why the envelope of a producer is rejected.
 #[derive(thiserror::Error, Clone, Copy, PartialEq, Eq, Debug)]
 pub enum SignatureError {
-    /// The envelope itself.
+    /// The envelope itself is invalid.
     #[error(transparent)]
     Envelope(#[from] EnvelopeError),
-    /// It does not list events.
+    /// The statement does not list events.
     #[error("the statement does not list events")]
     NoEvents,
-    /// It is for somebody else.
+    /// The statement is for another identity.
     #[error("the statement is about another identity")]
     OtherIdentity,
     /// No key of a registered producer signed it.
-    #[error("no producer that is registered for this identity signed it")]
+    #[error("it is not signed by a producer that is registered for this identity")]
     UnknownProducer,
     /// The producer's key was revoked.
     #[error("the key that signed it was revoked")]
     Revoked,
-    /// It speaks of an event that is nowhere.
-    #[error("it names {0}, which did not come with it as it was signed, and is not in the log")]
+    /// The statement names an event that is neither in the batch nor in the log.
+    #[error("it names {0}, which is not in the log and was not sent with it unchanged")]
     Incomplete(EventRef),
-    /// It speaks of an event that was sent before, with other content or another salt.
+    /// The statement names a stored event that has other content or another salt.
     #[error("it names {0}, which is in the log with other content or another salt")]
     Contradicts(EventRef),
-    /// It speaks of an event that ipse wrote.
+    /// The statement names an event that ipse wrote.
     #[error("it names {0}, which ipse wrote about itself")]
     NotAProducers(EventRef),
 }
 
-/// An envelope that counts.
+/// A valid envelope.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct SignedBatch {
     pub(crate) envelope: String,
     pub(crate) signer: String,
-    /// Whether its events are not wanted if it counts for nothing after all.
+    /// Whether its events are rejected if the envelope is rejected later.
     pub(crate) insists: bool,
     /// Its events by digest.
     events: Vec<([u8; 32], EventRef)>,
 }
 
 impl SignedBatch {
-    /// Opens an envelope that one of these producers signed.
+    /// Validates an envelope that one of these producers signed.
     pub fn open(
         envelope: &str,
         identity: &Identity,
@@ -70,18 +70,18 @@ impl SignedBatch {
         Ok(SignedBatch { envelope: envelope.to_string(), signer, insists: false, events })
     }
 
-    /// The same, with events that are not let in unsigned.
+    /// The same batch, with events that are rejected if the envelope is rejected.
     #[must_use]
     pub fn insisting(self) -> Self {
         SignedBatch { insists: true, ..self }
     }
 
-    /// Whether it lists an event.
+    /// Whether the statement lists the event with this digest.
     pub fn covers(&self, digest: &Digest) -> bool {
         self.events.binary_search_by_key(&digest.0, |(digest, _)| *digest).is_ok()
     }
 
-    /// Its events: names and digests.
+    /// The names and digests of its events.
     pub fn events(&self) -> impl Iterator<Item = (&EventRef, &[u8; 32])> {
         self.events.iter().map(|(digest, name)| (name, digest))
     }
@@ -91,13 +91,13 @@ impl SignedBatch {
         self.events.iter().map(|(_, name)| name)
     }
 
-    /// The verifier key of who signed it.
+    /// The verifier key of the signer.
     pub fn signer(&self) -> &str {
         &self.signer
     }
 }
 
-/// The keys of registered producers, revoked ones included: what they signed before stays signed.
+/// The keys of registered producers, including revoked ones: their earlier signatures stay valid.
 pub fn registered(producers: &[(String, bool)]) -> Vec<NoteKey> {
     producers.iter().filter_map(|(key, _)| NoteKey::parse(key)).collect()
 }

@@ -1,35 +1,35 @@
-//! Watching a store for what others do to it.
+//! Watching a store for changes by other handles and processes.
 //!
-//! **Invariant:** while no other handle writes, watching costs one look at a number, however many
-//! logs the store has.
+//! **Invariant:** while no other handle writes, a check compares one number, however many logs the
+//! store has.
 
 use crate::Error;
 use ipse_core::{Identity, Seq};
 use ipse_store::Store;
 
-/// A store that is watched.
+/// Detects changes of a store by other handles and processes.
 pub struct Watch(ipse_store::Watch);
 
 impl Watch {
-    /// Begins to watch.
+    /// Starts to watch a store.
     pub fn open(store: &Store) -> Result<Self, Error> {
         Ok(Watch(store.watch()?))
     }
 
-    /// The identities whose log another handle or process has changed since this was asked last,
-    /// and those that were registered since; all of them when it is asked for the first time. An
-    /// error if the store was removed or replaced.
+    /// The identities whose log another handle or process has changed since the last call, and
+    /// those that were registered since. The first call returns all. Fails if the store was removed
+    /// or replaced.
     pub fn changed(&mut self) -> Result<Vec<Identity>, Error> {
         Ok(self.0.changed()?)
     }
 
-    /// Reports an identity again at the next look: the caller could not follow its change.
+    /// Reports an identity again at the next call, because the caller could not handle its change.
     pub fn again(&mut self, identity: &Identity) {
         self.0.again(identity);
     }
 
-    /// Whether what was forgotten may still be in the store's files. Whoever opens the store for
-    /// writing tries to erase it.
+    /// Whether forgotten content may still be in the store's files. The next process that opens the
+    /// store for writing tries to erase it.
     pub fn erase_pending(&self) -> Result<bool, Error> {
         Ok(self.0.reader().erase_pending()?)
     }

@@ -1,4 +1,5 @@
-//! Facts as of an earlier position: those of a rebuild, at the cost of the nearer saved state.
+//! Facts as of an earlier position equal those of a rebuild. The cost is that of the nearer saved
+//! state.
 #![allow(missing_docs, clippy::unwrap_used)]
 
 mod world;
@@ -18,7 +19,7 @@ const PASS: NextStep = NextStep::Consolidate(Trigger::Manual);
 const CHUNK: u64 = CHUNK_EVENTS as u64;
 const SMALL: u64 = SMALL_EVENTS as u64;
 
-/// Filters that choose some, all and none of the facts of `random_event`.
+/// Filters that select some, all and none of the facts of `random_event`.
 fn filters() -> Vec<Filter> {
     let some = |text: &str| Some(text.to_owned());
     vec![
@@ -31,7 +32,7 @@ fn filters() -> Vec<Filter> {
     ]
 }
 
-/// Holds the facts as of these positions against those of a rebuild.
+/// Compares the facts as of these positions with those of a rebuild.
 fn check<R: RuleSet>(world: &World, rules: &R, positions: impl Iterator<Item = u64>) {
     let reader = world.reader();
     let shot = reader.view(&world.identity).unwrap();
@@ -72,7 +73,7 @@ fn attempt(id: u64, skill: &str, second: u64) -> Admitted {
     ))
 }
 
-/// A log of that many events over some common skills, a rare one, and one that comes late.
+/// A log of this many events over some common skills, a rare one, and one that starts late.
 fn long_log(world: &World, events: u64, skills: u64, second: impl Fn(u64) -> u64) -> Log {
     let mut log = world.log(V1);
     let event = |id: u64| match id {
@@ -103,9 +104,9 @@ fn long_logs_in_the_order_of_time_and_out_of_it() {
         |id| id * 20,
         // All at the same time: names decide.
         |_| 0,
-        // Backwards: the first event is the last.
+        // Backwards: the first event is the latest.
         |id| 400_000 - id * 20,
-        // One early event is later than all others, of its skill only.
+        // For one skill, an early event has the latest time.
         |id| if id == 77 { 500_000 } else { id * 20 },
     ];
     for (number, second) in clocks.into_iter().enumerate() {
@@ -113,7 +114,7 @@ fn long_logs_in_the_order_of_time_and_out_of_it() {
             let world = World::new();
             let mut log = long_log(&world, 2 * CHUNK + 1300, skills, second);
             check(&world, &V1, borders(world.head().0));
-            // Events past the checkpoint, and a hole where some were forgotten.
+            // Events after the checkpoint, and a gap of forgotten events.
             let new: Vec<_> = (0..300).map(|id| attempt(90_000 + id, "s1", second(id))).collect();
             log.append(&new, NextStep::Nothing).unwrap();
             let gone = [CHUNK - 3, CHUNK + 5, 2 * CHUNK + 900].map(|id| {
@@ -129,7 +130,7 @@ fn long_logs_in_the_order_of_time_and_out_of_it() {
     }
 }
 
-/// A look at a position reads the events up to the nearer saved state and, for last supporting
+/// A query at a position reads the events up to the nearer saved state and, for last supporting
 /// events, a few chunks before it.
 #[test]
 fn the_cost_follows_the_distance_to_the_nearer_saved_state() {
@@ -152,8 +153,8 @@ fn the_cost_follows_the_distance_to_the_nearer_saved_state() {
     }
 }
 
-/// Facts whose sums are too large together are made in turns: more events are read, and the facts
-/// are the same.
+/// Facts whose sums are too large together are computed in turns: more events are read, and the
+/// facts are the same.
 #[test]
 fn large_sums_are_worked_on_in_turns() {
     let world = World::new();
@@ -250,8 +251,8 @@ fn step() -> impl Strategy<Value = Step> {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 40, ..ProptestConfig::default() })]
 
-    /// Random logs with passes, savings, forgetting, restarts, pending events and a second log in
-    /// the same file: at every position the facts are those of a rebuild.
+    /// Random logs with passes, saves, forgetting, restarts, pending events and a second log in
+    /// the same file: at every position the facts equal those of a rebuild.
     #[test]
     fn as_of_every_position_is_a_rebuild(
         steps in proptest::collection::vec(step(), 1..25),

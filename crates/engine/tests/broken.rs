@@ -1,4 +1,4 @@
-//! A log whose commit failed takes nothing more.
+//! A log whose commit failed accepts nothing more.
 #![allow(missing_docs, clippy::unwrap_used)]
 
 mod world;
@@ -14,7 +14,7 @@ fn event(number: u64) -> Admitted {
     admitted(number, "grasp", true)
 }
 
-/// A log whose last commit was reported as failed: its write-ahead log was moved away meanwhile.
+/// A log whose last commit failed, because its write-ahead log was moved away.
 fn broken(world: &World) -> (Log, PathBuf) {
     let mut log = world.log(V1);
     log.append(&[event(1)], NextStep::Nothing).unwrap();
@@ -25,7 +25,7 @@ fn broken(world: &World) -> (Log, PathBuf) {
         Ok(Ok::<_, ()>((event(2), ())))
     });
     assert!(failed.unwrap_err().is_gone());
-    // Even if the file is back: whether the commit is durable is not known.
+    // Even with the file back, the commit may be durable or not.
     fs::rename(&moved, &wal).unwrap();
     (log, wal)
 }
@@ -43,7 +43,7 @@ fn nothing_is_written_after_a_commit_that_failed() {
     assert!(is_broken(log.forget(&which).unwrap_err()));
     assert_eq!(fs::read(&wal).unwrap(), before, "no byte was written");
     drop(log);
-    // Opened again, the log goes on.
+    // After reopening, the log accepts events.
     let mut log = world.log(V1);
     log.append(&[event(3)], NextStep::Consolidate(Trigger::Manual)).unwrap();
     drop(log);

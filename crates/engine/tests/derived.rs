@@ -1,4 +1,4 @@
-//! Derived facts: every way of making facts gives those of a direct computation.
+//! Derived facts: every way to compute facts gives the result of a direct computation.
 #![allow(missing_docs, clippy::unwrap_used)]
 
 mod advised;
@@ -38,7 +38,7 @@ struct Limits {
     sums: usize,
 }
 
-/// Everything is saved at every pass, and nothing ever; in one slice.
+/// Saves at every pass, and never; in one slice.
 const ALWAYS: Limits = Limits { save_every: 1, slice: usize::MAX, sums: 0 };
 const NEVER: Limits = Limits { save_every: u64::MAX, slice: usize::MAX, sums: usize::MAX };
 
@@ -48,7 +48,7 @@ fn look(world: &World, look: impl FnOnce(View<'_>)) {
     look(snapshot.view());
 }
 
-/// Filters that choose derived facts, others, and both.
+/// Filters that select derived facts, others, and both.
 fn filters() -> Vec<Filter> {
     let some = |text: &str| Some(text.to_owned());
     let zone = |skill: &str| Some(about(skill).text().to_owned());
@@ -63,7 +63,7 @@ fn filters() -> Vec<Filter> {
     ]
 }
 
-/// Stored facts and sums, a rebuild and a verification.
+/// Checks stored facts and sums, a rebuild and a verification.
 fn check_now(world: &World) {
     look(world, |view| {
         let checkpoint = view.progress().unwrap().checkpoint;
@@ -76,7 +76,7 @@ fn check_now(world: &World) {
     world.assert_healthy_under(&Advised);
 }
 
-/// The facts as of positions, from either saved state, all of them and chosen ones.
+/// Checks the facts as of positions, from either saved state, all and filtered.
 fn check_as_of(world: &World, positions: impl Iterator<Item = u64>) {
     look(world, |view| {
         let (known, filters) = (FactTable::read(view).unwrap(), filters());
@@ -98,7 +98,7 @@ fn check_as_of(world: &World, positions: impl Iterator<Item = u64>) {
     });
 }
 
-/// The sum behind each fact, its evidence, and what each event feeds.
+/// Checks the sum and the evidence of each fact, and the facts that each event feeds.
 fn check_explained(world: &World) {
     look(world, |view| {
         let checkpoint = view.progress().unwrap().checkpoint;
@@ -186,7 +186,7 @@ fn the_cut_into_passes_and_restarts_between_them_do_not_show() {
     }
 }
 
-/// Some sums changed since they were saved. Facts that new events touch are derived from some of
+/// Some sums changed since they were saved. New events change facts that are derived from some of
 /// them.
 #[test]
 fn a_restart_completes_the_sources_of_a_fact() {
@@ -235,7 +235,7 @@ fn what_a_pass_reports_is_what_it_changed() {
             assert!(known.iter().eq(FactTable::read(view).unwrap().iter()));
         });
     }
-    // Everything is forgotten, and nothing is derived any more.
+    // All events are forgotten, and no derived fact is left.
     let done = log.forget(&Selection::AllBut(0)).unwrap().pass.unwrap();
     assert_eq!((world.snapshot().as_str(), done.changed.unwrap().len()), ("", 0));
     assert!(done.gone.contains(&about("s0")) && done.gone.contains(&about_all()));
@@ -281,7 +281,7 @@ fn a_forgotten_event_counts_once_for_a_fact_that_it_supports_in_two_ways() {
     });
 }
 
-/// Large sums are made in turns, each with all sources of its derived facts.
+/// Large sums are computed in turns, each with all sources of its derived facts.
 #[test]
 fn large_sums_are_worked_on_in_turns() {
     let world = World::new();
@@ -311,7 +311,7 @@ fn a_log_that_is_taken_in_goes_on_as_it_was() {
     assert_eq!(other.snapshot(), world.snapshot());
     check_now(&other);
     check_explained(&other);
-    // No sum is stored there yet.
+    // A restored log has no stored sums yet.
     for limits in [NEVER, ALWAYS] {
         let other = world.taken_in(&Advised);
         open(&other, limits).append(&more[..7], PASS).unwrap();
@@ -362,7 +362,7 @@ fn long_logs_in_chunks_and_slices() {
         check_now(&world);
         let head = world.head().0;
         check_as_of(&world, [1, 700, CHUNK, CHUNK + 1, head - 800, head - 30, head].into_iter());
-        // The last supporting events of facts go, in the middle of the log and at its end.
+        // Forgets last supporting events of facts, in the middle of the log and at its end.
         let mut by_time = events.clone();
         by_time.sort_by_key(|event| std::cmp::Reverse((event.time, event.event_ref)));
         log.forget(&refs(&by_time[..300 + number])).unwrap();
@@ -376,7 +376,7 @@ fn long_logs_in_chunks_and_slices() {
     }
 }
 
-/// The contributions of several facts may cancel out. Then no sum is stored, and the fact exists.
+/// The contributions of several facts may cancel out. Then no sum is stored, but the fact exists.
 #[test]
 fn a_sum_that_cancels_out_is_a_fact() {
     let world = World::new();
@@ -402,7 +402,7 @@ fn a_sum_that_cancels_out_is_a_fact() {
     log.forget(&refs(&[attempt(3, "a", true)])).unwrap();
     check_now(&world);
     check_explained(&world);
-    // The stored sum is zero, and those before it are not.
+    // The stored sum is zero, and the earlier ones are not.
     look(&world, |view| {
         let sum = Direct::of(view, view.head().unwrap()).sums[&about_all()].clone();
         assert!(sum.0.is_zero() && sum.1.is_some());
@@ -438,8 +438,8 @@ fn limits() -> impl Strategy<Value = Limits> {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 48, ..ProptestConfig::default() })]
 
-    /// Random logs with passes in slices, savings, sums that leave the memory, forgetting, restarts
-    /// and pending events.
+    /// Random logs with passes in slices, saves, evicted sums, forgetting, restarts and pending
+    /// events.
     #[test]
     fn however_facts_are_made_they_are_those_of_a_direct_computation(
         steps in proptest::collection::vec(step(), 1..20),

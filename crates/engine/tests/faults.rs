@@ -1,5 +1,5 @@
-//! Every call of every write operation to the store fails, once and for good, before it was made
-//! and after it: no panic, nothing acknowledged is lost, nothing is counted twice.
+//! Every call of every write operation to the store fails, once and permanently, before and after
+//! it was made: no panic, nothing acknowledged is lost, nothing is counted twice.
 #![allow(missing_docs, clippy::print_stdout, clippy::unwrap_used)]
 
 mod notary;
@@ -19,19 +19,19 @@ use notary::TestNotary;
 use std::time::Duration;
 use world::{TestHost, World, admitted};
 
-/// A write operation, and what the log has once it is acknowledged.
+/// A write operation, and its effect on the log once it is acknowledged.
 struct Operation {
     name: &'static str,
     base: World,
-    /// Does it on a store that may fail.
+    /// Runs the operation on a store that may fail.
     run: fn(&World, &Store) -> Result<(), Error>,
-    /// Events that it adds.
+    /// Events that the operation adds.
     adds: Vec<EventRef>,
-    /// Events that it forgets.
+    /// Events that the operation forgets.
     forgets: Vec<EventRef>,
 }
 
-/// How many of the events of an operation are in the log, or gone from it.
+/// How much of an operation is in effect.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Done {
     Nothing,
@@ -47,7 +47,7 @@ fn names(numbers: std::ops::Range<u64>) -> Vec<EventRef> {
     events(numbers).iter().map(|event| event.event_ref).collect()
 }
 
-/// A closed store with so many events, a pass and five events behind it.
+/// A closed store with this many events, a pass and five more events.
 fn base(count: u64) -> World {
     let world = World::new();
     let mut log = world.log(V1);
@@ -84,7 +84,7 @@ impl Operation {
         }
     }
 
-    /// The calls that it makes without a fault, and the facts after it.
+    /// The number of calls without a fault, and the facts afterwards.
     fn whole(&self) -> (u64, String) {
         let (world, faults) = (self.base.copy(), Faults::default());
         let store = world.store.failing(&faults).unwrap();
@@ -96,9 +96,9 @@ impl Operation {
         (calls, world.snapshot())
     }
 
-    /// Lets one call fail, and then does it again without a fault.
+    /// Runs the operation with a failing call, and again without a fault.
     fn fails(&self, call: u64, failure: Failure, for_good: bool, facts: &str) {
-        let context = format!("{}: call {call}, {failure:?}, for good: {for_good}", self.name);
+        let context = format!("{}: call {call}, {failure:?}, permanent: {for_good}", self.name);
         let (world, faults) = (self.base.copy(), Faults::default());
         let store = world.store.failing(&faults).unwrap();
         faults.plan(call, failure, for_good);
@@ -112,7 +112,7 @@ impl Operation {
         }
         world.assert_healthy();
         match (self.run)(&world, &world.store) {
-            // A log that was restored after all is not empty.
+            // If the restore took effect, the log is not empty.
             Err(Error::Store(ipse_store::Error::NotEmpty)) if found == Done::All => {}
             again => again.unwrap_or_else(|error| panic!("{error}. {context}")),
         }
@@ -122,7 +122,7 @@ impl Operation {
         world.assert_healthy();
     }
 
-    /// All of it; returns the number of calls.
+    /// Runs the operation with a fault at each call. Returns the number of calls.
     fn sweep(&self) -> u64 {
         let (calls, facts) = self.whole();
         for call in 1..=calls {
@@ -238,7 +238,7 @@ fn sign_a_tree_head() {
     assert!(operation.sweep() > 4);
 }
 
-/// The handle of a server: it opens, folds, appends in a batch and reads its facts again.
+/// The handle of a server: opens, folds, appends in a batch and reads its facts again.
 #[test]
 fn the_memory_of_a_server() {
     let operation = adds("memory", |world, store| {
@@ -284,7 +284,7 @@ fn restore_a_log() {
     assert!(operation.sweep() > 8);
 }
 
-/// A log in which each of so many skills was tried three times, with a pass after it.
+/// A log with three attempts of each of this many skills, and a pass after them.
 fn skills(count: u64) -> World {
     let world = World::new();
     let events: Vec<_> = (0..3 * count)
@@ -294,7 +294,7 @@ fn skills(count: u64) -> World {
     world
 }
 
-/// How many calls to the store something takes.
+/// The number of calls to the store.
 fn calls(world: &World, run: impl FnOnce(&Store)) -> u64 {
     let faults = Faults::default();
     let store = world.store.failing(&faults).unwrap();
@@ -303,11 +303,11 @@ fn calls(world: &World, run: impl FnOnce(&Store)) -> u64 {
     faults.calls()
 }
 
-/// More calls for four times as many facts: other ways are taken where there are few. One call for
-/// each row would be 60 more.
+/// Allowed extra calls for four times as many facts: few facts take another code path. One call per
+/// row would be 60 more.
 const SPARE: u64 = 5;
 
-/// Facts and events are asked for in sets: within a page, many take about as many calls as few.
+/// Facts and events are read in sets: within a page, many take about as many calls as few.
 #[test]
 fn calls_do_not_follow_the_number_of_facts_and_events() {
     let as_of = |count: u64| {

@@ -1,4 +1,4 @@
-//! Forgetting through a real store: whatever came before and after, facts are those of a log that
+//! Forgetting through a real store: in any order of operations, facts equal those of a log that
 //! never had the events.
 #![allow(missing_docs, clippy::unwrap_used)]
 
@@ -49,7 +49,7 @@ fn the_vectors_give_their_bytes_however_the_log_is_cut() {
             world.assert_healthy();
         }
     }
-    assert!(seen >= 3, "the vectors are there");
+    assert!(seen >= 3, "the vectors exist");
 }
 
 #[test]
@@ -61,7 +61,7 @@ fn a_forget_is_one_record_and_what_stays_is_the_entry() {
     log.append(&events[3..], NextStep::Nothing).unwrap();
     let done = log.forget(&refs(&events[1..2])).unwrap();
     let pass = done.pass.unwrap();
-    // Three events, a pass, two pending events, the forget event; then the record.
+    // Three events, a pass, two pending events, the forget event; then the pass record.
     assert_eq!((pass.committed.first_seq, pass.committed.last_seq), (Seq(4), Seq(7)));
     assert_eq!((pass.events_processed, pass.record_seq), (2, Seq(8)), "pending ones are folded");
     let records = world.pass_records();
@@ -80,7 +80,7 @@ fn a_forget_is_one_record_and_what_stays_is_the_entry() {
     let said = view.view().stored(Seq(7)).unwrap().unwrap();
     let said: serde_json::Value = serde_json::from_str(&said.canonical).unwrap();
     assert_eq!(said["data"]["event_refs"][0], events[1].event_ref.to_string());
-    // Sent again, it is refused, and so is anything else under its name.
+    // The same event is rejected, and so is any other event with its name.
     let again = log.append(&events[1..2], PASS).unwrap();
     assert_eq!(again.appended, [Appended::Forgotten(Seq(2))]);
     assert_eq!(again.pass, None);
@@ -100,7 +100,7 @@ fn what_cannot_be_forgotten_changes_nothing() {
         view.view().event_ref(Seq(seq)).unwrap()
     };
     let before = world.bytes();
-    let unknown = EventRef::new("nobody", "0");
+    let unknown = EventRef::new("unknown", "0");
     for (which, wrong) in [
         (Selection::Refs(vec![events[1].event_ref, unknown]), unknown),
         (Selection::Refs(vec![events[1].event_ref, name(5)]), name(5)),
@@ -118,7 +118,7 @@ fn what_cannot_be_forgotten_changes_nothing() {
     assert_eq!((done.events, done.already, done.pass.is_some()), (0, 1, false));
     assert_eq!(log.forget(&Selection::AllBut(3)).unwrap().events, 0);
     assert_eq!(world.bytes(), before);
-    // One name given twice is one event.
+    // A duplicate name counts once.
     let twice = Selection::Refs(vec![events[1].event_ref; 2]);
     assert_eq!(log.forget(&twice).unwrap().events, 1);
     assert_eq!(world.counts(), (2, 2));
@@ -162,13 +162,13 @@ fn a_fact_knows_how_many_of_its_observations_were_forgotten() {
     log.forget(&refs(&events[..2])).unwrap();
     log.forget(&refs(&events[5..])).unwrap();
     assert_eq!(count(), 3);
-    // A fact that goes takes it along.
+    // The count is deleted with the fact.
     log.forget(&refs(&events)).unwrap();
     log.append(&[admitted(9, "s", true)], PASS).unwrap();
     assert_eq!(count(), 0);
 }
 
-/// Another process has the sums in memory, the events at hand, and does not know.
+/// Another process has stale sums and events in memory.
 #[test]
 fn a_handle_that_was_open_meanwhile_notices() {
     for save_every in [1, 3, 1000] {
@@ -200,8 +200,7 @@ fn forgetting_under_other_rules_starts_over() {
     world.assert_healthy();
 }
 
-/// Sealed chunks, small ones and the open end; few events and many; facts that lose their last
-/// event by the dozen.
+/// Full chunks, small chunks and rows; few events and many; many facts that lose their last event.
 #[test]
 fn a_long_log_forgets_anywhere() {
     let events: Vec<_> = (0..9000).map(|n| random_event(n, 0, n as u32)).collect();
@@ -227,7 +226,7 @@ fn a_long_log_forgets_anywhere() {
         assert_eq!(world.snapshot(), fold(&without(&events, &gone)), "round {round}");
         world.assert_healthy();
     }
-    // The same from a store that never had them, and from derived state made anew.
+    // The same from a store that never had the events, and after a rebuild of derived data.
     let never = World::new();
     never.log(V1).append(&without(&events, &gone), PASS).unwrap();
     assert_eq!(never.snapshot(), world.snapshot());
@@ -240,7 +239,7 @@ fn a_long_log_forgets_anywhere() {
     world.assert_healthy();
 }
 
-/// Whatever a fact rests on last is forgotten, again and again; times are mostly equal.
+/// The last supporting event of a fact is forgotten repeatedly; times are mostly equal.
 #[test]
 fn the_last_supporting_event_is_looked_up() {
     let events: Vec<_> = (0..5000).map(|n| random_event(n, 0, n as u32)).collect();
@@ -308,7 +307,7 @@ fn seen(world: &World, which: &Selection) -> Result<Preview, Error> {
     preview(snapshot.view(), which)
 }
 
-/// Chunks, small chunks and rows are left out in part, at their ends and whole.
+/// Chunks, small chunks and rows are skipped in part, at their ends and completely.
 #[test]
 fn a_preview_is_what_forgetting_does() {
     let events: Vec<_> = (0..4700).map(|n| random_event(n, 0, n as u32)).collect();
@@ -322,7 +321,7 @@ fn a_preview_is_what_forgetting_does() {
             places.iter().flat_map(|place| events[place.clone()].to_vec()).collect();
         let (before, files) = (facts(&world), world.bytes());
         let seen = seen(&world, &refs(&chosen)).unwrap();
-        assert_eq!(world.bytes(), files, "it looks and writes nothing");
+        assert_eq!(world.bytes(), files, "a preview writes nothing");
         let names: Vec<_> = chosen.iter().map(|event| event.event_ref).collect();
         assert_eq!(seen.events, names);
         let done = log.forget(&Selection::Refs(seen.events)).unwrap().pass.unwrap();
@@ -350,8 +349,8 @@ fn what_a_memory_knows_forgets_too() {
     memory.forget(&refs(&[events[0].clone(), events[2].clone()])).unwrap();
     let known: Vec<_> = memory.known().iter().map(|fact| fact.n_observations).collect();
     assert_eq!(known, [1]);
-    assert_eq!(held.len(), 2, "who holds a table keeps it");
-    assert!(memory.known_at(held.checkpoint()).is_none(), "and nobody else gets it any more");
+    assert_eq!(held.len(), 2, "a held table does not change");
+    assert!(memory.known_at(held.checkpoint()).is_none(), "and it is no longer returned");
     memory.append_all(&[admitted(4, "a", true)]).unwrap();
     assert_eq!(memory.known().len(), 2);
     world.assert_healthy();
@@ -388,7 +387,7 @@ fn open(world: &World, save_every: u64) -> Log {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 60, ..ProptestConfig::default() })]
 
-    /// Forget = never had, for random logs and random orders of everything.
+    /// Forget = never had, for random logs and random orders of operations.
     #[test]
     fn forgetting_is_never_having_had(
         steps in proptest::collection::vec(step(), 1..30),
@@ -427,7 +426,7 @@ proptest! {
         let there = without(&all, &gone);
         prop_assert_eq!(world.snapshot(), fold(&there));
         world.assert_healthy();
-        // As of any position: what still exists of the events up to there.
+        // As of any position: the events up to there that are not forgotten.
         let reader = world.reader();
         let view = reader.view(&world.identity).unwrap();
         let types = world.types();
@@ -451,10 +450,10 @@ fn typed_columns_of_a_forgotten_event_leave_the_memory() {
     let mut log = world.log(V1);
     let events: Vec<Admitted> = (1..=5).map(|n| admitted(n, "grasp", true)).collect();
     log.append(&events, NextStep::Nothing).unwrap();
-    assert_eq!(log.held(), 5, "the control: they are kept for the next chunk");
+    assert_eq!(log.held(), 5, "the control: they are cached for the next chunk");
     log.forget(&refs(&events[..1])).unwrap();
     assert_eq!(log.held(), 0);
-    // The index is read again: what is there is a duplicate, and what was forgotten stays so.
+    // The index is read again: stored events are duplicates, and the forgotten event stays so.
     let again = log.append(&events, NextStep::Nothing).unwrap().appended;
     assert!(matches!(again[0], Appended::Forgotten(_)), "{again:?}");
     assert!(again[1..].iter().all(|it| matches!(it, Appended::Duplicate(_))), "{again:?}");

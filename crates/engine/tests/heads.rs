@@ -1,5 +1,5 @@
-//! Tree heads: signed after passes, never two that contradict each other, whatever is restored,
-//! killed or done at once.
+//! Tree heads: signed after passes. No two contradict each other, after restores, kills and
+//! concurrent signing.
 #![allow(missing_docs, clippy::unwrap_used)]
 
 mod notary;
@@ -20,7 +20,7 @@ use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Arc, Mutex};
 use world::{TestHost, World, admitted};
 
-/// A clock that a test moves.
+/// A clock that a test sets.
 struct Clock(Arc<AtomicI64>, TestHost);
 
 impl Host for Clock {
@@ -38,7 +38,7 @@ fn append(log: &mut Log, from: u64, to: u64) {
     log.append(&events, NextStep::Consolidate(Trigger::Manual)).unwrap();
 }
 
-/// Every pair of heads that was ever signed is consistent, by proof from the store.
+/// Checks by proofs from the store that every pair of signed heads is consistent.
 fn assert_consistent(world: &World, notary: &TestNotary) {
     let reader = world.reader();
     let snapshot = reader.view(&world.identity).unwrap();
@@ -70,7 +70,7 @@ fn a_head_is_signed_after_a_pass_and_covers_its_record() {
     let next = TestNotary { signer, ..TestNotary::new(&world) };
     let note = sign_head(&world.store, &world.identity, &next).unwrap();
     Note::parse(&note).unwrap().verify(&[next.signer.public()]).unwrap();
-    assert_eq!(head_of(&note), Some(head), "another key signs the same head anew");
+    assert_eq!(head_of(&note), Some(head), "another key signs the same head again");
 }
 
 #[test]
@@ -99,7 +99,7 @@ fn heads_follow_each_other_at_most_once_a_second_and_on_demand() {
     assert_consistent(&world, &notary);
 }
 
-/// The tree is that of all entries, at sizes around stored subtrees, however it grew.
+/// The tree covers all entries, at sizes around stored subtrees, however it grew.
 #[test]
 fn the_root_is_that_of_the_entries_however_it_grew() {
     let world = World::new();
@@ -129,7 +129,7 @@ fn the_root_is_that_of_the_entries_however_it_grew() {
     let rows: i64 =
         world.raw().query_row("SELECT count(*) FROM tree", [], |row| row.get(0)).unwrap();
     assert_eq!(rows, to.cast_signed() / 256);
-    // What is stored of the tree is derived: without it the same proofs come out.
+    // Stored subtrees are derived: without them the proofs are the same.
     world.delete_derived(&["tree"]);
     assert_consistent(&world, &notary);
     append(&mut log, to, to + 1);
@@ -165,16 +165,16 @@ fn an_older_copy_is_noticed_and_nothing_is_signed() {
     let memory: Option<Box<dyn Notary>> = Some(Box::new(notary.clone()));
     let memory = Memory::open(&copy, world.identity, Policy::default(), host, memory);
     assert!(matches!(memory.err(), Some(Error::Behind { signed: 12, stored: 6 })));
-    // Without a notary it goes on; once it is as long again, it is another log.
+    // Without a notary it accepts events. When it is as long again, it is another log.
     append(&mut open(None).unwrap(), 100, 110);
     assert!(matches!(open(Some(&notary)).err(), Some(Error::Forked { signed: 12 })));
     assert!(matches!(restored(&copy), Err(Error::Forked { signed: 12 })));
     assert_eq!(notary.heads(), before, "nothing was signed");
     restored(&world.store).unwrap();
-    assert_eq!(notary.heads(), before, "the newer copy goes on as before");
+    assert_eq!(notary.heads(), before, "the newer copy works as before");
 }
 
-/// Cuts the log to a number of entries, behind its guards.
+/// Truncates the log to a number of entries, bypassing its guards.
 fn cut(world: &World, entries: u64) {
     let db = world.raw();
     let sql = "SELECT group_concat('DROP TRIGGER ' || name, ';') FROM sqlite_schema \
@@ -185,8 +185,8 @@ fn cut(world: &World, entries: u64) {
     db.execute("DELETE FROM pass WHERE at > (1 << 40) + ?1", [entries.cast_signed()]).unwrap();
 }
 
-/// A log that lost its end while it was open takes nothing, and its signer is not asked again and
-/// again. Once it continues the last head again, it goes on.
+/// A log that lost its end while it was open accepts nothing, and its signer is not called
+/// repeatedly. When it continues the last head again, it accepts events.
 #[test]
 fn a_log_that_gets_shorter_while_it_is_open_takes_nothing() {
     let world = World::new();
@@ -212,7 +212,7 @@ fn a_log_that_gets_shorter_while_it_is_open_takes_nothing() {
     assert!(log.take_head_error().is_none());
     assert_eq!(world.head(), Seq(3));
     notary.kept.lock().unwrap().clear();
-    assert!(matches!(log.check_signed(), Err(Error::Behind { .. })), "without a head it stays so");
+    assert!(matches!(log.check_signed(), Err(Error::Behind { .. })), "no head: still rejected");
     notary.kept.lock().unwrap().push(first);
     log.check_signed().unwrap();
     log.append(&events, NextStep::Nothing).unwrap();
@@ -241,7 +241,7 @@ fn a_head_that_the_store_never_got_is_taken_up() {
     let notary = TestNotary::new(&world);
     let mut log = world.log(V1);
     append(&mut log, 0, 5);
-    // Dies between the notary and the store.
+    // The process dies between the notary and the store.
     let note = sign_head(&world.store, &world.identity, &notary).unwrap();
     world.raw().execute_batch("DELETE FROM tree_head; DELETE FROM tree").unwrap();
     assert_eq!(sign_head(&world.store, &world.identity, &notary).unwrap(), note);
@@ -250,7 +250,7 @@ fn a_head_that_the_store_never_got_is_taken_up() {
     sign_head(&world.store, &world.identity, &notary).unwrap();
     assert_consistent(&world, &notary);
     assert_eq!(notary.heads().len(), 2);
-    // Fails before it: nothing is published.
+    // The notary fails: nothing is published.
     append(&mut log, 6, 7);
     let broken = TestNotary { broken: true, ..notary.clone() };
     let failed = sign_head(&world.store, &world.identity, &broken);
@@ -297,7 +297,7 @@ fn a_head_of_another_log_or_no_head_at_all_stops_signing() {
     }
 }
 
-/// The head in the store counts as well: the keys may have been made anew.
+/// The head in the store is checked too, because the keys may be new.
 #[test]
 fn a_stored_head_that_does_not_fit_stops_signing() {
     let world = World::new();
@@ -343,7 +343,7 @@ fn verify_holds_the_log_against_what_was_signed() {
     for (note, words) in [
         (forked, "not those that were signed"),
         (ahead, "an older copy"),
-        (other, "of another log"),
+        (other, "belongs to another log"),
         (strange, "not signed by the log's key"),
         ("?".to_string(), "cannot be read"),
     ] {

@@ -1,5 +1,5 @@
-//! The handle that programs hold: passes at startup, at the threshold, after quiet, and the word
-//! that goes to subscribers.
+//! The handle of a long-running program: passes at startup, at the threshold and after a quiet
+//! time, and notifications to subscribers.
 #![allow(missing_docs, clippy::unwrap_used)]
 
 mod world;
@@ -21,7 +21,7 @@ fn open(world: &World, every: u64, quiet: Duration) -> (Memory, Receiver<PassCom
     let host = Box::new(TestHost(0));
     let memory = Memory::open(&world.store, world.identity, policy, host, None).unwrap();
     let (sender, receiver) = channel();
-    // A test that does not listen has dropped the other end.
+    // A test that does not listen has dropped the receiver.
     memory.subscribe(move |pass| drop(sender.send(pass.clone()))).unwrap();
     (memory, receiver)
 }
@@ -44,10 +44,10 @@ fn a_pass_comes_at_the_threshold_and_not_before() {
         let done = memory.append_all(&[admitted(id, "s", true)]).unwrap();
         assert_eq!(done.pass.is_some(), id % 3 == 0, "event {id}");
     }
-    let told: Vec<_> = passes.try_iter().collect();
-    assert_eq!(told.len(), 2);
+    let reported: Vec<_> = passes.try_iter().collect();
+    assert_eq!(reported.len(), 2);
     assert_eq!(
-        told[0],
+        reported[0],
         PassCommitted {
             trigger: Trigger::Threshold,
             rule_version: "v1",
@@ -75,12 +75,12 @@ fn a_pass_comes_after_quiet() {
     let line = br#"{"id":"1","type":"execution_result","time":"2026-05-06T10:00:00Z",
         "data":{"skill_id":"s","success":true}}"#;
     assert_eq!(memory.append(line).unwrap(), Ok(Appended::New(Seq(1))));
-    let told = passes.recv_timeout(PATIENCE).expect("no pass after quiet");
-    assert_eq!((told.trigger, told.last_seq), (Trigger::Threshold, Seq(1)));
+    let reported = passes.recv_timeout(PATIENCE).expect("no pass after a quiet time");
+    assert_eq!((reported.trigger, reported.last_seq), (Trigger::Threshold, Seq(1)));
     assert_eq!(world.counts(), (1, 1));
 }
 
-/// Intents feed no fact: they neither bring a pass nor put one off.
+/// Intents feed no fact: they neither cause nor delay a pass.
 #[test]
 fn intents_are_no_reason_for_a_pass_and_none_against_one() {
     let world = World::new();
@@ -99,7 +99,7 @@ fn intents_are_no_reason_for_a_pass_and_none_against_one() {
     }
     memory.append_all(&[admitted(1, "s", true), intent(11)]).unwrap();
     memory.append_all(&[admitted(2, "s", true), intent(12)]).unwrap();
-    assert!(passes.try_recv().is_err(), "two events are no three");
+    assert!(passes.try_recv().is_err(), "two events are below the threshold");
     let done = memory.append_all(&[intent(13), admitted(3, "s", true)]).unwrap();
     assert_eq!(done.pass.unwrap().events_processed, 3);
     drop(memory);
@@ -108,7 +108,7 @@ fn intents_are_no_reason_for_a_pass_and_none_against_one() {
     let until = std::time::Instant::now() + PATIENCE;
     let mut n = 100;
     while passes.recv_timeout(Duration::from_millis(20)).is_err() {
-        assert!(std::time::Instant::now() < until, "{n} intents put the pass off");
+        assert!(std::time::Instant::now() < until, "{n} intents delayed the pass");
         n += 1;
         memory.append_all(&[intent(n)]).unwrap();
     }
@@ -129,22 +129,22 @@ fn what_is_known_is_swapped_and_what_was_handed_out_stays() {
     assert_eq!((two.len(), two.checkpoint()), (2, Seq(4)));
     for table in [&one, &two] {
         let kept = memory.known_at(table.checkpoint()).unwrap();
-        assert!(std::sync::Arc::ptr_eq(&kept, table), "kept for who consulted it a moment ago");
+        assert!(std::sync::Arc::ptr_eq(&kept, table), "kept for recent consultations");
     }
     assert!(memory.known_at(Seq(2)).is_none() && memory.known_at(Seq(9)).is_none());
-    // Another process learns in between; the next pass here takes that in as well.
+    // Another process runs a pass in between; the next pass here includes it.
     let elsewhere = [admitted(4, "u", true)];
     world.log(V1).append(&elsewhere, NextStep::Consolidate(Trigger::Manual)).unwrap();
     memory.append_all(&[admitted(5, "v", true)]).unwrap();
     let all: Vec<_> = memory.known().iter().map(|fact| fact.fact.snapshot_line()).collect();
     assert_eq!(all.join("\n") + "\n", world.snapshot());
-    assert!(memory.known_at(Seq(4)).is_none(), "somebody else may have forgotten something");
+    assert!(memory.known_at(Seq(4)).is_none(), "another process may have forgotten events");
     for n in 0..70 {
         memory.append_all(&[admitted(10 + n, "s", true)]).unwrap();
     }
     let now = memory.known().checkpoint().0;
     let kept = (0..now).filter(|seq| memory.known_at(Seq(*seq)).is_some()).count();
-    assert_eq!(kept, 64, "so many and no more");
+    assert_eq!(kept, 64, "the limit");
 }
 
 #[test]
@@ -181,7 +181,7 @@ fn what_another_process_consolidates_is_known_after_a_look() {
     let (memory, _passes) = open(&world, 1, NEVER);
     let mut watch = Watch::open(&world.store).unwrap();
     assert_eq!(watch.identities().unwrap(), [world.identity]);
-    assert_eq!(watch.changed().unwrap(), [world.identity], "the first look names all");
+    assert_eq!(watch.changed().unwrap(), [world.identity], "the first call returns all");
     assert_eq!(watch.changed().unwrap(), [], "no other handle wrote");
     assert!(!memory.refresh(&watch).unwrap());
     let mut other = world.log(V1);
@@ -189,12 +189,12 @@ fn what_another_process_consolidates_is_known_after_a_look() {
     assert_eq!(watch.changed().unwrap(), [world.identity]);
     assert!(!memory.refresh(&watch).unwrap(), "events alone change no fact");
     other.append(&[admitted(2, "s", true)], NextStep::Consolidate(Trigger::Manual)).unwrap();
-    assert_eq!(memory.known().len(), 0, "not looked at yet");
+    assert_eq!(memory.known().len(), 0, "not refreshed yet");
     assert_eq!(watch.changed().unwrap(), [world.identity]);
     assert!(memory.refresh(&watch).unwrap());
     assert_eq!((memory.known().len(), memory.known().checkpoint()), (1, Seq(2)));
-    assert!(!memory.refresh(&watch).unwrap(), "it is known already");
+    assert!(!memory.refresh(&watch).unwrap(), "it is loaded already");
     memory.append_all(&[admitted(3, "s", true)]).unwrap();
     assert_eq!(watch.changed().unwrap(), [world.identity]);
-    assert!(!memory.refresh(&watch).unwrap(), "its own pass is known");
+    assert!(!memory.refresh(&watch).unwrap(), "its own pass is loaded");
 }

@@ -155,7 +155,7 @@ fn two_handles_take_turns_and_never_count_twice() {
     world.assert_healthy();
 }
 
-/// A clock that goes wherever it likes.
+/// A clock that jumps.
 struct Jumping(u64);
 
 impl Host for Jumping {
@@ -222,7 +222,7 @@ fn a_pass_that_dies_before_its_record_counts_nothing_twice() {
     let (all, good) = (crash["events"].as_u64().unwrap(), crash["successes"].as_u64().unwrap());
     let events: Vec<_> = (0..all).map(|n| admitted(n, "s", n < good)).collect();
     world.log(V1).append(&events, NextStep::Nothing).unwrap();
-    // The pass writes its facts and dies before its record: nothing of it may be there.
+    // The pass writes its facts and dies before its record: nothing of it may be stored.
     world.start_pass_and_die();
     assert_eq!(world.snapshot(), "");
     world.log(V1).consolidate(Trigger::Startup).unwrap().unwrap();
@@ -253,14 +253,14 @@ fn a_restart_does_not_rescan_history() {
     let mut log = world.log(V1);
     log.save_every(10);
     log.append(&events, NextStep::Consolidate(Trigger::Manual)).unwrap();
-    // Typed columns before the saved tallies are spoilt: a rescan would stumble over them.
+    // Typed columns before the saved tallies are corrupt: a rescan would fail.
     world.spoil_typed_columns(Seq(40));
     let mut log = world.log(V1);
     log.append(&[admitted(99, "s", false)], NextStep::Consolidate(Trigger::Manual)).unwrap();
     assert_eq!(world.counts(), (41, 40));
 }
 
-/// 9000 events cross two chunks and make the index of refs work.
+/// 9000 events cross two chunks and use the index of refs.
 fn long_log() -> Vec<ipse_core::Admitted> {
     (0..9000).map(|n| world::random_event(n, 0, n as u32)).collect()
 }
@@ -288,7 +288,7 @@ fn a_store_whose_derived_parts_were_deleted_comes_back() {
         assert_eq!(facts, want.lines().count(), "{tables:?}");
         assert!(world.rebuilds_equal(), "{tables:?}");
         world.assert_healthy();
-        // What the duplicates made again was rolled back with their batch: nothing trusts it.
+        // The chunks that the duplicates rebuilt were rolled back with their batch.
         let again = handle.append(&log, NextStep::Nothing).unwrap();
         assert!(again.appended.iter().all(|a| matches!(a, Appended::Duplicate(_))), "{tables:?}");
     }
@@ -317,7 +317,7 @@ fn refs_are_found_across_merged_runs() {
             "{{\"id\":\"{n}\",\"type\":\"note\",\"time\":\"2026-05-06T10:00:00Z\"}}"
         ))
     };
-    // Seventeen chunks: sixteen runs merge into one, one stays, and a tail follows.
+    // Seventeen chunks: sixteen runs are merged into one, one stays, and a tail follows.
     let events: Vec<_> = (0..17 * 4096 + 100).map(event).collect();
     for piece in events.chunks(5000) {
         handle.append(piece, NextStep::Nothing).unwrap();
@@ -349,7 +349,7 @@ fn two_identities_in_one_store_do_not_mix() {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 40, ..ProptestConfig::default() })]
 
-    /// Random events in random batches, with passes, restarts and savings in between.
+    /// Random events in random batches, with passes, restarts and saves in between.
     #[test]
     fn incremental_equals_rebuild(
         steps in proptest::collection::vec((0_u8..4, 1_u64..9, any::<u32>()), 1..25),

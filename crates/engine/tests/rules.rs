@@ -1,5 +1,5 @@
-//! The rules of a log come from its newest pass. Facts that follow unknown rules stay as they are,
-//! and every operation that needs those rules returns an error.
+//! The rules of a log come from its newest pass. Facts that follow unknown rules do not change, and
+//! every operation that needs those rules returns an error.
 #![allow(missing_docs, clippy::unwrap_used)]
 
 mod world;
@@ -21,7 +21,7 @@ use world::{CountTypes, TestHost, World, admitted};
 
 const PASS: NextStep = NextStep::Consolidate(Trigger::Manual);
 
-/// `v1` by its name, with another descriptor.
+/// The name `v1` with another descriptor.
 struct OtherV1;
 
 impl RuleSet for OtherV1 {
@@ -53,7 +53,7 @@ fn events() -> Vec<Admitted> {
     (0..30).map(|n| admitted(n, "s", n % 3 == 0)).collect()
 }
 
-/// Stores of rules that this build does not have, with the version that they name.
+/// Stores with unknown rules, and the version that they name.
 fn unknown() -> [(World, &'static str); 2] {
     let (types, other) = (World::new(), World::new());
     let mut log = types.log(CountTypes);
@@ -65,10 +65,10 @@ fn unknown() -> [(World, &'static str); 2] {
     [(types, "count-types"), (other, "v1")]
 }
 
-/// The encoded sum behind each fact, by its id.
+/// The encoded sum of each fact, by its id.
 type Sums = Vec<(Vec<u8>, Vec<u8>)>;
 
-/// Facts and sums, byte for byte, and how far they have come.
+/// Raw facts and sums, and the checkpoint.
 fn derived(world: &World) -> (Vec<RawFact>, Sums, Seq) {
     let reader = world.reader();
     let snapshot = reader.view(&world.identity).unwrap();
@@ -97,7 +97,7 @@ fn refused<T>(what: &str, mut act: impl FnMut(&World) -> Result<T, Error>) {
     }
 }
 
-/// The same for a look.
+/// The same for a read operation.
 #[track_caller]
 fn unseen<T>(what: &str, act: impl Fn(View<'_>) -> Result<T, Error>) {
     refused(what, |world| {
@@ -123,7 +123,7 @@ fn an_append_is_durable_and_its_pass_is_refused() {
 fn nothing_is_forgotten() {
     refused("forget", |world| {
         let done = world.own_log().forget(&Selection::Refs(vec![events()[3].event_ref]));
-        assert_eq!(world.head(), Seq(31), "no event says so");
+        assert_eq!(world.head(), Seq(31), "no forget event follows");
         done
     });
     unseen("preview", |view| preview(view, &Selection::AllBut(1)));
@@ -175,24 +175,24 @@ fn verified(world: &World) -> Report {
     verify(&snapshot, &world.identity, manifest, &outside, &mut |_, _| {}).unwrap()
 }
 
-/// Everything but facts and sums can be compared, and is.
+/// All data except facts and sums is compared.
 #[test]
-fn a_verification_tells_which_rules_are_missing() {
+fn a_verification_reports_which_rules_are_missing() {
     for (world, version) in unknown() {
         let before = derived(&world);
         let report = verified(&world);
-        let told: Vec<_> =
+        let reported: Vec<_> =
             report.findings.iter().map(|it| (it.place.as_str(), it.message.as_str())).collect();
-        let message = format!("follows rule set `{version}`, which this ipse does not have");
-        assert_eq!(told, [("pass at seq 31", message.as_str())]);
+        let message = format!("follows rule set `{version}`, which this ipse does not know");
+        assert_eq!(reported, [("pass at seq 31", message.as_str())]);
         assert!(report.findings[0].hint.contains("a newer ipse"));
         let note = "facts and tallies were not compared: their rules are unknown";
         assert!(report.notes.iter().any(|it| it == note), "{:?}", report.notes);
         assert_eq!(report.events, 31);
         world.raw().execute_batch("UPDATE pass SET rule_version = 'v0'").unwrap();
-        let told = verified(&world).findings;
-        assert_eq!(told.len(), 1, "a changed row is reported as that alone");
-        assert_eq!(told[0].message, "differs from its record in the log");
+        let reported = verified(&world).findings;
+        assert_eq!(reported.len(), 1, "a changed row is reported once");
+        assert_eq!(reported[0].message, "differs from its record in the log");
         world.raw().execute(&format!("UPDATE pass SET rule_version = '{version}'"), ()).unwrap();
         assert_eq!(derived(&world), before);
     }
@@ -246,7 +246,7 @@ fn a_new_log_gets_the_default_rules_and_keeps_them() {
     world.assert_healthy();
 }
 
-/// A handle that made passes does not start over when another process has changed the rules.
+/// A handle that ran passes does not start over when another process has changed the rules.
 #[test]
 fn a_handle_follows_its_log() {
     let world = World::new();

@@ -1,4 +1,4 @@
-//! Signatures under each policy, below the command line.
+//! Signatures under each signature requirement, below the command line.
 #![allow(missing_docs, clippy::unwrap_used)]
 
 mod world;
@@ -20,7 +20,7 @@ fn endorsed(world: &World, events: &[Admitted]) -> (SignedBatch, String) {
     (endorsed, signer.public().to_string())
 }
 
-/// The policy is asked in the transaction, whatever it was when the envelope was opened.
+/// The requirement is read in the transaction, whatever it was when the envelope was opened.
 #[test]
 fn the_policy_of_the_moment_decides() {
     let world = World::new();
@@ -61,7 +61,7 @@ fn the_policy_of_the_moment_decides() {
     world.assert_healthy();
 }
 
-/// A statement that its producer signed about other content than the log has.
+/// A statement about content that differs from the log.
 #[test]
 fn a_statement_about_other_content_is_found() {
     let world = World::new();
@@ -81,6 +81,6 @@ fn a_statement_about_other_content_is_found() {
     let envelope = dsse::sign(&sent.statement(), &signer);
     db.execute("UPDATE statement SET envelope = ?1", [envelope]).unwrap();
     db.execute_batch(&guard).unwrap();
-    let message = "producer statement 1: does not name the events that are said to be signed";
+    let message = "producer statement 1: does not name the events that are stored as signed";
     assert_eq!(world.findings(&ExternalEvidence::default()), [message]);
 }

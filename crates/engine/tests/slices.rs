@@ -1,4 +1,4 @@
-//! A pass over very many facts is folded in slices: what it stores is what one slice would have.
+//! A pass over very many facts is folded in slices: the result equals that of one slice.
 #![allow(missing_docs, clippy::unwrap_used)]
 
 mod world;
@@ -12,7 +12,7 @@ use world::{TestHost, World};
 
 const PASS: NextStep = NextStep::Consolidate(Trigger::Manual);
 
-/// An attempt with facts of its own and facts that it shares with others.
+/// An attempt with its own facts and facts that it shares with others.
 fn event(number: usize, properties: usize) -> Admitted {
     let object: Vec<String> = (0..properties)
         .map(|place| match place % 3 {
@@ -42,7 +42,7 @@ struct Stored {
     records: Vec<serde_json::Value>,
 }
 
-/// What a store holds after these batches, each with a pass, folded in slices of a weight.
+/// The content of a store after these batches, each with a pass in slices of this weight.
 fn stored(batches: &[Vec<Admitted>], weight: usize) -> (Stored, Vec<PassReport>) {
     let world = World::new();
     let mut log = world.log(V1);
@@ -80,8 +80,8 @@ fn facts_tallies_and_records_are_those_of_one_slice() {
         numbers.map(|number| event(number, number % 9)).collect::<Vec<_>>()
     });
     let passes = same_in_slices(&batches, &[1, 50, 700]);
-    // The smallest slice is one event that weighs anything. One of the first 40 feeds no fact, and
-    // the last range begins with the record of the pass before.
+    // The smallest slice is one event with a weight. One of the first 40 feeds no fact, and the
+    // last range begins with the record of the pass before.
     let slices: Vec<u64> = passes[0].iter().map(|pass| pass.slices).collect();
     assert_eq!(slices, [39, 5, 356]);
     assert!(passes[1][2].slices > passes[2][2].slices && passes[2][2].slices > 1);
@@ -92,12 +92,12 @@ fn facts_tallies_and_records_are_those_of_one_slice() {
 fn a_chunk_of_very_many_facts_is_folded_in_parts() {
     let events: Vec<_> = (0..4200).map(|number| event(number, 6)).collect();
     let passes = same_in_slices(&[events], &[2000]);
-    // More than 16,000 facts are the events' own; a slice holds fewer than twice its weight.
+    // More than 16,000 facts have one event only; a slice holds fewer than twice its weight.
     assert!(passes[0][0].slices > 16_000 / 4000, "{}", passes[0][0].slices);
 }
 
-/// A pass in slices saves all sums, however few events came: its range is not folded again when
-/// the log is opened next.
+/// A pass in slices saves all sums, however few events it folds: the next open does not fold its
+/// range again.
 #[test]
 fn the_sums_of_a_pass_in_slices_are_all_saved() {
     let tallied = |weight| {
@@ -127,7 +127,7 @@ fn a_program_that_runs_on_knows_the_facts_of_a_pass_in_slices() {
     let memory = open();
     memory.append_all(&[event(0, 1)]).unwrap();
     memory.consolidate().unwrap().unwrap();
-    // One event may have thousands of properties: 45 of them are more than one slice.
+    // One event may have thousands of properties: 45 such events are more than one slice.
     let events: Vec<_> = (1..46).map(|number| event(number, 3000)).collect();
     memory.append_all(&events).unwrap();
     let pass = memory.consolidate().unwrap().unwrap();
@@ -137,7 +137,7 @@ fn a_program_that_runs_on_knows_the_facts_of_a_pass_in_slices() {
     assert!(known.iter().eq(read.iter()));
 }
 
-/// Rules that cannot fold a chunk at once fold more events than are at hand one by one.
+/// Rules without a bulk fold take events one by one, and keep to the slice limit too.
 #[test]
 fn rules_without_a_bulk_fold_keep_to_slices_too() {
     let events: Vec<_> = (0..40).map(|number| event(number, 1)).collect();

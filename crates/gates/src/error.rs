@@ -1,16 +1,16 @@
-//! Which gate file is wrong, in which line and field, and how.
+//! Errors in gate files: the file, the line, the field and a message.
 
 use alloc::string::String;
 use core::fmt;
 
-/// One of the three files.
+/// One of the three gate files.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum GateFile {
-    /// What the agent can do.
+    /// The skills of the agent.
     Registry,
-    /// What it must never do.
+    /// The limits on skills.
     Policy,
-    /// How bold it is.
+    /// The thresholds for risk and confirmation.
     Temperament,
 }
 
@@ -18,7 +18,7 @@ impl GateFile {
     /// All three, in the order of the gates.
     pub const ALL: [GateFile; 3] = [GateFile::Registry, GateFile::Policy, GateFile::Temperament];
 
-    /// The word for people and command lines.
+    /// The name in messages and on the command line.
     pub fn name(self) -> &'static str {
         match self {
             GateFile::Registry => "registry",
@@ -27,12 +27,12 @@ impl GateFile {
         }
     }
 
-    /// The kind that a word names.
+    /// The kind of file with this name.
     pub fn parse(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|which| which.name() == name)
     }
 
-    /// What stands in its member `format`.
+    /// The value of the member `format`.
     pub fn format(self) -> &'static str {
         match self {
             GateFile::Registry => "ipse-ecm-registry/1",
@@ -41,7 +41,7 @@ impl GateFile {
         }
     }
 
-    /// A file of this kind that can be used as it stands. The three belong together.
+    /// A valid example file of this kind. The three examples fit each other.
     pub fn example(self) -> &'static str {
         match self {
             GateFile::Registry => include_str!("example/ecm-registry.toml"),
@@ -50,7 +50,7 @@ impl GateFile {
         }
     }
 
-    /// The member under which a manifest file names such a file.
+    /// The member of a manifest file that names such a file.
     pub fn manifest_name(self) -> &'static str {
         match self {
             GateFile::Registry => "ecm_registry",
@@ -59,23 +59,23 @@ impl GateFile {
         }
     }
 
-    /// Which of the three a text says it is, by its member `format`; `None` if it does not say.
+    /// The kind of file according to its member `format`; `None` if that is missing or unknown.
     pub fn of(text: &str) -> Option<Self> {
         crate::toml_file::format_of(text)
     }
 }
 
-/// What is wrong with a file, and where.
+/// An error in a gate file.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct FileError {
-    /// The file.
+    /// The file with the error.
     pub file: GateFile,
     /// The line, from 1.
     pub line: usize,
     /// The path of the field, as in `skills."manipulation.grasp".risk`, shortened and without
     /// control characters; empty for the file as a whole.
     pub field: String,
-    /// What is wrong and what would be right.
+    /// The error and the correct form.
     pub message: String,
 }
 

@@ -1,7 +1,7 @@
-//! Whether what a rule says of a parameter fits what the registry says of it.
+//! Checks that rules about a parameter fit the parameter's definition in the registry.
 //!
-//! **Invariant:** every name in a rule is one that the registry has. A rule that can never hold
-//! because of a slip of the pen is an error, not a gap.
+//! **Invariant:** every name in a rule is in the registry. A rule that can never apply because of a
+//! typing mistake is an error.
 
 use crate::error::{FileError, GateFile};
 use crate::registry::{Bounds, Kind, Skill, is_listed, is_whole};
@@ -12,7 +12,7 @@ use alloc::string::String;
 use alloc::vec::Vec;
 use ipse_core::Micro;
 
-/// Takes errors about one rule: `(member, line, message)`.
+/// Collects errors about one rule: `(member, line, message)`.
 pub(crate) fn errors_of<'e>(
     file: GateFile,
     rule: &'e str,
@@ -23,7 +23,8 @@ pub(crate) fn errors_of<'e>(
     }
 }
 
-/// Whether the parameter is a number, and an integer's ends are whole; then its bounds.
+/// Checks that the parameter is a number, and that bounds of an integer are whole; returns its
+/// bounds.
 pub(crate) fn numbers<'s>(
     skill: &'s Skill,
     param: &LineValue<String>,
@@ -46,7 +47,7 @@ pub(crate) fn numbers<'s>(
     Some(bounds)
 }
 
-/// Says of one end of a rule that nothing the registry allows is there.
+/// Reports that no value that the registry allows is within this bound of a rule.
 pub(crate) fn never_holds(
     member: &str,
     end: &LineValue<Micro>,
@@ -56,7 +57,7 @@ pub(crate) fn never_holds(
     wrong(member, end.line, format!("never holds: the registry allows {}", bounds.words()));
 }
 
-/// Whether the parameter can be equal to this.
+/// Checks that the parameter can have this value.
 pub(crate) fn literal(
     skill: &Skill,
     param: &LineValue<String>,

@@ -1,7 +1,7 @@
-//! An intent: what a planner asks for, read from the body of a request.
+//! An intent: a planner's proposal, read from the body of a request.
 //!
-//! **Invariants:** what is read has a skill, and names and texts that can be printed and stored.
-//! What a body says beyond the known members is refused: no wish is passed over in silence.
+//! **Invariants:** an intent has a skill, and its names and texts can be printed and stored.
+//! Unknown members are an error, so that nothing in a request is silently ignored.
 
 use alloc::borrow::Cow;
 use alloc::format;
@@ -13,7 +13,7 @@ use ipse_core::json::{Object, Value};
 use ipse_core::json_parse::{self, ParseError, Rule};
 use ipse_core::text::printable;
 
-/// The largest body. Beside it, the verdict must fit into an event of 64 KiB.
+/// The largest body. Together with the verdict it must fit into an event of 64 KiB.
 pub const MAX_INTENT_BYTES: usize = 49_152;
 /// The deepest nesting, the intent itself being 1.
 pub const MAX_INTENT_DEPTH: usize = 8;
@@ -23,14 +23,14 @@ pub const MAX_NAME_BYTES: usize = 256;
 pub const MAX_PARAMS: usize = 64;
 /// The longest name of a parameter.
 pub const MAX_PARAM_NAME_BYTES: usize = 64;
-/// The largest `params`, as canonical JSON: they are written down as asked and as admitted.
+/// The largest `params`, as canonical JSON: the event stores them as requested and as admitted.
 pub const MAX_PARAMS_BYTES: usize = 8192;
 
 const MEMBERS: [&str; 6] =
     ["skill_id", "target_class", "environment", "params", "consultation", "planner"];
 const PLANNER: [&str; 2] = ["name", "version"];
 
-/// What a planner asks for.
+/// A planner's proposal.
 ///
 /// ```
 /// # use ipse_gates::Intent;
@@ -42,30 +42,30 @@ const PLANNER: [&str; 2] = ["name", "version"];
 /// ```
 #[derive(Clone, PartialEq, Debug)]
 pub struct Intent<'a> {
-    /// The skill it wants to use.
+    /// The skill to use.
     pub skill_id: Cow<'a, str>,
-    /// What it wants to use it on.
+    /// The class of the target.
     pub target_class: Option<Cow<'a, str>>,
-    /// Where.
+    /// The environment of the action.
     pub environment: Option<Cow<'a, str>>,
-    /// With which parameters, as asked.
+    /// The parameters, as requested.
     pub params: Object<'a>,
-    /// What it read before, as it was told.
+    /// The consultation: the record of the facts that the planner read.
     pub consultation: Option<Object<'a>>,
-    /// The program that asks, as it names itself.
+    /// The program that proposes, as it names itself.
     pub planner: Option<Planner<'a>>,
 }
 
-/// The program that asks. It is recorded and judged by no gate.
+/// The program that proposes. It is recorded, and no gate reads it.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Planner<'a> {
-    /// Its name.
+    /// The name of the program.
     pub name: Cow<'a, str>,
-    /// Its version.
+    /// The version of the program.
     pub version: Cow<'a, str>,
 }
 
-/// Why a body is no intent.
+/// The reason why a body is not a valid intent.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct BadIntent {
     /// The offending field, as in `params.force_n`, shortened and without control characters; empty
@@ -73,7 +73,7 @@ pub struct BadIntent {
     pub field: String,
     /// The code of the broken rule.
     pub rule: &'static str,
-    /// What is wrong and what would be right.
+    /// The error and the correct form.
     pub message: String,
 }
 
@@ -199,17 +199,17 @@ fn check_text(field: &str, text: &str, limit: usize) -> Result<(), BadIntent> {
     }
 }
 
-/// The codes are those of the door.
+/// Uses the codes of the door.
 fn not_json(error: &ParseError) -> BadIntent {
     let (rule, message) = match error.rule {
         Rule::Syntax => ("invalid_json", "not valid JSON"),
         Rule::Utf8 => ("invalid_utf8", "not valid UTF-8"),
-        Rule::Trailing => ("trailing_data", "something follows the intent"),
-        Rule::DuplicateKey => ("duplicate_key", "this name stands twice"),
+        Rule::Trailing => ("trailing_data", "data after the intent"),
+        Rule::DuplicateKey => ("duplicate_key", "duplicate name"),
         Rule::LoneSurrogate => ("lone_surrogate", "half of a surrogate pair"),
         Rule::Nul => ("nul", "U+0000 is not allowed"),
         Rule::UnsafeInteger => ("unsafe_integer", "an integer beyond ±9007199254740991"),
-        Rule::Overflow => ("number_overflow", "too great for a double"),
+        Rule::Overflow => ("number_overflow", "too large for a double"),
         Rule::Depth => ("too_deep", "nested more than 8 deep"),
     };
     BadIntent::new(&error.path, rule, format!("{message} (byte {})", error.at + 1))

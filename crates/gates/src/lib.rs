@@ -1,14 +1,14 @@
-//! The gates: an intent goes in, a verdict comes out, and three files decide.
+//! The gates: three files judge an intent and give a verdict.
 //!
-//! The registry says what the agent can do, the policy what it must never do, the temperament how
-//! bold it is. Each of them is hashed into the manifest, so that the same agent is always judged by
-//! the same files.
+//! The registry lists the skills of the agent, the policy limits them, and the temperament sets the
+//! thresholds for risk and confirmation. The manifest contains the hash of each file, so that the
+//! same agent is always judged by the same files.
 //!
 //! **Invariants**
 //! - A verdict is a function of the three files, the intent and a count. No fact, clock, file or
-//!   store can be named here: what the agent has learned cannot move a verdict.
+//!   store can be named here: learned facts cannot change a verdict.
 //! - Numbers are exact micro-units from the text of a file on. Nothing here computes with floats.
-//! - What a verdict admits is within the registry's bounds and the policy's clamps, and in no
+//! - Admitted parameters are within the registry's bounds and the policy's clamps, and in no
 //!   forbidden range.
 //! - Nothing here panics, whatever bytes the files and intents are.
 #![no_std]
@@ -72,30 +72,30 @@ impl Gates {
         }
     }
 
-    /// What the agent can do.
+    /// The skills of the agent.
     pub fn registry(&self) -> &Registry {
         &self.registry
     }
 
-    /// How many intents of a skill may be let through in how long; `None` for any number.
+    /// The rate limit of a skill; `None` if it has none.
     pub fn rate_limit(&self, skill_id: &str) -> Option<RateLimit> {
         self.policy.skill(skill_id)?.rate_limit
     }
 
-    /// How many seconds a person has to confirm an intent; `None` for as many as it takes.
+    /// The seconds in which a person can confirm an intent; `None` without a limit.
     pub fn confirm_within(&self) -> Option<u64> {
         self.temperament.confirm_within
     }
 
-    /// Judges an intent. `recent` is how many intents of its skill were let through within the
-    /// window of its rate limit.
+    /// Judges an intent. `recent` is the number of intents of its skill that were not denied within
+    /// the window of its rate limit.
     pub fn judge(&self, intent: &Intent<'_>, recent: u64) -> Verdict {
         let mut gates = Vec::new();
         let params = self.pass(intent, recent, &mut gates);
         Verdict::new(gates, params)
     }
 
-    /// Gate by gate: what may be acted with, or `None` as soon as one denies.
+    /// Runs the gates: the admitted parameters, or `None` as soon as one denies.
     fn pass(&self, intent: &Intent<'_>, recent: u64, gates: &mut Vec<Gate>) -> Option<Params> {
         let (skill, asked) = admission::judge(&self.registry, intent, gates)?;
         let params = policy_gate::judge(&self.policy, intent, asked, recent, gates)?;
@@ -104,7 +104,7 @@ impl Gates {
     }
 }
 
-/// What was read; else its errors are put with the others.
+/// Returns the value, or adds its errors to the others.
 fn kept<T>(read: Result<T, Vec<FileError>>, errors: &mut Vec<FileError>) -> Option<T> {
     read.map_err(|new| errors.extend(new)).ok()
 }

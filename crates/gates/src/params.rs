@@ -1,4 +1,4 @@
-//! Parameters as the registry understands them: exact numbers, booleans, texts.
+//! Parameters with the types of the registry: exact numbers, booleans, texts.
 
 use crate::toml_file::Literal;
 use alloc::collections::BTreeMap;
@@ -6,7 +6,7 @@ use alloc::string::{String, ToString};
 use ipse_core::Micro;
 use ipse_core::json::{Members, quoted};
 
-/// What an intent asks for, or may be acted with.
+/// The parameters of an intent, requested or admitted.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub(crate) struct Params(pub(crate) BTreeMap<String, Datum>);
 
@@ -41,7 +41,7 @@ impl Params {
         self.0.get(name)
     }
 
-    /// The number of that name, if there is one.
+    /// The number with this name, if any.
     pub(crate) fn number(&self, name: &str) -> Option<Micro> {
         match self.0.get(name)? {
             Datum::Number(number) => Some(*number),

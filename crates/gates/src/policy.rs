@@ -1,7 +1,7 @@
-//! The policy: what the agent must never do, and what it may do only within limits.
+//! The policy: prohibitions, clamps and rate limits.
 //!
-//! **Invariant:** the clamps that can hold one intent never contradict each other, so that a number
-//! always has a place to go.
+//! **Invariant:** clamps that can apply to the same intent never contradict each other, so that a
+//! number always has an allowed value.
 
 use crate::error::{FileError, GateFile};
 use crate::fit::{self, errors_of};
@@ -30,20 +30,20 @@ const CLAMP: [&str; 5] = ["param", "min", "max", "target_class", "environment"];
 const FORBID: [&str; 7] =
     ["param", "from", "to", "equals", "target_class", "environment", "reason"];
 
-/// What the agent must never do.
+/// The limits on the skills of the agent.
 #[derive(Clone, Debug)]
 pub struct Policy {
-    /// Whether skills that it does not name are denied.
+    /// Whether skills that the policy does not name are denied.
     pub(crate) denies_unlisted: bool,
     skills: BTreeMap<String, SkillPolicy>,
 }
 
-/// The number of intents that may pass in a number of seconds.
+/// The rate limit of a skill.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct RateLimit {
-    /// How many may be let through.
+    /// The number of intents that may pass in a window.
     pub intents: u64,
-    /// In how many seconds.
+    /// The length of the window in seconds.
     pub seconds: u64,
 }
 
@@ -57,16 +57,16 @@ pub(crate) struct SkillPolicy {
 }
 
 impl SkillPolicy {
-    /// Where its rate limit stands.
+    /// The path of its rate limit in the file.
     pub(crate) fn rate_rule(&self) -> String {
         under(&self.path, "rate_limit")
     }
 }
 
-/// Keeps a number within bounds, in its scope.
+/// A rule that moves a number into bounds, within its scope.
 #[derive(Clone, Debug)]
 pub(crate) struct Clamp {
-    /// Where it stands, as in `skills.a.clamp[0]`.
+    /// The path of the rule, as in `skills.a.clamp[0]`.
     pub(crate) rule: String,
     pub(crate) param: LineValue<String>,
     pub(crate) min: Option<LineValue<Micro>>,
@@ -74,7 +74,7 @@ pub(crate) struct Clamp {
     pub(crate) scope: Scope,
 }
 
-/// Forbids a skill, a range or a value, in its scope.
+/// A rule that forbids a skill, a range or a value, within its scope.
 #[derive(Clone, Debug)]
 pub(crate) struct Forbid {
     pub(crate) rule: String,
@@ -86,7 +86,7 @@ pub(crate) struct Forbid {
 #[derive(Clone, Debug)]
 pub(crate) enum Forbidden {
     Skill,
-    /// Both ends included; one of them at least is there.
+    /// Both ends are inclusive; at least one is present.
     Range {
         param: LineValue<String>,
         from: Option<LineValue<Micro>>,
@@ -111,7 +111,7 @@ impl Policy {
         })
     }
 
-    /// What it holds, for people: `2 skills, 3 clamps, 1 prohibition, 1 rate limit`.
+    /// A summary for people: `2 skills, 3 clamps, 1 prohibition, 1 rate limit`.
     pub fn holds(&self) -> String {
         let sum = |count: fn(&SkillPolicy) -> usize| self.skills.values().map(count).sum();
         format!(
@@ -123,7 +123,7 @@ impl Policy {
         )
     }
 
-    /// What keeps it from working with a registry: nothing, if the two fit.
+    /// The errors of this policy with a registry; empty if the two fit.
     pub fn unfit_for(&self, registry: &Registry) -> Vec<FileError> {
         let mut errors = Vec::new();
         for (skill_id, policy) in &self.skills {
@@ -232,7 +232,7 @@ pub(crate) fn param_name(field: &Field<'_, '_>) -> Option<LineValue<String>> {
     Some(field.placed(field.text(MAX_PARAM_NAME_BYTES)?))
 }
 
-/// Clamps of which one asks for more than the other allows, while both can hold one intent.
+/// Clamps that can apply to the same intent, where one requires more than the other allows.
 fn contradictions(
     clamps: &[Clamp],
 ) -> impl Iterator<Item = (&Clamp, &LineValue<Micro>, &Clamp, &LineValue<Micro>)> {
@@ -273,7 +273,7 @@ impl SkillPolicy {
     }
 }
 
-/// Objects to a forbidden range that begins above all, or ends below all, that the registry allows.
+/// Reports a forbidden range that begins above, or ends below, all values that the registry allows.
 fn dead_range(
     bounds: &Bounds,
     from: &Option<LineValue<Micro>>,

@@ -1,8 +1,8 @@
-//! The ECM registry: what the agent can do, and within which bounds.
+//! The ECM registry: the skills of the agent and the bounds of their parameters.
 //!
-//! **Invariants:** a skill or parameter that is not in it does not exist. Its bounds are those of
-//! the body: beyond them an intent is denied, never mended. No intent escapes a list by keeping
-//! silent: what has a list is required.
+//! **Invariants:** a skill or parameter that is not in the registry does not exist. Its bounds are
+//! the physical limits: beyond them an intent is denied, never clamped. No intent avoids a list by
+//! omitting a field: a field with a list is required.
 
 use crate::error::{FileError, GateFile};
 use crate::intent::{MAX_NAME_BYTES, MAX_PARAM_NAME_BYTES, MAX_PARAMS};
@@ -26,7 +26,7 @@ const SKILL: [&str; 7] =
 const PARAM: [&str; 6] = ["type", "unit", "min", "max", "one_of", "required"];
 const TYPES: [&str; 4] = ["number", "integer", "boolean", "text"];
 
-/// What the agent can do.
+/// The skills of the agent.
 #[derive(Clone, Debug)]
 pub struct Registry {
     pub(crate) skills: BTreeMap<String, Skill>,
@@ -38,7 +38,7 @@ pub(crate) struct Skill {
     pub(crate) ethics: Micro,
     pub(crate) requires_target: bool,
     pub(crate) requires_environment: bool,
-    /// `None`: any.
+    /// `None`: any target.
     pub(crate) targets: Option<BTreeSet<String>>,
     pub(crate) environments: Option<BTreeSet<String>>,
     pub(crate) params: BTreeMap<String, Param>,
@@ -50,12 +50,13 @@ pub(crate) struct Param {
     pub(crate) required: bool,
 }
 
-/// A parameter of a skill, as a planner needs it to propose an intent that passes admission.
+/// A parameter of a skill, with all that a planner needs to propose an intent that passes
+/// admission.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ListedParam<'r> {
-    /// Its name.
+    /// The name of the parameter.
     pub name: &'r str,
-    /// Its type: `number`, `integer`, `boolean` or `text`.
+    /// The type: `number`, `integer`, `boolean` or `text`.
     pub kind: &'static str,
     /// The unit of a number; `1` if it has none.
     pub unit: Option<&'r str>,
@@ -63,7 +64,7 @@ pub struct ListedParam<'r> {
     pub min: Option<Micro>,
     /// The greatest number.
     pub max: Option<Micro>,
-    /// The texts to choose from, if they are listed.
+    /// The allowed texts, if they are listed.
     pub one_of: Option<&'r BTreeSet<String>>,
     /// Whether an intent must give it.
     pub required: bool,
@@ -116,7 +117,7 @@ impl Kind {
     }
 }
 
-/// What the body can do; both ends are included.
+/// The physical limits; both ends are inclusive.
 #[derive(Clone, Debug)]
 pub(crate) struct Bounds {
     pub(crate) min: Option<Micro>,
@@ -129,7 +130,7 @@ impl Bounds {
         self.min.is_none_or(|min| min <= number) && self.max.is_none_or(|max| number <= max)
     }
 
-    /// In words: `from 0 to 140 N`.
+    /// As text: `from 0 to 140 N`.
     pub(crate) fn words(&self) -> String {
         let from = self.min.map(|min| format!("from {min}"));
         let to = self.max.map(|max| format!("to {max}"));
@@ -139,12 +140,12 @@ impl Bounds {
     }
 }
 
-/// Whether a list names it; no list names everything.
+/// Whether a list contains a name; no list means that every name is allowed.
 pub(crate) fn is_listed(list: &Option<BTreeSet<String>>, name: &str) -> bool {
     list.as_ref().is_none_or(|list| list.contains(name))
 }
 
-/// Whether there is nothing behind the decimal point.
+/// Whether a number has no fraction.
 pub(crate) fn is_whole(number: Micro) -> bool {
     number.get() % SCALE == 0
 }
@@ -156,19 +157,19 @@ impl Registry {
             root.required("skills")?;
             let named = root.tables("skills", MAX_SKILLS, MAX_NAME_BYTES);
             let skills = named.into_iter().filter_map(|(name, section)| {
-                Some((name, skill(&section)?)) // What is wrong with it was said.
+                Some((name, skill(&section)?)) // Its errors were reported.
             });
             Some(Registry { skills: skills.collect() })
         })
     }
 
-    /// What it holds, for people: `3 skills, 7 parameters`.
+    /// A summary for people: `3 skills, 7 parameters`.
     pub fn holds(&self) -> String {
         let params = self.skills.values().map(|skill| skill.params.len()).sum();
         format!("{}, {}", counted(self.skills.len(), "skill"), counted(params, "parameter"))
     }
 
-    /// The names of its skills, in order.
+    /// The names of the skills, in order.
     pub fn skill_ids(&self) -> impl Iterator<Item = &str> {
         self.skills.keys().map(String::as_str)
     }
@@ -227,7 +228,7 @@ fn requires(section: &Section<'_, '_>) -> Option<(bool, bool)> {
     Some((has(TARGET_CLASS), has(ENVIRONMENT)))
 }
 
-/// Objects to a list of what an intent need not name.
+/// Reports a list for a field that an intent may omit.
 fn escaped(section: &Section<'_, '_>, list: &str, name: &str, is_required: bool) {
     let Some(field) = section.get(list).filter(|_| !is_required) else { return };
     let what = if name == TARGET_CLASS { "what it can be done on" } else { "where it can be done" };
@@ -256,7 +257,7 @@ fn param(section: &Section<'_, '_>) -> Option<Param> {
     Some(Param { kind, required })
 }
 
-/// Objects to members that say nothing about a parameter of this type.
+/// Reports members that parameters of this type do not have.
 fn not_for(section: &Section<'_, '_>, kind: &str, members: &[&str]) {
     for field in members.iter().filter_map(|member| section.get(member)) {
         field.wrong(format!("is not for parameters of type {kind}"));

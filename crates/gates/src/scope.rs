@@ -1,7 +1,7 @@
-//! Where a rule applies: a class of targets, an environment, both or neither.
+//! The scope of a rule: a class of targets, an environment, both or neither.
 //!
-//! **Invariant:** no intent leaves a scope by keeping silent. A rule may be scoped by something
-//! only where the registry requires intents to name it.
+//! **Invariant:** no intent avoids a scope by omitting a field. A rule may be scoped by a field
+//! only if the registry requires intents to give it.
 
 use crate::intent::{Intent, MAX_NAME_BYTES};
 use crate::registry::{Skill, is_listed};
@@ -14,7 +14,8 @@ use alloc::string::String;
 pub(crate) const TARGET_CLASS: &str = "target_class";
 pub(crate) const ENVIRONMENT: &str = "environment";
 
-/// A part of a scope: its member, what it names, whether a skill requires it, what the skill knows.
+/// A part of a scope: its member, its value, whether a skill requires the field, and its known
+/// values.
 type Part<'s> = (&'static str, &'s LineValue<String>, bool, &'s Option<BTreeSet<String>>);
 
 #[derive(Clone, Debug)]
@@ -32,7 +33,7 @@ impl Scope {
         Scope { target_class: read(TARGET_CLASS), environment: read(ENVIRONMENT) }
     }
 
-    /// Whether it holds an intent.
+    /// Whether an intent is in the scope.
     pub(crate) fn holds(&self, intent: &Intent<'_>) -> bool {
         let same = |wanted: &Option<LineValue<String>>, named: Option<&str>| {
             wanted.as_ref().is_none_or(|wanted| named == Some(&*wanted.value))
@@ -41,7 +42,7 @@ impl Scope {
             && same(&self.environment, intent.environment.as_deref())
     }
 
-    /// Whether one intent can be in both.
+    /// Whether an intent can be in both scopes.
     pub(crate) fn meets(&self, other: &Scope) -> bool {
         let meet = |a: &Option<LineValue<String>>, b: &Option<LineValue<String>>| match (a, b) {
             (Some(a), Some(b)) => a.value == b.value,
@@ -50,7 +51,7 @@ impl Scope {
         meet(&self.target_class, &other.target_class) && meet(&self.environment, &other.environment)
     }
 
-    /// Objects to what an intent of this skill need not name.
+    /// Reports fields that an intent of this skill may omit.
     pub(crate) fn escaped_by(
         &self,
         skill_id: &str,
@@ -68,7 +69,7 @@ impl Scope {
         }
     }
 
-    /// Objects to names that none of these skills knows.
+    /// Reports names that none of these skills knows.
     pub(crate) fn unknown_to(
         &self,
         skills: &[&Skill],
@@ -83,7 +84,7 @@ impl Scope {
         }
     }
 
-    /// What the scope names, with whether a skill requires it and which it knows.
+    /// The parts of the scope, each with the skill's requirement and known values.
     fn parts<'s>(&'s self, skill: &'s Skill) -> impl Iterator<Item = Part<'s>> {
         let Scope { target_class, environment } = self;
         let (targets, environments) = (&skill.targets, &skill.environments);
@@ -96,7 +97,7 @@ impl Scope {
         )
     }
 
-    /// In words, after a rule: ` for glass_cup in ward3`.
+    /// As text after a rule: ` for glass_cup in ward3`.
     pub(crate) fn words(&self) -> String {
         let target = self.target_class.as_ref().map(|it| format!(" for {}", it.value));
         let environment = self.environment.as_ref().map(|it| format!(" in {}", it.value));

@@ -1,6 +1,6 @@
-//! The temperament: how bold the agent is, and when a person is asked first.
+//! The temperament: thresholds for risk and ethics, and when a person must confirm.
 //!
-//! **Invariant:** thresholds of risk, ethics and human checks stand in this file and nowhere else.
+//! **Invariant:** thresholds of risk, ethics and human checks are in this file and nowhere else.
 
 use crate::error::{FileError, GateFile};
 use crate::fit::{self, errors_of};
@@ -24,7 +24,7 @@ const MEMBERS: [&str; 5] =
 const CHECK: [&str; 8] =
     ["skill_id", "param", "above", "below", "equals", "target_class", "environment", "reason"];
 
-/// How bold the agent is.
+/// The thresholds of the agent.
 #[derive(Clone, Debug)]
 pub struct Temperament {
     /// A skill with a greater risk needs a person's confirmation.
@@ -35,10 +35,10 @@ pub struct Temperament {
     pub(crate) checks: Vec<HumanCheck>,
 }
 
-/// When a person is asked first.
+/// A rule that requires a person's confirmation.
 #[derive(Clone, Debug)]
 pub(crate) struct HumanCheck {
-    /// Where it stands, as in `human_check[0]`.
+    /// The path of the rule, as in `human_check[0]`.
     pub(crate) rule: String,
     /// `None`: every skill.
     skill_id: Option<LineValue<String>>,
@@ -50,7 +50,7 @@ pub(crate) struct HumanCheck {
 #[derive(Clone, Debug)]
 pub(crate) enum Condition {
     Always,
-    /// Strictly beyond; one of them at least is there.
+    /// Strictly beyond; at least one bound is present.
     Beyond {
         param: LineValue<String>,
         above: Option<LineValue<Micro>>,
@@ -80,14 +80,14 @@ impl Temperament {
         })
     }
 
-    /// What it holds, for people: `risk appetite 0.5, ethical floor 0.4, 2 human checks`.
+    /// A summary for people: `risk appetite 0.5, ethical floor 0.4, 2 human checks`.
     pub fn holds(&self) -> String {
         let checks = counted(self.checks.len(), "human check");
         let Temperament { risk_appetite, ethical_floor, .. } = self;
         format!("risk appetite {risk_appetite}, ethical floor {ethical_floor}, {checks}")
     }
 
-    /// What keeps it from working with a registry: nothing, if the two fit.
+    /// The errors of this temperament with a registry; empty if the two fit.
     pub fn unfit_for(&self, registry: &Registry) -> Vec<FileError> {
         let mut errors = Vec::new();
         self.checks.iter().for_each(|check| check.unfit_for(registry, &mut errors));
@@ -99,7 +99,7 @@ impl Temperament {
 fn human_check(section: &Section<'_, '_>) -> Option<HumanCheck> {
     section.only(&CHECK);
     let skill_id = section.get("skill_id").and_then(|field| {
-        Some(field.placed(field.text(MAX_NAME_BYTES)?)) // What is wrong with it was said.
+        Some(field.placed(field.text(MAX_NAME_BYTES)?)) // Its errors were reported.
     });
     let scope = Scope::read(section);
     let reason = section.get("reason").and_then(|field| field.text(MAX_REASON_BYTES));
@@ -147,7 +147,7 @@ fn when(section: &Section<'_, '_>) -> Option<Condition> {
 }
 
 impl HumanCheck {
-    /// Whether it is about a skill.
+    /// Whether the rule applies to a skill.
     pub(crate) fn concerns(&self, skill_id: &str) -> bool {
         self.skill_id.as_ref().is_none_or(|wanted| wanted.value == skill_id)
     }
@@ -190,14 +190,14 @@ impl HumanCheck {
         }
     }
 
-    /// Objects to each end beyond which none of these skills can go.
+    /// Reports each bound that no value of these skills can exceed.
     fn dead_for(&self, skills: &[&Skill], wrong: &mut impl FnMut(&str, usize, String)) {
         let Condition::Beyond { param, above, below } = &self.when else { return };
         let bounds = || {
             let params = skills.iter().filter_map(|skill| skill.params.get(&param.value));
             params.filter_map(|param| param.kind.bounds())
         };
-        // The bounds that reach furthest decide, and those without an end reach everywhere.
+        // The widest bounds decide; a missing bound is the widest.
         let highest = bounds().max_by_key(|it| (it.max.is_none(), it.max));
         let lowest = bounds().min_by_key(|it| (it.min.is_some(), it.min));
         if let (Some(above), Some(bounds)) = (above, highest)
@@ -212,7 +212,8 @@ impl HumanCheck {
         }
     }
 
-    /// A check for every skill must fit all that have its parameter, and there must be one.
+    /// A check for every skill must fit all skills with its parameter, and at least one must have
+    /// it.
     fn unfit_for_all(&self, registry: &Registry, wrong: &mut impl FnMut(&str, usize, String)) {
         let has =
             |skill: &Skill| self.param().is_none_or(|it| skill.params.contains_key(&it.value));
@@ -224,7 +225,7 @@ impl HumanCheck {
         let skills: Vec<&Skill> = concerned.iter().map(|(_, skill)| *skill).collect();
         self.scope.unknown_to(&skills, wrong);
         self.dead_for(&skills, wrong);
-        // One that does not fit is enough: the others would say the same.
+        // One error is enough: the others would be the same.
         let mut said = false;
         for (skill_id, skill) in concerned {
             if !said {

@@ -1,7 +1,7 @@
-//! Reading TOML with a line and a path for everything that is wrong.
+//! Reads TOML and reports every error with its line and path.
 //!
-//! **Invariants:** errors of a file are collected, not the first alone; once one is collected, no
-//! value comes out of the file. An unknown member is an error.
+//! **Invariants:** all errors of a file are collected, not only the first; a file with an error
+//! gives no value. An unknown member is an error.
 
 use crate::error::{FileError, GateFile};
 use alloc::borrow::{Cow, ToOwned};
@@ -15,25 +15,25 @@ use ipse_core::{MAX_TEXT_BYTES, Micro};
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
-/// The largest file: far above any hand-written one, and read in a blink.
+/// The largest file: far above any hand-written one, and still fast to parse.
 pub const MAX_FILE_BYTES: usize = 1 << 20;
-/// The most rules of a file (clamp, forbid, human_check): each is tried for every intent.
+/// The most rules of a file (clamp, forbid, human_check): each is evaluated for every intent.
 pub const MAX_RULES: usize = 1024;
 /// The most names in a list (targets, environments, one_of).
 pub const MAX_LIST: usize = 1024;
-/// The longest reason: it goes into every verdict that it explains.
+/// The longest reason: every verdict that it explains contains it.
 pub const MAX_REASON_BYTES: usize = 256;
 /// The most errors that are reported for one file: a person does not fix more at once.
 pub(crate) const MAX_ERRORS: usize = 64;
 
-/// A value and the line it stands in.
+/// A value and its line.
 #[derive(Clone, Debug)]
 pub(crate) struct LineValue<T> {
     pub(crate) value: T,
     pub(crate) line: usize,
 }
 
-/// Reads a file of the kind `which`: `shape` makes something of its root.
+/// Reads a file of the kind `which`: `shape` converts its root.
 pub(crate) fn read<T>(
     which: GateFile,
     text: &str,
@@ -54,18 +54,18 @@ pub(crate) fn read<T>(
     made.filter(|_| errors.is_empty()).ok_or(errors)
 }
 
-/// Which of the three a text says it is.
+/// The kind of file according to the member `format`.
 pub(crate) fn format_of(text: &str) -> Option<GateFile> {
     if text.len() > MAX_FILE_BYTES {
         return None;
     }
-    // A file with a slip further down still says what it is.
+    // A file with an error further down still has its format.
     let (root, _) = DeTable::parse_recoverable(text);
     let format = root.get_ref().get("format")?.get_ref().as_str()?;
     GateFile::ALL.into_iter().find(|which| which.format() == format)
 }
 
-/// A path as it is written in TOML: `skills."manipulation.grasp"`.
+/// A path in TOML syntax: `skills."manipulation.grasp"`.
 pub(crate) fn under(path: &str, name: &str) -> String {
     let is_bare = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
     let name: Cow<'_, str> = match !name.is_empty() && name.chars().all(is_bare) {
@@ -75,7 +75,7 @@ pub(crate) fn under(path: &str, name: &str) -> String {
     if path.is_empty() { name.into_owned() } else { format!("{path}.{name}") }
 }
 
-/// One reading of one file: where lines begin, and what is wrong so far.
+/// The state of reading one file: where lines begin, and the errors so far.
 pub(crate) struct Reading {
     which: GateFile,
     line_starts: Vec<usize>,
@@ -90,7 +90,7 @@ impl Reading {
         Reading { which, line_starts, errors: RefCell::default(), rules: Cell::new(0) }
     }
 
-    /// The file as a table, if it is TOML at all.
+    /// The file as a table, if it is valid TOML.
     fn root<'t>(&self, text: &'t str) -> Option<Spanned<DeTable<'t>>> {
         if text.len() > MAX_FILE_BYTES {
             self.wrong(1, "", format!("the file is larger than {MAX_FILE_BYTES} bytes"));
@@ -104,7 +104,7 @@ impl Reading {
         errors.is_empty().then_some(root)
     }
 
-    /// The number of the line that holds a byte.
+    /// The number of the line with this byte.
     fn line(&self, at: usize) -> usize {
         self.line_starts.partition_point(|start| *start <= at)
     }
@@ -133,7 +133,7 @@ pub(crate) struct Section<'r, 't> {
 }
 
 impl<'r, 't> Section<'r, 't> {
-    /// Whether the root says that it is such a file; else the only error is that it is not.
+    /// Whether `format` has the right value; otherwise that is the only error.
     fn is_of(&self, which: GateFile) -> bool {
         let wanted = which.format();
         let Some(field) = self.get("format") else {
@@ -150,7 +150,7 @@ impl<'r, 't> Section<'r, 't> {
         false
     }
 
-    /// Objects to every member that is not among these.
+    /// Reports every member that is not in this list.
     pub(crate) fn only(&self, known: &[&str]) {
         for (key, _) in self.table {
             if !known.contains(&key.get_ref().as_ref()) {
@@ -162,13 +162,13 @@ impl<'r, 't> Section<'r, 't> {
         }
     }
 
-    /// The member of that name, if there is one.
+    /// The member with this name, if any.
     pub(crate) fn get(&self, name: &str) -> Option<Field<'r, 't>> {
         let (key, value) = self.table.get_key_value(name)?;
         Some(self.field(key, value))
     }
 
-    /// The member of that name, which must be there.
+    /// The member with this name; reports an error if it is missing.
     pub(crate) fn required(&self, name: &str) -> Option<Field<'r, 't>> {
         let field = self.get(name);
         if field.is_none() {
@@ -177,7 +177,7 @@ impl<'r, 't> Section<'r, 't> {
         field
     }
 
-    /// An error about a member that is not there, or about several.
+    /// Reports an error about a missing member, or about several members.
     pub(crate) fn wrong(&self, name: &str, message: String) {
         let path = if name.is_empty() {
             Cow::Borrowed(&*self.path)
@@ -187,12 +187,12 @@ impl<'r, 't> Section<'r, 't> {
         self.reading.wrong(self.line, &path, message);
     }
 
-    /// An error at a place that was read before.
+    /// Reports an error at a place that was read before.
     pub(crate) fn wrong_at(&self, line: usize, field: &str, message: String) {
         self.reading.wrong(line, field, message);
     }
 
-    /// The number under the member `name`, if there is one.
+    /// The number under the member `name`, if any.
     pub(crate) fn number(&self, name: &str) -> Option<LineValue<Micro>> {
         let field = self.get(name)?;
         Some(field.placed(field.number()?))
@@ -251,13 +251,13 @@ impl<'r, 't> Section<'r, 't> {
     }
 }
 
-/// A member of a table. Its readers say what is wrong, and then give `None`.
+/// A member of a table. Its readers report errors and then return `None`.
 pub(crate) struct Field<'r, 't> {
     reading: &'r Reading,
     path: String,
-    /// The line of its name.
+    /// The line of the name.
     line: usize,
-    /// The line of its value.
+    /// The line of the value.
     at: usize,
     value: &'r DeValue<'t>,
 }
@@ -267,7 +267,7 @@ impl<'r, 't> Field<'r, 't> {
         self.reading.wrong(self.line, &self.path, message.into());
     }
 
-    /// What was read of it, with its line.
+    /// A value with the line of this field.
     pub(crate) fn placed<T>(&self, value: T) -> LineValue<T> {
         LineValue { value, line: self.line }
     }
@@ -279,14 +279,14 @@ impl<'r, 't> Field<'r, 't> {
         value
     }
 
-    /// A table.
+    /// Reads a table.
     pub(crate) fn section(&self) -> Option<Section<'r, 't>> {
         let table = self.demand(self.value.as_table(), "must be a table")?;
         let Field { reading, ref path, at, .. } = *self;
         Some(Section { reading, path: path.clone(), line: at, table })
     }
 
-    /// A text of 1 to `limit` bytes, without control characters.
+    /// Reads a text of 1 to `limit` bytes, without control characters.
     pub(crate) fn text(&self, limit: usize) -> Option<String> {
         let text = self.demand(self.value.as_str(), "must be a text in quotes")?;
         self.check_text(text, limit)?;
@@ -307,7 +307,7 @@ impl<'r, 't> Field<'r, 't> {
         None
     }
 
-    /// A list of at least `least` different texts.
+    /// Reads a list of at least `least` different texts.
     pub(crate) fn texts(&self, least: usize, limit: usize) -> Option<Vec<String>> {
         let items = self.demand(self.value.as_array(), "must be a list of texts")?;
         if !(least..=MAX_LIST).contains(&items.len()) {
@@ -330,7 +330,7 @@ impl<'r, 't> Field<'r, 't> {
         Some(texts)
     }
 
-    /// One of a few words; gives its place among them.
+    /// Reads one of a few words; returns its index.
     pub(crate) fn word(&self, words: &[&str]) -> Option<usize> {
         let found =
             self.value.as_str().and_then(|text| words.iter().position(|word| *word == text));
@@ -338,12 +338,12 @@ impl<'r, 't> Field<'r, 't> {
         self.demand(found, &format!("must be one of {}", quoted.join(", ")))
     }
 
-    /// `true` or `false`.
+    /// Reads `true` or `false`.
     pub(crate) fn boolean(&self) -> Option<bool> {
         self.demand(self.value.as_bool(), "must be true or false")
     }
 
-    /// A number, exact to the micro-unit.
+    /// Reads a number, exact to the micro-unit.
     pub(crate) fn number(&self) -> Option<Micro> {
         let number = match self.value {
             DeValue::Integer(integer) if integer.radix() == 10 => decimal(integer.as_str()),
@@ -358,14 +358,14 @@ impl<'r, 't> Field<'r, 't> {
         self.demand(number, &format!("must be a number from -{most} to {most}"))
     }
 
-    /// A number from 0 to 1.
+    /// Reads a number from 0 to 1.
     pub(crate) fn share(&self) -> Option<Micro> {
         let number = self.number()?;
         let inside = (0..=SCALE).contains(&number.get()).then_some(number);
         self.demand(inside, "must be from 0 to 1")
     }
 
-    /// A whole number within bounds.
+    /// Reads a whole number within bounds.
     pub(crate) fn count(&self, least: u64, most: u64) -> Option<u64> {
         let whole = match self.value {
             DeValue::Integer(integer) => {
@@ -377,7 +377,7 @@ impl<'r, 't> Field<'r, 't> {
         self.demand(whole, &format!("must be a whole number from {least} to {most}"))
     }
 
-    /// A text or a boolean, as something to be equal to.
+    /// Reads a text or a boolean to compare with.
     pub(crate) fn literal(&self) -> Option<Literal> {
         match self.value {
             DeValue::Boolean(value) => Some(Literal::Boolean(*value)),
@@ -387,7 +387,7 @@ impl<'r, 't> Field<'r, 't> {
     }
 }
 
-/// What a text or boolean parameter may be equal to.
+/// The value that a text or boolean parameter is compared with.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) enum Literal {
     Boolean(bool),

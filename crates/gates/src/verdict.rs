@@ -1,8 +1,8 @@
-//! What the gates say: a ruling, why, and what may be acted with.
+//! The verdict of the gates: a ruling, its reasons, and the admitted parameters.
 //!
-//! **Invariants:** a gate's result is the gravest of its findings', a ruling the gravest of its
-//! gates'. A verdict that denies admits no parameters. What is written of a gate is bounded, so
-//! that a verdict fits into an event beside its intent.
+//! **Invariants:** the result of a gate is the most severe of its findings, and a ruling the most
+//! severe of its gates. A verdict that denies admits no parameters. The output of a gate is
+//! bounded, so that a verdict and its intent fit into one event.
 
 use crate::params::{Datum, Params};
 use alloc::borrow::ToOwned;
@@ -12,16 +12,16 @@ use alloc::vec::Vec;
 use ipse_core::Ruling;
 use ipse_core::json::{Members, Value, list};
 
-/// The most findings that a gate lists; what is beyond is counted in `more`.
+/// The most findings that a gate lists; `more` counts the others.
 pub const MAX_FINDINGS: usize = 16;
 /// The most bytes of findings that a gate lists; the first finding is always listed.
 pub const MAX_GATE_BYTES: usize = 2048;
-/// The longest value, as JSON, that a finding repeats: it stands in the intent anyway.
+/// The longest value, as JSON, that a finding repeats: the intent contains it anyway.
 const MAX_ASKED_BYTES: usize = 128;
 
 macro_rules! codes {
     ($($(#[$doc:meta])* $name:ident = $code:literal $ruling:ident),* $(,)?) => {
-        /// What a gate found. The codes are part of the interface.
+        /// The codes of findings. They are part of the interface.
         #[derive(Clone, Copy, PartialEq, Eq, Debug)]
         #[non_exhaustive]
         pub enum Code { $($(#[$doc])* $name),* }
@@ -30,12 +30,12 @@ macro_rules! codes {
             /// Every code.
             pub const ALL: &[Code] = &[$(Code::$name),*];
 
-            /// The word on the wire.
+            /// The name in JSON.
             pub fn name(self) -> &'static str {
                 match self { $(Code::$name => $code),* }
             }
 
-            /// What it makes of an intent.
+            /// The ruling that follows from the code.
             pub fn ruling(self) -> Ruling {
                 match self { $(Code::$name => Ruling::$ruling),* }
             }
@@ -48,56 +48,56 @@ codes! {
     UnknownSkill = "unknown_skill" Denied,
     /// The skill has no such parameter.
     UnknownParameter = "unknown_parameter" Denied,
-    /// A parameter is of another type.
+    /// A parameter has another type.
     MistypedParameter = "mistyped_parameter" Denied,
-    /// A parameter that the skill requires is not there.
+    /// A parameter that the skill requires is missing.
     MissingParameter = "missing_parameter" Denied,
-    /// A target class or an environment that the skill requires is not there.
+    /// A target class or an environment that the skill requires is missing.
     MissingField = "missing_field" Denied,
-    /// The skill cannot be done on such targets.
+    /// The skill does not list this target class.
     UnknownTarget = "unknown_target" Denied,
-    /// The skill cannot be done in such an environment.
+    /// The skill does not list this environment.
     UnknownEnvironment = "unknown_environment" Denied,
-    /// A number is beyond what the body can do.
+    /// A number is beyond the bounds of the registry.
     OutOfRange = "out_of_range" Denied,
-    /// A text is none of the choices.
+    /// A text is not one of the choices.
     UnknownChoice = "unknown_choice" Denied,
-    /// The policy does not name the skill and denies such.
+    /// The policy does not name the skill, and denies unlisted skills.
     UnlistedSkill = "unlisted_skill" Denied,
-    /// The policy forbids the skill here.
+    /// The policy forbids the skill in this scope.
     Forbidden = "forbidden" Denied,
-    /// A number is in a range that the policy forbids.
+    /// A number is in a forbidden range.
     ForbiddenRange = "forbidden_range" Denied,
-    /// A text or boolean is a value that the policy forbids.
+    /// A text or boolean has a forbidden value.
     ForbiddenValue = "forbidden_value" Denied,
-    /// Too many intents of the skill were let through lately.
+    /// Too many intents of the skill passed within the window of its rate limit.
     RateLimited = "rate_limited" Denied,
-    /// A number was raised to the least that the policy allows.
+    /// A number was raised to the minimum of the policy.
     BelowMinimum = "below_minimum" Clamped,
-    /// A number was lowered to the most that the policy allows.
+    /// A number was lowered to the maximum of the policy.
     AboveMaximum = "above_maximum" Clamped,
     /// The skill's ethics are below the temperament's floor.
     BelowEthicalFloor = "below_ethical_floor" Denied,
     /// The skill's risk is above the temperament's appetite.
     RiskAboveAppetite = "risk_above_appetite" NeedsConfirmation,
-    /// The temperament asks for a person here.
+    /// A human check of the temperament applies.
     HumanCheck = "human_check" NeedsConfirmation,
 }
 
-/// One thing that a gate found.
+/// One finding of a gate.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Finding {
-    /// What it is.
+    /// The code of the finding.
     pub code: Code,
-    /// The same for people.
+    /// The finding as a sentence.
     pub detail: String,
-    /// The parameter it is about.
+    /// The parameter that it is about.
     pub param: Option<String>,
-    /// What was asked for, as canonical JSON, unless that is long.
+    /// The requested value, as canonical JSON, unless it is long.
     pub asked: Option<String>,
-    /// What is given instead, as canonical JSON.
+    /// The value after the clamp, as canonical JSON.
     pub given: Option<String>,
-    /// Where the rule stands in its file, as in `skills."manipulation.grasp".clamp[0]`.
+    /// The path of the rule in its file, as in `skills."manipulation.grasp".clamp[0]`.
     pub rule: Option<String>,
 }
 
@@ -149,16 +149,16 @@ impl Finding {
     }
 }
 
-/// What one gate said.
+/// The result of one gate.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Gate {
     /// `admission`, `policy` or `contract`.
     pub name: &'static str,
-    /// The gravest of its findings; `Admitted` if there is none.
+    /// The most severe of its findings; `Admitted` if there are none.
     pub ruling: Ruling,
-    /// What it found.
+    /// The listed findings.
     pub findings: Vec<Finding>,
-    /// How many more it found than are listed.
+    /// The number of findings that are not listed.
     pub more: usize,
 }
 
@@ -178,7 +178,7 @@ impl Gate {
         Gate { name, ruling, findings, more: found - listed }
     }
 
-    /// The word on the wire: `passed`, `clamped`, `needs_confirmation` or `denied`.
+    /// The name in JSON: `passed`, `clamped`, `needs_confirmation` or `denied`.
     pub fn result(&self) -> &'static str {
         match self.ruling {
             Ruling::Admitted => "passed",
@@ -197,10 +197,10 @@ impl Gate {
     }
 }
 
-/// What the gates say of an intent.
+/// The verdict about an intent.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Verdict {
-    /// What becomes of it.
+    /// The most severe ruling of the gates.
     pub ruling: Ruling,
     gates: Vec<Gate>,
     params: Option<Params>,
@@ -213,7 +213,7 @@ impl Verdict {
         Verdict { ruling, gates, params }
     }
 
-    /// What may be acted with, as canonical JSON; `None` if denied.
+    /// The admitted parameters, as canonical JSON; `None` if denied.
     pub fn admitted_params(&self) -> Option<String> {
         self.params.as_ref().map(Params::json)
     }
@@ -228,18 +228,18 @@ impl Verdict {
         &self.gates
     }
 
-    /// Sentences for people: what becomes of the intent, then why.
+    /// Sentences for people: the ruling, then the reasons.
     pub fn summary(&self) -> Vec<String> {
         let becomes = match self.ruling {
-            Ruling::Admitted => "Admitted as asked.",
+            Ruling::Admitted => "Admitted as requested.",
             Ruling::Clamped => "Admitted, with numbers moved into the policy's bounds.",
             Ruling::NeedsConfirmation => "Needs a person's confirmation before it is acted on.",
             Ruling::Denied => "Denied.",
         };
         let mut sentences = Vec::from([becomes.to_string()]);
         for gate in &self.gates {
-            let told = gate.findings.iter();
-            sentences.extend(told.map(|finding| format!("{}: {}.", gate.name, finding.detail)));
+            let details = gate.findings.iter();
+            sentences.extend(details.map(|finding| format!("{}: {}.", gate.name, finding.detail)));
             if gate.more > 0 {
                 sentences.push(format!("{}: and {} more.", gate.name, gate.more));
             }

@@ -1,4 +1,4 @@
-//! What answers share: names, words and the reading of stored events.
+//! Functions that answers share, for reading stored events.
 
 use ipse_core::event::MAX_DEPTH;
 use ipse_core::json_parse;
@@ -11,7 +11,7 @@ pub(crate) fn data_of(canonical: &str) -> Option<String> {
     value.as_object()?.get("data").map(written)
 }
 
-/// Reads something of an event's `data`.
+/// Reads a value from an event's `data`.
 pub(crate) fn from_data<T>(
     canonical: &str,
     read: impl FnOnce(&ipse_core::json::Object<'_>) -> Option<T>,

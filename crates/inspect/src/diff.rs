@@ -1,4 +1,4 @@
-//! How the facts moved between two positions of a log.
+//! The changes of the facts between two positions of a log.
 
 use crate::answer::clean;
 use crate::{Error, Page};
@@ -9,47 +9,47 @@ use ipse_engine::facts::VALUE_DEPTH;
 use ipse_store::View;
 use std::collections::BTreeMap;
 
-/// What is different at the second position.
+/// The differences between two sets of facts.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Diff {
-    /// Facts that are there only now.
+    /// Facts that exist only in the second set.
     pub added: Vec<Fact>,
-    /// Facts that are there no longer.
+    /// Facts that exist only in the first set.
     pub gone: Vec<Fact>,
-    /// Facts that say something else.
+    /// Facts with another value.
     pub changed: Vec<Changed>,
 }
 
-/// A fact that says something else.
+/// A fact with another value.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Changed {
-    /// Which.
+    /// The key of the fact.
     pub key: FactKey,
-    /// Every figure that moved.
+    /// Every number or text that changed.
     pub figures: Vec<Figure>,
 }
 
-/// A figure of a fact, before and after, as canonical JSON.
+/// A leaf of a fact's value, before and after, as canonical JSON.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Figure {
-    /// Where it stands in the value: names joined by dots.
+    /// The path in the value: names joined by dots.
     pub path: String,
-    /// What it was; nothing if it is new.
+    /// The old value; `None` if it is new.
     pub from: Option<String>,
-    /// What it is; nothing if it is gone.
+    /// The new value; `None` if it was removed.
     pub to: Option<String>,
-    /// How far it moved, if both are numbers.
+    /// The difference, if both are numbers.
     pub by: Option<Micro>,
 }
 
-/// The facts at one position against those at another.
+/// Compares the facts at two positions.
 pub fn diff(view: View<'_>, from: Seq, to: Seq) -> Result<Diff, Error> {
     let before = as_of(view, from)?.facts;
     Ok(Diff::between(before, as_of(view, to)?.facts))
 }
 
 impl Diff {
-    /// Some facts against others.
+    /// Compares two sets of facts.
     pub fn between(before: Vec<Fact>, after: Vec<Fact>) -> Self {
         let by_key = |facts: Vec<Fact>| -> BTreeMap<FactKey, Fact> {
             facts.into_iter().map(|fact| (fact.key.clone(), fact)).collect()
@@ -71,7 +71,7 @@ impl Diff {
 }
 
 impl Diff {
-    /// For programs, behind the members that are in `json` already.
+    /// Appends the differences to the members in `json`.
     pub fn json(&self, json: Members, identity: &Identity) -> Members {
         let named = |key: &FactKey| {
             Members::new()
@@ -89,7 +89,7 @@ impl Diff {
             .raw("changed", list(self.changed.iter().map(changed)))
     }
 
-    /// For people: facts that came, went and changed, with every figure that moved.
+    /// The differences as text: added, removed and changed facts, with every changed leaf.
     pub fn page(&self) -> Page {
         let mut page = Page::new();
         let key = |key: &FactKey| format!("{} {}", key.kind(), clean(key.text()));
@@ -98,9 +98,9 @@ impl Diff {
         }
         for changed in &self.changed {
             page.line(format!("~ {}", key(&changed.key)));
-            // The last event is for programs: it moves with every observation.
-            let told = changed.figures.iter().filter(|f| f.path != "last_supporting_event_id");
-            told.for_each(|figure| page.line(format!("    {}", figure.words())));
+            // The last event changes with every observation: show it only in JSON.
+            let reported = changed.figures.iter().filter(|f| f.path != "last_supporting_event_id");
+            reported.for_each(|figure| page.line(format!("    {}", figure.words())));
         }
         page
     }
@@ -153,7 +153,7 @@ struct Leaf {
     number: Option<Micro>,
 }
 
-/// Every leaf of a value by its path.
+/// All leaves of a value, by path.
 fn flat(value: &str) -> BTreeMap<String, Leaf> {
     let mut leaves = BTreeMap::new();
     if let Ok(value) = json_parse::parse(value.as_bytes(), VALUE_DEPTH) {

@@ -1,9 +1,9 @@
 //! The intents of a log, newest first.
 //!
-//! **Invariant:** an intent that waits is listed as waiting only while it can still be confirmed.
+//! **Invariant:** an intent is listed as waiting only while it can still be confirmed.
 
 use crate::answer::from_data;
-use crate::walk::{StoreRecord, told};
+use crate::walk::{StoreRecord, reported};
 use crate::{Error, Page};
 use ipse_consult::trail::{IntentStanding, Proposal};
 use ipse_core::intent::{CONFIRMATION, INTENT};
@@ -14,17 +14,17 @@ use ipse_store::View;
 use std::collections::BTreeSet;
 use std::ops::ControlFlow;
 
-/// Intents of a log.
+/// A page of intents.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct IntentPage {
     /// The intents.
     pub intents: Vec<Proposal>,
-    /// The position to go on before, if there are more.
+    /// The `before` of the next page, if there are more.
     pub next_before: Option<Seq>,
 }
 
 impl IntentPage {
-    /// Intents before a position, newest first, at most so many of that standing.
+    /// Up to `limit` intents of a standing before a position, newest first.
     pub(crate) fn read(
         view: View<'_>,
         before: Seq,
@@ -50,14 +50,14 @@ impl IntentPage {
         Ok(IntentPage { intents, next_before })
     }
 
-    /// For programs.
+    /// The intents as JSON.
     pub fn json(&self) -> String {
         let intents = self.intents.iter().map(|intent| intent.json().to_owned());
         let page = Members::new().raw("intents", list(intents));
         page.optional("next_before", self.next_before).finish()
     }
 
-    /// For people.
+    /// The intents as text.
     pub fn page(&self) -> Page {
         let row = |intent: &Proposal| {
             vec![
@@ -74,13 +74,13 @@ impl IntentPage {
     }
 }
 
-/// The intents that are asked for.
+/// A query for intents.
 struct Search<'v> {
     record: StoreRecord<'v>,
     standing: Option<IntentStanding>,
-    /// Part of the text of every intent of the wanted verdict: others are not even parsed.
+    /// A text in every intent of the wanted verdict. Intents without it are not parsed.
     verdict: String,
-    /// The intents that were decided about, if that matters.
+    /// The intents with a decision, if the query needs them.
     decided: Option<BTreeSet<EventRef>>,
     now: Time,
 }
@@ -97,11 +97,11 @@ impl<'v> Search<'v> {
         if stored.is_forgotten() || !stored.canonical.contains(&self.verdict) {
             return Ok(None);
         }
-        let told = told(stored)?;
-        // The known decisions save a search for each of the intents that have none.
+        let reported = reported(stored)?;
+        // The loaded decisions avoid a lookup for each intent without one.
         let proposed = match &self.decided {
-            Some(decided) if !decided.contains(&told.event_ref) => Proposal::fresh(told),
-            _ => Proposal::at(&self.record, told)?,
+            Some(decided) if !decided.contains(&reported.event_ref) => Proposal::fresh(reported),
+            _ => Proposal::at(&self.record, reported)?,
         };
         Ok(proposed.filter(|proposed| self.wants(proposed)))
     }
@@ -113,7 +113,7 @@ impl<'v> Search<'v> {
     }
 }
 
-/// The intents that were decided about, if that matters to how they stand.
+/// The intents with a decision, if the standing depends on it.
 fn decisions(
     view: View<'_>,
     standing: IntentStanding,

@@ -1,11 +1,11 @@
-//! Look, explain, compare and verify: answers about a log that was written by others.
+//! Read, explain, compare and verify the logs in a store.
 //!
 //! **Invariants**
-//! - Everything here reads one moment of a store, on a connection that only reads; no function
-//!   appends, forgets, repairs or signs.
-//! - An answer is a value; its JSON and its text are made of it and of nothing else, so that the
-//!   command line and HTTP give the same members for the same question.
-//! - No path leads from here to `ipse-manifest`.
+//! - Every function reads one snapshot of a store on a read-only connection. No function appends,
+//!   forgets, repairs or signs.
+//! - An answer is a value. Its JSON and its text are computed from it alone, so the command line
+//!   and HTTP return the same members for the same query.
+//! - This crate does not depend on `ipse-manifest`.
 //!
 //! ```compile_fail,E0432
 //! use ipse_manifest::Manifest;

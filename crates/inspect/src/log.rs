@@ -1,6 +1,6 @@
-//! The events of a log, as pages of it.
+//! The events of a log, page by page.
 //!
-//! **Invariant:** a row copies what is stored; the content of a forgotten event is not there.
+//! **Invariant:** a row copies stored data. A forgotten event has no content.
 
 use crate::answer::clean;
 use crate::{Error, Page, Signers};
@@ -10,7 +10,7 @@ use ipse_store::Stored;
 use ipse_store::View;
 use std::collections::BTreeSet;
 
-/// Bytes of events after which a page ends.
+/// A page ends after this many bytes of events.
 const PAGE_BYTES: usize = 4 << 20;
 
 /// An event of the log, and the producers that signed it.
@@ -23,13 +23,13 @@ pub struct LogRow {
 }
 
 impl LogRow {
-    /// An event with those who signed it.
+    /// A row with an event and its signers.
     pub fn new(stored: Stored, signers: &Signers) -> Self {
         let names = signers.names(stored.seq).into_iter().map(str::to_owned).collect();
         LogRow { stored, signers: names }
     }
 
-    /// For programs; the content of a forgotten event is null.
+    /// The row as JSON members. The content of a forgotten event is null.
     pub fn json(&self) -> Members {
         let LogRow { stored, signers } = self;
         let content = if stored.is_forgotten() { "null" } else { &stored.canonical };
@@ -43,7 +43,7 @@ impl LogRow {
             .raw("event", content)
     }
 
-    /// For people: one line, with a position of that width.
+    /// The row as one line; `width` is that of the position.
     pub fn line(&self, width: usize) -> String {
         let LogRow { stored, signers } = self;
         let gone = if stored.is_forgotten() { " (forgotten)" } else { "" };
@@ -63,25 +63,25 @@ impl LogRow {
     }
 }
 
-/// A time for people, cut to the second; programs get the rest.
+/// A time as text, truncated to seconds. JSON has the full time.
 pub fn to_seconds(time: Time) -> String {
     let text = time.to_string();
     text.split_once('.').map_or(text.clone(), |(seconds, _)| format!("{seconds}Z"))
 }
 
-/// Events of a log, in order.
+/// A page of events, in order.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct LogPage {
     /// The last position of the log.
     pub head: Seq,
     /// The events.
     pub rows: Vec<LogRow>,
-    /// The position to go on after, if there are more.
+    /// The `after` of the next page, if there are more.
     pub next_after: Option<Seq>,
 }
 
 impl LogPage {
-    /// Events after a position: at most so many, and not much more than 4 MiB of them.
+    /// Up to `limit` events after a position, and not much more than 4 MiB.
     pub(crate) fn read(view: View<'_>, after: Seq, limit: u64) -> Result<Self, Error> {
         let head = view.head()?;
         let signers = Signers::of(view)?;
@@ -99,14 +99,14 @@ impl LogPage {
         Ok(LogPage { head, rows, next_after: (last < head).then_some(last) })
     }
 
-    /// For programs.
+    /// The events as JSON.
     pub fn json(&self) -> String {
         let rows = self.rows.iter().map(|row| row.json().finish());
         let page = Members::new().raw("head", self.head).raw("events", list(rows));
         page.optional("next_after", self.next_after).finish()
     }
 
-    /// For people.
+    /// The events as text.
     pub fn page(&self) -> Page {
         let (mut page, width) = (Page::new(), self.head.to_string().len().max(3));
         page.line(LogRow::header(width));
@@ -118,20 +118,20 @@ impl LogPage {
 /// An event of the log for a reader that follows it.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct LogEntry {
-    /// Its position.
+    /// The position in the log.
     pub seq: Seq,
-    /// Its name.
+    /// The name of the event.
     pub event_ref: EventRef,
-    /// Its type.
+    /// The CloudEvents type.
     pub event_type: String,
-    /// When it happened.
+    /// The time of the event.
     pub time: Time,
-    /// The `data` of an event that ipse wrote itself, as JSON.
+    /// The `data` as JSON, if ipse wrote the event.
     pub data: Option<String>,
 }
 
 impl LogEntry {
-    /// Events after a position, in order, at most so many.
+    /// Up to `limit` events after a position, in order.
     pub(crate) fn after(view: View<'_>, after: Seq, limit: u64) -> Result<Vec<Self>, Error> {
         let last = Seq(after.0.saturating_add(limit)).min(view.head()?);
         let mut entries = Vec::new();

@@ -1,9 +1,8 @@
-//! Looking into an identity's log from outside: the questions that a server, a page or a program
-//! asks.
+//! Queries on an identity's log, for a server, a page or a program.
 //!
-//! **Invariants:** each look is at one moment of the store, on a connection that only reads and
-//! that the next look uses again. The cost of a look follows the page that is asked for, not the
-//! log (`explanation` aside, which walks to its evidence).
+//! **Invariants:** each query reads one snapshot of the store, on a read-only connection that the
+//! next query reuses. The cost depends on the requested page, not on the log. The exception is
+//! `explanation`, which walks to its evidence.
 
 use crate::explain::{ExplainedEvent, Explanation};
 use crate::intents::IntentPage;
@@ -24,7 +23,7 @@ use ipse_ledger::NoteKey;
 use ipse_store::{Signatures, Store, View};
 use std::sync::Arc;
 
-/// An identity in a store, to be looked at.
+/// Read access to an identity's log.
 #[derive(Clone, Debug)]
 pub struct Look {
     store: Store,
@@ -32,12 +31,12 @@ pub struct Look {
 }
 
 impl Look {
-    /// At this identity of that store.
+    /// Queries on this identity of a store.
     pub fn at(store: &Store, identity: Identity) -> Self {
         Look { store: store.clone(), identity }
     }
 
-    /// Whose log it is.
+    /// The identity of the log.
     pub fn identity(&self) -> &Identity {
         &self.identity
     }
@@ -48,7 +47,7 @@ impl Look {
         look(snapshot.view())
     }
 
-    /// Who the agent is, and how far its log has come.
+    /// The manifest of the agent, and the counts of its log.
     pub fn standing(&self) -> Result<Standing, Error> {
         Standing::read(&self.store.reader()?, &self.identity)
     }
@@ -58,8 +57,8 @@ impl Look {
         self.view(|view| Ok(view.head()?))
     }
 
-    /// The facts that a filter chooses of those that the log up to a position gives; `None` if the
-    /// log does not reach so far. A table of what is known now saves reading it.
+    /// The facts as of a position that a filter chooses. `None` if the log is shorter. A table of
+    /// the current facts avoids reading them from the store.
     pub fn as_of(
         &self,
         seq: Seq,
@@ -74,7 +73,7 @@ impl Look {
         })
     }
 
-    /// How the facts moved between two positions; `None` if the log does not reach so far.
+    /// The changes of the facts between two positions; `None` if the log is shorter.
     pub fn diff(&self, from: Seq, to: Seq) -> Result<Option<Diff>, Error> {
         self.view(|view| {
             if from.max(to) > view.head()? {
@@ -84,8 +83,8 @@ impl Look {
         })
     }
 
-    /// Whether the log confirms the consultation that a planner echoes with its next intent; and
-    /// the facts that its query chooses at its checkpoint, none if the log does not reach so far.
+    /// Checks a consultation that a planner echoes with its next intent against the log. Also
+    /// returns the facts that its query chooses at its checkpoint, `None` if the log is shorter.
     pub fn claim(
         &self,
         claim: &Claim,
@@ -95,7 +94,7 @@ impl Look {
             let (checkpoint, head) = (claim.checkpoint(), view.head()?);
             let mut facts = Vec::new();
             if checkpoint <= head {
-                // A claim that names unknown rules is unverified, whatever the facts are.
+                // A claim with unknown rules is unverified for any facts.
                 let rules = claim.rules().map_or_else(|| rules_of(view), Ok)?;
                 facts = with_rules!(rules, |rules| {
                     chosen_as_of_under(view, rules, checkpoint, claim.filter(), known)?.facts
@@ -106,7 +105,7 @@ impl Look {
         })
     }
 
-    /// The producers that may sign, as keys; `None` if signatures are ignored for this log.
+    /// The keys of the producers that may sign; `None` if signatures are ignored for this log.
     pub fn producers(&self) -> Result<Option<Vec<NoteKey>>, Error> {
         self.view(|view| {
             let off = view.signatures()? == Signatures::Off;
@@ -122,8 +121,7 @@ impl Look {
         })
     }
 
-    /// Why a fact says what it says, with a page of its evidence; `None` if there is no such fact,
-    /// or no such page.
+    /// Explains a fact, with a page of its evidence. `None` if the fact or the page does not exist.
     pub fn explanation(&self, id: &FactId, page: usize) -> Result<Option<Explanation>, Error> {
         self.view(|view| {
             let Some(fact) = view.fact(id)? else { return Ok(None) };
@@ -132,7 +130,7 @@ impl Look {
         })
     }
 
-    /// An event, the facts that it feeds, and the walk back from it if it is an action.
+    /// An event, the facts that it feeds, and its trail if it is an action.
     pub fn event(
         &self,
         event_ref: &EventRef,
@@ -141,17 +139,17 @@ impl Look {
         self.view(|view| ExplainedEvent::of(view, &self.identity, event_ref, listing))
     }
 
-    /// The walk back from an action.
+    /// The trail of an action.
     pub fn action(&self, event_ref: &EventRef, listing: Listing) -> Result<Found, Error> {
         self.view(|view| Trail::of(&StoreRecord(view), &self.identity, event_ref, listing))
     }
 
-    /// Events after a position, in order, at most so many and not much more than 4 MiB of them.
+    /// Up to `limit` events after a position, in order, and not much more than 4 MiB.
     pub fn log(&self, after: Seq, limit: u64) -> Result<LogPage, Error> {
         self.view(|view| LogPage::read(view, after, limit))
     }
 
-    /// Events after a position for a reader that follows the log, at most so many; and the newest
+    /// Up to `limit` events after a position for a reader that follows the log; and the newest
     /// signed tree head.
     pub fn news(
         &self,
@@ -161,23 +159,22 @@ impl Look {
         self.view(|view| Ok((LogEntry::after(view, after, limit)?, SignedHead::newest(view)?)))
     }
 
-    /// Passes before a position, newest first, at most so many.
+    /// Up to `limit` passes before a position, newest first.
     pub fn passes(&self, before: Seq, limit: u64) -> Result<PassPage, Error> {
         self.view(|view| PassPage::read(view, before, limit))
     }
 
-    /// Reads the log as it stands now, outside of any transaction that writes.
+    /// Reads the current log, outside of any write transaction.
     pub fn past<T>(&self, look: impl FnOnce(&LogView<'_>) -> Result<T, Error>) -> Result<T, Error> {
         self.view(|view| look(&LogView::of(view)))
     }
 
-    /// An intent; `None` if there is none of that name, or if it was forgotten.
+    /// An intent by its name; `None` if it does not exist or is forgotten.
     pub fn intent(&self, name: &EventRef) -> Result<Option<Proposal>, Error> {
         self.view(|view| Proposal::named(&StoreRecord(view), name))
     }
 
-    /// When an event happened; `None` if the log has no event of that name. A forgotten event still
-    /// has its time.
+    /// The time of an event; `None` if no event has this name. A forgotten event keeps its time.
     pub fn time_of(&self, name: &EventRef) -> Result<Option<Time>, Error> {
         self.view(|view| {
             let Some(seq) = view.find(name)? else { return Ok(None) };
@@ -185,8 +182,8 @@ impl Look {
         })
     }
 
-    /// Intents before a position, newest first, at most so many of that standing. An intent that
-    /// waits but can no longer be confirmed `now` is not listed as waiting.
+    /// Up to `limit` intents of a standing before a position, newest first. An intent that can no
+    /// longer be confirmed `now` is not listed as waiting.
     pub fn intents(
         &self,
         before: Seq,
@@ -197,7 +194,7 @@ impl Look {
         self.view(|view| IntentPage::read(view, before, limit, standing, now))
     }
 
-    /// How far the log reaches, and how far its newest signed tree head.
+    /// The last position of the log, and its newest signed tree head.
     pub fn heads(&self) -> Result<Heads, Error> {
         self.view(|view| Ok(Heads { head: view.head()?, signed: SignedHead::newest(view)? }))
     }
@@ -207,8 +204,8 @@ impl Look {
         self.view(SignedHead::newest)
     }
 
-    /// The proof that an event is under that head. The outer `None` means that there is no such
-    /// event, the inner one that no head covers it yet.
+    /// The proof that an event is under the newest tree head. The outer `None` means that the event
+    /// does not exist, the inner one that no tree head covers it yet.
     pub fn proof(&self, event_ref: &EventRef) -> Result<Option<Option<Proof>>, Error> {
         self.view(|view| {
             let Some(seq) = view.find(event_ref)? else { return Ok(None) };

@@ -1,25 +1,25 @@
-//! The text form of an answer: lines, sentences and tables, for people.
+//! The text form of an answer: lines, sentences and tables.
 //!
-//! **Invariant:** a page knows nothing of a terminal. Whoever prints it decides on the width; as a
-//! string ([`fmt::Display`]) no line is wrapped.
+//! **Invariant:** a page does not depend on a terminal. The caller that prints it sets the width.
+//! As a string ([`fmt::Display`]) no line is wrapped.
 
 use std::fmt;
 
 /// A part of a page.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Block {
-    /// A line as it stands.
+    /// A line that is printed unchanged.
     Line(String),
-    /// A sentence that may be wrapped, so far from the margin.
+    /// A sentence that may be wrapped, with its indentation.
     Prose(usize, String),
     /// A table.
     Table {
-        /// The names of its columns.
+        /// The names of the columns.
         header: Vec<&'static str>,
-        /// Its rows.
+        /// The cells, row by row.
         rows: Vec<Vec<String>>,
     },
-    /// A message about the answer rather than a part of it: a terminal shows it apart.
+    /// A message about the answer. A terminal shows it separately.
     Note(String),
 }
 

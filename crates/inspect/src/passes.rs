@@ -1,6 +1,6 @@
-//! The passes of a log, by their records.
+//! The passes of a log, from their records.
 //!
-//! **Invariant:** a pass is shown as its record in the log says; nothing is computed.
+//! **Invariant:** all values are copied from the pass record. Nothing is computed.
 
 use crate::answer::written;
 use crate::log::to_seconds;
@@ -13,18 +13,18 @@ use ipse_store::Stored;
 use ipse_store::View;
 use std::ops::ControlFlow;
 
-/// A pass.
+/// A pass, read from its record.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct PassEntry {
     /// The position of its record.
     pub seq: Seq,
     /// The name of its record.
     pub event_ref: EventRef,
-    /// When it ran.
+    /// The time of the pass.
     pub time: Time,
     /// The members of the record's `data`, each with its JSON.
     pub members: Vec<(String, String)>,
-    /// The events that fed no fact, in words.
+    /// The events that fed no fact, as text.
     skipped: String,
 }
 
@@ -42,7 +42,7 @@ impl PassEntry {
         Ok(PassEntry { seq, event_ref, time, members, skipped })
     }
 
-    /// For programs.
+    /// The pass as JSON members.
     pub fn json(&self) -> Members {
         let record = Members::new()
             .raw("seq", self.seq)
@@ -80,17 +80,17 @@ fn skipped(types: Option<&Value<'_>>) -> String {
     types.iter().filter_map(count).collect::<Vec<_>>().join(", ")
 }
 
-/// Passes of a log.
+/// A page of passes.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct PassPage {
     /// The passes.
     pub passes: Vec<PassEntry>,
-    /// The position to go on before, if there are more.
+    /// The `before` of the next page, if there are more.
     pub next_before: Option<Seq>,
 }
 
 impl PassPage {
-    /// Passes before a position, newest first, at most so many.
+    /// Up to `limit` passes before a position, newest first.
     pub(crate) fn read(view: View<'_>, before: Seq, limit: u64) -> Result<Self, Error> {
         let end = Seq(before.0.saturating_sub(1)).min(view.head()?);
         let (mut passes, mut next_before) = (Vec::new(), None);
@@ -105,14 +105,14 @@ impl PassPage {
         Ok(PassPage { passes, next_before })
     }
 
-    /// For programs.
+    /// The passes as JSON.
     pub fn json(&self) -> String {
         let passes = self.passes.iter().map(|pass| pass.json().finish());
         let page = Members::new().raw("passes", list(passes));
         page.optional("next_before", self.next_before).finish()
     }
 
-    /// For people.
+    /// The passes as text.
     pub fn page(&self) -> Page {
         let mut page = Page::new();
         let header = ["SEQ", "TIME", "RANGE", "EVENTS", "FACTS", "TRIGGER", "FED NO FACT"];

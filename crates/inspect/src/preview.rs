@@ -1,6 +1,6 @@
-//! A preview of forgetting: which events would go, and how the facts would move.
+//! A preview of forgetting: the events that it would erase, and the changes of the facts.
 //!
-//! **Invariant:** it reads one moment of the log and writes nothing.
+//! **Invariant:** it reads one snapshot of the log and writes nothing.
 
 use crate::{Diff, Error};
 use ipse_consolidate::{RuleSet, with_rules};
@@ -8,23 +8,23 @@ use ipse_core::EventRef;
 use ipse_engine::{SelectedEvents, Selection, rebuild_without, rules_of};
 use ipse_store::View;
 
-/// What forgetting would do.
+/// The effect of forgetting.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Preview {
     /// The events that would be forgotten, in the order of the log.
     pub events: Vec<EventRef>,
-    /// Events that had been forgotten before.
+    /// The number of selected events that are already forgotten.
     pub already: u64,
-    /// How the stored facts would move, events that no pass has folded yet included.
+    /// The changes of the stored facts, including events that no pass has folded yet.
     pub facts: Diff,
 }
 
-/// Looks what forgetting would do; writes nothing.
+/// Computes the effect of forgetting; writes nothing.
 pub fn preview(view: View<'_>, which: &Selection) -> Result<Preview, Error> {
     with_rules!(rules_of(view)?, |rules| preview_under(view, rules, which))
 }
 
-/// The same under rules of the caller's choice.
+/// Like [`preview`], with the caller's rules.
 pub fn preview_under<R: RuleSet>(
     view: View<'_>,
     rules: &R,

@@ -8,40 +8,40 @@ use ipse_ledger::tree::inclusion;
 use ipse_ledger::{Entry, Hash, ProofFile};
 use ipse_store::View;
 
-/// How far a log reaches.
+/// The last position of a log, and its newest signed tree head.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Heads {
-    /// Its last position.
+    /// The last position.
     pub head: Seq,
-    /// Its newest signed tree head.
+    /// The newest signed tree head.
     pub signed: Option<SignedHead>,
 }
 
 /// A signed tree head.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct SignedHead {
-    /// How many events it covers.
+    /// The number of entries that it covers.
     pub size: u64,
-    /// The root of the tree over them.
+    /// The root of the tree.
     pub root: Hash,
-    /// The note.
+    /// The signed note.
     pub note: String,
 }
 
 impl SignedHead {
-    /// Reads a note; `None` if it is no tree head.
+    /// Reads a note; `None` if it is not a tree head.
     pub fn read(note: String) -> Option<Self> {
         let head = head_of(&note)?;
         Some(SignedHead { size: head.size, root: head.root, note })
     }
 
-    /// The newest one of a log.
+    /// The newest signed tree head of a log.
     pub(crate) fn newest(view: View<'_>) -> Result<Option<Self>, Error> {
         let Some(note) = view.tree_head()? else { return Ok(None) };
-        Self::read(note).map(Some).ok_or(Error::NoHead("that was signed last"))
+        Self::read(note).map(Some).ok_or(Error::NoHead("the stored note is not a tree head"))
     }
 
-    /// For programs.
+    /// The tree head as JSON.
     pub fn json(&self, identity: &Identity) -> String {
         Members::new()
             .text("identity_hash", &identity.to_string())
@@ -51,7 +51,7 @@ impl SignedHead {
             .finish()
     }
 
-    /// For people: the note itself.
+    /// The note as text.
     pub fn page(&self) -> Page {
         let mut page = Page::new();
         self.note.lines().for_each(|line| page.line(line));
@@ -69,17 +69,16 @@ pub struct Proof {
 }
 
 impl Proof {
-    /// For programs.
+    /// The proof as JSON.
     pub fn json(&self) -> String {
         answer::proof(&self.entry, &self.file)
     }
 }
 
-/// An entry, and the proof that it is under the newest signed tree head; `None` if there is no such
-/// head, or it does not reach so far.
+/// Proves that an entry is under the newest signed tree head. `None` if no tree head covers it.
 pub fn prove(view: View<'_>, seq: Seq) -> Result<Option<Proof>, Error> {
     let Some(note) = view.tree_head()? else { return Ok(None) };
-    let head = head_of(&note).ok_or(Error::NoHead("in the store that can be read"))?;
+    let head = head_of(&note).ok_or(Error::NoHead("the stored note is not a tree head"))?;
     if head.size > view.head()?.0 {
         return Err(Error::Behind { signed: head.size, stored: view.head()?.0 });
     }

@@ -1,4 +1,4 @@
-//! Who signed what: events by position, observations of a fact.
+//! The signers of events, and of the observations of a fact.
 
 use crate::Error;
 use ipse_core::Seq;
@@ -8,23 +8,23 @@ use std::collections::BTreeSet;
 /// The producers that signed the events of a log, by position.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Signers {
-    /// First and last position of a run, and who signed it; by first position.
+    /// Runs of positions with one signer: first, last and signer, by first position.
     runs: Vec<(Seq, Seq, String)>,
-    /// How far the runs up to each one reach.
+    /// For each run, the highest last position up to it.
     reach: Vec<Seq>,
 }
 
-/// How many of some events are signed, and by whom.
+/// The number of signed events among some events, and their signers.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct SignedBy {
-    /// Events that at least one producer signed.
+    /// The number of events with at least one signer.
     pub events: u64,
     /// The names of the producers.
     pub producers: BTreeSet<String>,
 }
 
 impl Signers {
-    /// Reads them.
+    /// Reads the signers of a log.
     pub fn of(view: View<'_>) -> Result<Self, Error> {
         let mut runs = Vec::new();
         for statement in view.statements()? {
@@ -46,12 +46,12 @@ impl Signers {
         Signers { runs, reach }
     }
 
-    /// Whether nothing is signed.
+    /// Whether no event is signed.
     pub fn is_empty(&self) -> bool {
         self.runs.is_empty()
     }
 
-    /// The names of those who signed the event at a position.
+    /// The names of the producers that signed the event at a position.
     pub fn names(&self, seq: Seq) -> BTreeSet<&str> {
         let mut names = BTreeSet::new();
         let mut place = self.runs.partition_point(|(first, _, _)| *first <= seq);
@@ -65,7 +65,7 @@ impl Signers {
         names
     }
 
-    /// How many of the events at these positions are signed, and by whom.
+    /// Counts the signed events at these positions, and collects their signers.
     pub fn count(&self, seqs: &[Seq]) -> SignedBy {
         let mut signed = SignedBy::default();
         for seq in seqs {

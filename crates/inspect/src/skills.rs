@@ -1,8 +1,8 @@
-//! The skills of an agent: those that its registry has, and those that its facts are about.
+//! The skills of an agent: those in its registry, and those in its facts.
 //!
 //! **Invariants**
-//! - A skill is listed once, by name, whether the registry has it, the facts name it, or both.
-//! - The list says what there is and authorises nothing: the gates judge every intent.
+//! - A skill is listed once, by name, if it is in the registry, in the facts, or in both.
+//! - The list authorises nothing: the gates judge every intent.
 
 use crate::Page;
 use crate::answer::clean;
@@ -11,16 +11,16 @@ use ipse_core::{FactKey, FactKind};
 use ipse_gates::{ListedParam, Registry};
 use std::collections::BTreeMap;
 
-/// A skill.
+/// A skill of the list.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct SkillRow {
-    /// Its name.
+    /// The name of the skill.
     pub skill_id: String,
-    /// Whether the registry has it; `false` without a registry.
+    /// Whether it is in the registry; `false` without a registry.
     pub in_registry: bool,
     /// Whether a fact is about it, as of the last pass.
     pub seen: bool,
-    /// The JSON and the text of each parameter that the registry has.
+    /// The JSON and the text of each parameter in the registry.
     params: Vec<(String, String)>,
 }
 
@@ -32,7 +32,7 @@ pub struct Skills {
 }
 
 impl Skills {
-    /// The skills of a registry, and those that these keys of facts name.
+    /// The skills of a registry, and those in these fact keys.
     pub fn new<'k>(
         registry: Option<&Registry>,
         keys: impl IntoIterator<Item = &'k FactKey>,
@@ -55,14 +55,14 @@ impl Skills {
         Skills { skills: skills.collect() }
     }
 
-    /// The skills after a name, at most `limit` of them.
+    /// Up to `limit` skills after a name.
     pub fn after(mut self, skill_id: &str, limit: usize) -> Self {
         self.skills.retain(|skill| *skill.skill_id > *skill_id);
         self.skills.truncate(limit);
         self
     }
 
-    /// For programs.
+    /// The list as JSON.
     pub fn json(&self) -> String {
         list(self.skills.iter().map(|skill| {
             Members::new()
@@ -74,7 +74,7 @@ impl Skills {
         }))
     }
 
-    /// For people.
+    /// The list as text.
     pub fn page(&self) -> Page {
         let word = |is: bool| if is { "yes" } else { "no" }.to_owned();
         let row = |skill: &SkillRow| {
@@ -93,7 +93,7 @@ impl Skills {
     }
 }
 
-/// The skill that a fact is about, if it is about one.
+/// The skill of a fact, if it has one.
 fn skill_of(key: &FactKey) -> Option<String> {
     match key.kind() {
         FactKind::SkillSuccessRate | FactKind::InteractionPattern => key.parts().into_iter().next(),
@@ -114,7 +114,7 @@ fn json(param: &ListedParam<'_>) -> String {
         .finish()
 }
 
-/// As in `force_n 0..140 N required`.
+/// A parameter as text, such as `force_n 0..140 N required`.
 fn words(param: &ListedParam<'_>) -> String {
     let mut words = vec![param.name.to_owned()];
     let [min, max] = [param.min, param.max].map(|end| end.map(|end| end.to_string()));

@@ -1,7 +1,7 @@
-//! Who an agent is, and how far its log has come.
+//! The identity of an agent, and the counts of its log.
 //!
-//! **Invariant:** whether the identity is unchanged is decided by the SHA-256 of the stored bytes
-//! of the manifest, never by what the store says about itself.
+//! **Invariant:** the identity is unchanged only if the SHA-256 of the stored manifest bytes says
+//! so. No other stored value counts.
 
 use crate::answer::counted;
 use crate::{Error, Page};
@@ -10,7 +10,7 @@ use ipse_core::{Identity, json_parse, sha256};
 use ipse_engine::census;
 use ipse_store::Reader;
 
-/// The widest value that stands beside its name.
+/// The widest value that is printed on the line of its name.
 const BESIDE: usize = 60;
 
 /// An agent and its log.
@@ -20,17 +20,17 @@ pub struct Standing {
     pub identity: Identity,
     /// The stored bytes of the manifest.
     pub manifest: String,
-    /// Events of producers that are there: forgotten ones, passes, `forget` events, intents and
-    /// decisions are not counted.
+    /// The number of producers' events, without forgotten ones, passes, `forget` events, intents
+    /// and decisions.
     pub events: u64,
-    /// Events that were forgotten, intents included.
+    /// The number of forgotten events, including intents.
     pub forgotten: u64,
-    /// Passes that are on record.
+    /// The number of pass records.
     pub passes: u64,
 }
 
 impl Standing {
-    /// Reads it.
+    /// Reads the manifest and the counts from a store.
     pub fn read(reader: &Reader, identity: &Identity) -> Result<Self, Error> {
         let name = identity.to_string();
         let manifest = reader.manifests()?.into_iter().find(|(hash, _)| *hash == name);
@@ -41,17 +41,17 @@ impl Standing {
         Ok(Standing { identity: *identity, manifest, events, forgotten, passes })
     }
 
-    /// The identity that the stored manifest gives now.
+    /// The identity computed from the stored manifest.
     pub fn hashed(&self) -> Identity {
         Identity(sha256(&[self.manifest.as_bytes()]))
     }
 
-    /// Whether the stored manifest still gives the identity.
+    /// Whether the stored manifest hashes to the identity.
     pub fn is_unchanged(&self) -> bool {
         self.hashed() == self.identity
     }
 
-    /// For programs. The manifest is null if the stored bytes are no JSON object.
+    /// The standing as JSON members. The manifest is null if the bytes are not a JSON object.
     pub fn json(&self) -> Members {
         let manifest = parsed(&self.manifest).map_or("null", |_| self.manifest.as_str());
         Members::new()
@@ -63,7 +63,7 @@ impl Standing {
             .raw("unchanged", self.is_unchanged())
     }
 
-    /// For people. If the manifest is compared with a file, the last line is the verdict.
+    /// The standing as text. With a comparison, the last line is its result.
     pub fn page(&self, against: Option<&ManifestComparison>) -> Page {
         let mut page = Page::new();
         page.line(format!("identity\n  {}", self.identity));
@@ -73,7 +73,7 @@ impl Standing {
         }
         for (name, value) in manifest.iter() {
             let text = value.as_text().unwrap_or("(cannot be read)");
-            // A hash beside its name would not fit eighty columns.
+            // A hash on the line of its name would not fit in eighty columns.
             match text.len() > BESIDE {
                 true => page.line(format!("{name}\n  {text}")),
                 false => page.line(format!("{name:<16}{text}")),
@@ -115,12 +115,12 @@ impl Standing {
     }
 }
 
-/// A manifest file beside the stored manifest.
+/// A manifest file compared with the stored manifest.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ManifestComparison {
-    /// The identity that the file gives.
+    /// The identity of the file.
     pub identity: Identity,
-    /// Whether it is the identity of the store.
+    /// Whether it equals the stored identity.
     pub same: bool,
     /// The fields that differ, in the order of their names.
     pub differs: Vec<Difference>,
@@ -131,9 +131,9 @@ pub struct ManifestComparison {
 pub struct Difference {
     /// The name of the field.
     pub field: String,
-    /// Its value in the store.
+    /// The value in the store.
     pub stored: String,
-    /// Its value in the file.
+    /// The value in the file.
     pub file: String,
 }
 
@@ -143,7 +143,7 @@ impl ManifestComparison {
         list(self.differs.iter().map(|difference| quoted(&difference.field)))
     }
 
-    /// The fields that differ, then the verdict on the last line.
+    /// Writes the fields that differ, then the result on the last line.
     fn describe(&self, page: &mut Page) {
         for Difference { field, stored, file } in &self.differs {
             page.line(format!("{field} differs\n  store: {stored}\n  file:  {file}"));
@@ -158,7 +158,7 @@ impl ManifestComparison {
     }
 }
 
-/// The members of a manifest, which stand in the order of its canonical form.
+/// The members of a manifest, in canonical order.
 fn parsed(manifest: &str) -> Option<Object<'_>> {
     match json_parse::parse(manifest.as_bytes(), 1).ok()? {
         Value::Object(object) => Some(object),

@@ -1,7 +1,7 @@
-//! The walk back from an action, over a store.
+//! Read access to a store's log, for trails.
 //!
-//! **Invariant:** nothing is indexed by intent: who names one is found by a look at everything that
-//! came after it.
+//! **Invariant:** there is no index by intent. The events that name an intent are found by a scan
+//! of all events after it.
 
 use crate::explain::newest_evidence;
 use crate::{Error, prove};
@@ -15,7 +15,7 @@ use ipse_ledger::{Entry, ProofFile};
 use ipse_store::Stored;
 use ipse_store::View;
 
-/// A store's log, as a walk needs it.
+/// A store's log as a [`Record`].
 #[derive(Clone, Copy)]
 pub struct StoreRecord<'v>(pub View<'v>);
 
@@ -27,7 +27,7 @@ impl Record for StoreRecord<'_> {
     }
 
     fn event(&self, seq: Seq) -> Result<Option<EventRecord>, Error> {
-        self.0.stored(seq)?.map(told).transpose()
+        self.0.stored(seq)?.map(reported).transpose()
     }
 
     fn facts_at(&self, seq: Seq, rules: Rules) -> Result<Vec<Fact>, Error> {
@@ -60,8 +60,8 @@ impl Record for StoreRecord<'_> {
     }
 }
 
-/// An event as a walk shows it. It must be the event that the proof beside it is about.
-pub(crate) fn told(stored: Stored) -> Result<EventRecord, Error> {
+/// Converts a stored event for a trail. Its content must match its digest, as in its proof.
+pub(crate) fn reported(stored: Stored) -> Result<EventRecord, Error> {
     if !is_intact(&stored) {
         return Err(Error::Altered(stored.seq));
     }
@@ -71,18 +71,18 @@ pub(crate) fn told(stored: Stored) -> Result<EventRecord, Error> {
     Ok(EventRecord { seq, event_ref, event_type, time, outcome, canonical })
 }
 
-/// Whether an event's content is what its digest says, if it is there.
+/// Whether an event's content matches its digest, if it has content.
 fn is_intact(stored: &Stored) -> bool {
     stored.is_forgotten() || sha256(&[stored.canonical.as_bytes()]) == stored.digest.0
 }
 
-/// How an attempt ended.
+/// The outcome of an attempt.
 fn outcome(stored: &Stored) -> Option<Outcome> {
     let columns = ipse_door::columns_of(&stored.canonical)?;
     Columns::decode(&columns)?.outcome
 }
 
-/// Whether an event up to a position that may have fed a fact was forgotten after it.
+/// Whether an event up to a position was forgotten after it and may have fed a fact.
 pub(crate) fn forgotten_since(view: View<'_>, seq: Seq) -> Result<bool, Error> {
     let mut found = false;
     view.house_content(FORGET, seq.next()..=view.head()?, |payload| {

@@ -1,4 +1,4 @@
-//! `verify` reads what intents and confirmations in a live store say.
+//! `verify` checks the intents and confirmations in a store.
 #![allow(missing_docs, unreachable_pub, clippy::unwrap_used)]
 
 #[allow(dead_code)]
@@ -18,7 +18,7 @@ fn waiting(n: u64, until: u64) -> Admitted {
     intent(n, intent_data("needs_confirmation").raw("confirm_by", time_text(until)))
 }
 
-/// What is found in a store that holds these events.
+/// The findings in a store with these events.
 fn findings(events: &[Admitted]) -> Vec<String> {
     let world = World::new();
     world.log(V1).append(events, NextStep::Nothing).unwrap();
@@ -57,21 +57,21 @@ fn what_no_server_writes_is_found() {
     let needless = decision(2, &admitted.event_ref, "confirmed");
     let unread = house(1, "confirm:x", "ipse.confirmation", "{}");
     for (events, words) in [
-        (vec![lied], "intent at seq 1: its verdict is not the gravest"),
+        (vec![lied], "intent at seq 1: its verdict is not the most severe"),
         (vec![house(1, "intent:1", "intent", &own)], "intent at seq 1: its id is not intent:"),
         (vec![intent(1, ipse_core::json::Members::new())], "intent at seq 1: cannot be read"),
         (vec![late, too_late], "confirmation at seq 2: is late"),
         (vec![admitted, needless], "confirmation at seq 2: "),
         (vec![decision(1, &EventRef([7; 16]), "declined")], "confirmation at seq 1: "),
         (vec![unread], "confirmation at seq 1: cannot be read"),
-        (vec![house(1, "x", "ipse.x", "{}")], "seq 1: `ipse.x` is no type that ipse writes"),
+        (vec![house(1, "x", "ipse.x", "{}")], "seq 1: `ipse.x` is not a type that ipse writes"),
     ] {
         let found = findings(&events);
         assert!(matches!(&found[..], [one] if one.contains(words)), "{words}: {found:?}");
     }
 }
 
-/// A damaged intent is one finding, and the decision about it is not another one.
+/// A damaged intent is one finding. The decision about it is not another one.
 #[test]
 fn a_decision_about_a_damaged_intent_is_no_finding() {
     let world = World::new();

@@ -1,5 +1,5 @@
-//! The walk back from an action: a store and a bundle of the same log tell the same, byte for byte;
-//! facts say how much of their evidence was planned.
+//! Trails: a store and a bundle of the same log give the same bytes. Explanations count the planned
+//! evidence of a fact.
 #![allow(missing_docs, unreachable_pub, clippy::unwrap_used)]
 
 #[allow(dead_code)]
@@ -48,7 +48,7 @@ fn attempt(n: u64, intent: Option<&EventRef>) -> Admitted {
     producer_event(n, "robot-7", "execution_result", &data)
 }
 
-/// What a planner reads of a log now.
+/// The consultation of a planner now.
 fn consulted(log: &Log, filter: &Filter) -> Consultation {
     let rows = log.rows.iter().filter_map(|row| row.event.as_ref());
     let events: Vec<Admitted> =
@@ -71,7 +71,7 @@ fn keep(log: &Log, bytes: &[u8]) -> Kept {
     assert_eq!(identity, log.identity());
     let trust = trust_of(&trusted()).unwrap();
     let opened = open(&bytes, &trust, &[], &mut |_, _| {}).unwrap();
-    let opened = opened.unwrap_or_else(|report| panic!("{}", forge::told(&report)));
+    let opened = opened.unwrap_or_else(|report| panic!("{}", forge::reported(&report)));
     let checkpoint = opened.bundled.checkpoint.unwrap_or_default();
     let (passes, last_head) = (&opened.passes, None);
     let whole = CompleteLog { passes, statements: &[], checkpoint, last_head };
@@ -87,8 +87,8 @@ fn keep(log: &Log, bytes: &[u8]) -> Kept {
     Kept { _directory: directory, store }
 }
 
-/// What the store and the bundle tell of every event, which must be the same.
-fn told(log: &Log) -> Vec<Found> {
+/// The trails of all events, from the store and from the bundle, which must be equal.
+fn reported(log: &Log) -> Vec<Found> {
     told_page(log, LISTING)
 }
 
@@ -207,16 +207,16 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 24, ..ProptestConfig::default() })]
 
     #[test]
-    fn a_store_and_a_bundle_tell_the_same(
+    fn a_store_and_a_bundle_give_the_same_trail(
         steps in proptest::collection::vec(step(), 1..28)
     ) {
         let log = lived(&steps);
         let identity = log.identity();
-        for found in told(&log) {
+        for found in reported(&log) {
             let Found::Action(trail) = &found else { continue };
-            let told = json(&found);
-            prop_assert_eq!(told["unproven"].as_array().unwrap().len(), 0);
-            for proof in told["proofs"].as_array().unwrap() {
+            let reported = json(&found);
+            prop_assert_eq!(reported["unproven"].as_array().unwrap().len(), 0);
+            for proof in reported["proofs"].as_array().unwrap() {
                 let text = |name: &str| proof[name].as_str().unwrap();
                 let file = ProofFile::parse(text("proof")).unwrap();
                 let keys = [log_key(&identity).public()];
@@ -231,9 +231,9 @@ proptest! {
 
 /// Long enough for sealed chunks of both sizes and for subtrees that are stored.
 #[test]
-fn of_a_long_log_they_tell_the_same_too() {
+fn a_store_and_a_bundle_give_the_same_trail_of_a_long_log() {
     let mut log = Log::new(MANIFEST);
-    // What happened three times long ago is found behind what happens every day.
+    // Rare old evidence is found behind many newer events.
     for n in 8000..8003 {
         log.push(&producer_event(n, "robot-7", "incident", r#"{"zone":"ramp"}"#));
     }
@@ -254,10 +254,10 @@ fn of_a_long_log_they_tell_the_same_too() {
         let listing = Listing { evidence, page: 1 };
         let ours = look.action(&intent.event_ref, listing).unwrap();
         assert_eq!(ours, opened.why(&intent.event_ref, listing).unwrap());
-        let told = json(&ours);
-        assert_eq!(told["attempts"].as_array().unwrap().len(), 1);
-        assert_eq!(told["consultation"]["now"], "verified");
-        let facts = told["facts"].as_array().unwrap();
+        let reported = json(&ours);
+        assert_eq!(reported["attempts"].as_array().unwrap().len(), 1);
+        assert_eq!(reported["consultation"]["now"], "verified");
+        let facts = reported["facts"].as_array().unwrap();
         assert!(facts.iter().any(|it| it["evidence"][evidence - 1].is_object()));
         let rare = facts.iter().find(|it| it["fact_key"] == "ramp").unwrap();
         let seqs = rare["evidence"].as_array().unwrap().iter().map(|it| &it["seq"]);
@@ -281,7 +281,7 @@ fn a_range_says_what_it_lacks() {
         let bytes = log.draft_of(from, to, checkpoint).pack();
         let trust = trust_of(&trusted()).unwrap();
         let opened = open(&bytes, &trust, &[], &mut |_, _| {}).unwrap();
-        let opened = opened.unwrap_or_else(|report| panic!("{}", forge::told(&report)));
+        let opened = opened.unwrap_or_else(|report| panic!("{}", forge::reported(&report)));
         opened.why(name, LISTING)
     };
     let lacks = |found: Result<Found, WhyError>| match found {
@@ -291,15 +291,15 @@ fn a_range_says_what_it_lacks() {
     assert!(matches!(why(1, 13, &with), Ok(Found::Action(_))));
     assert!(matches!(why(11, 13, &acted), Ok(Found::Action(_))), "all that it needs is there");
     let error = lacks(why(10, 13, &with));
-    assert_eq!(error, "this bundle holds seq 10..13 of 13, and all of seq 1..9 is needed");
+    assert_eq!(error, "this bundle holds seq 10..13 of 13, but all of seq 1..9 is needed");
     let error = lacks(why(12, 13, &acted));
-    assert_eq!(error, "this bundle holds seq 12..13 of 13, and seq 11 is needed");
+    assert_eq!(error, "this bundle holds seq 12..13 of 13, but seq 11 is needed");
     let error = lacks(why(1, 12, &acted));
-    assert_eq!(error, "this bundle holds seq 1..12 of 13, and all of seq 12..13 is needed");
+    assert_eq!(error, "this bundle holds seq 1..12 of 13, but all of seq 12..13 is needed");
     assert_eq!(lacks(why(5, 9, &acted)).matches("seq 12 is needed").count(), 1);
 }
 
-/// A memory whose passes come when a test asks for them.
+/// A memory that runs passes only when a test requests them.
 fn memory(world: &World) -> Memory {
     let policy = Policy { every: 1_000_000, quiet: Duration::from_secs(3600) };
     Memory::open(&world.store, world.identity, policy, Box::new(TestHost(0)), None).unwrap()
@@ -333,7 +333,7 @@ fn a_claim_is_held_against_the_log_as_it_was() {
     let forged = read(&said.json.replace("\"limit\":2", "\"limit\":1"));
     let (status, facts) = look.claim(&forged, None).unwrap();
     assert_eq!((status, facts.len()), (Status::Unverified, 1));
-    // What came after the checkpoint fed nothing that was read.
+    // Events after the checkpoint did not feed the facts that were read.
     let later = attempt(10, None).event_ref;
     memory.forget(&ipse_engine::Selection::Refs(vec![later])).unwrap();
     assert_eq!(look.claim(&forged, None).unwrap().0, Status::Unverified);
@@ -343,7 +343,7 @@ fn a_claim_is_held_against_the_log_as_it_was() {
     assert_eq!(look.claim(&forged, None).unwrap().0, Status::ForgottenSince);
 }
 
-/// Why the fact about a skill says what it says.
+/// Explains the fact about a skill.
 fn explained(world: &World) -> (Explanation, Value) {
     let reader = world.store.reader().unwrap();
     let snapshot = reader.view(&world.identity).unwrap();
@@ -389,7 +389,7 @@ fn a_fact_says_how_much_of_it_was_planned() {
         .collect();
     assert_eq!(standings, ["planned", "against_gates", "unplanned"]);
     assert_eq!(json["evidence"][0]["intent"], late.event_ref.to_string());
-    // Forgetting takes the intents out, and what they planned with them.
+    // Attempts at forgotten intents are no longer counted as planned.
     let names = vec![good.event_ref, bad.event_ref];
     memory.forget(&ipse_engine::Selection::Refs(names)).unwrap();
     assert_eq!(explained(&world).0.planned.planned, 1, "the decision about that is left");
@@ -397,7 +397,7 @@ fn a_fact_says_how_much_of_it_was_planned() {
 }
 
 #[test]
-fn what_is_no_action_is_told_apart_from_what_is_not_there() {
+fn other_events_are_distinguished_from_missing_ones() {
     let world = World::new();
     let memory = memory(&world);
     memory.append_all(&[attempt(1, None)]).unwrap();
@@ -408,15 +408,15 @@ fn what_is_no_action_is_told_apart_from_what_is_not_there() {
     assert_eq!(action(&pass), Found::NoAction("consolidation_run".to_owned()));
     assert_eq!(action(&EventRef([0; 16])), Found::Nothing);
     let found = action(&EventRef::new("robot-7", "1"));
-    let told = json(&found);
-    assert_eq!(told["unproven"].as_array().unwrap().len(), 1, "nothing is signed yet");
+    let reported = json(&found);
+    assert_eq!(reported["unproven"].as_array().unwrap().len(), 1, "nothing is signed yet");
     let Found::Action(trail) = found else { panic!("no action") };
     assert_eq!(trail.standing().map(|it| it.name()), Some("unplanned"));
     assert!(Trail::text(&trail).contains("under no signed tree head yet"));
 }
 
 #[test]
-fn a_store_and_a_bundle_tell_the_same_pages_of_many_facts() {
+fn a_store_and_a_bundle_give_the_same_pages_of_many_facts() {
     let mut log = Log::new(MANIFEST);
     let object: Vec<String> = (0..2 * FACTS + 1).map(|n| format!("\"p{n:03}\":{n}")).collect();
     let data = format!(r#"{{"target_class":"shelf","object":{{{}}}}}"#, object.join(","));

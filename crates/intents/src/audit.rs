@@ -1,5 +1,5 @@
-//! The audit gate: whether the log confirms the consultation that a planner echoes, and whether
-//! the same question has the same answer now.
+//! The audit gate. It checks whether the log confirms the consultation that a planner echoes, and
+//! whether the same query returns the same facts now.
 //!
 //! **Invariant:** the audit changes no verdict. It is the last gate of the record.
 
@@ -8,13 +8,13 @@ use ipse_engine::{Claim, Error, Memory, Status};
 use ipse_inspect::Look;
 use ipse_inspect::answer::rule_version;
 
-/// The result of the audit gate, as it stands in the record.
+/// The result of the audit gate, as JSON of the record.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Audit(pub(crate) String);
 
 impl Audit {
-    /// The audit of a claim, if memory alone can tell: nothing is claimed, or the claim is about
-    /// facts that are still in memory and is right.
+    /// The audit of a claim, if it needs no read of the log: nothing is claimed, or the claim is
+    /// correct and its facts are still in memory.
     pub(crate) fn in_memory(memory: &Memory, look: &Look, claim: Option<&Claim>) -> Option<Self> {
         let Some(claim) = claim else {
             return Some(Audit(gate().text("result", "none").finish()));

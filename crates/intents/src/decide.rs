@@ -1,7 +1,7 @@
-//! A person's decision about an intent that waits.
+//! A person's decision about an intent that waits for one.
 //!
-//! **Invariant:** the id of the event follows from the intent's ref, so the log itself refuses a
-//! second decision, of whichever process.
+//! **Invariant:** the id of the event is derived from the intent's ref, so the log itself rejects a
+//! second decision, even one from another process.
 
 use ipse_core::EventRef;
 use ipse_core::intent::{CONFIRMATION, confirmation_id};
@@ -11,7 +11,7 @@ use ipse_engine::{Error, Host, IntentStanding as Standing, Memory, Proposal};
 use ipse_inspect::Look;
 use std::fmt;
 
-/// What a person says to an intent.
+/// A decision about an intent.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Decision {
     /// The agent may act.
@@ -21,15 +21,15 @@ pub enum Decision {
 }
 
 impl Decision {
-    /// Both of them.
+    /// All decisions.
     pub const ALL: [Decision; 2] = [Decision::Confirmed, Decision::Declined];
 
-    /// The word on the wire.
+    /// The name of the decision in JSON.
     pub fn name(self) -> &'static str {
         self.standing().name()
     }
 
-    /// The decision behind a word.
+    /// Reads the name of a decision.
     pub fn parse(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|decision| decision.name() == name)
     }
@@ -42,20 +42,20 @@ impl Decision {
     }
 }
 
-/// Why a decision does not hold.
+/// The reason why a decision was rejected.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub enum DecisionError {
-    /// There is no such intent, or it was forgotten.
+    /// The intent is unknown or was forgotten.
     NoIntent,
-    /// The time to confirm it is over.
+    /// The time to confirm the intent has expired.
     TooLate,
-    /// The intent does not wait: it stands so, and stays so.
+    /// The intent does not wait for a decision. Its standing is final.
     NotWaiting(Standing),
 }
 
 impl DecisionError {
-    /// The code for programs.
+    /// The error code in HTTP problems.
     pub fn code(self) -> &'static str {
         match self {
             DecisionError::NoIntent => "not_found",
@@ -68,14 +68,12 @@ impl DecisionError {
 impl fmt::Display for DecisionError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            DecisionError::NoIntent => {
-                f.write_str("this agent has no intent of that name, or it was forgotten")
-            }
+            DecisionError::NoIntent => f.write_str("the intent is unknown or was forgotten"),
             DecisionError::TooLate => f.write_str(
-                "the time to confirm this intent is over; the planner may propose it again",
+                "the time to confirm this intent has expired; the planner may propose it again",
             ),
             DecisionError::NotWaiting(standing) => {
-                write!(f, "this intent is {}, and stays so", standing.name())
+                write!(f, "this intent does not wait for a decision: it is {}", standing.name())
             }
         }
     }
@@ -83,9 +81,9 @@ impl fmt::Display for DecisionError {
 
 impl std::error::Error for DecisionError {}
 
-/// Decides about an intent, durably. `by` names the person or the program in the record. The
-/// decision that is on record afterwards counts, whoever made it: if it is this one, it is no
-/// error to make it again.
+/// Records a decision about an intent, durably. `by` names the person or the program in the record.
+/// If another decision was recorded first, it stays and this one is an error. To repeat the
+/// recorded decision is not an error.
 pub fn decide(
     memory: &Memory,
     look: &Look,

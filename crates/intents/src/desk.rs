@@ -1,9 +1,9 @@
-//! The desk of one agent: it audits, judges and records intents.
+//! The desk of one agent audits, judges and records intents.
 //!
 //! **Invariants**
-//! - An intent of a skill with a rate limit is counted, judged and recorded in one transaction: of
-//!   two that come at once, to whichever process, one counts the other.
-//! - An intent of any other skill can be recorded together with other events, since its verdict
+//! - An intent of a skill with a rate limit is counted, judged and recorded in one transaction. If
+//!   two arrive at the same time, also in two processes, the second counts the first.
+//! - An intent of any other skill can be committed together with other events, since its verdict
 //!   does not depend on them.
 
 use crate::audit::Audit;
@@ -18,7 +18,7 @@ use ipse_gates::{Gates, Planner, Ruling, Verdict};
 use ipse_inspect::Look;
 use std::sync::Arc;
 
-/// The gates of one agent, with what they need: its memory, its log and its rate windows.
+/// The gates of one agent, with its memory, its log and its rate windows.
 pub struct Desk {
     memory: Memory,
     look: Look,
@@ -27,33 +27,33 @@ pub struct Desk {
 }
 
 impl Desk {
-    /// The desk of an agent that is bound to these gates.
+    /// Creates the desk of an agent that is bound to these gates.
     pub fn new(memory: Memory, look: Look, gates: Arc<Gates>) -> Self {
         Desk { memory, look, gates, windows: Windows::default() }
     }
 
-    /// The audit of a request, if it needs no look into the log.
+    /// The audit of a request, if it needs no read of the log.
     pub fn audit_in_memory(&self, request: &Request<'_>) -> Option<Audit> {
         Audit::in_memory(&self.memory, &self.look, request.claim())
     }
 
-    /// The audit of a claim. It may read much of the log.
+    /// Audits a claim. This may read much of the log.
     pub fn audit(&self, claim: &Claim) -> Result<Audit, Error> {
         Audit::of(&self.memory, &self.look, claim)
     }
 
-    /// The files that judge.
+    /// The gates that judge intents.
     pub fn gates(&self) -> &Gates {
         &self.gates
     }
 
-    /// Whether the policy limits the rate of the skill that is asked for.
+    /// Whether the policy limits the rate of the requested skill.
     pub fn is_limited(&self, request: &Request<'_>) -> bool {
         self.gates.rate_limit(&request.intent.skill_id).is_some()
     }
 
-    /// Judges an intent whose skill has no rate limit. The caller appends the event before it
-    /// shows the verdict to anyone.
+    /// Judges an intent whose skill has no rate limit. The caller must append the event before it
+    /// returns the verdict.
     pub fn judge(
         &self,
         request: &Request<'_>,
@@ -75,7 +75,7 @@ impl Desk {
     ) -> Result<Result<Proposal, IntentError>, Error> {
         let skill = &*request.intent.skill_id;
         let limit = self.gates.rate_limit(skill);
-        // The log is read before the transaction, so that other writers do not wait for it.
+        // Read the log before the transaction, so that other writers do not wait for it.
         let prepared = limit.map(|_| self.windows.prepare(&self.look, host.now())).transpose()?;
         let done = self.memory.append_judged(|past| {
             let now = host.now();
@@ -90,11 +90,11 @@ impl Desk {
         })?;
         Ok(done.map(|(event, appended, ruling)| {
             let proposed = Judgement { event, ruling }.recorded(appended);
-            proposed.expect("BUG: an intent of a random name was in the log before")
+            proposed.expect("BUG: an intent with a random name was already in the log")
         }))
     }
 
-    /// The whole way of an intent: it is read, audited, judged and recorded.
+    /// Reads, audits, judges and records an intent.
     pub fn propose(
         &self,
         body: &[u8],
@@ -107,18 +107,18 @@ impl Desk {
         };
         let audit = match (self.audit_in_memory(&request), request.claim()) {
             (None, Some(claim)) => self.audit(claim)?,
-            (audit, _) => audit.expect("BUG: an intent without a claim needs no look into the log"),
+            (audit, _) => audit.expect("BUG: an intent without a claim needs no read of the log"),
         };
         self.record(&request, &audit, by, host)
     }
 }
 
-/// An intent with its verdict, not yet on record.
+/// An intent with its verdict, not yet recorded.
 #[must_use = "a verdict that is not recorded must not be acted on"]
 pub struct Judgement {
-    /// The event that puts it on record.
+    /// The event that records it.
     pub event: Admitted,
-    /// What the gates say.
+    /// The most severe result of the gates.
     pub ruling: Ruling,
 }
 
@@ -143,8 +143,8 @@ impl Judgement {
         Ok(Judgement { event, ruling: verdict.ruling })
     }
 
-    /// The intent as it stands in the log, once it is there. Its name is random, so `None` means
-    /// that another event has it.
+    /// The intent as it is stored, after the append. Its name is random, so `None` means that
+    /// another event has the same name.
     pub fn recorded(self, appended: Appended) -> Option<Proposal> {
         let Appended::New(seq) = appended else { return None };
         let Admitted { event_ref, time, event_type, canonical, .. } = self.event;
@@ -153,7 +153,7 @@ impl Judgement {
     }
 }
 
-/// The `data` of the event that puts an intent and its verdict on record.
+/// The `data` of the event that records an intent and its verdict.
 fn record(
     gates: &Gates,
     request: &Request<'_>,

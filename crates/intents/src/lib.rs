@@ -1,12 +1,12 @@
-//! Intents: what a planner proposes is audited, judged and recorded, and a person decides.
+//! Intents of planners: they are audited, judged and recorded, and a person may decide.
 //!
 //! **Invariants**
-//! - An intent that can be read is judged, and its verdict is durable in the log before the caller
-//!   gets it: an intent that is not on record must not be acted on.
+//! - A valid intent is judged, and its verdict is durable in the log before it is returned. An
+//!   intent that is not recorded must not be acted on.
 //! - The verdict is a function of the intent, the three gate files and the number of earlier
-//!   intents. Facts are read by the audit gate alone, which runs last and changes no verdict.
-//! - An outcome is reported of an intent that may be acted on, and of no other.
-//! - A decision about an intent is made once. It is an event of its own; the intent stays as it is.
+//!   intents. Only the audit gate reads facts. It runs last and changes no verdict.
+//! - An outcome is accepted only for an intent that may be acted on.
+//! - An intent has at most one decision, in a separate event. The intent itself does not change.
 #![forbid(unsafe_code)]
 
 mod audit;

@@ -1,12 +1,12 @@
-//! The outcome of an intent, reported without composing an event: what the intent says is taken
-//! from the intent.
+//! The outcome of an intent, reported without composing an event: skill, target and parameters are
+//! copied from the intent.
 //!
 //! **Invariants**
 //! - Only an intent that may be acted on has an outcome: admitted, clamped or confirmed.
-//! - The id of the event follows from the intent's ref. So the log has one outcome of an intent for
-//!   each source, and a report that is sent again is a duplicate. If the report names no time, the
-//!   time of the stored event is used, and the log compares the rest.
-//! - The event is a producer's and passes the door like any other.
+//! - The id of the event is derived from the intent's ref. So the log has at most one outcome of an
+//!   intent for each source, and a report that is sent again is a duplicate. If the report has no
+//!   time, the time of the stored event is used, and the log compares the rest.
+//! - The event is a producer's. The door validates it like any other.
 
 use ipse_core::event::{EXECUTION_RESULT, MAX_DEPTH};
 use ipse_core::intent::outcome_id;
@@ -19,7 +19,7 @@ use ipse_inspect::answer::written;
 use std::fmt;
 
 const MEMBERS: [&str; 6] = ["outcome", "success", "failure_reason", "params", "object", "time"];
-/// The members of an intent that its outcome has, too.
+/// The members that are copied from the intent.
 const TAKEN_OVER: [&str; 3] = ["skill_id", "target_class", "environment"];
 
 /// How acting on an intent ended, as a producer reports it.
@@ -27,32 +27,32 @@ const TAKEN_OVER: [&str; 3] = ["skill_id", "target_class", "environment"];
 pub struct Report {
     outcome: Outcome,
     failure_reason: Option<String>,
-    /// Canonical JSON. Without it the admitted parameters count as those that were used.
+    /// Canonical JSON. The default is the admitted parameters.
     params: Option<String>,
     /// Canonical JSON.
     object: Option<String>,
-    /// As it was sent; now, or the time of the first report, if absent.
+    /// The time as it was sent. The default is the time of the stored event, or now.
     time: Option<String>,
 }
 
-/// Why a report is not in the log. Nothing was stored.
+/// The reason why a report was rejected. Nothing was stored.
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub enum OutcomeError {
-    /// The report cannot be read.
+    /// The report is not valid.
     Bad {
-        /// The rule that it breaks.
+        /// The violated rule.
         rule: &'static str,
-        /// The member that breaks it.
+        /// The member that violates the rule.
         field: String,
-        /// What is wrong.
+        /// The description of the error.
         message: String,
     },
-    /// There is no such intent, or it was forgotten.
+    /// The intent is unknown or was forgotten.
     NoIntent,
     /// The intent may not be acted on.
     NotAdmitted(Standing),
-    /// The door or the log refused the event.
+    /// The door or the log rejected the event.
     Refused(Refusal),
 }
 
@@ -62,7 +62,7 @@ impl OutcomeError {
         OutcomeError::Bad { rule, field, message: message.into() }
     }
 
-    /// The code for programs.
+    /// The error code in HTTP problems.
     pub fn code(&self) -> &'static str {
         match self {
             OutcomeError::Bad { .. } => "bad_outcome",
@@ -82,13 +82,11 @@ impl fmt::Display for OutcomeError {
             OutcomeError::Bad { rule, field, message } => {
                 write!(f, "`{field}`: {message} [{rule}]")
             }
-            OutcomeError::NoIntent => {
-                f.write_str("this agent has no intent of that name, or it was forgotten")
-            }
+            OutcomeError::NoIntent => f.write_str("the intent is unknown or was forgotten"),
             OutcomeError::NotAdmitted(standing) => write!(
                 f,
                 "this intent is {}: only an intent that is admitted, clamped or confirmed has an \
-                 outcome; record what was done as an event of its own",
+                 outcome; append an event for the action instead",
                 standing.name()
             ),
             OutcomeError::Refused(refusal) => refusal.fmt(f),
@@ -125,7 +123,7 @@ impl Report {
         })
     }
 
-    /// The event that reports how acting on an intent ended.
+    /// Composes the event that reports the outcome of an intent.
     pub fn event(
         &self,
         look: &Look,
@@ -139,7 +137,7 @@ impl Report {
         }
         let id = outcome_id(intent);
         let time = match &self.time {
-            // Written as ipse writes times, so that the stored time says how it was written.
+            // Normalise the time, so that the stored time equals the text in the event.
             Some(text) => Time::parse(text).map_or_else(|_| text.clone(), |time| time.to_string()),
             None => {
                 let stored = look.time_of(&EventRef::new(source, &id))?;
@@ -156,8 +154,8 @@ impl Report {
         Ok(event.map_err(OutcomeError::Refused))
     }
 
-    /// Whether to make the event and append it once more: another report of this intent was stored
-    /// after this one had looked for it, and this one took another time.
+    /// Whether to compose and append the event again: another report of this intent was stored
+    /// after this one had read the stored time, so this one has another time.
     pub fn is_to_repeat(&self, appended: Appended) -> bool {
         self.time.is_none() && matches!(appended, Appended::Conflict(_))
     }
@@ -199,7 +197,7 @@ impl Report {
     }
 }
 
-/// How it ended: `outcome` or `success`, and not both.
+/// Reads the outcome from `outcome` or `success`. Exactly one of them is required.
 fn ended(members: &Object<'_>) -> Result<Outcome, OutcomeError> {
     match (members.get("outcome"), members.get("success")) {
         (Some(_), Some(_)) => {
@@ -218,7 +216,7 @@ fn ended(members: &Object<'_>) -> Result<Outcome, OutcomeError> {
     }
 }
 
-/// Why it failed: a text that a fact can be about.
+/// Reads the reason of a failure. It must fit the key of a fact.
 fn reason(members: &Object<'_>) -> Result<Option<String>, OutcomeError> {
     let field = "failure_reason";
     let reason = text(members, field)?;

@@ -1,13 +1,13 @@
-//! A request of a planner: the intent, and the consultation that it echoes.
+//! A planner's request: the intent, and the consultation that it echoes.
 //!
-//! **Invariant:** a request that cannot be read is rejected with the field and the rule, and
-//! nothing of it is judged or recorded.
+//! **Invariant:** an invalid request is rejected with the field and the rule. It is neither judged
+//! nor recorded.
 
 use ipse_engine::Claim;
 use ipse_gates::Intent;
 use std::fmt;
 
-/// An intent that can be read.
+/// A valid intent.
 #[derive(Debug)]
 pub struct Request<'b> {
     pub(crate) intent: Intent<'b>,
@@ -15,7 +15,7 @@ pub struct Request<'b> {
 }
 
 impl<'b> Request<'b> {
-    /// Reads the JSON of an intent.
+    /// Reads and validates the JSON of an intent.
     pub fn read(body: &'b [u8]) -> Result<Self, IntentError> {
         let intent = Intent::read(body).map_err(|bad| IntentError::Bad {
             rule: bad.rule,
@@ -31,31 +31,31 @@ impl<'b> Request<'b> {
         Ok(Request { intent, claim })
     }
 
-    /// The consultation that the planner says it read, if it says so.
+    /// The consultation that the planner echoes, if any.
     pub fn claim(&self) -> Option<&Claim> {
         self.claim.as_ref()
     }
 }
 
-/// Why an intent was neither judged nor recorded.
+/// The reason why an intent was neither judged nor recorded.
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub enum IntentError {
-    /// It cannot be read.
+    /// The intent is not valid.
     Bad {
-        /// The rule that it breaks.
+        /// The violated rule.
         rule: &'static str,
-        /// The member that breaks it.
+        /// The member that violates the rule.
         field: String,
-        /// What is wrong.
+        /// The description of the error.
         message: String,
     },
-    /// With its verdict it exceeds the size of an event.
+    /// The intent with its verdict exceeds the maximum size of an event.
     TooLarge,
 }
 
 impl IntentError {
-    /// The code for programs.
+    /// The error code in HTTP problems.
     pub fn code(&self) -> &'static str {
         match self {
             IntentError::Bad { .. } => "bad_intent",

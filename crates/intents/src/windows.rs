@@ -1,9 +1,11 @@
-//! How often each skill was let through lately, for the rate limits of a policy.
+//! Counts the recent intents of each skill that were not denied, for the rate limits of a policy.
 //!
-//! **Invariants:** what is counted is read from the log, so that neither a restart nor another
-//! process on the same store makes a limit start over; each part of the log is read once; what is
-//! older than any window takes no room; and a count inside a transaction reads the intents of the
-//! last second only, because [`Prepared`] says that the others were read before it began.
+//! **Invariants**
+//! - Counts come from the log, so that neither a restart nor another process on the same store
+//!   resets a limit.
+//! - Each part of the log is read once. Intents older than the longest window use no memory.
+//! - A count inside a transaction reads only the intents of the last second, because [`Prepared`]
+//!   proves that the others were read before the transaction.
 
 use ipse_core::event::MAX_DEPTH;
 use ipse_core::{Ruling, Seq, Time, json_parse};
@@ -12,26 +14,26 @@ use ipse_inspect::Look;
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// The longest window of a rate limit, in microseconds: what is older counts nowhere.
+/// The longest window of a rate limit, in microseconds. Older intents are not counted.
 const LONGEST: i64 = 86_400_000_000;
-/// The log is read again before a transaction if the last time was longer ago than this, in
-/// microseconds. Opening the store for that costs more than reading a second of intents.
+/// The log is read again before a transaction if the last read is older than this, in microseconds.
+/// Opening the store for that costs more than reading a second of intents.
 const FRESH: u64 = 1_000_000;
 
 /// The rate windows of one agent.
 #[derive(Default)]
 pub(crate) struct Windows {
-    /// Held by the one request that reads ahead; no transaction waits for it.
+    /// Held by the request that reads the log before its transaction. No transaction waits for it.
     reading: Mutex<()>,
     counted: Mutex<Counted>,
 }
 
-/// Shows that the log was read before the transaction.
-#[must_use = "it is what a count inside a transaction asks for"]
+/// Proof that the log was read before the transaction.
+#[must_use = "a count inside a transaction requires it"]
 pub(crate) struct Prepared(());
 
 impl Windows {
-    /// Reads the log up to now, on a connection that only reads.
+    /// Reads the log up to now, on a read-only connection.
     pub(crate) fn prepare(&self, look: &Look, now: Time) -> Result<Prepared, Error> {
         if self.counted().is_fresh(now) {
             return Ok(Prepared(()));
@@ -47,7 +49,7 @@ impl Windows {
         Ok(Prepared(()))
     }
 
-    /// Counts the intents of a skill that were let through in the last seconds, inside the
+    /// Counts the intents of a skill in the last `seconds` that were not denied, inside the
     /// transaction that appends the next one.
     pub(crate) fn count(
         &self,
@@ -68,7 +70,7 @@ impl Windows {
     }
 }
 
-/// A part of the log: the intents in it that were let through, newest first.
+/// A part of the log: the intents in it that were not denied, newest first.
 struct Part {
     head: Seq,
     found: Vec<(Seq, String, Time)>,
@@ -87,7 +89,7 @@ impl Part {
     }
 }
 
-/// What was let through, and up to where and when the log was read.
+/// The intents that were not denied, and the position and time of the last read.
 #[derive(Default)]
 struct Counted {
     read: Seq,
@@ -101,7 +103,7 @@ impl Counted {
     }
 
     fn add(&mut self, part: Part, now: Time) {
-        // A transaction may have counted a part of it already.
+        // A transaction may have counted some of these intents already.
         let read = self.read;
         let new = part.found.into_iter().rev().filter(|(seq, ..)| *seq > read);
         for (_, skill, time) in new {
@@ -126,7 +128,7 @@ impl Counted {
     }
 }
 
-/// The skill of an intent that the gates let through, or will if somebody confirms it.
+/// The skill of an intent that was not denied. An intent that waits for confirmation counts.
 fn let_through(canonical: &str) -> Option<String> {
     let value = json_parse::parse(canonical.as_bytes(), MAX_DEPTH).ok()?;
     let data = value.as_object()?.get("data")?.as_object()?;
@@ -176,7 +178,7 @@ mod tests {
         (memory.unwrap(), Look::at(&store, identity))
     }
 
-    /// The intents that a transaction would have to read now, and what it counts.
+    /// The number of intents that a transaction has to read now, and its count.
     fn inside(windows: &Windows, prepared: Prepared, memory: &Memory, now: Time) -> (u64, u64) {
         let done = memory.append_judged(|past| {
             let (after, mut visited) = (windows.counted().read, 0);
@@ -198,10 +200,11 @@ mod tests {
         memory.append_all(&before).unwrap();
         let windows = Windows::default();
         let prepared = windows.prepare(&look, time(300)).unwrap();
-        // They come between the reading and the transaction.
+        // These are appended between the read and the transaction.
         memory.append_all(&[intent(300, "clamped"), intent(301, "denied")]).unwrap();
         assert_eq!(inside(&windows, prepared, &memory, time(301)), (2, 301));
-        // Within a second the log is not read ahead again, and nothing is counted twice.
+        // Within a second the log is not read again before the transaction, and no intent is
+        // counted twice.
         memory.append_all(&[intent(302, "needs_confirmation")]).unwrap();
         let prepared = windows.prepare(&look, time(301)).unwrap();
         assert_eq!(inside(&windows, prepared, &memory, time(301)), (1, 302));

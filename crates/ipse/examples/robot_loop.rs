@@ -1,4 +1,4 @@
-//! A robot that learns which grip force to use: ask, act, record.
+//! A robot that learns which grip force to use: consult, act, record.
 #![allow(clippy::print_stdout)]
 
 use ipse::{Agent, Event, Manifest, Query, Result};

@@ -29,7 +29,7 @@ fn tour(directory: &Path) -> Result<()> {
     println!("recorded {} at seq {}", receipt.event_ref, receipt.seq);
     let week: String = (1..=20).map(line).collect();
     let imported = agent.import(week.as_bytes())?;
-    println!("imported {} events, refused {}", imported.appended, imported.refused);
+    println!("imported {} events, rejected {}", imported.appended, imported.refused);
 
     // Consult: facts for code, a grounding text for a prompt.
     let answer = agent.consult(&Query::skill("manipulation.grasp").target("glass_cup"));
@@ -39,14 +39,14 @@ fn tour(directory: &Path) -> Result<()> {
 
     act(&agent, &answer, force)?;
 
-    // Explain, forget, and see that the fact has changed.
+    // Explain, forget, and check that the fact has changed.
     print!("{}", agent.explain(&fact.id(), 1)?.page());
     agent.forget([receipt.event_ref])?;
     let after =
         agent.fact("manipulation.grasp", "glass_cup", "ward3").expect("22 attempts are left");
     assert_eq!(after.success_rate(), Some(1.0));
 
-    // Export, verify, and take the log into another store.
+    // Export, verify, and import the log into another store.
     let bundle = directory.join("robot.ipse");
     let mut file = fs::File::create(&bundle).map_err(|source| at(&bundle, source))?;
     println!("exported {} events", agent.export(&mut file)?.events);
@@ -66,13 +66,13 @@ fn grasp() -> Attempt {
     Event::attempt("manipulation.grasp").target("glass_cup").environment("ward3")
 }
 
-/// Propose: the gates judge, the record comes first, then the agent may act, with the value that
-/// they admitted.
+/// Proposes intents. The gates judge and record them before the agent acts, and the agent uses the
+/// value that they admitted.
 fn act(agent: &Agent, answer: &Answer, force: f64) -> Result<()> {
     let intent = Intent::new("manipulation.grasp").target("glass_cup").environment("ward3");
     let intent = intent.consulted(answer);
     let recommended = agent.propose(&intent.clone().param("force_n", force))?;
-    // So much force needs a person, who decides.
+    // This force needs a person's decision.
     let waiting = agent.propose(&intent.param("force_n", 45))?;
     assert_eq!((waiting.standing(), waiting.may_act()), (IntentStanding::Waiting, false));
     let decided = agent.decide(&waiting.event_ref(), Decision::Confirmed)?;

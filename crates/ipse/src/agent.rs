@@ -1,9 +1,9 @@
-//! An agent with its memory: the handle that a program holds.
+//! The agent handle: record events, read facts, propose intents, verify.
 //!
 //! **Invariants**
-//! - An event whose receipt was returned is durable.
-//! - Reading facts never waits for a writer, and no operation here changes a manifest.
-//! - Whatever the agent learns, its identity stays the same.
+//! - An event is durable when its receipt is returned.
+//! - Reading facts never waits for a writer.
+//! - No operation here changes a manifest, so learning never changes the identity.
 
 use crate::answer::Answer;
 use crate::event::Event;
@@ -30,24 +30,24 @@ use ipse_store::{Location, Store};
 use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
 
-/// The name of a program in records of intents and decisions, where a server has a token id.
+/// The name in records of intents and decisions; a server writes a token id there.
 const BY: &str = "library";
 
-/// How an agent is opened.
+/// Settings for opening an agent.
 #[derive(Clone, Default)]
 pub struct Opening {
-    /// When passes run by themselves.
+    /// When passes run automatically.
     pub policy: Policy,
-    /// The directory of the keys; the store's path with `.keys` behind it if absent.
+    /// The key directory. Default: the store's path plus `.keys`.
     pub keys: Option<PathBuf>,
     /// The passphrase of the private keys. In a build without the Cargo feature `passphrase` it is
     /// an error ([`KeyError::PassphraseUnsupported`]).
     pub passphrase: Option<String>,
-    /// The files that judge intents; without them [`Agent::propose`] is an error.
+    /// The files that judge intents. Without them [`Agent::propose`] returns an error.
     pub gates: Option<GateFiles>,
 }
 
-/// An agent of a store. Clones share it.
+/// A handle to an agent in a store. Clones share the state.
 #[derive(Clone)]
 pub struct Agent {
     memory: Memory,
@@ -59,30 +59,30 @@ pub struct Agent {
     signs: bool,
 }
 
-/// What became of an event that is in the log.
+/// The place of a recorded event in the log.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Receipt {
-    /// Its name.
+    /// The name of the event.
     pub event_ref: EventRef,
-    /// Its position.
+    /// The position of the event.
     pub seq: Seq,
-    /// Whether it was in the log before, with the same content.
+    /// Whether the event was already stored with the same content.
     pub duplicate: bool,
 }
 
 impl Agent {
-    /// Registers a manifest in the store at a path and opens the agent. The store and its keys are
-    /// made if they are not there; a manifest that is registered already stays as it is.
+    /// Registers a manifest in the store at a path and opens the agent. Creates the store and its
+    /// keys if they do not exist. A manifest that is already registered is not changed.
     ///
     /// A key whose public half (`log.vkey`, `operator.pub`) is in the key directory is not
-    /// replaced, even if its private half is missing: that is kept elsewhere, and the agent does
-    /// not sign ([`Agent::signs`]).
+    /// replaced, even if its private half is missing. The private half is then kept elsewhere, and
+    /// the agent does not sign ([`Agent::signs`]).
     pub fn register(store: impl AsRef<Path>, manifest: &Manifest) -> Result<Self> {
         Self::register_with(store, manifest, Opening::default())
     }
 
-    /// The same with settings. The gates, the passphrase and the key directory are checked first:
-    /// if one of them cannot be used, nothing is made or registered.
+    /// Like [`Agent::register`], with settings. The gates, the passphrase and the key directory are
+    /// checked first: if one of them cannot be used, nothing is created or registered.
     pub fn register_with(
         store: impl AsRef<Path>,
         manifest: &Manifest,
@@ -98,15 +98,15 @@ impl Agent {
         Self::of(store, identity, opening)
     }
 
-    /// Opens an agent that is registered, and folds the events that no pass has covered. A store of
-    /// an older ipse is brought up to date first.
+    /// Opens a registered agent and folds the events that no pass has covered. A store of an older
+    /// version of ipse is migrated first.
     pub fn open(store: impl AsRef<Path>, identity: Identity) -> Result<Self> {
         Self::open_with(store, identity, Opening::default())
     }
 
-    /// The same with settings. Tree heads are signed if the log's key can be used, and
-    /// [`Agent::signs`] says so. A damaged key is an error, and so is a passphrase that does not
-    /// open it, or any passphrase in a build without the Cargo feature `passphrase`.
+    /// Like [`Agent::open`], with settings. Tree heads are signed if the log's key can be used
+    /// ([`Agent::signs`]). A damaged key is an error. So is a wrong passphrase, or any passphrase
+    /// in a build without the Cargo feature `passphrase`.
     pub fn open_with(
         store: impl AsRef<Path>,
         identity: Identity,
@@ -136,45 +136,45 @@ impl Agent {
         Ok(Agent { memory, look, store, keys, passphrase, desk, signs })
     }
 
-    /// Who it is.
+    /// The identity: the SHA-256 of the manifest.
     pub fn identity(&self) -> Identity {
         *self.look.identity()
     }
 
-    /// Whether tree heads over its log are signed. They are not if the log's private key
+    /// Whether tree heads of the log are signed. They are not if the log's private key
     ///
     /// - is missing,
     /// - is encrypted, and the agent was opened without a passphrase,
     /// - is in a file that others may read or write, or that this process may not read,
     /// - is in a directory that others may write to.
     ///
-    /// [`KeyDirectory::log_signer`] says which.
+    /// [`KeyDirectory::log_signer`] returns the reason.
     pub fn signs(&self) -> bool {
         self.signs
     }
 
-    /// Its manifest, compared with the identity, and how far its log has come.
+    /// The stored manifest, whether it matches the identity, and the last position of the log.
     pub fn standing(&self) -> Result<Standing> {
         Ok(self.look.standing()?)
     }
 
-    /// The handle below: subscriptions, tables of facts, appending in batches.
+    /// The engine's handle: subscriptions, fact tables, appending in batches.
     pub fn memory(&self) -> &Memory {
         &self.memory
     }
 
-    /// Questions about its log that have no method here.
+    /// Queries on the log that have no method here.
     pub fn look(&self) -> &Look {
         &self.look
     }
 
-    /// Records an event, durably. A duplicate is no error.
+    /// Records an event durably. A duplicate is no error.
     pub fn record(&self, event: impl Into<Event>) -> Result<Receipt> {
         let json = event.into().json(&mut SystemHost::new())?;
         self.record_json(json.as_bytes())
     }
 
-    /// Records an event that is JSON already, in the form of CloudEvents 1.0.
+    /// Records an event that is already JSON, in the form of CloudEvents 1.0.
     pub fn record_json(&self, event: &[u8]) -> Result<Receipt> {
         let admitted =
             admit(event, Origin::Producer, || ipse_engine::Host::salt(&mut SystemHost::new()))?;
@@ -183,23 +183,24 @@ impl Agent {
         receipt(event_ref, done.appended[0])
     }
 
-    /// Imports lines of JSON, with a pass at the end. Refused lines are listed and stop nothing.
+    /// Imports lines of JSON and runs a pass at the end. Rejected lines are listed; the rest is
+    /// imported.
     ///
-    /// Lines that have arrived are stored before the reader is asked for more, and the agent can be
-    /// used meanwhile: the input may be a pipe that stays open, in a thread of its own. Passes come
-    /// as after [`Agent::record`] ([`Opening::policy`]).
+    /// Lines that have arrived are stored before the reader is polled again, and the agent can be
+    /// used meanwhile. The input may therefore be a pipe that stays open, read in its own thread.
+    /// Passes run as after [`Agent::record`] ([`Opening::policy`]).
     ///
-    /// A reader that fails is an error with the code `truncated` that says up to which line events
-    /// are durable ([`Cut`](crate::ExchangeError::Cut)). Importing the whole input again is safe:
-    /// lines with an `id` that are stored already are duplicates.
+    /// If the reader fails, the error has the code `truncated` and contains the last line up to
+    /// which events are durable ([`Cut`](crate::ExchangeError::Cut)). Importing the whole input
+    /// again is safe: lines with an `id` that are already stored are duplicates.
     pub fn import(&self, input: impl Read + Send) -> Result<Imported> {
         let options = Options { live: true, ..Options::default() };
         let host = &mut SystemHost::new();
         Ok(import_shared(&self.memory, input, &options, host, &mut |_| {})?)
     }
 
-    /// Runs a pass now; `None` if there is nothing new. Then facts of passes that another handle or
-    /// process made are read, as [`Agent::refresh`] does.
+    /// Runs a pass now; returns `None` if there are no new events. In that case it reloads facts
+    /// that another handle or process computed, as [`Agent::refresh`] does.
     pub fn consolidate(&self) -> Result<Option<PassReport>> {
         let pass = self.memory.consolidate()?;
         if pass.is_none() {
@@ -208,21 +209,21 @@ impl Agent {
         Ok(pass)
     }
 
-    /// Reads the known facts again if another handle or process made a pass or forgot events since;
-    /// returns whether one did. Handles do not watch the store: a program that shares its store
-    /// calls this before it consults. (A server does it by itself.)
+    /// Reloads the facts if another handle or process ran a pass or forgot events since; returns
+    /// whether it did. Handles do not watch the store: a program that shares its store calls this
+    /// before it consults. A server calls it automatically.
     pub fn refresh(&self) -> Result<bool> {
         Ok(self.memory.reload_if_moved()?)
     }
 
-    /// The facts that match, the most confident first, as of the last pass that this handle knows
-    /// of: its own passes, and those of others as of the last [`Agent::refresh`].
+    /// The matching facts, the most confident first, as of the last pass that this handle knows:
+    /// its own passes, and those of others up to the last [`Agent::refresh`].
     pub fn facts(&self, query: &Query) -> Vec<Fact> {
         let chosen = self.memory.known().choose(&query.0);
         chosen.into_iter().map(|fact| Fact::new(self.look.identity(), fact)).collect()
     }
 
-    /// The fact about a skill with one target and one environment; `*` stands for events that name
+    /// The fact about a skill with one target and one environment; `*` matches events that name
     /// none.
     pub fn fact(&self, skill: &str, target: &str, environment: &str) -> Option<Fact> {
         let key = FactKey::new(FactKind::SkillSuccessRate, &[skill, target, environment]);
@@ -230,12 +231,12 @@ impl Agent {
         known.get(&key).map(|fact| Fact::new(self.look.identity(), fact.clone()))
     }
 
-    /// The facts that match with their consultation, for an intent and for a prompt, as of the last
-    /// pass that this handle knows of ([`Agent::refresh`]).
+    /// The matching facts with their consultation, for an intent and for a prompt, as of the last
+    /// pass that this handle knows ([`Agent::refresh`]).
     ///
-    /// At most 1000 facts, the most confident ones, since an intent may echo no more; if a query
-    /// without a limit matches more, it is answered and recorded as one with the limit 1000.
-    /// [`Agent::facts`] has all of them.
+    /// Returns at most 1000 facts, the most confident ones, because an intent may echo no more. If
+    /// a query without a limit matches more, it is answered and recorded as a query with the limit
+    /// 1000. [`Agent::facts`] returns all of them.
     pub fn consult(&self, query: &Query) -> Answer {
         let (known, identity) = (self.memory.known(), self.look.identity());
         let (mut query, mut facts) = (query.clone(), known.choose(&query.0));
@@ -246,14 +247,14 @@ impl Agent {
         Answer::new(identity, known.checkpoint(), known.rule_version(), &query, facts)
     }
 
-    /// The facts as the log up to a position gives them.
+    /// The facts computed from the log up to a position.
     pub fn facts_as_of(&self, seq: Seq, query: &Query) -> Result<Vec<Fact>> {
         let facts = self.look.as_of(seq, &query.0, Some(&self.memory.known()))?;
         let facts = facts.ok_or_else(|| self.beyond(seq))?;
         Ok(facts.into_iter().map(|fact| Fact::new(self.look.identity(), fact)).collect())
     }
 
-    /// How the facts moved between two positions.
+    /// The changes of the facts between two positions.
     pub fn diff(&self, from: Seq, to: Seq) -> Result<Diff> {
         self.look.diff(from, to)?.ok_or_else(|| self.beyond(from.max(to)))
     }
@@ -262,8 +263,8 @@ impl Agent {
         Error::Beyond { asked, head: self.look.head().unwrap_or_default() }
     }
 
-    /// Why a fact says what it says, with a page of its evidence, from 1 to
-    /// [`Explanation::pages`]. Any other page is [`Error::NoPage`].
+    /// Explains a fact, with one page of its evidence, from 1 to [`Explanation::pages`]. Any other
+    /// page is [`Error::NoPage`].
     pub fn explain(&self, fact: &FactId, page: usize) -> Result<Explanation> {
         if page > 0
             && let Some(explanation) = self.look.explanation(fact, page)?
@@ -274,26 +275,26 @@ impl Agent {
         Err(Error::NoPage { asked: page, pages: first.pages() })
     }
 
-    /// What an event taught, and the walk back from it if it is an action.
+    /// Explains an event: the facts it feeds, and its trail if it is an action.
     pub fn explain_event(&self, event: &EventRef) -> Result<ExplainedEvent> {
         self.look.event(event, Listing::default())?.ok_or(Error::NoEvent(*event))
     }
 
-    /// Proposes an intent: it is audited, judged by the gates and recorded, durably.
+    /// Proposes an intent: audits it, judges it by the gates and records it durably.
     pub fn propose(&self, intent: &Intent) -> Result<Proposal> {
         let desk = self.desk.as_ref().ok_or(Error::NoGates)?;
         let body = intent.json()?;
         Ok(desk.propose(body.as_bytes(), BY, &mut SystemHost::new())??)
     }
 
-    /// Decides about an intent that waits, for a person.
+    /// Records a person's decision about an intent that waits for one.
     pub fn decide(&self, intent: &EventRef, decision: Decision) -> Result<Proposal> {
         let host = &mut SystemHost::new();
         Ok(decide(&self.memory, &self.look, intent, decision, BY, host)??)
     }
 
-    /// Reports how acting on an intent ended, durably. Only an intent that is admitted, clamped or
-    /// confirmed has an outcome. A report that is sent again is a duplicate, and no error.
+    /// Reports the outcome of an intent durably. Only an intent that is admitted, clamped or
+    /// confirmed has an outcome. A report that is sent again is a duplicate and no error.
     pub fn report(&self, intent: &EventRef, report: &OutcomeReport) -> Result<Receipt> {
         let source = report.source_name();
         let report = ipse_intents::Report::read(report.json()?.as_bytes())?;
@@ -304,19 +305,19 @@ impl Agent {
         receipt(event.event_ref, appended)
     }
 
-    /// The skills of its registry, if the agent was opened with gate files, and those that facts
-    /// are about, as of the last pass that this handle knows of.
+    /// The skills of the registry, if the agent was opened with gate files, and the skills in facts
+    /// as of the last pass that this handle knows.
     pub fn skills(&self) -> Skills {
         let registry = self.desk.as_ref().map(|desk| desk.gates().registry());
         Skills::new(registry, self.memory.known().iter().map(|fact| &fact.fact.key))
     }
 
-    /// Forgets events for good: facts become what they would be without them.
+    /// Forgets events permanently: facts become equal to those of a log without them.
     pub fn forget(&self, events: impl IntoIterator<Item = EventRef>) -> Result<Forgotten> {
         Ok(self.memory.forget(&Selection::Refs(events.into_iter().collect()))?)
     }
 
-    /// Writes a bundle of the whole log, which verifies without the store.
+    /// Writes a bundle of the whole log. It can be verified without the store.
     pub fn export(&self, out: &mut dyn Write) -> Result<Exported> {
         let operator = self.keys.operator_signer(self.passphrase.as_deref())?;
         let notary = notary(&self.keys, self.look.identity(), self.passphrase.as_deref())?;
@@ -326,7 +327,7 @@ impl Agent {
         Ok(with_export(&self.store, self.look.identity(), &keys, range, write)?)
     }
 
-    /// Computes everything again that is stored or signed, and compares.
+    /// Recomputes everything that is stored or signed, and reports mismatches.
     pub fn verify(&self) -> Result<Report> {
         self.keys.check_public()?;
         let (outside, manifest) = (self.outside()?, self.look.standing()?.manifest);
@@ -335,7 +336,7 @@ impl Agent {
         Ok(verify(&snapshot, self.look.identity(), &manifest, &outside, &mut |_, _| {})?)
     }
 
-    /// What is known about the log outside its store.
+    /// The evidence about the log that is kept outside its store.
     fn outside(&self) -> Result<ExternalEvidence> {
         let name = TreeHead::origin_of(self.look.identity());
         let log_keys = self.keys.log_keys()?.into_iter().filter(|key| key.name() == name).collect();
@@ -345,7 +346,7 @@ impl Agent {
     }
 }
 
-/// The receipt of an event that is in the log.
+/// The receipt of a stored event.
 fn receipt(event_ref: EventRef, appended: Appended) -> Result<Receipt> {
     match appended {
         Appended::New(seq) => Ok(Receipt { event_ref, seq, duplicate: false }),
@@ -363,7 +364,7 @@ fn key_directory(store: &Location, opening: &Opening) -> KeyDirectory {
     }
 }
 
-/// Checks what a registration needs before anything is made.
+/// Checks everything that a registration needs before anything is created.
 fn check(store: &Location, manifest: &Manifest, opening: &Opening) -> Result<()> {
     if let Some(files) = &opening.gates {
         files.bound_to(&manifest.canonical())?;
@@ -371,7 +372,7 @@ fn check(store: &Location, manifest: &Manifest, opening: &Opening) -> Result<()>
     let keys = key_directory(store, opening);
     let passphrase = opening.passphrase.as_deref();
     keys.check_passphrase(passphrase)?;
-    // Without its directory there is no store, and that error comes first.
+    // If the directory of the store is missing, creating the store reports that error first.
     if store.path().is_none_or(|path| directory_of(path).is_dir()) {
         keys.check_place()?;
         notary(&keys, &manifest.identity(), passphrase)?;
@@ -379,8 +380,8 @@ fn check(store: &Location, manifest: &Manifest, opening: &Opening) -> Result<()>
     Ok(())
 }
 
-/// The notary of a log; `None` if its private key is missing, or encrypted and there is no
-/// passphrase. A damaged key is an error, and so is a passphrase that does not open it.
+/// The notary of a log; `None` if its private key is missing, or encrypted and no passphrase is
+/// given. A damaged key or a wrong passphrase is an error.
 fn notary(
     keys: &KeyDirectory,
     identity: &Identity,

@@ -1,4 +1,4 @@
-//! What a planner consulted: facts, and how it can prove later that it read them.
+//! The answer to a planner's query: facts, and a consultation that proves what it read.
 
 use crate::fact::{Fact, Query};
 use ipse_core::{Identity, Seq};
@@ -13,7 +13,7 @@ use std::sync::Arc;
 pub struct Answer {
     /// The facts, the most confident first.
     pub facts: Vec<Fact>,
-    /// The position that they follow from.
+    /// The position up to which the log was read for them.
     pub checkpoint: Seq,
     consultation: String,
     id: String,
@@ -50,7 +50,7 @@ impl Answer {
         &self.id
     }
 
-    /// The consultation as JSON, which an intent echoes.
+    /// The consultation as JSON; an intent echoes it.
     pub(crate) fn consultation(&self) -> &str {
         &self.consultation
     }

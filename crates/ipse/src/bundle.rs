@@ -1,4 +1,4 @@
-//! Taking a bundle into a store: a log that proves itself moves to another machine.
+//! Importing a bundle into a store, which moves a log to another machine.
 
 use crate::keys::KeyDirectory;
 use crate::{Error, Result};
@@ -8,12 +8,12 @@ use ipse_store::{Location, Store};
 use std::fs::File;
 use std::path::Path;
 
-/// Verifies a bundle under keys that the caller trusts, and takes it into a store in which its
-/// identity is registered and its log is empty. `trusted` are public keys as text: `log.vkey`,
+/// Verifies a bundle under keys that the caller trusts, and imports it into a store in which its
+/// identity is registered and its log is empty. `trusted` holds public keys as text: `log.vkey`,
 /// `operator.pub` and the keys of producers.
 ///
-/// A trusted key that cannot be read is [`Error::TrustedKey`]; a bundle that does not verify under
-/// them is [`Error::Unverified`]. Nothing is taken in then.
+/// An unreadable trusted key is [`Error::TrustedKey`]; a bundle that does not verify is
+/// [`Error::Unverified`]. In both cases nothing is imported.
 pub fn import_bundle(
     store: impl AsRef<Path>,
     bundle: impl AsRef<Path>,

@@ -1,8 +1,8 @@
-//! The one error of the library.
+//! The error type of the library.
 //!
-//! **Invariants:** `Display` says what failed and why; [`Error::code`] is a word for programs that
-//! stays the same from version to version. Errors of storage and of keys have the reason of the
-//! system as their `source`, and no other error repeats its text in a `source`.
+//! **Invariants:** `Display` shows the failure and its reason. [`Error::code`] is stable across
+//! versions. Errors of storage and of keys have the system error as their `source`; no other error
+//! repeats its text in a `source`.
 
 use crate::keys::KeyError;
 use ipse_core::{EventRef, FactId, Seq};
@@ -15,15 +15,15 @@ use ipse_store::Error as StoreError;
 use std::fmt;
 use std::path::Path;
 
-/// What the library returns.
+/// The result of a library operation.
 pub type Result<T> = std::result::Result<T, Error>;
 
-/// Why an operation of the library failed. Nothing was half done, except that an import that stops
+/// The reason why an operation failed. No operation is left half done, except that a stopped import
 /// keeps the lines that its error names.
 #[derive(thiserror::Error, Debug)]
 #[non_exhaustive]
 pub enum Error {
-    /// The event was refused; it is not in the log.
+    /// The event was rejected; it is not in the log.
     #[error("the event was refused: {0}")]
     Refused(Refusal),
     /// A key could not be used.
@@ -32,7 +32,7 @@ pub enum Error {
     /// A manifest lacks a field, or a field cannot be read.
     #[error(transparent)]
     Manifest(#[from] ManifestError),
-    /// The engine or the store could not.
+    /// The engine or the store failed.
     #[error(transparent)]
     Engine(#[from] ipse_engine::Error),
     /// Import, export or a bundle failed.
@@ -41,61 +41,61 @@ pub enum Error {
     /// A parameter is not a finite number.
     #[error("the parameter `{0}` is not a finite number")]
     NotANumber(String),
-    /// The intent cannot be judged.
+    /// The intent is invalid.
     #[error("the intent was rejected: {0}")]
     Intent(IntentError),
-    /// A decision about an intent does not hold.
-    #[error("the decision does not hold: {0}")]
+    /// The decision about an intent was rejected.
+    #[error("the decision was rejected: {0}")]
     Decision(DecisionError),
-    /// The outcome of an intent is not in the log.
+    /// The outcome of an intent was not recorded.
     #[error("the outcome was not recorded: {0}")]
     Outcome(OutcomeError),
-    /// The agent was opened without gates.
-    #[error("no gates judge this agent's intents: open it with its three gate files")]
+    /// The agent was opened without gate files.
+    #[error("this agent was opened without gates: open it with its three gate files")]
     NoGates,
-    /// A gate file cannot be read.
-    #[error("the gate files cannot be read: {}", Lines(.0))]
+    /// A gate file is invalid.
+    #[error("the gate files are invalid: {}", Lines(.0))]
     GateFiles(Vec<FileError>),
     /// The gate files are not those that the manifest names.
-    #[error("the manifest binds the agent to another file: its {field} is not that of this one")]
+    #[error("the manifest names another gate file: its {field} does not match this file")]
     ForeignGates {
-        /// The field of the manifest.
+        /// The manifest field that differs.
         field: &'static str,
     },
-    /// The log does not reach so far.
+    /// The position is beyond the end of the log.
     #[error("the log ends at {head}, before seq {asked}")]
     Beyond {
-        /// What was asked for.
+        /// The requested position.
         asked: Seq,
         /// The last position.
         head: Seq,
     },
-    /// There is no such fact.
+    /// The agent has no fact with this id.
     #[error("this agent has no fact {0}")]
     NoFact(FactId),
-    /// The fact has no such page of evidence.
-    #[error("the evidence has {pages} pages, from 1 on: there is no page {asked}")]
+    /// The page of evidence does not exist.
+    #[error("page {asked} does not exist: the evidence has pages 1 to {pages}")]
     NoPage {
-        /// The page that was asked for.
+        /// The requested page.
         asked: usize,
-        /// How many there are.
+        /// The number of pages.
         pages: u64,
     },
-    /// There is no such event.
+    /// The log has no event with this name.
     #[error("this log has no event {0}")]
     NoEvent(EventRef),
     /// A key that the caller trusts cannot be read.
     #[error("a trusted key cannot be used: {0}")]
     TrustedKey(String),
-    /// A bundle did not verify; nothing was taken in.
+    /// A bundle did not verify; nothing was imported.
     #[error("the bundle did not verify: {0}")]
     Unverified(String),
     /// A file could not be read or written.
     #[error("could not use {path}: {source}")]
     File {
-        /// The file.
+        /// The path of the file.
         path: String,
-        /// Why. It is part of the text of this error, so it is not its `source`.
+        /// The system error. It is part of this error's text, so it is not its `source`.
         r#source: std::io::Error,
     },
 }
@@ -110,8 +110,8 @@ impl fmt::Display for Lines<'_> {
     }
 }
 
-/// Errors that a variant wraps as they are. Their texts are in that of the variant, so they are no
-/// `source`, which would be printed once more.
+/// Errors that a variant wraps unchanged. The text of the variant includes theirs, so they are not
+/// a `source`: a `source` would be printed a second time.
 macro_rules! wraps {
     ($($error:ty => $variant:ident,)*) => {
         $(impl From<$error> for Error {
@@ -137,42 +137,42 @@ impl From<StoreError> for Error {
 }
 
 impl Error {
-    /// Of a file that could not be read or written.
+    /// An error for a file that could not be read or written.
     pub(crate) fn file(path: &Path, source: std::io::Error) -> Self {
         Error::File { path: path.display().to_string(), source }
     }
 
-    /// The code for programs. All of them:
+    /// A stable code that programs can match on. All codes:
     ///
     /// | code | when |
     /// |---|---|
     /// | `bad_key` | a key cannot be used, or a trusted key cannot be read |
     /// | `bad_manifest` | a field of a manifest is missing or malformed |
     /// | `not_a_number` | a parameter or a property is not a finite number |
-    /// | `bad_intent` | an intent cannot be read |
+    /// | `bad_intent` | an intent is invalid |
     /// | `intent_too_large` | an intent with its verdict is larger than an event may be |
-    /// | `not_found` | there is no such fact, event or intent |
+    /// | `not_found` | the fact, event or intent does not exist |
     /// | `not_waiting` | an intent does not wait for a decision |
-    /// | `too_late` | the time to confirm an intent is over |
-    /// | `bad_outcome` | the report of an outcome cannot be read |
+    /// | `too_late` | the time to confirm an intent has expired |
+    /// | `bad_outcome` | the report of an outcome is invalid |
     /// | `not_admitted` | an intent may not be acted on, so it has no outcome |
     /// | `gates_not_configured` | the agent was opened without gate files |
-    /// | `bad_gate_files` | the gate files cannot be read, or contradict each other |
+    /// | `bad_gate_files` | the gate files are invalid or contradict each other |
     /// | `gates_not_bound` | the manifest names other gate files |
-    /// | `beyond_the_log` | the log does not reach that position |
+    /// | `beyond_the_log` | the position is beyond the end of the log |
     /// | `no_page` | the evidence of a fact has no such page |
     /// | `bundle_not_verified` | a bundle does not verify under the trusted keys |
     /// | `file` | a file or a stream cannot be read or written |
-    /// | `log_not_empty` | a bundle is taken into an empty log only |
-    /// | `cannot_export` | no tree head covers the log, or the content fits no bundle |
-    /// | `no_store` | there is no store at that path |
+    /// | `log_not_empty` | a bundle can be imported only into an empty log |
+    /// | `cannot_export` | no tree head covers the log, or the content does not fit into a bundle |
+    /// | `no_store` | no store exists at that path |
     /// | `not_a_store` | the file is not a store |
-    /// | `other_schema` | a newer ipse wrote the store, or it must be brought up to date |
+    /// | `other_schema` | a newer ipse wrote the store, or it must be migrated |
     /// | `unknown_identity` | the identity is not registered in the store |
-    /// | `store_busy` | another process holds the store for too long |
+    /// | `store_busy` | another process locks the store for too long |
     /// | `store_read_only` | this process may not write to the store |
     /// | `store_gone` | the store was removed or replaced |
-    /// | `disk_full` | there is no space left |
+    /// | `disk_full` | no space is left on the disk |
     /// | `store_unavailable` | the store cannot be used for another reason |
     /// | `store_damaged` | stored bytes contradict each other ([`Error::is_damage`]) |
     /// | `log_rolled_back` | the log is older than its last signed tree head |
@@ -181,8 +181,8 @@ impl Error {
     /// | `never_forgotten` | an event of this type cannot be forgotten |
     /// | `open_again` | an earlier failure left this handle unusable: open the agent again |
     ///
-    /// A refused event has the code of its [`Rule`](crate::Rule), such as `invalid_json`,
-    /// `missing`, `conflict` or `forgotten`; `truncated` is also the code of an import whose reader
+    /// A rejected event has the code of its [`Rule`](crate::Rule), such as `invalid_json`,
+    /// `missing`, `conflict` or `forgotten`. `truncated` is also the code of an import whose reader
     /// failed.
     pub fn code(&self) -> &'static str {
         match self {
@@ -206,7 +206,7 @@ impl Error {
         }
     }
 
-    /// Whether stored bytes contradict each other: trying again never helps.
+    /// Whether stored bytes contradict each other. Retrying never helps.
     pub fn is_damage(&self) -> bool {
         self.code() == "store_damaged"
     }
@@ -232,7 +232,7 @@ fn store_code(error: &StoreError) -> &'static str {
     match error {
         StoreError::NotFound(_) | StoreError::NoDirectory(_) => "no_store",
         StoreError::Gone(_) => "store_gone",
-        StoreError::Foreign(_) => "not_a_store",
+        StoreError::Foreign(_) | StoreError::Directory(_) => "not_a_store",
         StoreError::Newer { .. } | StoreError::Older { .. } => "other_schema",
         StoreError::UnknownIdentity(_) => "unknown_identity",
         StoreError::Busy(_) => "store_busy",

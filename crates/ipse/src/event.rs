@@ -1,7 +1,7 @@
-//! Events as a program writes them, without JSON.
+//! Builders for events, without JSON.
 //!
-//! **Invariant:** an event that is built here is text like any other and passes the same door; what
-//! the door refuses is refused.
+//! **Invariant:** an event that is built here becomes JSON and is validated by the same door as any
+//! other event.
 
 use crate::value::{Value, Values};
 use crate::{Result, SystemHost};
@@ -10,10 +10,10 @@ use ipse_core::json::Members;
 use ipse_core::{EventRef, Outcome, Time, hex};
 use ipse_engine::Host;
 
-/// The source of an event that names none.
+/// The default source of an event.
 const DEFAULT_SOURCE: &str = "program";
 
-/// Something that happened.
+/// Something that happened to the agent.
 ///
 /// ```
 /// use ipse::Event;
@@ -22,12 +22,12 @@ const DEFAULT_SOURCE: &str = "program";
 /// let spill = Event::incident("ward 3").reason("spill").id("spill-1");
 /// ```
 ///
-/// The last value of a name counts: a setter, a member of the data, a parameter or a property that
-/// is given again replaces the one before. So it is for [`Attempt`] and [`Intent`](crate::Intent).
+/// A setter, data member, parameter or property that is given twice keeps the last value. The same
+/// holds for [`Attempt`] and [`Intent`](crate::Intent).
 ///
-/// The time of an event is the time at which it was built, unless [`Event::at`] sets another. So
-/// recording a clone of an event that has an [`Event::id`] is a duplicate and stores nothing; an
-/// event that is built anew under that id has another time and is a conflict.
+/// The time of an event is the time at which it was built, unless [`Event::at`] sets another.
+/// Recording a clone of an event that has an [`Event::id`] is therefore a duplicate and stores
+/// nothing. An event that is built again with that id has another time and is a conflict.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Event {
     event_type: String,
@@ -37,7 +37,7 @@ pub struct Event {
     data: Vec<(String, Data)>,
 }
 
-/// A value of an event.
+/// A member of an event's data.
 #[derive(Clone, PartialEq, Debug)]
 enum Data {
     Text(String),
@@ -45,8 +45,8 @@ enum Data {
 }
 
 impl Event {
-    /// An attempt at a skill. How it ended makes it an event: [`Attempt::success`],
-    /// [`Attempt::failed`] or [`Attempt::ended`].
+    /// Starts an attempt at a skill. [`Attempt::success`], [`Attempt::failed`] or
+    /// [`Attempt::ended`] turns it into an event.
     pub fn attempt(skill: impl Into<String>) -> Attempt {
         Attempt(Event::new(EXECUTION_RESULT).with("skill_id", skill))
     }
@@ -56,7 +56,7 @@ impl Event {
         Event::new(INCIDENT).with("zone", zone)
     }
 
-    /// An event of any other type. It feeds facts only about the [`Event::object`] it names.
+    /// An event of any other type. It feeds only facts about its [`Event::object`], if it has one.
     pub fn new(event_type: impl Into<String>) -> Self {
         Event {
             event_type: event_type.into(),
@@ -67,27 +67,27 @@ impl Event {
         }
     }
 
-    /// Sets its name within its source. An event that is recorded again under the same name is
-    /// stored once; without a name each call stores another event. Keep the event and record a
-    /// clone of it to try again, or set the time with [`Event::at`].
+    /// Sets the id, which is unique within the source. An event that is recorded again with the
+    /// same id is stored once; without an id each call stores another event. To retry, keep the
+    /// event and record a clone of it, or set the time with [`Event::at`].
     pub fn id(mut self, id: impl Into<String>) -> Self {
         self.id = Some(id.into());
         self
     }
 
-    /// Sets who reports it; `program` if absent.
+    /// Sets the program that reports the event. Default: `program`.
     pub fn source(mut self, source: impl Into<String>) -> Self {
         self.source = source.into();
         self
     }
 
-    /// Sets when it happened, in place of the time at which it was built.
+    /// Sets the time at which it happened. Default: the time at which it was built.
     pub fn at(mut self, time: Time) -> Self {
         self.time = time;
         self
     }
 
-    /// Sets why.
+    /// Sets the reason of the failure or incident.
     pub fn reason(self, reason: impl Into<String>) -> Self {
         self.with("failure_reason", reason)
     }
@@ -98,7 +98,7 @@ impl Event {
         self
     }
 
-    /// Sets a property of the object that it is about, such as `("mass_g", 180)`.
+    /// Sets a property of the object that the event is about, such as `("mass_g", 180)`.
     pub fn object(mut self, name: impl Into<String>, value: impl Into<Value>) -> Self {
         self.set_in("object", name.into(), value.into());
         self
@@ -119,7 +119,7 @@ impl Event {
         self.data.push((name, value));
     }
 
-    /// Its JSON; a missing name comes from the host.
+    /// The event as JSON; the host generates a missing id.
     pub(crate) fn json(&self, host: &mut dyn Host) -> Result<String> {
         let mut data = Members::new();
         for (name, value) in &self.data {
@@ -139,52 +139,52 @@ impl Event {
     }
 }
 
-/// An attempt at a skill whose end is not known yet.
+/// An attempt at a skill whose outcome is not known yet.
 #[must_use = "say how it ended: success(), failed(reason) or ended(outcome)"]
 #[derive(Clone, PartialEq, Debug)]
 pub struct Attempt(Event);
 
 impl Attempt {
-    /// Sets the class of the object that it was tried on.
+    /// Sets the class of the object.
     pub fn target(self, class: impl Into<String>) -> Self {
         Attempt(self.0.with("target_class", class))
     }
 
-    /// Sets the environment that it was tried in.
+    /// Sets the environment.
     pub fn environment(self, environment: impl Into<String>) -> Self {
         Attempt(self.0.with("environment", environment))
     }
 
-    /// Sets the zone that it was tried in.
+    /// Sets the zone.
     pub fn zone(self, zone: impl Into<String>) -> Self {
         Attempt(self.0.with("zone", zone))
     }
 
-    /// Sets a parameter that it was tried with. Facts are about numbers from -10^9 to 10^9, to 6
-    /// decimals; a recommended value has 4 significant digits
-    /// ([`Recommended`](crate::Recommended)). Any other number, a text or a boolean is stored and
-    /// feeds no fact.
+    /// Sets a parameter of the attempt. Facts use numbers from -10^9 to 10^9, to 6 decimals; a
+    /// recommended value has 4 significant digits ([`Recommended`](crate::Recommended)). Any other
+    /// number, a text or a boolean is stored and feeds no fact.
     pub fn param(mut self, name: impl Into<String>, value: impl Into<Value>) -> Self {
         self.0.set_in("params", name.into(), value.into());
         self
     }
 
-    /// Names the intent that it goes back to.
+    /// Names the intent that led to this attempt.
     pub fn intent(self, intent: EventRef) -> Self {
         Attempt(self.0.with("intent", intent.to_string()))
     }
 
-    /// It worked.
+    /// Ends the attempt as a success.
     pub fn success(self) -> Event {
         self.ended(Outcome::Success)
     }
 
-    /// It did not work, for that reason.
+    /// Ends the attempt as a failure with a reason.
     pub fn failed(self, reason: impl Into<String>) -> Event {
         self.ended(Outcome::Failed).reason(reason)
     }
 
-    /// It ended so; only success and failure count for a rate. The time of the event is now.
+    /// Ends the attempt with any outcome; only success and failure count in rates. The time of the
+    /// event is now.
     pub fn ended(self, outcome: Outcome) -> Event {
         self.0.with("outcome", outcome.name()).at(SystemHost::new().now())
     }

@@ -1,4 +1,4 @@
-//! Facts as a program reads them: figures, not JSON.
+//! Facts as typed figures instead of JSON.
 //!
 //! **Invariant:** a figure is copied from the published value; nothing is computed from it.
 
@@ -10,7 +10,7 @@ use ipse_engine::facts::{Filter, ScoredFact};
 use std::fmt;
 use std::sync::Arc;
 
-/// A question to the facts of an agent. Every part that is given must match.
+/// A filter for the facts of an agent. A fact matches if all given parts match.
 ///
 /// ```
 /// use ipse::{FactKind, Query};
@@ -32,39 +32,39 @@ impl Query {
         Query(Filter { skill: Some(skill.into()), ..Filter::default() })
     }
 
-    /// Of them, those about a class of objects.
+    /// Restricts the query to a class of objects.
     pub fn target(mut self, class: impl Into<String>) -> Self {
         self.0.target = Some(class.into());
         self
     }
 
-    /// Of them, those about an environment.
+    /// Restricts the query to an environment.
     pub fn environment(mut self, environment: impl Into<String>) -> Self {
         self.0.environment = Some(environment.into());
         self
     }
 
-    /// Of them, those about a zone.
+    /// Restricts the query to a zone.
     pub fn zone(mut self, zone: impl Into<String>) -> Self {
         self.0.zone = Some(zone.into());
         self
     }
 
-    /// Of them, those of a kind.
+    /// Restricts the query to one kind of fact.
     pub fn kind(mut self, kind: FactKind) -> Self {
         self.0.kind = Some(kind);
         self
     }
 
-    /// At most so many, the most confident ones: from 1 to 1000. A greater limit is 1000, and 0 is
-    /// 1, as an intent may echo no other ([`Intent::consulted`](crate::Intent::consulted)).
+    /// Returns at most this many facts, the most confident ones. The limit is clamped to 1 to 1000,
+    /// because an intent may echo no other ([`Intent::consulted`](crate::Intent::consulted)).
     pub fn limit(mut self, limit: usize) -> Self {
         self.0.limit = Some(limit.clamp(1, MAX_FACTS));
         self
     }
 }
 
-/// A fact: what the log says about one key.
+/// A fact: the knowledge in the log about one key.
 #[derive(Clone)]
 pub struct Fact {
     id: FactId,
@@ -73,18 +73,18 @@ pub struct Fact {
 
 /// A value of a parameter that worked, with the window around it.
 ///
-/// Facts keep a parameter to 6 decimals and, for windows, to 4 significant digits, both rounded
-/// half-even. So the recommended value may differ from the value that was tried by that rounding:
-/// 12345.6 is recommended as 12350, and 0.0000004 as 0. A number beyond ±10^9 feeds no fact.
+/// Facts store a parameter to 6 decimals and windows to 4 significant digits, both rounded
+/// half-even. The recommended value can therefore differ from the tried value: 12345.6 is
+/// recommended as 12350, and 0.0000004 as 0. A number beyond ±10^9 feeds no fact.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Recommended {
-    /// The value to take.
+    /// The recommended value of the parameter.
     pub value: f64,
     /// The lower end of the window.
     pub low: f64,
     /// The upper end of the window.
     pub high: f64,
-    /// How sure the log is of the window, from 0 to 1.
+    /// The confidence in the window, from 0 to 1.
     pub confidence: f64,
 }
 
@@ -93,42 +93,42 @@ impl Fact {
         Fact { id: FactId::new(identity, &inner.fact.key), inner }
     }
 
-    /// Its id.
+    /// The fact id, computed from identity and key.
     pub fn id(&self) -> FactId {
         self.id
     }
 
-    /// Its kind.
+    /// The kind of the fact, such as a success rate.
     pub fn kind(&self) -> FactKind {
         self.inner.fact.key.kind()
     }
 
-    /// What it is about.
+    /// The key: what the fact is about.
     pub fn key(&self) -> &FactKey {
         &self.inner.fact.key
     }
 
-    /// How far its observations agree, from 0 to 1.
+    /// The confidence from 0 to 1: it grows with observations and falls with contradictions.
     pub fn confidence(&self) -> f64 {
         float(self.inner.confidence)
     }
 
-    /// How many observations it rests on.
+    /// The number of observations behind the fact.
     pub fn observations(&self) -> u64 {
         self.inner.n_observations
     }
 
-    /// The rate of attempts that worked; of a skill's fact only.
+    /// The rate of successful attempts; `None` unless the fact is about a skill.
     pub fn success_rate(&self) -> Option<f64> {
         self.figure("success_rate")
     }
 
-    /// The risk of a zone; of a zone's fact only.
+    /// The risk of a zone; `None` unless the fact is about a zone.
     pub fn risk(&self) -> Option<f64> {
         self.figure("risk")
     }
 
-    /// The commonest reason of failure, if there is one.
+    /// The most frequent failure reason, if any.
     pub fn top_failure_reason(&self) -> Option<String> {
         let value = self.inner.value();
         let top = value.get("top_failure_reason").or_else(|| value.get("top_reason"))?;
@@ -139,7 +139,7 @@ impl Fact {
         text.as_text().map(str::to_owned)
     }
 
-    /// The recommended value of a parameter, if the log has one.
+    /// The recommended value of a parameter, if the log supports one.
     pub fn recommended(&self, param: &str) -> Option<Recommended> {
         let value = self.inner.value();
         let param = value.get("params")?.as_object()?.get(param)?.as_object()?;
@@ -149,22 +149,22 @@ impl Fact {
         Some(Recommended { value, low, high, confidence: figure("confidence")? })
     }
 
-    /// When its last supporting event happened.
+    /// The time of the last supporting event.
     pub fn last_updated(&self) -> Time {
         self.inner.fact.last.time
     }
 
-    /// Its last supporting event.
+    /// The last supporting event.
     pub fn last_event(&self) -> EventRef {
         self.inner.fact.last.event_ref
     }
 
-    /// A number of its value by name, such as `failures`.
+    /// A number in the fact's value by its name, such as `failures`.
     pub fn figure(&self, name: &str) -> Option<f64> {
         read(&self.inner.value(), name)
     }
 
-    /// Its value as canonical JSON, for everything that has no method here.
+    /// The value as canonical JSON, with everything that has no method here.
     pub fn json(&self) -> &str {
         &self.inner.fact.value
     }

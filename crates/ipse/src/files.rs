@@ -1,14 +1,14 @@
-//! Files that are there whole or not at all: every file that ipse writes itself.
+//! Atomic file writes, used for every file that ipse writes itself.
 //!
 //! **Invariants**
 //! - A file is written under a random name in the directory of its final name. That name is created
 //!   with `O_EXCL`, so no existing file is opened and no link is followed.
 //! - A file gets its final name after its bytes are synced. The directory is synced after that. *If
-//!   the process dies before the rename:* a file `.new-ipse-*` stays, and the final name is as it
-//!   was. *If it dies after the rename:* the file is complete.
+//!   the process dies before the rename:* a file `.new-ipse-*` stays, and the final name is
+//!   unchanged. *If it dies after the rename:* the file is complete.
 //! - No file is truncated or changed in place.
 //!
-//! The files of the store are SQLite's. Pipes and devices cannot be replaced; the command line
+//! SQLite writes the files of the store. Pipes and devices cannot be replaced; the command line
 //! writes to them directly.
 
 use std::fs::{DirBuilder, File, Permissions};
@@ -19,30 +19,30 @@ use tempfile::NamedTempFile;
 
 /// The mode of a file that only its owner may read.
 pub(crate) const PRIVATE: u32 = 0o600;
-/// The mode of a public key; the directory around it is private all the same.
+/// The mode of a public key; the directory that it is in is private anyway.
 pub(crate) const PUBLIC: u32 = 0o644;
-/// The mode of a file for users, before the umask.
+/// The mode of a file for users, before the umask is applied.
 pub const ORDINARY: u32 = 0o666;
 const PRIVATE_DIRECTORY: u32 = 0o700;
-/// How the names of unfinished files begin.
+/// The prefix of the names of unfinished files.
 pub const UNFINISHED: &str = ".new-ipse-";
-/// How the names of unfinished files of any version of ipse begin.
+/// The prefix of unfinished files that any version of ipse wrote.
 const UNFINISHED_BEFORE: &str = ".new-";
-/// Random characters in the name of an unfinished file: no two processes meet.
+/// Random characters in the name of an unfinished file, so that processes never collide.
 const RANDOM_CHARACTERS: usize = 12;
 
-/// A file that is being written. It is removed if it is dropped before it has its final name.
+/// A file that is being written. It is removed if it is dropped before it gets its final name.
 #[must_use]
 #[derive(Debug)]
 pub struct Unfinished {
     file: NamedTempFile,
     path: PathBuf,
-    /// Opened at the beginning, so that nothing but the sync itself can fail after the rename.
+    /// Opened first, so that after the rename only the sync itself can fail.
     directory: File,
 }
 
 impl Unfinished {
-    /// Begins to write the file that is to stand at a path. The umask applies to the mode.
+    /// Starts writing the file that will get this path. The umask applies to the mode.
     pub fn begin(path: &Path, mode: u32) -> io::Result<Self> {
         let directory = File::open(directory_of(path))?;
         let mut builder = tempfile::Builder::new();
@@ -52,19 +52,19 @@ impl Unfinished {
         Ok(Unfinished { file, path: path.to_owned(), directory })
     }
 
-    /// Sets the mode, whatever the umask.
+    /// Sets the mode, independent of the umask.
     pub fn set_mode(&self, mode: u32) -> io::Result<()> {
         self.file.as_file().set_permissions(Permissions::from_mode(mode))
     }
 
-    /// Makes it durable under its final name, in place of the file that may be there.
+    /// Makes the file durable under its final name and replaces an existing one.
     pub fn replace(self) -> io::Result<()> {
         self.file.as_file().sync_all()?;
         self.file.persist(&self.path)?;
         self.directory.sync_all()
     }
 
-    /// Makes it durable under its final name, which must be free.
+    /// Makes the file durable under its final name; fails if a file has that name.
     fn put_new(self) -> io::Result<()> {
         self.file.as_file().sync_all()?;
         self.file.persist_noclobber(&self.path)?;
@@ -82,32 +82,32 @@ impl Write for Unfinished {
     }
 }
 
-/// Writes a file that must not be there yet.
+/// Writes a new file; fails if the path exists.
 pub(crate) fn write_new(path: &Path, bytes: &[u8], mode: u32) -> io::Result<()> {
     let mut file = Unfinished::begin(path, mode)?;
     file.write_all(bytes)?;
     file.put_new()
 }
 
-/// Writes a file, in place of the one that may be there.
+/// Writes a file and replaces an existing one.
 pub(crate) fn replace(path: &Path, bytes: &[u8], mode: u32) -> io::Result<()> {
     let mut file = Unfinished::begin(path, mode)?;
     file.write_all(bytes)?;
     file.replace()
 }
 
-/// Removes the unfinished files of a directory that nothing else is written to meanwhile.
+/// Removes unfinished files from a directory. No other process may be writing to it.
 pub(crate) fn sweep(directory: &Path) {
     let Ok(files) = std::fs::read_dir(directory) else { return };
     for file in files.flatten() {
         if file.file_name().as_encoded_bytes().starts_with(UNFINISHED_BEFORE.as_bytes()) {
-            // The next sweep tries again.
+            // If this fails, the next sweep tries again.
             let _ = std::fs::remove_file(file.path());
         }
     }
 }
 
-/// Makes a private directory, unless it is there.
+/// Creates a private directory if it does not exist.
 pub(crate) fn make_directory(path: &Path) -> io::Result<()> {
     match DirBuilder::new().mode(PRIVATE_DIRECTORY).create(path) {
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists && path.is_dir() => Ok(()),
@@ -116,7 +116,7 @@ pub(crate) fn make_directory(path: &Path) -> io::Result<()> {
     }
 }
 
-/// Moves a file or a directory, if it is there.
+/// Moves a file or a directory if it exists.
 pub(crate) fn move_into(directory: &Path, path: &Path) -> io::Result<()> {
     let name = path.file_name().unwrap_or_default();
     match std::fs::rename(path, directory.join(name)) {
@@ -137,16 +137,16 @@ pub fn directory_of(path: &Path) -> &Path {
     path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
 
-/// All bytes of an ordinary file, if there are not too many; `InvalidData` if there are, or if it
-/// is something else.
+/// Reads an ordinary file of at most `limit` bytes; `InvalidData` if it is larger or of another
+/// kind.
 pub(crate) fn read(path: &Path, limit: u64) -> io::Result<(File, Vec<u8>)> {
     let bad = |why| Err(io::Error::new(io::ErrorKind::InvalidData, why));
-    // Checked before it is opened: opening a pipe waits for its writer.
+    // Checked before opening, because opening a pipe waits for its writer.
     if !std::fs::metadata(path)?.is_file() {
         return bad("it is not an ordinary file");
     }
     let file = File::open(path)?;
-    // Reserved at once: a buffer that grows leaves copies of a secret behind.
+    // Reserve the full size: a growing buffer leaves copies of a secret in memory.
     let mut bytes = Vec::with_capacity(usize::try_from(limit + 1).unwrap_or(0));
     (&file).take(limit + 1).read_to_end(&mut bytes)?;
     match bytes.len() as u64 > limit {

@@ -1,16 +1,16 @@
-//! The three gate files of an agent, and whether its manifest names them.
+//! The three gate files of an agent, and the check that its manifest names them.
 //!
 //! **Invariants**
-//! - Gates judge for an agent only if all three files hash to the fields of its manifest: a changed
-//!   threshold is another file, and an agent that is bound to it is another agent.
-//! - The bytes that are hashed are the bytes that are read.
+//! - Gates judge intents of an agent only if all three files hash to the fields of its manifest. A
+//!   changed threshold is another file, and an agent that is bound to it is another agent.
+//! - The hashed bytes are the parsed bytes.
 
 use crate::{Error, Result};
 use ipse_core::{hex, json_parse, sha256};
 use ipse_gates::{FileError, Gates};
 use std::sync::Arc;
 
-/// The manifest's fields, in the order of [`GateFiles::new`].
+/// The manifest fields of the gate files, in the order of [`GateFiles::new`].
 pub const GATE_FIELDS: [&str; 3] = ["ecm_registry_hash", "policy_hash", "temperament_hash"];
 
 /// Registry, policy and temperament: the files that judge intents.
@@ -21,7 +21,7 @@ pub struct GateFiles {
 }
 
 impl GateFiles {
-    /// Reads the texts of registry, policy and temperament.
+    /// Parses the texts of registry, policy and temperament.
     pub fn new(
         registry: &str,
         policy: &str,
@@ -38,12 +38,12 @@ impl GateFiles {
         &self.hashes
     }
 
-    /// The gates, if a manifest binds its agent to these very files.
+    /// Returns the gates if the manifest names exactly these files.
     pub fn gates_of(&self, manifest: &str) -> Option<Arc<Gates>> {
         (fields_of(manifest)? == self.hashes).then(|| self.gates.clone())
     }
 
-    /// The same with the reason if it does not.
+    /// Like [`GateFiles::gates_of`], but returns the first field that differs as the error.
     pub(crate) fn bound_to(&self, manifest: &str) -> Result<Arc<Gates>> {
         let fields = fields_of(manifest).unwrap_or_default();
         for ((field, named), hash) in GATE_FIELDS.iter().zip(&fields).zip(&self.hashes) {
@@ -55,7 +55,7 @@ impl GateFiles {
     }
 }
 
-/// The hashes of the three files that a manifest names.
+/// The hashes of the three gate files in a manifest.
 pub fn fields_of(manifest: &str) -> Option<[String; 3]> {
     let value = json_parse::parse(manifest.as_bytes(), 1).ok()?;
     let object = value.as_object()?;

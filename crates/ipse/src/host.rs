@@ -1,25 +1,25 @@
-//! The machine's clock and randomness.
+//! The clock and the random numbers of the system.
 
 use ipse_core::Time;
 use ipse_door::Salt;
 use ipse_engine::Host;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-/// Salts drawn from the system at once: one call for many events.
+/// Salts drawn at once: one system call for many events.
 const SALTS_AT_ONCE: usize = 256;
 
-/// The real host.
+/// A host with the system's clock and random numbers.
 pub struct SystemHost {
     random: Vec<Salt>,
 }
 
 impl SystemHost {
-    /// A host with nothing drawn yet.
+    /// Creates a host. It draws salts when the first one is needed.
     pub fn new() -> Self {
         SystemHost { random: Vec::new() }
     }
 
-    /// Random bytes, as a key is made of.
+    /// 32 random bytes, enough for a key.
     pub fn random() -> [u8; 32] {
         drawn()
     }
@@ -35,7 +35,8 @@ impl Host for SystemHost {
     fn now(&self) -> Time {
         let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         let micros = i64::try_from(since.as_micros()).unwrap_or(i64::MAX);
-        // A clock beyond the year 9999 reads as 1970: the time of a pass record feeds nothing.
+        // A clock beyond the year 9999 reads as 1970. That is safe: no fact uses the time of a
+        // pass.
         Time::from_micros(micros).or(Time::from_micros(0)).expect("BUG: 1970 is a time")
     }
 

@@ -1,4 +1,4 @@
-//! Intents and their outcomes as a program writes them, without JSON.
+//! Builders for intents and their outcomes, without JSON.
 
 use crate::Result;
 use crate::answer::Answer;
@@ -6,7 +6,8 @@ use crate::value::{Value, Values};
 use ipse_core::json::{Members, quoted};
 use ipse_core::{Outcome, Time};
 
-/// What an agent wants to do. The last value of a name counts, as in an [`Event`](crate::Event).
+/// An intended action of an agent. A value that is set again replaces the earlier one, as in an
+/// [`Event`](crate::Event).
 ///
 /// ```
 /// use ipse::Intent;
@@ -35,7 +36,7 @@ impl Intent {
         }
     }
 
-    /// Sets the class of the object.
+    /// Sets the class of the target object.
     pub fn target(mut self, class: impl Into<String>) -> Self {
         self.target = Some(class.into());
         self
@@ -53,15 +54,15 @@ impl Intent {
         self
     }
 
-    /// Echoes the facts that it rests on, so that an auditor can ask the log for them again. An
-    /// answer has at most 1000 facts, and so many can be echoed.
+    /// Attaches the consultation that the intent rests on, so that an auditor can query the log for
+    /// the same facts. An answer has at most 1000 facts, and all of them can be echoed.
     pub fn consulted(mut self, answer: &Answer) -> Self {
         self.consultation = Some(answer.consultation().to_owned());
         self
     }
 
-    /// Names the program that proposes and its version, 1 to 64 bytes each, for people who read the
-    /// trail. No gate judges by it.
+    /// Sets name and version of the planner, 1 to 64 bytes each. The trail shows them; no gate uses
+    /// them.
     pub fn planner(mut self, name: impl Into<String>, version: impl Into<String>) -> Self {
         self.planner = Some((name.into(), version.into()));
         self
@@ -82,10 +83,10 @@ impl Intent {
     }
 }
 
-/// The source of a report that names none.
+/// The default source of a report.
 const DEFAULT_SOURCE: &str = "program";
 
-/// How acting on an intent ended ([`Agent::report`](crate::Agent::report)). Skill, target and
+/// The outcome of an intent ([`Agent::report`](crate::Agent::report)). Skill, target and
 /// environment are those of the intent, and so are the parameters unless others are given.
 ///
 /// ```
@@ -104,25 +105,25 @@ pub struct OutcomeReport {
 }
 
 impl OutcomeReport {
-    /// It worked.
+    /// Reports a success.
     pub fn success() -> Self {
         Self::ended(Outcome::Success)
     }
 
-    /// It did not work, for that reason.
+    /// Reports a failure with its reason.
     pub fn failed(reason: impl Into<String>) -> Self {
         OutcomeReport { reason: Some(reason.into()), ..Self::ended(Outcome::Failed) }
     }
 
-    /// It ended so; only success and failure count for a rate.
+    /// Reports any outcome; only success and failure count in rates.
     pub fn ended(outcome: Outcome) -> Self {
         let (reason, params, object, time) = (None, None, None, None);
         let source = DEFAULT_SOURCE.to_owned();
         OutcomeReport { outcome, reason, params, object, source, time }
     }
 
-    /// Sets a parameter that was used. Once one is set, only those that are set count as used;
-    /// without any, those that the gates admitted do.
+    /// Sets a parameter that was used. If one is set, only the set ones count as used. If none is
+    /// set, the parameters that the gates admitted count.
     pub fn param(mut self, name: impl Into<String>, value: impl Into<Value>) -> Self {
         self.params.get_or_insert_default().set(name.into(), value.into());
         self
@@ -134,14 +135,14 @@ impl OutcomeReport {
         self
     }
 
-    /// Sets who reports it; `program` if absent. Each source may report an intent once.
+    /// Sets the program that reports. Default: `program`. Each source may report an intent once.
     pub fn source(mut self, source: impl Into<String>) -> Self {
         self.source = source.into();
         self
     }
 
-    /// Sets when it happened. Without it the time of the first report is now, and a report that is
-    /// sent again is a duplicate.
+    /// Sets the time at which it happened. Default: the time of the first report, so that a report
+    /// that is sent again is a duplicate.
     pub fn at(mut self, time: Time) -> Self {
         self.time = Some(time);
         self

@@ -1,7 +1,7 @@
 //! Memory for long-running agents that learn without becoming someone else.
 //!
-//! A robot that asks its memory which grip force to use, and tells it how that went. (The store is
-//! in a temporary directory of the crate `tempfile`; a program has a path of its own.)
+//! Example: a robot reads the recommended grip force from its memory and records each result. (The
+//! store is in a temporary directory of the crate `tempfile`; a program uses its own path.)
 //!
 //! ```
 #![doc = include_str!("../examples/robot_loop.rs")]
@@ -9,24 +9,23 @@
 //!
 //! An [`Agent`] has an identity, the SHA-256 of its [`Manifest`], and a log of [`Event`]s. Its
 //! [`Fact`]s are a function of the log, so they change while the identity stays the same. The
-//! example `tour` goes through all of it: register, record, import, consult, propose, explain,
+//! example `tour` shows every operation: register, record, import, consult, propose, explain,
 //! forget, export and verify.
 //!
-//! Every operation returns [`Result`]; [`Error::code`] is the word for programs. A recommended
-//! value has 4 significant digits ([`Recommended`]).
+//! Every operation returns [`Result`]; programs match on [`Error::code`]. A recommended value has 4
+//! significant digits ([`Recommended`]).
 //!
 //! Cargo features, off by default: `passphrase` reads private keys that are encrypted (see
 //! [`keys`]), `gzip` imports compressed files.
 //!
 //! **SQLite.** Forgetting clears single pages of the store if SQLite was built with
-//! `SQLITE_ENABLE_DBPAGE_VTAB`; otherwise it rewrites the whole file, which takes longer on a large
-//! store and gives the same result. Cargo does not hand such a setting from a library to a program:
-//! put it into the program's own `.cargo/config.toml` as
-//! `[env] LIBSQLITE3_FLAGS = "-DSQLITE_ENABLE_DBPAGE_VTAB=1"`. [`forgets_in_place`] tells which
-//! way this program has.
+//! `SQLITE_ENABLE_DBPAGE_VTAB`. Otherwise it rewrites the whole file, which takes longer on a large
+//! store and gives the same result. Cargo does not pass such a setting from a library to a program:
+//! put it into the program's own `.cargo/config.toml` as `[env] LIBSQLITE3_FLAGS =
+//! "-DSQLITE_ENABLE_DBPAGE_VTAB=1"`. [`forgets_in_place`] reports which method this program uses.
 //!
-//! **Invariants:** this crate wires and renames, it computes nothing; clock and randomness enter
-//! ipse here ([`SystemHost`]) and nowhere else.
+//! **Invariants:** this crate connects the other crates and computes nothing itself. Clock and
+//! randomness enter ipse only here ([`SystemHost`]).
 #![forbid(unsafe_code)]
 
 mod agent;

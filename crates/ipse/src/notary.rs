@@ -1,4 +1,4 @@
-//! The notary of a store: the log's key, and the last tree head beside it.
+//! The notary of a store: signs with the log's key and keeps the last tree head next to it.
 
 use crate::keys::{KeyDirectory, KeyError};
 use ipse_core::{Identity, Time};
@@ -8,8 +8,7 @@ use std::any::Any;
 use std::io;
 use std::time::UNIX_EPOCH;
 
-/// Signs the tree heads of one identity's log with the key in a directory, and keeps the last one
-/// there.
+/// Signs the tree heads of one log with the key in a directory, and stores the last one there.
 pub struct DirectoryNotary {
     keys: KeyDirectory,
     identity: Identity,
@@ -17,8 +16,8 @@ pub struct DirectoryNotary {
 }
 
 impl DirectoryNotary {
-    /// Reads the log's key. Its public half must be the one in `log.vkey`, if that is there: what
-    /// it signs must count for those who have that. A `log.vkey` that cannot be read is an error.
+    /// Reads the log's key. If `log.vkey` exists, the key must match it, so that readers who have
+    /// `log.vkey` accept the signatures. A `log.vkey` that cannot be read is an error.
     pub fn open(
         keys: &KeyDirectory,
         identity: &Identity,

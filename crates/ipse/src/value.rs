@@ -1,13 +1,13 @@
-//! Values of parameters and of properties, and the lists of them that a builder holds.
+//! Values of parameters and properties, and the lists of them in the builders.
 //!
-//! **Invariant:** a name stands once in a list; the last value that it was given counts.
+//! **Invariant:** a list has each name once; a value that is set again replaces the earlier one.
 
 use crate::{Error, Result};
 use ipse_core::json::{Members, Value as Json, quoted};
 
 /// A value of a parameter, or of a property of an object: a number, a text or a boolean.
 ///
-/// It is made from `f64`, the integers of up to 32 bits, `bool`, `&str` and `String`:
+/// Made from `f64`, integers of up to 32 bits, `bool`, `&str` and `String`:
 ///
 /// ```
 /// use ipse::Intent;
@@ -20,7 +20,7 @@ pub enum Value {
     Number(f64),
     /// A word, such as a place or a colour.
     Text(String),
-    /// Yes or no.
+    /// True or false.
     Bool(bool),
 }
 
@@ -49,7 +49,7 @@ value_from! {
 }
 
 impl Value {
-    /// Its JSON; a number that is not finite has none.
+    /// The value as JSON; an error if it is a number that is not finite.
     fn json(&self, name: &str) -> Result<String> {
         Ok(match self {
             Value::Number(number) if number.is_finite() => {
@@ -64,18 +64,18 @@ impl Value {
     }
 }
 
-/// Values by name.
+/// Values by parameter or property name.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub(crate) struct Values(Vec<(String, Value)>);
 
 impl Values {
-    /// Sets the value of a name, in place of the one that it has.
+    /// Sets the value of a name and replaces an earlier one.
     pub(crate) fn set(&mut self, name: String, value: Value) {
         self.0.retain(|(other, _)| *other != name);
         self.0.push((name, value));
     }
 
-    /// The JSON object of them.
+    /// The values as a JSON object.
     pub(crate) fn json(&self) -> Result<String> {
         let mut members = Members::new();
         for (name, value) in &self.0 {

@@ -14,7 +14,7 @@ use std::process::Command;
 const ONE: Identity = Identity([1; 32]);
 const TWO: Identity = Identity([2; 32]);
 
-/// Bytes that are never the same.
+/// A source of bytes that never repeats.
 fn counting() -> impl FnMut() -> [u8; 32] {
     let mut count = 0;
     move || {
@@ -114,7 +114,7 @@ fn error_of(bytes: &[u8], mode: u32) -> KeyError {
 }
 
 #[test]
-fn bad_key_files_are_told_apart() {
+fn bad_key_files_have_distinct_errors() {
     let place = tempfile::tempdir().unwrap();
     let path = place.path().join("plain.key");
     new_key_file(&path, "arm", &mut counting(), None).unwrap();
@@ -136,7 +136,7 @@ fn bad_key_files_are_told_apart() {
     let other = place.path().join("rsa.key");
     openssl_makes(&["genpkey", "-algorithm", "x25519"], &other);
     let error = read_signer(&other, "arm", None).unwrap_err();
-    assert!(error.to_string().contains("another kind"), "{error}");
+    assert!(error.to_string().contains("not an Ed25519 key"), "{error}");
 }
 
 #[test]
@@ -156,7 +156,7 @@ fn a_weak_public_half_is_no_key() {
 }
 
 #[test]
-fn a_key_kept_elsewhere_is_not_made_anew() {
+fn a_key_kept_elsewhere_is_not_created_again() {
     let (_place, keys) = directory();
     keys.create(&ONE, &mut counting(), None).unwrap();
     fs::remove_file(keys.path().join("log.key")).unwrap();
@@ -239,7 +239,7 @@ fn producers_have_plain_names() {
     keys.new_producer(&long[1..], &mut random, None).unwrap();
 }
 
-/// A library opens a log without a private key unsigned, and not at all with a damaged half.
+/// The library opens a log without a private key unsigned. A damaged half of a key is an error.
 #[test]
 fn a_damaged_public_half_opens_no_memory() {
     let (place, keys) = directory();
@@ -260,7 +260,7 @@ fn a_damaged_public_half_opens_no_memory() {
     assert!(matches!(open(), Err(ipse::Error::Key(_))));
 }
 
-/// Keys under a passphrase, which the feature adds.
+/// Keys under a passphrase; the feature adds them.
 #[cfg(feature = "passphrase")]
 mod encrypted {
     use super::*;

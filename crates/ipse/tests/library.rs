@@ -49,7 +49,7 @@ impl World {
         World { _directory: directory, store, agent }
     }
 
-    /// Attempts with these forces; below 20 they fail.
+    /// Records attempts with these forces; below 20 they fail.
     fn tried(&self, forces: &[i32]) {
         for (number, force) in forces.iter().enumerate() {
             let grasp = Event::attempt("manipulation.grasp").target("glass_cup");
@@ -91,7 +91,7 @@ fn an_event_of_the_same_name_is_stored_once() {
     let event = || Event::attempt("s").success().id("1").at(time);
     let first = world.agent.record(event()).unwrap();
     let again = world.agent.record(event());
-    // The salt is another, and the content is the same.
+    // Another salt, the same content.
     let again = again.unwrap();
     assert_eq!((again.seq, again.duplicate, first.duplicate), (first.seq, true, false));
     assert_eq!(code(world.agent.record(event().with("x", "y"))), "conflict");
@@ -201,7 +201,7 @@ fn the_last_value_of_a_name_counts() {
     let fact = world.agent.fact("s", "cup", "*").unwrap();
     assert!(fact.json().contains("\"mean\":30"), "{}", fact.json());
     assert_eq!(world.agent.facts(&Query::new().zone("b")).len(), 1);
-    // A member that is text replaces the values under its name, and the other way round.
+    // A text member replaces the values under its name, and vice versa.
     let text = Event::attempt("s").param("f", 70).success().with("params", "none");
     world.agent.record(text.object("m", 1).with("object", "none")).unwrap();
     let intent = Intent::new("manipulation.grasp").target("glass_cup").environment("ward3");
@@ -271,7 +271,7 @@ fn a_page_that_is_not_there_is_an_error_of_its_own() {
     }
 }
 
-/// Gives a text, and then fails.
+/// Returns a text, then fails.
 struct Failing(&'static [u8]);
 
 impl Read for Failing {
@@ -298,7 +298,7 @@ fn a_reader_that_fails_is_an_error_that_says_what_is_durable() {
 }
 
 #[test]
-fn an_import_that_waits_for_its_reader_holds_up_nobody() {
+fn an_import_that_waits_for_its_reader_blocks_no_other_call() {
     let world = World::new();
     let (reader, mut writer) = io::pipe().unwrap();
     let (agent, (ended, end)) = (world.agent.clone(), channel());
@@ -309,7 +309,7 @@ fn an_import_that_waits_for_its_reader_holds_up_nobody() {
     });
     writer.write_all(LINES.as_bytes()).unwrap();
     let begun = Instant::now();
-    // The line is stored while the pipe stays open, and the agent can be used.
+    // The line is stored while the pipe stays open, and the agent can be used meanwhile.
     while world.agent.standing().unwrap().events == 0 {
         assert!(begun.elapsed() < Duration::from_secs(30), "the line was not stored");
         std::thread::sleep(Duration::from_millis(5));
@@ -467,7 +467,7 @@ fn an_error_says_why_once() {
     for (error, beginning, why) in [
         (refused, "the event was refused: `type`: ", "[reserved_type]"),
         (rejected, "the intent was rejected: `skill_id`: ", "[empty]"),
-        (nothing, "the decision does not hold: ", "no intent of that name"),
+        (nothing, "the decision was rejected: ", "unknown or was forgotten"),
         (file, "could not use /nowhere/x.ipse: ", "No such file"),
     ] {
         let text = error.to_string();

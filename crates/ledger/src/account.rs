@@ -1,7 +1,8 @@
-//! What ipse wrote about its own doings, held against the log: passes and forgetting.
+//! Checks ipse's own records of passes and forgetting against the log.
 //!
-//! **Invariants:** nothing is gone without a word, and what is said to be gone is; the ranges of
-//! passes have neither gap nor overlap, and each counts what was there when it ran.
+//! **Invariants:** every event without content is named by a `forget` event, and every named event
+//! has no content. The ranges of passes have no gap and no overlap. Each pass counts the events
+//! that existed when it ran.
 
 use alloc::borrow::ToOwned;
 use alloc::collections::{BTreeMap, BTreeSet};
@@ -15,33 +16,33 @@ use ipse_core::intent::INTENT;
 use ipse_core::json::{Object, Value};
 use ipse_core::{EventRef, HOUSE_SOURCE, Seq, is_housekeeping, json_parse};
 
-/// Whether an event of that type can be forgotten. Intents are housekeeping too, and can be.
+/// Whether an event of this type can be forgotten. Intents are housekeeping but can be forgotten.
 pub fn can_be_forgotten(event_type: &str) -> bool {
     event_type == INTENT || !is_housekeeping(event_type)
 }
 
-/// Something that does not fit: where, and what.
+/// A mismatch: its place and a message.
 pub type Fault = (String, String);
 
-/// What a walk over a log found about forgetting.
+/// The forgotten events and the `forget` events of a log.
 #[derive(Default)]
 pub struct ForgetRecords {
     /// Events without content by position: their names, and whether passes count such events.
     gone: BTreeMap<Seq, (EventRef, bool)>,
     /// The position of the first `forget` event that names an event.
     said: BTreeMap<EventRef, Seq>,
-    /// The last event, if it was a `forget` event, and those that stand without a pass.
+    /// The last event if it was a `forget` event, and the `forget` events without a pass.
     behind_forget: Option<Seq>,
     without_pass: Vec<Seq>,
 }
 
 impl ForgetRecords {
-    /// Takes down an event without content.
+    /// Records an event without content.
     pub fn gone(&mut self, name: EventRef, seq: Seq, event_type: &str) {
         self.gone.insert(seq, (name, !is_housekeeping(event_type)));
     }
 
-    /// Takes down what a `forget` event says; says whether it can be read.
+    /// Records the names in a `forget` event; returns whether it can be read.
     pub fn said(&mut self, seq: Seq, payload: &[u8]) -> bool {
         let names = forgotten_names(payload);
         for name in names.iter().flatten() {
@@ -55,22 +56,22 @@ impl ForgetRecords {
         self.said.contains_key(name)
     }
 
-    /// How many events are forgotten.
+    /// The number of forgotten events.
     pub fn len(&self) -> u64 {
         self.gone.len() as u64
     }
 
-    /// Whether none is.
+    /// Whether no event is forgotten.
     pub fn is_empty(&self) -> bool {
         self.gone.is_empty()
     }
 
-    /// How many events may have been forgotten, if either side is believed.
+    /// The larger of two numbers: events without content, and names in `forget` events.
     pub fn most(&self) -> u64 {
         self.gone.len().max(self.said.len()) as u64
     }
 
-    /// How many events of a range a pass at a position no longer found.
+    /// The number of events of a range that were forgotten before a pass at a position.
     pub fn missed(&self, range: RangeInclusive<Seq>, pass: Seq) -> u64 {
         let missed = |(_, (name, counts)): &(&Seq, &(EventRef, bool))| {
             *counts && self.said.get(name).is_some_and(|said| *said < pass)
@@ -78,13 +79,13 @@ impl ForgetRecords {
         self.among(range).filter(missed).count() as u64
     }
 
-    /// Whether content in a range is gone without a word.
+    /// Whether a range has events without content that no `forget` event names.
     pub fn lost(&self, range: RangeInclusive<Seq>) -> bool {
         self.among(range).any(|(seq, (name, _))| !self.is_said(*seq, name))
     }
 
     fn among(&self, range: RangeInclusive<Seq>) -> impl Iterator<Item = (&Seq, &(EventRef, bool))> {
-        // A range that a damaged record gives may be none.
+        // The range of a damaged record may be reversed.
         let range = Some(range).filter(|range| range.start() <= range.end());
         range.into_iter().flat_map(|range| self.gone.range(range))
     }
@@ -98,7 +99,7 @@ impl ForgetRecords {
         self.said.get(name).is_some_and(|said| *said > seq)
     }
 
-    /// Takes down the next event of the log: behind `forget` events comes their pass.
+    /// Records the next event of the log. A pass must directly follow `forget` events.
     pub fn next(&mut self, seq: Seq, event_type: &str) {
         if !matches!(event_type, FORGET | PASS_RECORD) {
             self.without_pass.extend(self.behind_forget);
@@ -106,28 +107,28 @@ impl ForgetRecords {
         self.behind_forget = (event_type == FORGET).then_some(seq);
     }
 
-    /// Compares what is gone with what is said to be.
+    /// Compares events without content with the names in `forget` events.
     pub fn faults(&self) -> Vec<Fault> {
-        let message = "is not followed by the pass that took it in";
+        let message = "is not followed by its pass";
         let alone = self.without_pass.iter().chain(&self.behind_forget);
         let alone = alone.map(|seq| (format!("forget event at seq {seq}"), message.to_string()));
         let silent = self.gone.iter().filter(|(seq, (name, _))| !self.is_said(**seq, name));
-        let message = "its content is gone, and no later forget event names it";
+        let message = "its content is missing, but no later forget event names it";
         let silent = silent.map(|(seq, _)| (format!("seq {seq}"), message.to_string()));
         let gone: BTreeSet<&EventRef> = self.gone.values().map(|(name, _)| name).collect();
         let there = self.said.iter().filter(|(name, _)| !gone.contains(name));
         let there = there.map(|(name, said)| {
-            let message = format!("says that {name} is forgotten, and it is not");
+            let message = format!("names {name} as forgotten, but its content exists");
             (format!("forget event at seq {said}"), message)
         });
         silent.chain(there).chain(alone).collect()
     }
 }
 
-/// Refs that one `forget` event names at most: so it stays below the size limit of events.
+/// The maximum number of refs in a `forget` event, so that it stays below the size limit of events.
 pub const MAX_REFS: usize = 1600;
 
-/// The names in a `forget` event: some, and none of them twice.
+/// The names in a `forget` event: at least one, without duplicates.
 pub fn forgotten_names(payload: &[u8]) -> Option<Vec<EventRef>> {
     let value = json_parse::parse(payload, MAX_DEPTH).ok()?;
     let data = house_data(&value, &["event_refs"])?;
@@ -144,15 +145,15 @@ const HOUSE_MEMBERS: [&str; 7] = ["data", "id", "salt", "source", "specversion",
 
 /// The parts of an event that ipse writes.
 pub struct HouseParts<'v> {
-    /// Its id.
+    /// The CloudEvents id.
     pub id: &'v str,
-    /// Its time, as written.
+    /// The time, as written.
     pub time: &'v str,
-    /// Its data.
+    /// The members of `data`.
     pub data: &'v Object<'v>,
 }
 
-/// Reads an event that has the source and exactly the members of those that ipse writes.
+/// Reads an event that has the source of ipse and exactly the members that ipse writes.
 pub fn house_parts<'v>(value: &'v Value<'_>) -> Option<HouseParts<'v>> {
     let event = value.as_object()?;
     let text = |name: &str| event.get(name)?.as_text();
@@ -165,41 +166,41 @@ fn has_exactly(object: &Object<'_>, names: &[&str]) -> bool {
     object.iter().map(|(name, _)| name).eq(names.iter().copied())
 }
 
-/// The data of such an event, if it has exactly the members that it must have.
+/// The data of such an event, if it has exactly these members.
 fn house_data<'v>(value: &'v Value<'_>, members: &[&str]) -> Option<&'v Object<'v>> {
     house_parts(value).map(|parts| parts.data).filter(|data| has_exactly(data, members))
 }
 
-/// What stands before a pass record.
+/// The pass record before another one.
 pub enum PreviousPass {
-    /// No other one.
+    /// There is no earlier pass record.
     Nothing,
-    /// That one.
+    /// The claim of the earlier pass record.
     Pass(PassClaim),
-    /// One that cannot be read.
+    /// The earlier pass record cannot be read.
     Unreadable,
 }
 
-/// What a pass record says that it covered.
+/// The claim of a pass record about its range.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct PassClaim {
-    /// Where it stands.
+    /// The position of the record.
     pub seq: Seq,
     /// The first position of its range.
     pub first: Seq,
-    /// The last one.
+    /// The last position of its range.
     pub last: Seq,
-    /// Events that it counted.
+    /// The number of events that the pass counted.
     pub processed: u64,
-    /// Those of them that fed no fact.
+    /// The number of counted events that fed no fact.
     pub skipped: u64,
-    /// The same by type and reason.
+    /// The skipped events by type and reason.
     pub skipped_by_type: Skipped<String>,
-    /// The rules.
+    /// The version of the rules.
     pub rule_version: String,
-    /// The hash of their descriptor, in hex.
+    /// The hash of the rule set's descriptor, in hex.
     pub rule_set: String,
-    /// Events before the record, housekeeping aside.
+    /// The number of events before the record, without housekeeping.
     counted: u64,
     first_name: Option<EventRef>,
     last_name: Option<EventRef>,
@@ -219,11 +220,11 @@ const RECORD_MEMBERS: [&str; 11] = [
     "skipped",
     "trigger",
 ];
-/// What can make a pass begin.
+/// The triggers of a pass.
 const TRIGGERS: [&str; 4] = ["startup", "threshold", "manual", "forget"];
 
 impl PassClaim {
-    /// Reads the record at a position that follows `counted` events, housekeeping excluded.
+    /// Reads the record at a position after `counted` events, without housekeeping.
     pub fn read(seq: Seq, payload: &[u8], counted: u64) -> Option<Self> {
         let value = json_parse::parse(payload, MAX_DEPTH).ok()?;
         let data = house_data(&value, &RECORD_MEMBERS)?;
@@ -249,17 +250,17 @@ impl PassClaim {
         })
     }
 
-    /// What does not fit the pass before it, or the log, whose names these are in order.
+    /// The contradictions to the previous pass, or to the log with these names in order.
     pub fn contradictions(
         &self,
         before: &PreviousPass,
         names: &[EventRef],
         forgets: &ForgetRecords,
     ) -> Vec<&'static str> {
-        // What was forgotten by then it did not count.
+        // Events that were forgotten before the pass are not counted.
         let missed = forgets.missed(self.first..=self.last, self.seq);
         let (joined, counted) = match before {
-            // A new rule set, or derived state that was made again, begins from the start.
+            // A pass with a new rule set, or after a rebuild, begins at the start.
             _ if self.first == Seq(1) => (true, self.counted),
             PreviousPass::Pass(before) => (
                 Some(self.first.0) == before.last.0.checked_add(1),
@@ -277,38 +278,38 @@ impl PassClaim {
         let rules = [
             (
                 !joined || self.first == Seq(0),
-                "its range leaves a gap or overlaps the one before it",
+                "its range leaves a gap or overlaps the previous one",
             ),
             (
                 self.last.0.checked_add(1) != Some(self.seq.0) || self.first > self.last,
-                "its range does not end right before it",
+                "its range does not end directly before it",
             ),
             (
                 self.processed.saturating_add(missed) != counted,
-                "counts another number of events than its range holds",
+                "its number of events is not that of its range",
             ),
             (
                 self.skipped > self.processed || by_type != self.skipped,
-                "counts another number of events as skipped than it lists",
+                "its number of skipped events is not that of its list",
             ),
             (
                 self.first_name != name_at(self.first) || self.last_name != name_at(self.last),
-                "names other events than those that its range begins and ends with",
+                "its first and last events are not those of its range",
             ),
         ];
         rules.into_iter().filter(|(wrong, _)| *wrong).map(|(_, message)| message).collect()
     }
 }
 
-/// Types that a pass record lists among the skipped at most, the most frequent ones; the others are
-/// summed under `ipse.other`, so that the record stays far below the size limit of events.
+/// The maximum number of types that a pass record lists as skipped, the most frequent ones. Others
+/// are summed under `ipse.other`, so that the record stays far below the size limit of events.
 pub const MAX_SKIPPED_TYPES: usize = 64;
 const OTHER_TYPES: &str = "ipse.other";
 
-/// Skipped events by type and reason, which is a code unless the caller says otherwise.
+/// Skipped events by type and reason. The reason is a code by default.
 pub type Skipped<C = &'static str> = BTreeMap<String, BTreeMap<C, u64>>;
 
-/// Keeps the most frequent types and sums the others, as a pass record lists them.
+/// Keeps the most frequent types and sums the others, as in a pass record.
 pub fn shortened<C: Ord>(skipped: Skipped<C>) -> Skipped<C> {
     if skipped.len() <= MAX_SKIPPED_TYPES {
         return skipped;

@@ -1,8 +1,8 @@
-//! What ipse signs, statement by statement: who the agent is, what a producer sent, what a bundle
-//! holds.
+//! The signed statements: the manifest of an agent, the events of a producer, the contents of a
+//! bundle.
 //!
-//! **Invariant:** what is read back says exactly what was written: a statement with another member,
-//! another subject or another type is none of these.
+//! **Invariant:** reading is the exact inverse of writing. A statement with an additional member,
+//! another subject or another type is rejected.
 
 use crate::dsse::Statement;
 use alloc::collections::BTreeSet;
@@ -16,14 +16,14 @@ use ipse_core::{Digest, EventRef, Identity, Seq, hex, json_parse, sha256};
 pub const MANIFEST: &str = "manifest.json";
 /// The name of a bundle's list of hashes.
 pub const SUMS: &str = "SHA256SUMS";
-/// Nesting of a predicate at most.
+/// The maximum nesting of a predicate.
 const DEPTH: usize = 4;
 
 fn identity_of(object: &Object<'_>) -> Option<Identity> {
     Identity::parse(object.get("identity_hash")?.as_text()?)
 }
 
-/// Reads a predicate, if writing what was read gives the statement again.
+/// Reads a predicate, if writing the result gives the same statement.
 fn read<T>(
     statement: &Statement,
     predicate_type: &str,
@@ -38,7 +38,7 @@ fn read<T>(
     (again(&claim) == *statement).then_some(claim)
 }
 
-/// The operator's word for who the agent is.
+/// The operator's statement about the identity of the agent.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Certificate {
     /// The canonical manifest; its hash is the identity.
@@ -46,15 +46,15 @@ pub struct Certificate {
 }
 
 impl Certificate {
-    /// What kind of statement it is.
+    /// The predicate type.
     pub const TYPE: &str = "urn:ipse:certificate:v1";
 
-    /// Who it is about.
+    /// The identity of the manifest.
     pub fn identity(&self) -> Identity {
         Identity(sha256(&[self.manifest.as_bytes()]))
     }
 
-    /// As a statement.
+    /// Converts it to a statement.
     pub fn statement(&self) -> Statement {
         let identity = self.identity().to_string();
         let predicate =
@@ -66,7 +66,7 @@ impl Certificate {
         }
     }
 
-    /// Reads a statement back.
+    /// Reads it from a statement.
     pub fn read(statement: &Statement) -> Option<Self> {
         let parts = |predicate: &Object<'_>| {
             let mut manifest = String::new();
@@ -77,24 +77,24 @@ impl Certificate {
     }
 }
 
-/// A producer's word for events that it sent to one identity.
+/// A producer's statement about events that it sent to one identity.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct SentStatement {
-    /// To whom.
+    /// The identity that received the events.
     pub identity: Identity,
-    /// Names and digests of the events, each name once.
+    /// The names and digests of the events, without duplicate names.
     pub events: Vec<(EventRef, Digest)>,
 }
 
 impl SentStatement {
-    /// What kind of statement it is.
+    /// The predicate type.
     pub const TYPE: &str = "urn:ipse:sent:v1";
-    /// Events of one statement at most: an envelope stays below a megabyte.
+    /// The maximum number of events of a statement, so that an envelope stays below a megabyte.
     pub const MAX_EVENTS: usize = 4096;
     /// The longest envelope around a statement.
     pub const MAX_ENVELOPE_BYTES: usize = 1 << 20;
 
-    /// As a statement.
+    /// Converts it to a statement.
     pub fn statement(&self) -> Statement {
         let subject = |(name, digest): &(EventRef, Digest)| (name.to_string(), digest.to_string());
         let identity = self.identity.to_string();
@@ -105,7 +105,7 @@ impl SentStatement {
         }
     }
 
-    /// Reads a statement back.
+    /// Reads it from a statement.
     pub fn read(statement: &Statement) -> Option<Self> {
         let event = |(name, digest): &(String, String)| {
             Some((EventRef::parse(name)?, Digest(hex::decode(digest)?)))
@@ -122,28 +122,28 @@ impl SentStatement {
     }
 }
 
-/// The operator's word for what a bundle holds.
+/// The operator's statement about the contents of a bundle.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Bundled {
-    /// Whose log it is.
+    /// The identity of the log.
     pub identity: Identity,
-    /// SHA-256 of the list of hashes.
+    /// The SHA-256 of the list of hashes.
     pub sums: Digest,
-    /// The first event that it holds.
+    /// The position of the first event.
     pub from: Seq,
-    /// The last one; the ledger may go on.
+    /// The position of the last event. The ledger may be longer.
     pub to: Seq,
-    /// How many entries the ledger has.
+    /// The number of entries in the ledger.
     pub size: u64,
-    /// Which position the facts follow from; none if it holds no facts.
+    /// The checkpoint of the facts; `None` if the bundle has no facts.
     pub checkpoint: Option<Seq>,
 }
 
 impl Bundled {
-    /// What kind of statement it is.
+    /// The predicate type.
     pub const TYPE: &str = "urn:ipse:bundle:v1";
 
-    /// As a statement.
+    /// Converts it to a statement.
     pub fn statement(&self) -> Statement {
         let checkpoint = self.checkpoint.map_or("null".to_string(), |seq| format!("{seq}"));
         let predicate = Members::new()
@@ -159,7 +159,7 @@ impl Bundled {
         }
     }
 
-    /// Reads a statement back.
+    /// Reads it from a statement.
     pub fn read(statement: &Statement) -> Option<Self> {
         let (_, sums) = statement.subjects.first()?;
         let parts = |predicate: &Object<'_>| {

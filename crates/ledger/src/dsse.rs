@@ -1,8 +1,8 @@
 //! Signed statements: in-toto Statement v1 in a DSSE 1.0 envelope.
 //!
-//! **Invariants:** what is signed binds the type of the payload, and the type is compared; a
-//! statement that ipse signs is canonical JSON. A producer's may be in any form of strict JSON,
-//! with the same members: what is signed, kept and compared are its bytes.
+//! **Invariants:** the signature covers the type of the payload, and the type is checked. A
+//! statement that ipse signs is canonical JSON. A producer's statement may be any strict JSON with
+//! the same members: its bytes are signed, stored and compared.
 
 use crate::base64;
 use crate::note::{NoteKey, NoteSigner};
@@ -18,13 +18,13 @@ use ipse_core::{hex, json_parse, sha256};
 /// The type of every payload here.
 pub const PAYLOAD_TYPE: &str = "application/vnd.in-toto+json";
 const STATEMENT_TYPE: &str = "https://in-toto.io/Statement/v1";
-/// Signatures of an envelope at most.
+/// The maximum number of signatures of an envelope.
 pub const MAX_SIGNATURES: usize = 16;
-/// Nesting of an envelope and of a statement at most.
+/// The maximum nesting of an envelope and of a statement.
 const MAX_DEPTH: usize = 16;
 
-/// Whether a line of a file of events is an envelope that signs the events before it, and no event:
-/// it has the three members of an envelope. An event may have any of them as an extension.
+/// Whether a line of a file of events is an envelope that signs the events before it: it has all
+/// three members of an envelope. An event may have some of them as extensions.
 pub fn is_envelope(line: &[u8]) -> bool {
     let hint = b"\"payloadType\"";
     let has_members = |line: &[u8]| {
@@ -33,14 +33,14 @@ pub fn is_envelope(line: &[u8]) -> bool {
         let members = ["payload", "payloadType", "signatures"];
         Some(members.iter().all(|name| object.get(name).is_some()))
     };
-    // Few lines have the hint: only those are parsed.
+    // Only the few lines with the hint are parsed.
     line.windows(hint.len()).any(|part| part == hint) && has_members(line) == Some(true)
 }
 
-/// Why an envelope is refused.
+/// The reason why an envelope is rejected.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum EnvelopeError {
-    /// It has not the form of an envelope.
+    /// It does not have the form of an envelope.
     Malformed,
     /// Its payload is of another type.
     PayloadType,
@@ -48,65 +48,65 @@ pub enum EnvelopeError {
     TooManySignatures,
     /// No trusted key signed it.
     Untrusted,
-    /// A trusted key is named, and the signature is not its own.
+    /// The signature under the name of a trusted key is wrong.
     WrongSignature,
-    /// A key id has the name of a trusted key, and no trusted key of that name has the id.
+    /// A key id has the name of a trusted key, but no trusted key of that name has the id.
     OtherKey,
-    /// The payload is no statement in canonical form.
+    /// The payload is not a statement in canonical form.
     NoStatement,
-    /// The payload is no statement in any form.
+    /// The payload is not a statement in any form.
     NotAStatement,
-    /// It is a statement about something else.
+    /// The statement has another predicate type.
     PredicateType,
 }
 
 impl fmt::Display for EnvelopeError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            EnvelopeError::Malformed => "this is no signed envelope",
+            EnvelopeError::Malformed => "this is not a signed envelope",
             EnvelopeError::PayloadType => "the payload is of another type",
             EnvelopeError::TooManySignatures => "the envelope has more than 16 signatures",
             EnvelopeError::Untrusted => "no trusted key signed the envelope",
-            EnvelopeError::WrongSignature => "the signature of the envelope is not its key's",
+            EnvelopeError::WrongSignature => "the signature of the envelope does not match its key",
             EnvelopeError::OtherKey => {
-                "the envelope names a key under a trusted name, and it is none of the trusted keys"
+                "the envelope names a key with a trusted name that is not a trusted key"
             }
-            EnvelopeError::NoStatement => "the payload is no statement in canonical form",
+            EnvelopeError::NoStatement => "the payload is not a statement in canonical form",
             EnvelopeError::NotAStatement => {
-                "the payload is no in-toto statement v1 in strict JSON with the members that \
-                 docs/formats/ledger.md lists, and no others"
+                "the payload is not an in-toto statement v1 in strict JSON with exactly the \
+                 members that docs/formats/ledger.md lists"
             }
-            EnvelopeError::PredicateType => "the statement is about something else",
+            EnvelopeError::PredicateType => "the statement has another predicate type",
         })
     }
 }
 
 impl core::error::Error for EnvelopeError {}
 
-/// What is signed: type and payload, each with its length.
+/// The bytes that are signed: type and payload, each with its length.
 pub fn pre_authentication(payload_type: &str, payload: &[u8]) -> Vec<u8> {
     let head = format!("DSSEv1 {} {payload_type} {} ", payload_type.len(), payload.len());
     [head.as_bytes(), payload].concat()
 }
 
-/// The id under which an envelope names a key: name and id, as in a verifier key.
+/// The id of a key in envelopes: name and id, as in a verifier key.
 pub fn key_id(key: &NoteKey) -> String {
     format!("{}+{}", key.name(), hex::encode(&key.id()))
 }
 
-/// The name of the key that an id names.
+/// The name of the key in a key id.
 pub fn owner(key_id: &str) -> &str {
     key_id.split('+').next().unwrap_or_default()
 }
 
-/// A statement about things that are named by their SHA-256.
+/// An in-toto statement about subjects that are identified by their SHA-256.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Statement {
     /// Names and digests, in hex.
     pub subjects: Vec<(String, String)>,
-    /// What kind of statement it is.
+    /// The predicate type.
     pub predicate_type: String,
-    /// What it says, as canonical JSON of an object.
+    /// The predicate: the canonical JSON of an object.
     pub predicate: String,
 }
 
@@ -125,13 +125,13 @@ impl Statement {
             .finish()
     }
 
-    /// Reads canonical bytes, and nothing else.
+    /// Reads canonical bytes. Rejects any other form.
     pub fn parse(bytes: &[u8]) -> Option<Self> {
         Self::parse_any_form(bytes).filter(|statement| statement.canonical().as_bytes() == bytes)
     }
 
-    /// Reads the bytes of a statement in any form of strict JSON: white space, order and escapes
-    /// are free. Members that a statement here does not have are not.
+    /// Reads a statement in any form of strict JSON, with any white space, order and escapes.
+    /// Rejects unknown members.
     pub fn parse_any_form(bytes: &[u8]) -> Option<Self> {
         let value = json_parse::parse(bytes, MAX_DEPTH).ok()?;
         let object = value.as_object()?;
@@ -162,7 +162,7 @@ fn subject(value: &Value<'_>) -> Option<(String, String)> {
     fits.then_some((subject.get("name")?.as_text()?.to_string(), digest.to_string()))
 }
 
-/// Signs a statement; the envelope is one line of canonical JSON.
+/// Signs a statement. The envelope is one line of canonical JSON.
 pub fn sign(statement: &Statement, signer: &NoteSigner) -> String {
     let payload = statement.canonical();
     let signature = signer.sign_bytes(&pre_authentication(PAYLOAD_TYPE, payload.as_bytes()));
@@ -177,8 +177,8 @@ pub fn sign(statement: &Statement, signer: &NoteSigner) -> String {
         .finish()
 }
 
-/// Reads an envelope that a trusted key signed, and the statement of that type in it, which must be
-/// in canonical form.
+/// Reads an envelope that a trusted key signed, and its statement, which must have this predicate
+/// type and be in canonical form.
 pub fn open<'k>(
     envelope: &[u8],
     predicate_type: &str,
@@ -188,8 +188,8 @@ pub fn open<'k>(
     open_with(envelope, predicate_type, trusted, read)
 }
 
-/// The same for the statement of a producer, which may be in any form of strict JSON: libraries for
-/// in-toto write no canonical one.
+/// Like [`open`], for the statement of a producer. It may be in any form of strict JSON, because
+/// in-toto libraries do not write canonical JSON.
 pub fn open_any_form<'k>(
     envelope: &[u8],
     predicate_type: &str,
@@ -231,8 +231,8 @@ fn read_parts(envelope: &[u8]) -> Option<Parts> {
     json_parse::parse(envelope, MAX_DEPTH).ok()?.as_object().and_then(Parts::read)
 }
 
-/// Statements that were met, each at a place. Payloads and keys are compared, not envelopes: the
-/// same statement in another encoding is the same statement.
+/// An index that finds duplicate statements. It compares payloads and keys, not envelopes: the same
+/// statement in another encoding is a duplicate.
 #[derive(Clone, Debug)]
 pub struct StatementIndex<P>(BTreeMap<([u8; 32], String), P>);
 
@@ -262,7 +262,7 @@ impl<P: Copy> StatementIndex<P> {
     }
 }
 
-/// An envelope, taken apart.
+/// A parsed envelope.
 struct Parts {
     payload_type: String,
     payload: Vec<u8>,
@@ -289,14 +289,15 @@ impl Parts {
         let mut found = Vec::new();
         for (id, signature) in &self.signatures {
             let named = |key: &&NoteKey| key_id(key) == *id;
-            // Two keys of one name may share an id: four bytes are soon found.
+            // Two keys of one name may share an id: collisions of four bytes are easy to find.
             match trusted.iter().filter(named).find(|key| key.key().verifies(&message, signature)) {
                 Some(key) if found.contains(&key) => {}
                 Some(key) => found.push(key),
                 None if trusted.iter().any(|key| named(&key)) => {
                     return Err(EnvelopeError::WrongSignature);
                 }
-                // Taken for a stranger's, the statement of a trusted key would not count.
+                // Do not ignore it as an unknown key: the statement of a trusted name would then
+                // silently not count.
                 None if trusted.iter().any(|key| owner(id) == key.name()) => {
                     return Err(EnvelopeError::OtherKey);
                 }

@@ -1,6 +1,6 @@
-//! Entries: what the tree holds of an event, and what stays of it when it is forgotten.
+//! Entries: the part of an event that is in the tree and stays when the event is forgotten.
 //!
-//! **Invariant:** an entry is RFC 8785 JSON of five members; other bytes are no entry.
+//! **Invariant:** an entry is RFC 8785 JSON with five members. Other bytes are rejected.
 
 use crate::tree::{Hash, entry_hash};
 use alloc::string::{String, ToString};
@@ -14,15 +14,15 @@ const MAX_TYPE_BYTES: usize = 256;
 /// One entry of a log.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Entry {
-    /// Its position.
+    /// The position in the log.
     pub seq: Seq,
-    /// The event's name.
+    /// The name of the event.
     pub event_ref: EventRef,
-    /// When it happened.
+    /// The time of the event.
     pub time: Time,
-    /// Its type.
+    /// The type of the event.
     pub event_type: String,
-    /// SHA-256 of its canonical bytes, salt included.
+    /// The SHA-256 of the canonical bytes of the event, including the salt.
     pub digest: Digest,
 }
 
@@ -59,12 +59,12 @@ impl Entry {
         text
     }
 
-    /// What stands for it at the bottom of the tree.
+    /// The leaf hash of the entry.
     pub fn hash(&self) -> Hash {
         entry_hash(self.canonical().as_bytes())
     }
 
-    /// Reads canonical bytes, and nothing else.
+    /// Reads canonical bytes. Rejects any other form.
     pub fn parse(bytes: &[u8]) -> Option<Self> {
         let value = json_parse::parse(bytes, 1).ok()?;
         let object = value.as_object()?;
@@ -76,7 +76,7 @@ impl Entry {
             event_type: text("type")?.to_string(),
             digest: Digest(hex::decode(text("digest")?)?),
         };
-        // The door's rule for names; of a forgotten event nothing else is left to compare with.
+        // The door's rule for types. A forgotten event has nothing else left to compare with.
         let type_fits = (1..=MAX_TYPE_BYTES).contains(&entry.event_type.len())
             && !entry.event_type.chars().any(char::is_control);
         (type_fits && entry.canonical().as_bytes() == bytes).then_some(entry)

@@ -1,4 +1,4 @@
-//! Tree heads: what a log says about itself at one size, as C2SP `tlog-checkpoint` writes it.
+//! Tree heads: the size and root of a log (C2SP `tlog-checkpoint`).
 
 use crate::base64;
 use crate::tree::Hash;
@@ -9,11 +9,11 @@ use ipse_core::Identity;
 /// Size and root of a log.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct TreeHead {
-    /// Which log.
+    /// The name of the log.
     pub origin: String,
-    /// How many entries it has.
+    /// The number of entries.
     pub size: u64,
-    /// The root over them.
+    /// The root over all entries.
     pub root: Hash,
 }
 
@@ -28,8 +28,8 @@ impl TreeHead {
         format!("{}\n{}\n{}\n", self.origin, self.size, base64::encode(&self.root))
     }
 
-    /// Reads what `text` wrote, and nothing else. Extension lines are rejected, because they cannot
-    /// be audited.
+    /// Parses exactly the form of `text`. Extension lines are rejected, because they cannot be
+    /// audited.
     pub fn parse(text: &str) -> Option<Self> {
         let mut lines = text.strip_suffix('\n')?.split('\n');
         let head = TreeHead {

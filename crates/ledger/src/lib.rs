@@ -2,12 +2,12 @@
 //! and signed statements.
 //!
 //! **Invariants**
-//! - Pure and `no_std`: bytes in, bytes out. Keys are handed in; nothing here reads or writes one.
-//! - Formats are those of others, to the byte: RFC 6962 trees, C2SP `signed-note`,
-//!   `tlog-checkpoint` and `tlog-proof`, DSSE 1.0 with in-toto Statement v1. So tools that we did
-//!   not write can check every one of them.
-//! - A signature counts only under a key that the caller trusts, only if it is strictly Ed25519,
-//!   and never under a weak key. What does not have exactly the form it must have is refused.
+//! - Pure and `no_std`: bytes in, bytes out. Keys are arguments; the crate reads and writes none.
+//! - All formats are published ones, to the byte: RFC 6962 trees, C2SP `signed-note`,
+//!   `tlog-checkpoint` and `tlog-proof`, DSSE 1.0 with in-toto Statement v1. Third-party tools can
+//!   check each of them.
+//! - A signature counts only if the caller trusts the key, if it is valid under strict Ed25519, and
+//!   if the key is not weak. Input in any other than the exact form is rejected.
 #![no_std]
 #![forbid(unsafe_code)]
 

@@ -1,7 +1,7 @@
-//! Signed notes, as C2SP `signed-note` writes them, with Ed25519 keys.
+//! Signed notes (C2SP `signed-note`) with Ed25519 keys.
 //!
-//! **Invariants:** the text of a note is worth nothing until `verify` has found a trusted key under
-//! it; a trusted key whose signature is wrong spoils the note; unknown keys are passed over.
+//! **Invariants:** the text of a note is not trusted until `verify` has found a trusted key. A
+//! wrong signature under the name of a trusted key invalidates the note. Unknown keys are ignored.
 
 use crate::base64;
 use crate::key::{PublicKey, SecretKey};
@@ -13,37 +13,37 @@ use ipse_core::{hex, sha256};
 
 /// The signature type of Ed25519.
 const ED25519: u8 = 1;
-/// Signatures of a note at most: as many as every verifier must accept.
+/// The maximum number of signatures of a note: as many as every verifier must accept.
 pub const MAX_SIGNATURES: usize = 16;
 const DASH: &str = "\u{2014} ";
 
-/// Why a note is refused.
+/// The reason why a note is rejected.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum NoteError {
-    /// It has not the form of a note.
+    /// It does not have the form of a note.
     Malformed,
     /// It has more signatures than [`MAX_SIGNATURES`].
     TooManySignatures,
     /// No trusted key signed it.
     Untrusted,
-    /// A trusted key is named, and the signature is not its own.
+    /// The signature under the name of a trusted key is wrong.
     WrongSignature,
 }
 
 impl fmt::Display for NoteError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            NoteError::Malformed => "this is no signed note",
+            NoteError::Malformed => "this is not a signed note",
             NoteError::TooManySignatures => "the note has more than 16 signatures",
             NoteError::Untrusted => "no trusted key signed the note",
-            NoteError::WrongSignature => "the signature under the note is not its key's",
+            NoteError::WrongSignature => "the signature of the note does not match its key",
         })
     }
 }
 
 impl core::error::Error for NoteError {}
 
-/// A named public key: what a verifier is configured with.
+/// A named public key, as verifiers are configured with it.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct NoteKey {
     name: String,
@@ -57,12 +57,12 @@ fn is_name(name: &str) -> bool {
 }
 
 impl NoteKey {
-    /// A key under a name; `None` if it cannot be one.
+    /// A key with a name; `None` if the name is not valid.
     pub fn new(name: &str, key: PublicKey) -> Option<Self> {
         is_name(name).then(|| NoteKey { name: name.to_string(), key })
     }
 
-    /// Its name.
+    /// The name of the key.
     pub fn name(&self) -> &str {
         &self.name
     }
@@ -72,13 +72,13 @@ impl NoteKey {
         &self.key
     }
 
-    /// Four bytes that, with the name, tell it from others.
+    /// The key id: four bytes that identify the key together with its name.
     pub fn id(&self) -> [u8; 4] {
         let hash = sha256(&[self.name.as_bytes(), b"\n", &[ED25519], &self.key.bytes()]);
         [hash[0], hash[1], hash[2], hash[3]]
     }
 
-    /// Reads a verifier key: name, id and key, joined by `+`. The id must be the key's own.
+    /// Reads a verifier key: name, id and key, joined by `+`. The id must match the key.
     pub fn parse(text: &str) -> Option<Self> {
         let mut parts = text.splitn(3, '+');
         let (name, id, key) = (parts.next()?, parts.next()?, parts.next()?);
@@ -90,7 +90,7 @@ impl NoteKey {
 }
 
 impl fmt::Display for NoteKey {
-    /// The verifier key.
+    /// Writes the verifier key.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut key = Vec::from([ED25519]);
         key.extend(self.key.bytes());
@@ -98,7 +98,7 @@ impl fmt::Display for NoteKey {
     }
 }
 
-/// A named secret key: what signs notes.
+/// A named secret key that signs notes.
 #[derive(Clone, Debug)]
 pub struct NoteSigner {
     name: String,
@@ -106,22 +106,22 @@ pub struct NoteSigner {
 }
 
 impl NoteSigner {
-    /// A key under a name; `None` if it cannot be one.
+    /// A key with a name; `None` if the name is not valid.
     pub fn new(name: &str, key: SecretKey) -> Option<Self> {
         is_name(name).then(|| NoteSigner { name: name.to_string(), key })
     }
 
-    /// The other half.
+    /// The public key.
     pub fn public(&self) -> NoteKey {
         NoteKey { name: self.name.clone(), key: self.key.public() }
     }
 
-    /// A bare signature, as envelopes hold it.
+    /// A bare signature, as in envelopes.
     pub fn sign_bytes(&self, message: &[u8]) -> [u8; 64] {
         self.key.sign(message)
     }
 
-    /// A note with this key's signature; `None` if the text cannot be one.
+    /// A note with this key's signature; `None` if the text cannot be that of a note.
     pub fn sign(&self, text: &str) -> Option<String> {
         if !is_text(text) {
             return None;
@@ -136,19 +136,19 @@ fn is_text(text: &str) -> bool {
     text.ends_with('\n') && !text.chars().any(|c| c < ' ' && c != '\n')
 }
 
-/// A note that was read and not yet believed.
+/// A parsed note whose signatures are not verified yet.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Note<'a> {
-    /// What was signed.
+    /// The signed text.
     pub text: &'a str,
     /// Names, ids and signatures.
     signatures: Vec<(&'a str, [u8; 4], Vec<u8>)>,
 }
 
 impl<'a> Note<'a> {
-    /// Takes a note apart.
+    /// Parses a note.
     pub fn parse(note: &'a str) -> Result<Self, NoteError> {
-        // The last empty line separates; it belongs to neither part.
+        // The last empty line is the separator and belongs to neither part.
         let at = note.rfind("\n\n").ok_or(NoteError::Malformed)?;
         let (text, rest) = (&note[..=at], &note[at + 2..]);
         let lines = rest.strip_suffix('\n').ok_or(NoteError::Malformed)?;
@@ -171,7 +171,7 @@ impl<'a> Note<'a> {
         for (name, id, signature) in &self.signatures {
             let named = |key: &&NoteKey| key.name == *name && key.id() == *id;
             let signed = |key: &&NoteKey| key.key.verifies(self.text.as_bytes(), signature);
-            // Two keys of one name may share an id: four bytes are soon found.
+            // Two keys of one name may share an id: collisions of four bytes are easy to find.
             match trusted.iter().filter(named).find(signed) {
                 Some(key) if found.contains(&key) => {}
                 Some(key) => found.push(key),

@@ -1,4 +1,4 @@
-//! Proof files: they show a reader without the log that an entry is in it. C2SP `tlog-proof`.
+//! Proof files (C2SP `tlog-proof`): prove that an entry is in a log to a reader without the log.
 
 use crate::base64;
 use crate::head::{TreeHead, number};
@@ -10,28 +10,28 @@ use alloc::vec::Vec;
 use core::fmt;
 
 const FIRST_LINE: &str = "c2sp.org/tlog-proof@v1";
-/// Hashes of a proof at most: one for each bit of a size.
+/// The maximum number of hashes of a proof: one for each bit of a size.
 const MAX_HASHES: usize = 64;
 
-/// A proof of inclusion with the signed tree head that it leads to.
+/// A proof of inclusion with its signed tree head.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ProofFile {
-    /// Which entry, from 0.
+    /// The index of the entry, from 0.
     pub index: u64,
-    /// The hashes beside its way up, the nearest first.
+    /// The sibling hashes on the path to the root, the nearest first.
     pub hashes: Vec<Hash>,
     /// The signed tree head, verbatim.
     pub note: String,
 }
 
-/// Why a proof proves nothing.
+/// The reason why a proof is not valid.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum ProofError {
     /// The tree head is not signed by a trusted key.
     Signature,
-    /// What is signed is no tree head.
+    /// The signed text is not a tree head.
     NoHead,
-    /// It is of another log.
+    /// The tree head belongs to another log.
     Origin,
     /// The proof does not lead from the entry to the root.
     Path,
@@ -41,8 +41,8 @@ impl fmt::Display for ProofError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             ProofError::Signature => "the tree head is not signed by a trusted key",
-            ProofError::NoHead => "what is signed is no tree head",
-            ProofError::Origin => "the tree head is of another log",
+            ProofError::NoHead => "the signed text is not a tree head",
+            ProofError::Origin => "the tree head belongs to another log",
             ProofError::Path => "the proof does not lead from the entry to the root",
         })
     }
@@ -51,7 +51,7 @@ impl fmt::Display for ProofError {
 impl core::error::Error for ProofError {}
 
 impl ProofFile {
-    /// The file.
+    /// The text of the file.
     pub fn text(&self) -> String {
         let mut text = format!("{FIRST_LINE}\nindex {}\n", self.index);
         for hash in &self.hashes {
@@ -75,7 +75,7 @@ impl ProofFile {
         (hashes.len() <= MAX_HASHES).then(|| ProofFile { index, hashes, note: note.to_string() })
     }
 
-    /// The tree head under which the entry stands in the log of that origin.
+    /// Verifies that the entry is in the log of this origin; returns the tree head.
     pub fn verify(
         &self,
         entry: &[u8],

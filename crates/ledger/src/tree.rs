@@ -1,9 +1,9 @@
 //! The RFC 6962 Merkle tree: roots, inclusion, consistency.
 //!
 //! **Invariants**
-//! - Entries and inner nodes are hashed under different prefixes, so no node is an entry.
-//! - A proof has exactly the length that its sizes demand; one hash more or less is refused.
-//! - Appending costs the hashes of the right edge at most, whatever the size.
+//! - Entries and inner nodes are hashed with different prefixes, so no node is an entry.
+//! - A proof has exactly the length that its sizes require. Any other length is rejected.
+//! - Appending computes at most the hashes of the right edge, for any size.
 
 use alloc::vec::Vec;
 use ipse_core::sha256;
@@ -11,7 +11,7 @@ use ipse_core::sha256;
 /// A node of the tree.
 pub type Hash = [u8; 32];
 
-/// The hash of an entry: what stands at the bottom of the tree.
+/// The hash of an entry: a leaf of the tree.
 pub fn entry_hash(entry: &[u8]) -> Hash {
     sha256(&[&[0], entry])
 }
@@ -26,10 +26,10 @@ pub fn empty_root() -> Hash {
     sha256(&[])
 }
 
-/// Where complete subtrees are looked up: the one of `2^level` entries that begins at the entry
+/// Lookup of complete subtrees. A subtree has `2^level` entries and begins at the entry
 /// `index << level`.
 pub trait Nodes {
-    /// Why one could not be had.
+    /// An error of the lookup.
     type Error;
 
     /// The root of a complete subtree.
@@ -41,7 +41,7 @@ fn split(n: u64) -> u64 {
     1 << (u64::BITS - 1 - (n - 1).leading_zeros())
 }
 
-/// The root over the entries from `from` on up to `to`, which are one subtree of some tree.
+/// The root over the entries from `from` up to `to`, which must be one subtree.
 fn subtree<N: Nodes>(nodes: &N, from: u64, to: u64) -> Result<Hash, N::Error> {
     let n = to - from;
     if n.is_power_of_two() {
@@ -93,7 +93,7 @@ pub fn consistency<N: Nodes>(nodes: &N, old: u64, new: u64) -> Result<Option<Vec
     if old == 0 || old == new {
         return Ok(Some(proof));
     }
-    // Down the path to where the old tree ends. Its own root is left out if it is one subtree.
+    // Walk down to the end of the old tree. Its root is omitted if it is one subtree.
     let (mut from, mut to) = (0, new);
     let mut whole = true;
     while to != old {
@@ -114,7 +114,7 @@ pub fn consistency<N: Nodes>(nodes: &N, old: u64, new: u64) -> Result<Option<Vec
     Ok(Some(proof))
 }
 
-/// The root that a proof of inclusion leads to; `None` if the proof has another length than needed.
+/// The root that a proof of inclusion leads to; `None` if the proof has the wrong length.
 pub fn root_from_inclusion(entry: &Hash, index: u64, size: u64, proof: &[Hash]) -> Option<Hash> {
     if index >= size {
         return None;
@@ -123,7 +123,7 @@ pub fn root_from_inclusion(entry: &Hash, index: u64, size: u64, proof: &[Hash]) 
     let (mut index, mut last) = (index, size - 1);
     let mut proof = proof.iter();
     while last > 0 {
-        // A node without a sibling moves up as it is.
+        // A node without a sibling moves up unchanged.
         if index % 2 == 1 {
             hash = node_hash(proof.next()?, &hash);
         } else if index < last {
@@ -184,8 +184,8 @@ fn roots_from_consistency(
     proof.next().is_none().then_some((from_old, from_new))
 }
 
-/// The right edge of a growing tree: its complete subtrees, the largest first. All that is needed
-/// to append, and to have the root.
+/// The right edge of a growing tree: its complete subtrees, the largest first. It is sufficient to
+/// append and to compute the root.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Edge {
     size: u64,
@@ -193,13 +193,12 @@ pub struct Edge {
 }
 
 impl Edge {
-    /// The edge of `size` entries, of which these are the complete subtrees; `None` if there must
-    /// be more or fewer of them.
+    /// The edge of `size` entries with these complete subtrees; `None` if their number is wrong.
     pub fn new(size: u64, subtrees: Vec<Hash>) -> Option<Self> {
         (subtrees.len() == size.count_ones() as usize).then_some(Edge { size, subtrees })
     }
 
-    /// How many entries there are.
+    /// The number of entries.
     pub fn size(&self) -> u64 {
         self.size
     }
@@ -209,13 +208,13 @@ impl Edge {
         &self.subtrees
     }
 
-    /// Adds the hash of an entry, and tells `each` the subtrees that it completes: level, index and
-    /// root, the entry itself first.
+    /// Adds the hash of an entry, and calls `each` for the subtrees that it completes with level,
+    /// index and root, the entry itself first.
     pub fn push(&mut self, entry: Hash, mut each: impl FnMut(u32, u64, &Hash)) {
         let (mut hash, mut index) = (entry, self.size);
         each(0, index, &hash);
         for level in 1..=self.size.trailing_ones() {
-            // As many subtrees as there are ones at the end are completed, so they are there.
+            // The number of trailing ones is the number of completed subtrees, so all exist.
             if let Some(left) = self.subtrees.pop() {
                 hash = node_hash(&left, &hash);
             }
@@ -226,7 +225,7 @@ impl Edge {
         self.size += 1;
     }
 
-    /// The root.
+    /// The root of the tree.
     pub fn root(&self) -> Hash {
         let mut from_the_right = self.subtrees.iter().rev();
         let Some(last) = from_the_right.next() else { return empty_root() };

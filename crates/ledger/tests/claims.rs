@@ -1,4 +1,4 @@
-//! Entries and claims: one form each, and nothing else is read as one.
+//! Entries and statements: each has one form, and any other form is rejected.
 #![allow(missing_docs, clippy::unwrap_used)]
 
 use ipse_core::{Digest, EventRef, Identity, Seq, Time};

@@ -1,4 +1,4 @@
-//! Notes, heads, proof files and envelopes: what is published, what is ours, and what is refused.
+//! Notes, tree heads, proof files and envelopes: published examples, our own, and rejected ones.
 #![allow(missing_docs, clippy::unwrap_used)]
 
 mod all;
@@ -286,14 +286,14 @@ fn envelopes_hold_one_statement_of_one_kind() {
     for bad in ["", "[]", "{}", "{\"payload\":1}", "null", &envelope[1..], &envelope.repeat(2)] {
         assert_eq!(fails(bad), EnvelopeError::Malformed, "{bad}");
     }
-    // A key of a trusted name that is not the trusted one, alone and beside it.
+    // An untrusted key with a trusted name, alone and next to the trusted one.
     let rival = NoteSigner::new("operator", SecretKey::from_seed(&[77; 32])).unwrap();
     let rivals = dsse::sign(&statement(), &rival);
     assert_eq!(fails(&rivals), EnvelopeError::OtherKey);
     let rivals: serde_json::Value = serde_json::from_str(&rivals).unwrap();
     let both = with(&format!("{signature},{}", rivals["signatures"][0]));
     assert_eq!(fails(&both), EnvelopeError::OtherKey);
-    // Signed, but not in the one form that equal statements have.
+    // Signed, but not canonical.
     let loose = Statement { predicate: "{\"z\":1,\"a\":2}".into(), ..statement() };
     assert_eq!(fails(&dsse::sign(&loose, &ours)), EnvelopeError::NoStatement);
     let short = Statement { subjects: vec![("a".into(), "0f".into())], ..statement() };
@@ -380,11 +380,11 @@ fn a_statement_is_met_once_whatever_its_envelope() {
     let more = Statement { predicate_type: "https://ipse.example/else".into(), ..statement() };
     assert_eq!(add(&dsse::sign(&more, &ours), 6), None, "another statement");
     assert_eq!(add("{}", 7), None);
-    assert_eq!(add("{}", 8), None, "what cannot be read is no statement");
+    assert_eq!(add("{}", 8), None, "unreadable");
 }
 
 proptest! {
-    /// Nothing panics, whatever comes.
+    /// No input causes a panic.
     #[test]
     fn anything_is_read_or_refused(text in "\\PC{0,200}(\n\n\\PC{0,100}\n)?", bytes: Vec<u8>) {
         let keys = [signer("k").public()];
@@ -397,7 +397,7 @@ proptest! {
         prop_assert!(!keys[0].key().verifies(&bytes, text.as_bytes()));
     }
 
-    /// A note's every byte counts.
+    /// Every byte of a note is covered.
     #[test]
     fn a_changed_note_is_refused(at in any::<prop::sample::Index>(), bit in 0_u8..8) {
         let ours = signer("ipse/x");

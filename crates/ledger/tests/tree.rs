@@ -1,4 +1,4 @@
-//! The tree against its definition: every size to 256, every proof, every way to spoil one.
+//! The tree against its definition: every size up to 256, every proof, every change of a proof.
 #![allow(missing_docs, clippy::unwrap_used)]
 
 mod all;
@@ -14,7 +14,7 @@ fn entry(n: u64) -> Hash {
     entry_hash(format!("entry {n}").as_bytes())
 }
 
-/// RFC 6962, section 2.1, word for word.
+/// The definition in RFC 6962, section 2.1.
 fn defined(entries: &[Hash]) -> Hash {
     match entries {
         [] => sha256(&[]),
@@ -54,7 +54,7 @@ fn roots_are_as_defined() {
     }
 }
 
-/// Every way to change one hash of a proof, leave one out, add one, or swap two.
+/// All proofs with one hash changed, left out or added, or with two hashes swapped.
 fn spoilt(proof: &[Hash]) -> Vec<Vec<Hash>> {
     let mut all = Vec::new();
     for at in 0..proof.len() {

@@ -1,9 +1,9 @@
-//! The manifest: seven fields whose hash says who the agent is.
+//! The manifest: seven fields whose hash is the identity of the agent.
 //!
 //! **Invariants**
 //! - The identity is SHA-256 of `Manifest::canonical`, and of nothing else.
-//! - Fields are private and never change: another value is another manifest, another identity.
-//! - Nothing that runs a pass depends on this crate; it is an island in the crate graph.
+//! - Fields are private and never change: another value gives another manifest and identity.
+//! - No crate that runs a pass depends on this crate.
 #![no_std]
 #![forbid(unsafe_code)]
 
@@ -13,7 +13,7 @@ use alloc::string::{String, ToString};
 use core::fmt;
 use ipse_core::{Identity, Time, hex, json, json_parse, sha256};
 
-/// The longest value of a field, in bytes: it is printed, hashed and carried in every bundle.
+/// The longest value of a field, in bytes. It is printed, hashed and part of every bundle.
 pub const MAX_FIELD_BYTES: usize = 1024;
 
 /// The seven fields, in canonical order.
@@ -27,7 +27,7 @@ pub const FIELDS: [&str; 7] = [
     "temperament_hash",
 ];
 
-/// Who the agent is.
+/// The seven fields that define an agent.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Manifest {
     agent_id: String,
@@ -39,7 +39,7 @@ pub struct Manifest {
     commissioned_at: String,
 }
 
-/// Why a set of fields is no manifest. Names the field.
+/// The reason why fields do not form a manifest, with the name of the field.
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub enum ManifestError {
@@ -55,7 +55,7 @@ pub enum ManifestError {
     NotAHash(&'static str),
     /// The date is not RFC 3339.
     NotADate(&'static str),
-    /// A field that no manifest has.
+    /// The name is not a manifest field.
     Unknown(String),
     /// Stored bytes are not the canonical form of a manifest.
     NotCanonical,
@@ -89,8 +89,8 @@ impl fmt::Display for ManifestError {
 impl core::error::Error for ManifestError {}
 
 impl Manifest {
-    /// Asks `value` for each of the seven fields and checks what it gets: `agent_id`, `operator`
-    /// and `embodiment` are texts, `policy_hash`, `ecm_registry_hash` and `temperament_hash` are 64
+    /// Reads each of the seven fields from `value` and validates it: `agent_id`, `operator` and
+    /// `embodiment` are texts, `policy_hash`, `ecm_registry_hash` and `temperament_hash` are 64
     /// lower-case hex digits, and `commissioned_at` is an RFC 3339 time.
     pub fn new(mut value: impl FnMut(&str) -> Option<String>) -> Result<Self, ManifestError> {
         let mut text = |field| checked_text(field, value(field));
@@ -106,7 +106,7 @@ impl Manifest {
         Ok(manifest)
     }
 
-    /// Reads a manifest back from its canonical bytes, and from no other bytes.
+    /// Parses the canonical bytes of a manifest; any other bytes are an error.
     pub fn from_canonical(bytes: &[u8]) -> Result<Self, ManifestError> {
         let value = json_parse::parse(bytes, 1).map_err(|_| ManifestError::NotCanonical)?;
         let object = value.as_object().ok_or(ManifestError::NotCanonical)?;
@@ -118,10 +118,10 @@ impl Manifest {
         }
     }
 
-    /// The bytes that are hashed: RFC 8785 JSON of the seven fields, no line end.
+    /// The bytes that are hashed: RFC 8785 JSON of the seven fields, without a line end.
     ///
-    /// Destructured without `..`, so that a new field does not compile until someone decides
-    /// whether it is part of who the agent is.
+    /// Destructured without `..`, so that a new field does not compile until a developer decides
+    /// whether it is part of the identity.
     pub fn canonical(&self) -> String {
         let Manifest {
             agent_id,
@@ -209,7 +209,7 @@ mod tests {
         )
     }
 
-    /// If this fails, the fix is never to edit the literals: it is a new manifest version.
+    /// If this fails, do not edit the literals: a change needs a new manifest version.
     #[test]
     fn golden_identity() {
         let manifest = Manifest::new(golden).unwrap();

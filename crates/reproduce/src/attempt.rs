@@ -5,25 +5,25 @@ use ipse_core::Time;
 use ipse_core::json::Members;
 use std::ops::RangeInclusive;
 
-/// 2026-05-06T00:00:00Z; an attempt a minute.
+/// 2026-05-06T00:00:00Z; one attempt per minute.
 const START: i64 = 1_778_025_600_000_000;
 const MINUTE: i64 = 60_000_000;
 
-/// One try.
+/// One attempt at grasping.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct Attempt<'a> {
-    /// Its place in the experiment, which names it and sets its time.
+    /// The number in the experiment; it gives the event its id and its time.
     pub(crate) number: u32,
-    /// What was grasped, where the experiment tells things apart.
+    /// The class of the object, in experiments that distinguish classes.
     pub(crate) target: Option<&'a str>,
-    /// Whether it held.
+    /// Whether the grasp held.
     pub(crate) success: bool,
     /// The force, in newtons.
     pub(crate) force: Option<u32>,
 }
 
 impl Attempt<'_> {
-    /// The event.
+    /// The attempt as one line of JSON.
     pub(crate) fn line(&self) -> String {
         let micros = START + i64::from(self.number) * MINUTE;
         let time = Time::from_micros(micros).expect("BUG: attempts do not last to the year 9999");
@@ -44,7 +44,7 @@ impl Attempt<'_> {
     }
 }
 
-/// Attempts at nothing in particular, of which every fifth fails.
+/// Attempts without a target; every fifth fails.
 pub(crate) fn four_of_five(numbers: RangeInclusive<u32>) -> Vec<String> {
     let one = |number: u32| {
         let success = !number.is_multiple_of(5);

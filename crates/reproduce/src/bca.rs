@@ -1,23 +1,23 @@
 //! The bias-corrected and accelerated bootstrap interval of a mean, as `scipy.stats.bootstrap`
 //! computes it.
 //!
-//! **Invariants:** draws, sums and interpolation follow SciPy's order of operations; data without
-//! spread has no interval, rather than one that is not a number.
+//! **Invariants:** draws, sums and interpolation follow SciPy's order of operations. Data without
+//! spread has no interval instead of NaN.
 
 use crate::normal::{below, mean, quantile, sum};
 use crate::random::Legacy;
 
-/// Resamples of an interval in the paper.
+/// The number of resamples in the paper.
 pub const RESAMPLES: usize = 10_000;
 /// The paper's `random_state`.
 pub const RANDOM_STATE: u32 = 20_260_524;
-/// The share that lies outside on each side of a 95 % interval.
+/// The share outside a 95 % interval on each side.
 pub(crate) const TAIL: f64 = 0.025;
 
-/// An interval, and the figures on the way to it.
+/// An interval, with its intermediate values.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Bca {
-    /// The share of resampled means below the mean, those equal counted half.
+    /// The share of resampled means below the mean; equal ones count half.
     pub share: f64,
     /// The correction for bias.
     pub z0: f64,
@@ -29,7 +29,7 @@ pub struct Bca {
     pub interval: [f64; 2],
 }
 
-/// The 95 % interval of the mean of some values.
+/// The 95 % interval of the mean of values; `None` without spread.
 pub fn bca(values: &[f64]) -> Option<Bca> {
     let first = values.first()?;
     if values.iter().all(|value| value == first) {
@@ -44,7 +44,7 @@ pub fn bca(values: &[f64]) -> Option<Bca> {
     interval.iter().all(|end| end.is_finite()).then_some(Bca { share, z0, a, ends, interval })
 }
 
-/// The means of as many resamples as the paper takes, in ascending order.
+/// The means of the resamples, in ascending order.
 fn resampled_means(values: &[f64]) -> Vec<f64> {
     let mut random = Legacy::new(RANDOM_STATE);
     let count = u32::try_from(values.len()).expect("BUG: more values than a word counts");
@@ -64,7 +64,7 @@ fn share_below(sorted: &[f64], value: f64) -> f64 {
     (less + up_to) as f64 / (2 * sorted.len()) as f64
 }
 
-/// How the spread of the mean changes with the mean, from leaving out each value in turn.
+/// The change of the mean's spread with the mean, by leaving out each value in turn.
 fn acceleration(values: &[f64]) -> f64 {
     let n = values.len() as f64;
     let without = |at: usize| mean(&[&values[..at], &values[at + 1..]].concat());
@@ -78,7 +78,7 @@ fn acceleration(values: &[f64]) -> f64 {
     moment(3.0) / 6.0 / libm::pow(moment(2.0), 1.5)
 }
 
-/// NumPy's percentile: linear between neighbours, from the nearer of the two.
+/// NumPy's percentile: linear interpolation, starting from the nearer neighbour.
 #[expect(clippy::cast_sign_loss, reason = "a place is not negative, as was just checked")]
 pub(crate) fn percentile(sorted: &[f64], share: f64) -> f64 {
     let place = (sorted.len() - 1) as f64 * (share * 100.0 / 100.0);
@@ -101,7 +101,7 @@ mod tests {
     fn data_without_spread_has_no_interval() {
         assert_eq!(bca(&[]), None);
         assert_eq!(bca(&[3.0]), None);
-        // The mean of equal values may be another number than they are, by a rounding.
+        // The mean of equal values can differ from them by a rounding error.
         for (value, count) in [(0.1, 3), (0.1, 10), (0.7, 11), (79.82, 10)] {
             assert_eq!(bca(&vec![value; count]), None, "{count} times {value}");
         }
@@ -109,8 +109,8 @@ mod tests {
         assert!(bca(&[0.1, 0.2]).is_some());
     }
 
-    /// `np.percentile([0.1, 0.2, 0.7, 1.9, 3.3], 100 * share)`. At most of these shares the other
-    /// neighbour would give another last digit.
+    /// `np.percentile([0.1, 0.2, 0.7, 1.9, 3.3], 100 * share)`. At most of these shares, starting
+    /// from the other neighbour gives another last digit.
     const NUMPY: [(f64, f64); 10] = [
         (0.0, 0.1),
         (0.008, 0.1032),

@@ -1,23 +1,23 @@
-//! Where the paper contradicts its own protocol, its text or itself.
+//! Errata: places where the paper contradicts its protocol, its text or itself.
 //!
-//! **Invariant:** errata are shown beside our figures and never asserted; they are those of
-//! `docs/paper.md`, number by number and word by word.
+//! **Invariant:** errata are shown next to our figures and never asserted. Numbers and texts are
+//! those of `docs/paper.md`.
 
 use ipse_core::json::Members;
 
-/// One of them.
+/// One erratum of the paper.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Erratum {
-    /// Its number.
+    /// The number in `docs/paper.md`.
     pub number: u8,
-    /// What it is about.
+    /// The claim of the paper.
     pub title: &'static str,
-    /// Why it is one.
+    /// The reason why the claim is wrong.
     pub reason: &'static str,
 }
 
 impl Erratum {
-    /// For programs.
+    /// The erratum as JSON.
     pub fn json(&self) -> String {
         Members::new()
             .raw("number", self.number)
@@ -31,7 +31,7 @@ const fn erratum(number: u8, title: &'static str, reason: &'static str) -> Errat
     Erratum { number, title, reason }
 }
 
-/// All of them, in the words of the page.
+/// All errata, with the texts of `docs/paper.md`.
 pub const ERRATA: [Erratum; 35] = [
     erratum(
         1,

@@ -1,28 +1,28 @@
 //! Errors of experiments.
 
-/// Why an experiment could not be run.
+/// The reason why an experiment could not run.
 #[derive(thiserror::Error, Debug)]
 #[non_exhaustive]
 pub enum Error {
-    /// The engine could not.
+    /// The engine failed.
     #[error(transparent)]
     Engine(#[from] ipse_engine::Error),
-    /// The store could not.
+    /// The store failed.
     #[error(transparent)]
     Store(#[from] ipse_store::Error),
-    /// An event did not pass the door.
-    #[error("an event was refused")]
+    /// The door rejected an event of the experiment.
+    #[error("an event was rejected")]
     Refused(#[from] ipse_door::Refusal),
-    /// A manifest was wrong.
-    #[error("the manifest of an experiment cannot be made")]
+    /// The manifest of an experiment is invalid.
+    #[error("the manifest of an experiment is invalid")]
     Manifest(#[from] ipse_manifest::ManifestError),
-    /// A pass did not make the fact that an experiment is about.
-    #[error("BUG: a pass did not make the fact that the experiment reads")]
+    /// A pass did not produce the fact that an experiment reads.
+    #[error("BUG: a pass did not produce the fact that the experiment reads")]
     NoFact,
     /// A store lost the manifest that was registered.
     #[error("BUG: the store does not hold the manifest that was registered")]
     NoManifest,
-    /// The server of an experiment did not answer as it should.
+    /// The server of an experiment returned an error or a wrong response.
     #[error("the server of the experiment failed: {0}")]
     Endpoint(String),
     /// A scratch file could not be used.
@@ -31,9 +31,9 @@ pub enum Error {
     /// A figure could not be drawn.
     #[error("the figure {name} could not be drawn: {reason}")]
     Figure {
-        /// Which.
+        /// The name of the figure.
         name: &'static str,
-        /// What the renderer says.
+        /// The error of the renderer.
         reason: String,
     },
 }

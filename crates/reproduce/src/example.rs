@@ -1,7 +1,7 @@
-//! The worked example: a week with a glass cup, as the paper tells it in its text and draws it in
-//! its figure.
+//! The worked example: a week with a glass cup, once as in the paper's text and once as in its
+//! figure.
 //!
-//! **Invariant:** every figure of it is read from the fact that a real store holds.
+//! **Invariant:** every value is read from the fact in a real store.
 
 use crate::Error;
 use crate::attempt::Attempt;
@@ -12,41 +12,41 @@ use crate::table::{Row, Table, Verdict};
 use ipse_core::json::{Members, Object, Value};
 use ipse_core::{EventRef, Identity, Micro};
 
-/// Attempts at one force: newtons, how many, and whether they held.
+/// Attempts at one force: newtons, number of attempts, and whether they succeeded.
 pub type Attempts = (u32, u32, bool);
 
-/// As the introduction tells it: 15 attempts.
+/// The attempts in the introduction's text: 15.
 pub const TEXT: &[Attempts] = &[(15, 3, false), (25, 12, true)];
-/// As the figure draws it: 16 attempts.
+/// The attempts in the figure: 16.
 pub const FIGURE: &[Attempts] = &[(5, 3, false), (15, 1, false), (25, 12, true)];
 
-/// What was learned from a week.
+/// The results of the week.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Example {
-    /// What was lived through.
+    /// The attempts of the week.
     pub attempts: Vec<Attempts>,
-    /// The key of the one fact.
+    /// The key of the fact.
     pub fact_key: String,
     /// The recommended force.
     pub recommended: Micro,
-    /// How sure it is of that force: what a planner should gate on.
+    /// The confidence in that force, which a planner should check.
     pub recommended_confidence: Micro,
-    /// How far the observations agree.
+    /// The confidence of the fact.
     pub confidence: Micro,
-    /// How many there are.
+    /// The number of observations.
     pub n_observations: u64,
-    /// The share that held.
+    /// The share of successful attempts.
     pub success_rate: Micro,
-    /// The last event behind it.
+    /// The last supporting event.
     pub last_event: EventRef,
-    /// The identity before anything was learned.
+    /// The identity before the pass.
     pub before: Identity,
-    /// The identity after the pass, computed again from the manifest in the store.
+    /// The identity after the pass, recomputed from the manifest in the store.
     pub after: Identity,
 }
 
 impl Example {
-    /// Lives through a week.
+    /// Records the week and runs a pass.
     pub fn live(lab: &Lab<'_>, name: &str, attempts: &[Attempts]) -> Result<Self, Error> {
         let mut agent = lab.agent(&lab.store("example"), name)?;
         let each = attempts
@@ -82,7 +82,7 @@ impl Example {
         })
     }
 
-    /// For programs.
+    /// The results as JSON.
     pub fn json(&self) -> String {
         Members::new()
             .text("fact_key", &self.fact_key)
@@ -98,7 +98,7 @@ impl Example {
     }
 }
 
-/// The paper's figures of the example beside ours: as told, and as drawn.
+/// The paper's values of the example next to ours, from the text and from the figure.
 pub fn table(examples: &[Example; 2]) -> Table {
     let [text, figure] = examples;
     let newtons = |example: &Example| example.recommended.to_string();
@@ -110,20 +110,20 @@ pub fn table(examples: &[Example; 2]) -> Table {
         if example.before == example.after { "byte-equal" } else { "moved" }
     };
     let rows = vec![
-        Row::compared("observations, as told", "15", text.n_observations.to_string()),
-        Row::compared("confidence, as told", "0.83", confidence(text)),
-        Row::compared("recommended force, as told", "25", newtons(text)),
+        Row::compared("observations, text", "15", text.n_observations.to_string()),
+        Row::compared("confidence, text", "0.83", confidence(text)),
+        Row::compared("recommended force, text", "25", newtons(text)),
         Row::with(
             Verdict::Erratum(8),
-            "observations, as drawn",
+            "observations, figure",
             "15",
             figure.n_observations.to_string(),
         ),
-        Row::with(Verdict::Erratum(8), "confidence, as drawn", "0.83", confidence(figure)),
-        Row::compared("recommended force, as drawn", "25", newtons(figure)),
+        Row::with(Verdict::Erratum(8), "confidence, figure", "0.83", confidence(figure)),
+        Row::compared("recommended force, figure", "25", newtons(figure)),
         Row::compared("identity after the pass", "byte-equal", same(text)),
     ];
     let title = "The worked example: a week with a glass cup".to_owned();
-    let note = "The text tells of 15 attempts, the figure draws 16.";
+    let note = "The text has 15 attempts, the figure has 16.";
     Table { name: "worked-example", title, rows, note: note.to_owned(), errata: &[], timed: false }
 }

@@ -1,7 +1,7 @@
-//! Scratch stores in which experiments run: real ones, as every user has them.
+//! Scratch stores in which experiments run. They are real stores.
 //!
-//! **Invariants:** an experiment appends through the door, consolidates in passes, and reads facts
-//! from the table that planners read; it has no other way to what an agent knows.
+//! **Invariants:** an experiment appends through the door, runs passes, and reads facts from the
+//! table that planners read. It has no other access to an agent's facts.
 
 use crate::Error;
 use ipse_core::{Admitted, Identity};
@@ -15,42 +15,42 @@ use std::time::Duration;
 
 /// Events that are appended in one transaction.
 pub(crate) const BATCH: usize = 4096;
-/// Passes come when an experiment asks for them.
+/// A pass runs only when an experiment requests it.
 const BY_HAND: Policy = Policy { every: u64::MAX, quiet: Duration::from_secs(u32::MAX as u64) };
-/// Passes come with every append, in the same transaction.
+/// A pass runs with every append, in the same transaction.
 const AT_ONCE: Policy = Policy { every: 1, ..BY_HAND };
 
 /// A directory for scratch stores, and the clock and randomness that they use.
 pub struct Lab<'l> {
-    /// The directory of the stores; the caller that made it deletes it.
+    /// The directory of the stores. The caller creates and deletes it.
     pub directory: &'l Path,
-    /// Clock and randomness, one for each log that is opened.
+    /// Creates clock and randomness for each opened log.
     pub host: &'l dyn Fn() -> Box<dyn Host>,
 }
 
 impl Lab<'_> {
-    /// The store of a name, empty if it is new.
+    /// The path of the store with a name.
     pub fn store(&self, name: &str) -> PathBuf {
         self.directory.join(name).with_extension("db")
     }
 
-    /// A store that is new, whatever else was asked under that name.
+    /// The path of a new store; earlier calls with the same name have other paths.
     pub fn fresh_store(&self, name: &str) -> PathBuf {
         let mut stores = (1_u64..).map(|number| self.store(&format!("{name}-{number}")));
         stores.find(|store| !store.exists()).expect("BUG: numbers do not end")
     }
 
-    /// An agent of a name in a store, registered and open.
+    /// Registers and opens an agent with a name in a store.
     pub fn agent(&self, store: &Path, name: &str) -> Result<Agent, Error> {
         self.agent_of(store, &manifest(name)?)
     }
 
-    /// The same, consolidating all that it lives through at once.
+    /// Like [`Lab::agent`], with a pass after every append.
     pub fn eager_agent(&self, store: &Path, name: &str) -> Result<Agent, Error> {
         self.open(store, &manifest(name)?, AT_ONCE)
     }
 
-    /// An agent of a manifest.
+    /// Registers and opens an agent with a manifest.
     pub fn agent_of(&self, store: &Path, manifest: &Manifest) -> Result<Agent, Error> {
         self.open(store, manifest, BY_HAND)
     }
@@ -77,7 +77,7 @@ pub(crate) fn manifest(name: &str) -> Result<Manifest, ManifestError> {
 
 /// One agent of an experiment.
 pub struct Agent {
-    /// Who it is.
+    /// The identity of the agent.
     pub identity: Identity,
     memory: Memory,
     host: Box<dyn Host>,
@@ -85,12 +85,12 @@ pub struct Agent {
 }
 
 impl Agent {
-    /// Lets a line through the door.
+    /// Validates one line at the door.
     pub fn admit_one(&mut self, line: &[u8]) -> Result<Admitted, Refusal> {
         admit(line, Origin::Producer, || self.host.salt())
     }
 
-    /// Lets lines through the door, all of them or none.
+    /// Validates lines at the door. The first rejected line is an error.
     pub fn admit(
         &mut self,
         lines: impl IntoIterator<Item = impl AsRef<[u8]>>,
@@ -98,8 +98,8 @@ impl Agent {
         lines.into_iter().map(|line| Ok(self.admit_one(line.as_ref())?)).collect()
     }
 
-    /// Lives through events, which passed the door, and says what became of each. They are durable,
-    /// and consolidated only by an agent that does so at once.
+    /// Appends admitted events durably and returns the result for each. Only an agent of
+    /// [`Lab::eager_agent`] runs a pass here.
     pub fn live(&self, events: &[Admitted]) -> Result<Vec<Appended>, Error> {
         let mut appended = Vec::with_capacity(events.len());
         for batch in events.chunks(BATCH) {
@@ -112,30 +112,30 @@ impl Agent {
         Ok(appended)
     }
 
-    /// Lives through lines and consolidates them.
+    /// Appends lines and runs a pass.
     pub fn learn(&mut self, lines: &[String]) -> Result<(), Error> {
         let events = self.admit(lines)?;
         self.live(&events)?;
         self.consolidate().map(drop)
     }
 
-    /// One pass; `None` if there is nothing new.
+    /// Runs one pass; `None` if there are no new events.
     pub fn consolidate(&self) -> Result<Option<PassReport>, Error> {
         Ok(self.memory.consolidate()?)
     }
 
-    /// What it knows, as of its last pass: the table that planners read.
+    /// The facts as of the last pass: the table that planners read.
     pub fn known(&self) -> Arc<FactTable> {
         self.memory.known()
     }
 
-    /// The bytes of all facts.
+    /// The canonical bytes of all facts.
     pub fn snapshot(&self) -> Result<String, Error> {
         let facts = self.reader()?.view(&self.identity)?.view().facts()?;
         Ok(ipse_consolidate::snapshot(&facts))
     }
 
-    /// The identity, computed again from the manifest in the store.
+    /// The identity, recomputed from the manifest in the store.
     pub fn recomputed_identity(&self) -> Result<Identity, Error> {
         let name = self.identity.to_string();
         let stored = self.reader()?.manifests()?.into_iter().find(|(other, _)| *other == name);
@@ -143,7 +143,7 @@ impl Agent {
         Ok(Manifest::from_canonical(canonical.as_bytes())?.identity())
     }
 
-    /// A connection that only reads.
+    /// A read-only connection.
     pub fn reader(&self) -> Result<Reader, Error> {
         Ok(self.store.reader()?)
     }

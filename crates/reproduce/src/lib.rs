@@ -1,12 +1,12 @@
-//! The paper, executable: V1, V2, V3, the sweeps D, the runtime G, and V3's question to real logs.
+//! The paper's experiments: V1, V2, V3, the sweeps D, the runtime G, and V3 on real logs.
 //!
 //! **Invariants**
-//! - What an agent lives through goes into a real store, and what its planner decides on comes from
-//!   there: no experiment hands itself a figure.
+//! - Every event of an experiment goes into a real store, and planners decide on facts read from
+//!   it. No experiment feeds itself a figure.
 //! - Random numbers are those of CPython and NumPy, bit for bit, and intervals those of SciPy to
-//!   1e-9; floating point is at home here, and nowhere below.
-//! - Clock, randomness, scratch directory and progress are arguments. Nothing is written but
-//!   scratch stores: a report is handed back as files in memory.
+//!   1e-9. Floating point is used in this crate and not in the crates below it.
+//! - Clock, randomness, scratch directory and progress are arguments. Only scratch stores are
+//!   written to disk; a report is returned as files in memory.
 #![forbid(unsafe_code)]
 
 mod attempt;

@@ -1,6 +1,7 @@
 //! The normal distribution function and its inverse, and sums in NumPy's order.
 //!
-//! **Invariant:** no function of the platform's mathematics library: the same bits on any machine.
+//! **Invariant:** no function of the platform's math library is used, so that all machines give the
+//! same bits.
 
 use libm::{erfc, exp};
 use std::cmp::Ordering;
@@ -11,9 +12,9 @@ pub(crate) fn below(z: f64) -> f64 {
     0.5 * erfc(-z / SQRT_2)
 }
 
-/// Where a share of `p` lies below: the inverse of [`below`], infinite at 0 and 1.
+/// The inverse of [`below`]: the value with a share of `p` below it; infinite at 0 and 1.
 ///
-/// Newton's steps down the lower tail: the function is convex there, so they never pass the root.
+/// Newton's method in the lower tail. The function is convex there, so no step passes the root.
 pub(crate) fn quantile(p: f64) -> f64 {
     if p > 0.5 {
         return -quantile(1.0 - p);
@@ -25,7 +26,7 @@ pub(crate) fn quantile(p: f64) -> f64 {
     let mut z = 0.0;
     loop {
         let next = z - (below(z) - p) / density(z);
-        // Once rounding is all that is left, a step no longer goes down.
+        // When only rounding errors remain, a step no longer goes down.
         if next.partial_cmp(&z) != Some(Ordering::Less) {
             return z;
         }
@@ -33,12 +34,12 @@ pub(crate) fn quantile(p: f64) -> f64 {
     }
 }
 
-/// How many accumulators NumPy adds into.
+/// The number of accumulators that NumPy adds into.
 const LANES: usize = 8;
-/// Longer runs NumPy halves first.
+/// NumPy first halves arrays that are longer than this.
 const BLOCK: usize = 128;
 
-/// The sum of the values, added in the order in which NumPy adds a contiguous array.
+/// The sum of the values, in the order in which NumPy adds a contiguous array.
 pub(crate) fn sum(values: &[f64]) -> f64 {
     if values.len() < LANES {
         return values.iter().fold(-0.0, |sum, value| sum + value);
@@ -58,7 +59,7 @@ pub(crate) fn sum(values: &[f64]) -> f64 {
     rest.iter().fold(whole, |sum, value| sum + value)
 }
 
-/// The arithmetic mean; not a number if there is nothing.
+/// The arithmetic mean; NaN if there are no values.
 pub(crate) fn mean(values: &[f64]) -> f64 {
     sum(values) / values.len() as f64
 }
@@ -67,7 +68,7 @@ pub(crate) fn mean(values: &[f64]) -> f64 {
 mod tests {
     use super::*;
 
-    /// `scipy.special.ndtr(z)` and, of that, `ndtri`.
+    /// `z` and `scipy.special.ndtr(z)`; `ndtri` gives `z` back.
     const SCIPY: [(f64, f64); 10] = [
         (-8.0, 6.22096057427174e-16),
         (-3.5, 0.00023262907903552502),

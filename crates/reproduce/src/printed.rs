@@ -1,18 +1,18 @@
-//! Figures as the paper prints them, and ours in the same form.
+//! Figures as the paper prints them, and our figures in the same form.
 //!
-//! **Invariant:** a figure is compared as a text: rounded once, to the digits that are printed.
+//! **Invariant:** figures are compared as text, rounded once to the printed digits.
 
 use crate::table::{Row, Verdict};
 use crate::v3::Summary;
 
-/// A number in the form of a printed one: as many decimals, and a plus sign if that has one.
+/// Formats a number like a printed one: the same decimals, and a plus sign if that has one.
 pub fn like(printed: &str, value: f64) -> String {
     let decimals = printed.split_once('.').map_or(0, |(_, decimals)| decimals.len());
     let text = format!("{value:.decimals$}");
     if printed.starts_with('+') && !text.starts_with('-') { format!("+{text}") } else { text }
 }
 
-/// A power of ten as one writes it.
+/// A power of ten in superscript notation.
 pub(crate) fn power_of_ten(exponent: i32) -> String {
     const RAISED: [char; 10] = ['⁰', '¹', '²', '³', '⁴', '⁵', '⁶', '⁷', '⁸', '⁹'];
     let sign = if exponent < 0 { "⁻" } else { "" };
@@ -21,12 +21,12 @@ pub(crate) fn power_of_ten(exponent: i32) -> String {
     format!("10{sign}{digits}")
 }
 
-/// A mean reduction and, where the paper prints it, its interval; in percent.
+/// A mean reduction and, if the paper prints it, its interval, in percent.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Reduction {
-    /// The mean.
+    /// The mean as printed.
     pub mean: &'static str,
-    /// The interval's ends.
+    /// The ends of the interval as printed.
     pub interval: Option<[&'static str; 2]>,
 }
 
@@ -36,7 +36,7 @@ pub const fn reduction(mean: &'static str, low: &'static str, high: &'static str
 }
 
 impl Reduction {
-    /// The printed figures beside ours.
+    /// A table row with the printed figures and ours.
     pub fn row(&self, what: impl Into<String>, ours: &Summary) -> Row {
         let text = |mean: &str, ends: Option<[&str; 2]>| match ends {
             Some([low, high]) => format!("{mean}% [{low}%, {high}%]"),
@@ -53,7 +53,7 @@ impl Reduction {
     }
 }
 
-/// Ours alone, where the paper has no such run.
+/// A table row with our figures only, where the paper has no such run.
 pub fn ours_alone(what: impl Into<String>, ours: &Summary) -> Row {
     let mean = format!("{:.2}%", ours.reduction());
     let text = match ours.interval {

@@ -1,7 +1,7 @@
 //! The random numbers of CPython's `random.Random` and of NumPy's legacy `RandomState`.
 //!
-//! **Invariant:** the same seed gives the same draws as there, bit for bit: both are MT19937,
-//! seeded in two ways, and every draw takes as many words as it takes there.
+//! **Invariant:** the same seed gives the same draws as in Python, bit for bit. Both are MT19937
+//! with different seeding, and every draw uses the same number of words.
 
 use mt19937::{MT19937, gen_res53};
 use rand_core::Rng;
@@ -15,7 +15,7 @@ const SEEDING: u32 = 1_812_433_253;
 pub struct Python(MT19937);
 
 impl Python {
-    /// Seeded with an integer. As in CPython the sign is dropped, and the rest cut into words.
+    /// Seeds with an integer. As in CPython the sign is dropped and the rest is split into words.
     pub fn new(seed: i128) -> Self {
         let size = seed.unsigned_abs();
         let words = [0, 32, 64, 96].map(|shift| (size >> shift) as u32);
@@ -23,7 +23,7 @@ impl Python {
         Python(MT19937::new_with_slice_seed(&words[..length]))
     }
 
-    /// The same generator at the same place.
+    /// A copy of the generator in its current state.
     pub fn fork(&self) -> Self {
         let mut twin = MT19937::default();
         twin.set_state(self.0.get_state());
@@ -31,13 +31,13 @@ impl Python {
         Python(twin)
     }
 
-    /// `random()`: 53 bits of two words.
+    /// `random()`: 53 bits from two words.
     pub fn random(&mut self) -> f64 {
         gen_res53(&mut self.0)
     }
 
-    /// `_randbelow(n)` for `n > 0`, as `choice` and `shuffle` use it: the top bits of a word, again
-    /// while they reach `n`.
+    /// `_randbelow(n)` for `n > 0`, as `choice` and `shuffle` use it: the top bits of a word, drawn
+    /// again while they are not below `n`.
     pub fn below(&mut self, n: u32) -> u32 {
         let bits = u32::BITS - n.leading_zeros();
         loop {
@@ -61,7 +61,7 @@ impl Python {
 pub struct Legacy(MT19937);
 
 impl Legacy {
-    /// Seeded with one word.
+    /// Seeds with one word.
     pub fn new(seed: u32) -> Self {
         let mut state = [seed; STATE];
         for at in 1..STATE {
@@ -75,7 +75,8 @@ impl Legacy {
         Legacy(generator)
     }
 
-    /// `randint(0, n)` for `n > 0`: a masked word, again while it reaches `n`; no word if `n` is 1.
+    /// `randint(0, n)` for `n > 0`: a masked word, drawn again while it is not below `n`; no draw
+    /// if `n` is 1.
     pub fn below(&mut self, n: u32) -> u32 {
         if n == 1 {
             return 0;
@@ -94,8 +95,7 @@ impl Legacy {
 mod tests {
     use super::*;
 
-    /// `random.Random(seed).random()` and then `.shuffle(list(range(10)))`, as CPython 3.13 gives
-    /// them.
+    /// `random.Random(seed).random()` and then `.shuffle(list(range(10)))` in CPython 3.13.
     const CPYTHON: [(i128, f64, [u8; 10]); 6] = [
         (0, 0.8444218515250481, [8, 9, 1, 2, 5, 3, 7, 4, 0, 6]),
         (1, 0.13436424411240122, [7, 2, 0, 8, 5, 6, 3, 9, 4, 1]),

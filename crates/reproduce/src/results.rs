@@ -1,7 +1,7 @@
-//! Everything that was asked for, run and kept: for the terminal, for programs, for the report.
+//! Runs the requested experiments and keeps their results for terminal, JSON and report.
 //!
-//! **Invariant:** what is measured by a clock is in [`Results::timings`] alone; all else is equal
-//! in every run, to the byte.
+//! **Invariant:** only [`Results::timings`] contains values measured by a clock. All other output
+//! is byte-equal in every run.
 
 use crate::errata::{ERRATA, Erratum};
 use crate::example::{self, Example};
@@ -18,7 +18,7 @@ use crate::{Error, runtime};
 use ipse_core::json::{Members, list};
 use std::collections::BTreeSet;
 
-/// What is run.
+/// The experiments to run, with their settings.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Plan {
     /// The experiments.
@@ -27,7 +27,7 @@ pub struct Plan {
     pub seeds: Vec<i128>,
     /// The grounded controls of V3.
     pub controls: Vec<Control>,
-    /// Smaller samples.
+    /// Whether to use smaller samples.
     pub quick: bool,
 }
 
@@ -42,28 +42,28 @@ pub enum Experiment {
     V2,
     /// Grounding against no memory.
     V3,
-    /// What V3 hangs on.
+    /// The sensitivity of V3 to its settings.
     Sweeps,
-    /// What a pass costs.
+    /// The cost of a pass.
     Runtime,
 }
 
-/// What came out.
+/// The results of the experiments that ran.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct Results {
-    /// The worked example: as told, and as drawn.
+    /// The worked example as in the paper's text, and as in its figure.
     pub example: Option<[Example; 2]>,
-    /// V1.
+    /// Fields, idempotence, order.
     pub v1: Option<V1>,
-    /// V2.
+    /// The identity across passes.
     pub v2: Option<V2>,
-    /// V3.
+    /// Grounding against no memory.
     pub v3: Option<V3>,
-    /// D.
+    /// The sweeps D.
     pub sweeps: Option<Sweeps>,
-    /// G.
+    /// The runtime G.
     pub runtime: Option<Runtime>,
-    /// Real logs.
+    /// V3 on real logs.
     pub real: Vec<Real>,
 }
 
@@ -71,7 +71,7 @@ pub struct Results {
 pub type Progress<'p> = dyn FnMut(&str, u64, u64) + 'p;
 
 impl Results {
-    /// Runs a plan, and asks V3's question of logs.
+    /// Runs a plan, and V3 on real logs.
     pub fn of(
         lab: &Lab<'_>,
         plan: &Plan,
@@ -94,7 +94,7 @@ impl Results {
         Ok(results)
     }
 
-    /// The experiments in which agents plan.
+    /// Runs the experiments in which agents plan.
     fn plan(&mut self, agents: &Agents, plan: &Plan) {
         let decisions = if plan.quick { QUICK } else { DECISIONS };
         if plan.experiments.contains(&Experiment::V3) {
@@ -121,17 +121,17 @@ impl Results {
             }
             Experiment::V1 => self.v1 = Some(V1::run(lab)?),
             Experiment::V2 => self.v2 = Some(V2::run(lab)?),
-            // Planned by agents that both share.
+            // Already run by `plan`, with agents that both share.
             Experiment::V3 | Experiment::Sweeps => {}
             Experiment::Runtime => {
-                let mut told = |done, of| progress("runtime", done, of);
-                self.runtime = Some(runtime::measure(lab, instruments, plan.quick, &mut told)?);
+                let mut reported = |done, of| progress("runtime", done, of);
+                self.runtime = Some(runtime::measure(lab, instruments, plan.quick, &mut reported)?);
             }
         }
         Ok(())
     }
 
-    /// All tables in which the paper stands beside ours.
+    /// All tables that compare the paper with ours.
     pub fn tables(&self) -> Vec<Table> {
         let mut tables = Vec::new();
         tables.extend(self.example.as_ref().map(example::table));
@@ -143,13 +143,13 @@ impl Results {
         tables
     }
 
-    /// All tables as texts, those of real logs too.
+    /// All tables as text, including those of real logs.
     pub fn sheets(&self) -> Vec<Sheet> {
         let papers = self.tables();
         papers.iter().map(Table::sheet).chain(self.real.iter().map(Real::sheet)).collect()
     }
 
-    /// How the comparisons ended.
+    /// Counts the verdicts of all comparisons.
     pub fn verdicts(&self) -> Verdicts {
         let mut verdicts = Verdicts::default();
         for row in self.tables().iter().flat_map(|table| &table.rows) {
@@ -164,17 +164,17 @@ impl Results {
         verdicts
     }
 
-    /// Everything but timings, for programs: the bytes of `results.json`.
+    /// All results without timings: the bytes of `results.json`.
     pub fn json(&self) -> String {
         self.members().finish()
     }
 
-    /// The same with the timings, if anything was timed.
+    /// All results, with the timings if there are any.
     pub fn json_with_timings(&self) -> String {
         self.members().optional("timings", self.timings()).finish()
     }
 
-    /// What a clock measured.
+    /// The values that a clock measured.
     pub fn timings(&self) -> Option<String> {
         let measured = |row: &Row| row.verdict == Verdict::Measured;
         let comparisons = || list(self.compared(measured));
@@ -197,7 +197,7 @@ impl Results {
             .raw("errata", list(self.errata().into_iter().map(Erratum::json)))
     }
 
-    /// The rows of these in which the paper stands beside ours.
+    /// The selected rows that have a value of the paper, as JSON.
     fn compared(&self, which: impl Fn(&Row) -> bool) -> Vec<String> {
         let tables = self.tables();
         let rows = tables.iter().flat_map(|table| table.rows.iter().map(move |row| (table, row)));
@@ -214,7 +214,7 @@ impl Results {
         rows.filter(|(_, row)| !row.paper.is_empty() && which(row)).map(json).collect()
     }
 
-    /// The errata about what was run; all of them once every experiment but the runtime was.
+    /// The errata about the experiments that ran; all errata if all but the runtime ran.
     pub fn errata(&self) -> Vec<&'static Erratum> {
         let whole = self.example.is_some() && self.v1.is_some() && self.v2.is_some();
         let about: BTreeSet<u8> = self.tables().iter().flat_map(Table::errata).collect();
@@ -223,10 +223,10 @@ impl Results {
     }
 }
 
-/// How the comparisons ended.
+/// The number of comparisons by verdict.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Verdicts {
-    /// Figures equal at printed precision.
+    /// Figures that are equal at printed precision.
     pub equal: usize,
     /// Figures that differ.
     pub different: usize,

@@ -1,9 +1,9 @@
-//! The synthetic scene of V3: two things to grasp, one that mostly holds and one that mostly does
-//! not, and what an agent lived through with both before it plans.
+//! The synthetic scene of V3: two objects to grasp, one with many successes and one with few, and
+//! the history of an agent with both.
 //!
-//! **Invariants:** draws come in the order of the paper's driver: the history, then its held-out
-//! part; the decisions follow from where these left the generator. The history is in the log of a
-//! real store, the held-out part behind the rest, and planners see either through facts alone.
+//! **Invariants:** draws have the order of the paper's driver: the history, its held-out part, then
+//! the decisions. The history is in the log of a real store and the held-out part follows it.
+//! Planners see both only through facts.
 
 use crate::Error;
 use crate::attempt::Attempt;
@@ -15,25 +15,25 @@ use ipse_engine::FactTable;
 use std::path::Path;
 use std::sync::Arc;
 
-/// The one skill.
+/// The only skill of the scene.
 pub const SKILL: &str = "manipulation.grasp";
-/// Where it is tried.
+/// The environment of all attempts.
 pub(crate) const ENVIRONMENT: &str = "sim_relaxed";
 
-/// What can be grasped.
+/// The objects of the scene.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Target {
-    /// Holds four times of five.
+    /// Succeeds in four of five attempts.
     Glass,
-    /// Holds once in five.
+    /// Succeeds in one of five attempts.
     Unknown,
 }
 
 impl Target {
-    /// In the order of the scene's choice.
+    /// All targets, in the order in which the scene chooses.
     pub const ALL: [Target; 2] = [Target::Glass, Target::Unknown];
 
-    /// Its class.
+    /// The class name of the object.
     pub fn name(self) -> &'static str {
         match self {
             Target::Glass => "glass_cup",
@@ -41,7 +41,7 @@ impl Target {
         }
     }
 
-    /// The chance of a success, which no planner sees.
+    /// The chance of a success. No planner sees it.
     fn chance(self) -> f64 {
         match self {
             Target::Glass => 0.8,
@@ -49,55 +49,55 @@ impl Target {
         }
     }
 
-    /// One try.
+    /// Draws whether one attempt succeeds.
     pub fn holds(self, random: &mut Python) -> bool {
         random.random() < self.chance()
     }
 
-    /// Where its fact stands.
+    /// The key of the fact about this target.
     pub fn key(self) -> FactKey {
         FactKey::new(FactKind::SkillSuccessRate, &[SKILL, self.name(), ENVIRONMENT])
     }
 }
 
-/// Attempts of the history, in the order of their draws, and of the fifth of it that is held out.
+/// Attempts of the history, in the order of their draws; then those of the held-out fifth.
 const HISTORY: [(Target, usize); 2] = [(Target::Glass, 160), (Target::Unknown, 40)];
 const HELD_OUT: [(Target, usize); 2] = [(Target::Glass, 40), (Target::Unknown, 10)];
 
-/// What one agent knows of the scene, and the generator that its decisions go on with.
+/// The facts of one agent about the scene, and the random generator for its decisions.
 pub struct Scene {
     random: Python,
-    /// What it knew before the held-out part was there.
+    /// The facts before the held-out part.
     before: Arc<FactTable>,
-    /// What it knows with all of it.
+    /// The facts after the held-out part.
     after: Arc<FactTable>,
 }
 
-/// How often something was tried and held, as a fact has it.
+/// The attempts and successes in a fact.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Record {
-    /// Attempts.
+    /// The number of attempts.
     pub n: u64,
-    /// Those that held.
+    /// The number of successful attempts.
     pub successes: u64,
 }
 
 impl Record {
-    /// What the fact under a key says of a skill; `None` if there is no such fact.
+    /// Reads the fact with a key; `None` if it does not exist.
     pub fn read(known: &FactTable, key: &FactKey) -> Option<Self> {
         let fact = known.get(key)?;
         let successes = fact.value().get("successes").and_then(Value::as_count)?;
         Some(Record { n: fact.n_observations, successes })
     }
 
-    /// The share that held; nothing tried is not a number.
+    /// The success rate; NaN without attempts.
     pub fn rate(self) -> f64 {
         self.successes as f64 / self.n as f64
     }
 }
 
 impl Scene {
-    /// Lets an agent live through the history of a seed, in its own log of a store.
+    /// Records the history of a seed in an agent's own log of a store.
     pub fn live(lab: &Lab<'_>, store: &Path, seed: i128) -> Result<Self, Error> {
         let mut random = Python::new(seed);
         let mut agent = lab.agent(store, &format!("v3 with seed {seed}"))?;
@@ -119,18 +119,17 @@ impl Scene {
         Ok(Scene { random, before, after })
     }
 
-    /// The generator as the history left it.
+    /// The generator in its state after the history.
     pub fn random(&self) -> Python {
         self.random.fork()
     }
 
-    /// What the fact of the history says of a target, the held-out part aside; `None` if there is
-    /// no such fact.
+    /// The record of a target in the history, without the held-out part; `None` if it has no fact.
     pub fn known(&self, target: Target) -> Option<Record> {
         Record::read(&self.before, &target.key())
     }
 
-    /// What the held-out part adds to that fact.
+    /// The attempts that the held-out part adds to that record.
     pub fn held_out(&self, target: Target) -> Record {
         let before = self.known(target).unwrap_or_default();
         let after = Record::read(&self.after, &target.key()).unwrap_or_default();

@@ -1,4 +1,4 @@
-//! D: how far V3's result hangs on the threshold, the prior and the number of decisions.
+//! D: how V3's result depends on the threshold, the prior and the number of decisions.
 
 use crate::printed::{Reduction, ours_alone, reduction};
 use crate::table::{Row, Table};
@@ -6,19 +6,19 @@ use crate::v3::{Agents, Control, SEEDS, Setting, Summary};
 use crate::v3_table::summary_json;
 use ipse_core::json::Members;
 
-/// One point of a sweep: its name, what is set, and what the paper prints.
+/// One point of a sweep: its name, its setting, and the figures that the paper prints.
 struct Point {
     name: String,
     setting: Setting,
     printed: Reduction,
 }
 
-/// One sweep with what came out.
+/// One sweep with its results.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Sweep {
     /// The name of its table.
     pub name: &'static str,
-    /// What it varies, for programs and for people.
+    /// The varied setting: the member name in the JSON.
     pub varies: &'static str,
     what: &'static str,
     errata: &'static [u8],
@@ -29,9 +29,9 @@ pub struct Sweep {
 /// The three sweeps.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Sweeps {
-    /// The seeds.
+    /// The seeds that the agents used.
     pub seeds: Vec<i128>,
-    /// Threshold, prior, decisions.
+    /// The sweeps by threshold, by prior and by number of decisions.
     pub sweeps: [Sweep; 3],
 }
 
@@ -86,7 +86,7 @@ fn lengths() -> Vec<Point> {
 }
 
 impl Sweeps {
-    /// Lets agents plan under each setting.
+    /// Runs V3's planners under each setting.
     pub fn run(agents: &Agents, seeds: &[i128]) -> Self {
         let all = |points: Vec<Point>| {
             let one = |point: Point| (point.name, agents.plan(point.setting), point.printed);
@@ -109,7 +109,7 @@ impl Sweeps {
         self.sweeps.iter().map(|sweep| sweep.table(self.seeds == SEEDS)).collect()
     }
 
-    /// For programs.
+    /// The results as JSON.
     pub fn json(&self) -> String {
         let add = |members: Members, sweep: &Sweep| {
             let points = sweep.points.iter().fold(Members::new(), |points, (name, summary, _)| {

@@ -1,30 +1,30 @@
-//! Tables: what a reader compares, the same on a terminal, in CSV and on the page.
+//! Tables for the terminal, for CSV and for the HTML page.
 //!
-//! **Invariant:** a table of the paper's shows *paper*, *ours* and a verdict in every row; what the
-//! paper contradicts itself in is an erratum and never counts as agreement.
+//! **Invariant:** every row of a paper's table shows *paper*, *ours* and a verdict. A value in
+//! which the paper contradicts itself is an erratum and never counts as equal.
 
 use std::collections::BTreeSet;
 use std::fmt;
 
-/// How a figure of ours stands beside the paper's.
+/// The comparison of our figure with the paper's.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Verdict {
-    /// Equal at the precision that is printed.
+    /// Equal at printed precision.
     Equal,
-    /// They differ.
+    /// Different at printed precision.
     Differs,
-    /// The paper contradicts its own protocol or text here; the number says which of [`ERRATA`].
+    /// The paper contradicts its own protocol or text here; the number is that in [`ERRATA`].
     ///
     /// [`ERRATA`]: crate::errata::ERRATA
     Erratum(u8),
-    /// A measurement, which another machine makes otherwise.
+    /// A measurement, which differs between machines.
     Measured,
-    /// The paper has no such figure.
+    /// The paper does not have this figure.
     Ours,
 }
 
 impl Verdict {
-    /// Equal or different, by the texts.
+    /// Compares two texts.
     pub fn of(paper: &str, ours: &str) -> Self {
         if paper == ours { Verdict::Equal } else { Verdict::Differs }
     }
@@ -42,18 +42,18 @@ impl fmt::Display for Verdict {
     }
 }
 
-/// One figure.
+/// One figure with its comparison.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Row {
-    /// What it is.
+    /// The label of the figure.
     pub what: String,
-    /// What the paper prints; empty if it prints nothing.
+    /// The paper's value as printed; empty if it has none.
     pub paper: String,
-    /// What came out here.
+    /// Our value in the same form.
     pub ours: String,
-    /// How the two compare.
+    /// The result of the comparison.
     pub verdict: Verdict,
-    /// How many printed figures the row holds: a reduction with its interval holds three.
+    /// The number of printed figures in the row: a reduction with its interval has three.
     pub figures: usize,
 }
 
@@ -65,7 +65,7 @@ impl Row {
         Row { what: what.into(), paper: paper.to_owned(), ours, verdict, figures: 1 }
     }
 
-    /// A figure with a verdict of its own.
+    /// A figure with a given verdict.
     pub fn with(
         verdict: Verdict,
         what: impl Into<String>,
@@ -76,25 +76,25 @@ impl Row {
     }
 }
 
-/// A table of the paper's.
+/// A table that the paper has, or one in the same form.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Table {
     /// The name of its file, without `.csv`.
     pub name: &'static str,
-    /// What it is about.
+    /// The title above the table.
     pub title: String,
-    /// Its figures.
+    /// The figures of the table.
     pub rows: Vec<Row>,
-    /// What a reader must know about it; empty if nothing.
+    /// A note for readers; empty if none.
     pub note: String,
-    /// Errata about it as a whole, beside those of its rows.
+    /// Errata about the whole table, in addition to those of its rows.
     pub errata: &'static [u8],
-    /// Whether a clock measured figures in it, so that two runs differ.
+    /// Whether a clock measured some of its figures, so that two runs differ.
     pub timed: bool,
 }
 
 impl Table {
-    /// The numbers of all errata about it.
+    /// The numbers of all errata about the table.
     pub fn errata(&self) -> BTreeSet<u8> {
         let of_rows = self.rows.iter().filter_map(|row| match row.verdict {
             Verdict::Erratum(number) => Some(number),
@@ -103,7 +103,7 @@ impl Table {
         of_rows.chain(self.errata.iter().copied()).collect()
     }
 
-    /// The table as texts.
+    /// The table as text.
     pub fn sheet(&self) -> Sheet {
         let cells = |row: &Row| {
             vec![row.what.clone(), row.paper.clone(), row.ours.clone(), row.verdict.to_string()]
@@ -120,21 +120,21 @@ impl Table {
     }
 }
 
-/// A table as texts: what a terminal, a CSV file and the page show alike.
+/// A table as text, the same on a terminal, in CSV and on the page.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Sheet {
     /// The name of its file, without `.csv`.
     pub name: String,
-    /// What it is about.
+    /// The title above the table.
     pub title: String,
-    /// The heads of its columns.
+    /// The column headings.
     pub head: Vec<&'static str>,
-    /// Its rows.
+    /// The cells of each row.
     pub rows: Vec<Vec<String>>,
-    /// The same for programs, where it is not: heads and bare figures.
+    /// Headings and bare figures for CSV, if they differ from the table.
     pub data: Option<(Vec<&'static str>, Vec<Vec<String>>)>,
-    /// What a reader must know about it; empty if nothing.
+    /// A note for readers; empty if none.
     pub note: String,
-    /// Whether a clock measured figures in it, so that two runs differ.
+    /// Whether a clock measured some of its figures, so that two runs differ.
     pub timed: bool,
 }

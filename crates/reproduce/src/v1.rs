@@ -1,4 +1,4 @@
-//! V1: one pass over attempts of one skill makes the one fact that it should, once, in any order.
+//! V1: one pass over attempts at one skill produces exactly one fact, in any order of events.
 
 use crate::attempt::four_of_five;
 use crate::lab::{Agent, Lab};
@@ -10,32 +10,32 @@ use ipse_core::json::{Members, Value};
 use ipse_core::{FactKey, FactKind};
 use ipse_inspect::explain::evidence;
 
-/// The paper's rows.
+/// The number of events in the paper.
 pub const EVENTS: u32 = 1000;
 
-/// What came out.
+/// The results of V1.
 #[derive(Clone, PartialEq, Debug)]
 pub struct V1 {
-    /// Facts after one pass.
+    /// The number of facts after one pass.
     pub facts: usize,
-    /// The kind of the first of them.
+    /// The kind of the first fact.
     pub kind: String,
-    /// Its `n_observations`.
+    /// The fact's `n_observations`.
     pub n: u64,
-    /// Its `successes`.
+    /// The fact's `successes`.
     pub successes: u64,
-    /// Its `success_rate`, as it stands there.
+    /// The fact's `success_rate`, as stored.
     pub rate: String,
-    /// Events behind it.
+    /// The number of events in its evidence.
     pub evidence: usize,
-    /// Whether a second pass found nothing and left the snapshot byte-equal.
+    /// Whether a second pass wrote nothing and left the snapshot byte-equal.
     pub idempotent: bool,
-    /// Whether the same events in another order gave a byte-equal snapshot in a fresh store.
+    /// Whether the same events in another order give a byte-equal snapshot in a new store.
     pub order_free: bool,
 }
 
 impl V1 {
-    /// Runs it.
+    /// Runs the experiment.
     pub fn run(lab: &Lab<'_>) -> Result<Self, Error> {
         let mut lines = four_of_five(1..=EVENTS);
         let agent = consolidated(lab, "v1", &lines)?;
@@ -64,7 +64,7 @@ impl V1 {
         })
     }
 
-    /// The six checks of fields, idempotence and order.
+    /// The table of the checks of fields, idempotence and order.
     pub fn table(&self) -> Table {
         let yes = |holds: bool| if holds { "byte-equal" } else { "different" };
         let rows = vec![
@@ -83,7 +83,7 @@ impl V1 {
         Table { name: "v1", title, rows, note: note.to_owned(), errata: &[15, 29], timed: false }
     }
 
-    /// For programs.
+    /// The results as JSON.
     pub fn json(&self) -> String {
         Members::new()
             .raw("events", EVENTS)
@@ -99,7 +99,7 @@ impl V1 {
     }
 }
 
-/// An agent of a fresh store that has lived through the lines and consolidated them.
+/// An agent in a new store, after the lines were recorded and a pass ran.
 fn consolidated(lab: &Lab<'_>, store: &str, lines: &[String]) -> Result<Agent, Error> {
     let mut agent = lab.agent(&lab.store(store), "v1")?;
     agent.learn(lines)?;

@@ -1,4 +1,4 @@
-//! V2: passes leave the identity byte-equal, and each of its seven inputs moves it.
+//! V2: passes leave the identity byte-equal, and a change of any of its seven inputs changes it.
 
 use crate::Error;
 use crate::attempt::four_of_five;
@@ -8,29 +8,29 @@ use ipse_core::Identity;
 use ipse_core::json::Members;
 use ipse_manifest::{FIELDS, Manifest, ManifestError};
 
-/// The paper's rows, for each of two passes.
+/// The number of events in the paper, for each of two passes.
 pub const EVENTS: u32 = 100;
-/// Digits of a hash that the paper prints.
+/// The number of hash digits that the paper prints.
 const PRINTED: usize = 24;
 
-/// What came out.
+/// The result of V2.
 #[derive(Clone, PartialEq, Debug)]
 pub struct V2 {
-    /// The identity at registration, after one pass, and after a second; the latter two computed
-    /// again from the manifest in the store.
+    /// The identity at registration, after one pass, and after a second. The latter two are
+    /// recomputed from the manifest in the store.
     pub identities: [Identity; 3],
-    /// Facts after the passes.
+    /// The number of facts after the passes.
     pub facts: usize,
-    /// The identity that a manifest has in which one field alone is changed, for each of them.
+    /// For each field, the identity of a manifest in which only that field is changed.
     pub changed: Vec<(&'static str, Identity)>,
 }
 
-/// The manifest of V2's agent: a service robot, whose identity is pinned by a test.
+/// The manifest of V2's agent: a service robot. A test pins its identity.
 pub fn manifest() -> Result<Manifest, ManifestError> {
     with(|_| None)
 }
 
-/// The same with some fields changed.
+/// The same manifest with some fields changed.
 fn with(change: impl Fn(&str) -> Option<&'static str>) -> Result<Manifest, ManifestError> {
     let digits = |digit: &str| digit.repeat(64);
     Manifest::new(|field| {
@@ -47,7 +47,7 @@ fn with(change: impl Fn(&str) -> Option<&'static str>) -> Result<Manifest, Manif
     })
 }
 
-/// Another value for a field.
+/// Another valid value for a field.
 fn other(field: &str) -> &'static str {
     match field {
         "commissioned_at" => "2026-05-02T00:00:00Z",
@@ -59,7 +59,7 @@ fn other(field: &str) -> &'static str {
 }
 
 impl V2 {
-    /// Runs it.
+    /// Runs the experiment.
     pub fn run(lab: &Lab<'_>) -> Result<Self, Error> {
         let mut agent = lab.agent_of(&lab.store("v2"), &manifest()?)?;
         let before = agent.identity;
@@ -77,12 +77,12 @@ impl V2 {
         Ok(V2 { identities: [before, once, twice], facts, changed })
     }
 
-    /// Whether no pass moved the identity.
+    /// Whether no pass changed the identity.
     pub fn unchanged(&self) -> bool {
         self.identities.iter().all(|identity| *identity == self.identities[0])
     }
 
-    /// Invariance and the control.
+    /// The table with the identities after passes and after each change of a field.
     pub fn table(&self) -> Table {
         let [before, once, twice] = self.identities;
         let short = |identity: &Identity| format!("{}…", &identity.to_string()[..PRINTED]);
@@ -114,7 +114,7 @@ impl V2 {
         Table { name: "v2", title, rows, note: note.to_owned(), errata: &[10], timed: false }
     }
 
-    /// For programs.
+    /// The result as JSON.
     pub fn json(&self) -> String {
         let text = |identity: &Identity| identity.to_string();
         let [before, once, twice] = self.identities.each_ref().map(text);

@@ -1,7 +1,7 @@
-//! V3: does what an agent has learned spare its planner attempts that fail?
+//! V3: does memory reduce the failed attempts of a planner?
 //!
-//! **Invariants:** every decision reads the facts of the agent's store again; reductions are
-//! against the no-memory count of the raw run of the same seed and length, as in the paper.
+//! **Invariants:** every decision reads the facts of the agent's store again. Reductions are
+//! against the no-memory count of the raw run with the same seed and length, as in the paper.
 
 use crate::Error;
 use crate::bca::bca;
@@ -14,34 +14,34 @@ pub const SEEDS: [i128; 10] = [
     20_260_506, 20_260_507, 20_260_513, 20_260_517, 20_260_519, 20_260_523, 20_260_529, 20_260_531,
     20_260_601, 20_260_607,
 ];
-/// The paper's decisions for each seed and control.
+/// The number of decisions for each seed and control in the paper.
 pub const DECISIONS: u32 = 1000;
-/// The paper's threshold: a planner attempts what it holds for at least so likely.
+/// The paper's threshold: a planner attempts a skill if its confidence is at least this.
 pub const THRESHOLD: f64 = 0.5;
 
-/// How a grounded planner weighs what is known of a skill.
+/// The method by which a grounded planner weighs facts.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub enum Control {
-    /// The success rate of the fact as it is.
+    /// The success rate of the fact, unchanged.
     Raw,
-    /// 1 for everything that is known at all.
+    /// 1 for every known skill.
     Uniform,
     /// The rate of the held-out part, shrunk towards a prior.
     Calibrated {
-        /// The prior's mean.
+        /// The mean of the prior.
         mean: f64,
-        /// The attempts that it weighs.
+        /// The weight of the prior, in attempts.
         weight: f64,
     },
 }
 
 impl Control {
-    /// Calibrated as the paper does by default.
+    /// The calibrated control with the paper's defaults.
     pub const CALIBRATED: Control = Control::Calibrated { mean: 0.5, weight: 10.0 };
     /// The grounded controls, in the order of the paper's table.
     pub const ALL: [Control; 3] = [Control::Uniform, Control::Raw, Control::CALIBRATED];
 
-    /// The word for it.
+    /// The name in tables and JSON.
     pub fn name(self) -> &'static str {
         match self {
             Control::Raw => "raw",
@@ -50,7 +50,7 @@ impl Control {
         }
     }
 
-    /// What the planner makes of the facts about a target; 0 if it knows none.
+    /// The planner's confidence in a target; 0 if there is no fact about it.
     pub fn confidence(self, scene: &Scene, target: Target) -> f64 {
         let Some(known) = scene.known(target) else { return 0.0 };
         match self {
@@ -64,41 +64,41 @@ impl Control {
     }
 }
 
-/// What is varied.
+/// The settings of a run.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Setting {
-    /// How the planner weighs facts.
+    /// The method by which the planner weighs facts.
     pub control: Control,
-    /// It attempts what it holds for at least so likely.
+    /// The least confidence at which the planner attempts a skill.
     pub threshold: f64,
-    /// Decisions of a run.
+    /// The number of decisions.
     pub decisions: u32,
 }
 
 impl Setting {
-    /// The paper's defaults.
+    /// The paper's defaults for a control.
     pub fn of(control: Control) -> Self {
         Setting { control, threshold: THRESHOLD, decisions: DECISIONS }
     }
 }
 
-/// What became of one seed's decisions.
+/// The results of one seed.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Run {
-    /// The seed.
+    /// The seed of the run.
     pub seed: i128,
-    /// Attempts that failed without memory, in the raw run: what reductions are against.
+    /// Attempts that failed without memory in the raw run; reductions are relative to it.
     pub no_memory: u64,
-    /// The same in this very run, which draws other numbers.
+    /// The same count in this run, which draws other numbers.
     pub own_no_memory: u64,
     /// Attempts of the grounded planner.
     pub attempts: u64,
-    /// Those that failed.
+    /// Attempts of the grounded planner that failed.
     pub unproductive: u64,
 }
 
 impl Run {
-    /// How many percent fewer attempts failed. Nothing to spare is no reduction.
+    /// The reduction of failed attempts in percent; 0 if none failed without memory.
     pub fn reduction(&self) -> f64 {
         if self.no_memory == 0 {
             return 0.0;
@@ -106,16 +106,16 @@ impl Run {
         100.0 * (1.0 - self.unproductive as f64 / self.no_memory as f64)
     }
 
-    /// The share of attempts that failed; 0 if there was none.
+    /// The share of attempts that failed; 0 without attempts.
     pub fn rate(&self) -> f64 {
         if self.attempts == 0 { 0.0 } else { self.unproductive as f64 / self.attempts as f64 }
     }
 }
 
-/// What became of all seeds under one setting.
+/// The results of all seeds under one setting.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Summary {
-    /// The setting.
+    /// The setting of the runs.
     pub setting: Setting,
     /// One run for each seed.
     pub runs: Vec<Run>,
@@ -124,7 +124,7 @@ pub struct Summary {
 }
 
 impl Summary {
-    /// The mean over the seeds of what a run has.
+    /// The mean of a value over the seeds.
     pub fn mean(&self, of: impl Fn(&Run) -> f64) -> f64 {
         mean(&self.runs.iter().map(of).collect::<Vec<_>>())
     }
@@ -135,18 +135,18 @@ impl Summary {
     }
 }
 
-/// Agents that have lived through the history of their seeds, ready to plan.
+/// Agents with the recorded history of their seeds.
 pub struct Agents(Vec<(i128, Scene)>);
 
 impl Agents {
-    /// One agent for each seed, all in one store.
+    /// Creates one agent for each seed, all in one store.
     pub fn live(lab: &Lab<'_>, seeds: &[i128]) -> Result<Self, Error> {
         let store = lab.store("v3");
         let one = |seed: &i128| Ok((*seed, Scene::live(lab, &store, *seed)?));
         Ok(Agents(seeds.iter().map(one).collect::<Result<_, Error>>()?))
     }
 
-    /// Lets them all plan under a setting.
+    /// Runs all agents under a setting.
     pub fn plan(&self, setting: Setting) -> Summary {
         let one = |(seed, scene): &(i128, Scene)| {
             let (own_no_memory, attempts, unproductive) = decide(scene, setting);
@@ -160,7 +160,7 @@ impl Agents {
         Summary { setting, runs, interval }
     }
 
-    /// The least and the greatest confidence that a control has in a target, over the seeds.
+    /// The least and the greatest confidence of a control in a target, over the seeds.
     pub fn confidence(&self, control: Control, target: Target) -> [f64; 2] {
         let all = self.0.iter().map(|(_, scene)| control.confidence(scene, target));
         let nothing = [f64::INFINITY, f64::NEG_INFINITY];
@@ -168,7 +168,7 @@ impl Agents {
     }
 }
 
-/// Attempts that fail without memory, those of the grounded planner, and those of them that fail.
+/// Counts failed attempts without memory, attempts of the grounded planner, and its failures.
 fn decide(scene: &Scene, setting: Setting) -> (u64, u64, u64) {
     let mut random = scene.random();
     let (mut no_memory, mut attempts, mut unproductive) = (0, 0, 0);

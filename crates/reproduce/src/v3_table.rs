@@ -1,4 +1,4 @@
-//! V3's table, and its results for programs.
+//! The results of V3 as a table and as JSON.
 
 use crate::normal::mean;
 use crate::printed::{Reduction, like, ours_alone, reduction};
@@ -7,25 +7,24 @@ use crate::table::{Row, Table, Verdict};
 use crate::v3::{Agents, Control, DECISIONS, Run, SEEDS, Setting, Summary};
 use ipse_core::json::{Members, list};
 
-/// What came out of V3.
+/// The results of V3.
 #[derive(Clone, PartialEq, Debug)]
 pub struct V3 {
-    /// The seeds.
+    /// The seeds of the runs.
     pub seeds: Vec<i128>,
-    /// Decisions for each seed and control.
+    /// The number of decisions for each seed and control.
     pub decisions: u32,
-    /// The grounded controls.
+    /// The results of the grounded controls.
     pub controls: Vec<Summary>,
     /// The least and greatest calibrated rate of each target over the seeds.
     pub shrunk: [[f64; 2]; 2],
 }
 
-/// A cell of the paper's table: what it is, what is printed, and the number of its erratum if it is
-/// one.
+/// A cell of the paper's table: its label, the printed value, and the number of its erratum if it
+/// has one.
 type Cell = (&'static str, &'static str, Option<u8>);
 
-/// What the paper prints of a control: attempts, unproductive ones and their share; and the
-/// reduction.
+/// The paper's values of a control: attempts, unproductive ones and their share; and the reduction.
 struct Printed {
     cells: [Cell; 3],
     reduction: Reduction,
@@ -35,7 +34,7 @@ const ATTEMPTS: &str = "attempts, mean";
 const UNPRODUCTIVE: &str = "unproductive, mean";
 const RATE: &str = "rate, mean";
 
-/// The two grounded controls that agree.
+/// The values that the paper prints for both raw and calibrated.
 const GROUNDED: Printed = Printed {
     cells: [
         (ATTEMPTS, "544.4", Some(1)),
@@ -50,14 +49,14 @@ const UNIFORM: Printed = Printed {
 };
 const NO_MEMORY: [Cell; 3] =
     [(ATTEMPTS, "1000.0", None), (UNPRODUCTIVE, "497.5", Some(4)), (RATE, "0.498", None)];
-/// The reduction of the first seed alone, which is the least of the ten.
+/// The reduction of the first seed, which is the least of the ten.
 const FIRST_SEED: &str = "74.58%";
-/// A quick run: as many decisions as the shortest of the paper's sweep.
+/// The decisions of a quick run: as many as in the shortest run of the paper's sweep.
 pub(crate) const QUICK: u32 = 100;
 const QUICK_PRINTED: Reduction = reduction("80.4", "75.2", "84.9");
 
 impl V3 {
-    /// Lets agents plan under each control.
+    /// Runs the agents under each control.
     pub fn run(agents: &Agents, seeds: &[i128], controls: &[Control], decisions: u32) -> Self {
         let plan = |control: &Control| agents.plan(Setting { decisions, ..Setting::of(*control) });
         let shrunk = Target::ALL.map(|target| agents.confidence(Control::CALIBRATED, target));
@@ -65,12 +64,12 @@ impl V3 {
         V3 { seeds: seeds.to_vec(), decisions, controls, shrunk }
     }
 
-    /// Whether the paper made this run.
+    /// Whether the paper has this run.
     fn printed(&self) -> bool {
         self.seeds == SEEDS && self.decisions == DECISIONS
     }
 
-    /// The paper's table, and what its text says about it.
+    /// The paper's table, and the claims of its text about it.
     pub fn table(&self) -> Table {
         let mut rows = Vec::new();
         if let Some(any) = self.controls.first() {
@@ -100,7 +99,7 @@ impl V3 {
         let pairs = raw.runs.iter().zip(&calibrated.runs);
         let alike = match pairs.filter(|(raw, calibrated)| raw != calibrated).count() {
             0 => "Raw and calibrated decide alike on all of them (erratum 7).".to_owned(),
-            n => format!("Raw and calibrated decide otherwise on {}.", seeds_words(n)),
+            n => format!("Raw and calibrated decide differently on {}.", seeds_words(n)),
         };
         format!("{against} {alike}")
     }
@@ -122,7 +121,7 @@ impl V3 {
         rows
     }
 
-    /// Three cells of a control.
+    /// Three rows of a control.
     fn cells(&self, name: &str, cells: &[Cell; 3], ours: [f64; 3]) -> Vec<Row> {
         let row = |((cell, printed, erratum), ours): (&Cell, f64)| {
             let (what, ours) = (format!("{name}: {cell}"), like(printed, ours));
@@ -135,7 +134,7 @@ impl V3 {
         cells.iter().zip(ours).map(row).collect()
     }
 
-    /// What the paper's text says about the table.
+    /// The claims of the paper's text about the table.
     fn said(&self) -> Vec<Row> {
         let grounded = |summary: &&Summary| summary.setting.control != Control::Uniform;
         let Some(summary) = self.controls.iter().find(grounded) else { return Vec::new() };
@@ -155,7 +154,7 @@ impl V3 {
         ]
     }
 
-    /// For programs: all counts of every seed.
+    /// All counts of every seed as JSON.
     pub fn json(&self) -> String {
         let seeds = list(self.seeds.iter().map(|seed| seed_json(*seed)));
         let start = Members::new().raw("seeds", seeds).raw("decisions", self.decisions);
@@ -178,18 +177,18 @@ fn seeds_words(count: usize) -> String {
     if count == 1 { "1 seed".to_owned() } else { format!("{count} seeds") }
 }
 
-/// A seed for programs; as a text if it is beyond what every reader of JSON takes.
+/// A seed as JSON; a string if it is too large for some JSON readers.
 fn seed_json(seed: i128) -> String {
     let safe = seed.unsigned_abs() < 1 << 53;
     if safe { seed.to_string() } else { format!("\"{seed}\"") }
 }
 
-/// As printed: what the text counts from.
+/// Rounded as printed, because the text computes from printed values.
 fn hundredths(value: f64) -> f64 {
     (value * 100.0).round() / 100.0
 }
 
-/// What a control's cells show: attempts, unproductive ones, their share.
+/// The values of a control's cells: attempts, unproductive ones, their share.
 fn figures(summary: &Summary) -> [f64; 3] {
     [
         summary.mean(|run| run.attempts as f64),
@@ -198,14 +197,14 @@ fn figures(summary: &Summary) -> [f64; 3] {
     ]
 }
 
-/// The same of a planner without memory, which attempts everything.
+/// The same values for a planner without memory, which attempts everything.
 fn no_memory(any: &Summary) -> [f64; 3] {
     let decisions = f64::from(any.setting.decisions);
     let rates: Vec<f64> = any.runs.iter().map(|run| run.no_memory as f64 / decisions).collect();
     [decisions, any.mean(|run| run.no_memory as f64), mean(&rates)]
 }
 
-/// One setting, with the counts of every seed.
+/// The results of one setting as JSON, with the counts of every seed.
 pub(crate) fn summary_json(summary: &Summary) -> String {
     let run = |run: &Run| {
         Members::new()

@@ -1,9 +1,9 @@
 //! W(N, K): the stream of attempts that benchmarks run on.
 //!
-//! K = 2 is the paper's: a glass cup that mostly holds and an unknown object that mostly does not,
+//! K = 2 is the paper's workload: a glass cup with many successes and an unknown object with few,
 //! four to one. A larger K spreads attempts evenly over that many keys.
 //!
-//! **Invariant:** the same numbers give the same lines, on any machine.
+//! **Invariant:** the same arguments give the same lines on every machine.
 
 use ipse_core::json::{Members, quoted};
 
@@ -16,14 +16,14 @@ const ENVIRONMENTS: [&str; 4] = ["sim_relaxed", "sim_strict", "ward_day", "ward_
 const START: u64 = 1_770_000_000_000;
 const STEP: u64 = 137;
 
-/// A stream of events.
+/// An endless stream of events.
 pub struct Workload {
     keys: u64,
     next: u64,
     random: u64,
 }
 
-/// Where attempts of one key go: names, successes of a thousand, mean force in hundredths.
+/// The attempts of one key: names, successes per thousand, mean force in hundredths.
 struct Key {
     skill: &'static str,
     target: String,
@@ -33,13 +33,13 @@ struct Key {
 }
 
 impl Workload {
-    /// Events that are numbered from `from` on. Their content is drawn again for each `from`:
-    /// a stream that begins later is not a later part of another.
+    /// Events that are numbered from `from` on. The seed depends on `from`: a stream that starts
+    /// later is not the later part of another stream.
     pub fn new(keys: u64, from: u64) -> Self {
         Workload { keys: keys.max(1), next: from, random: 20_260_506 + from }
     }
 
-    /// A number below `bound`, by splitmix64.
+    /// A random number below `bound`, by splitmix64.
     fn below(&mut self, bound: u64) -> u64 {
         self.random = self.random.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut mixed = self.random;
@@ -66,9 +66,9 @@ impl Workload {
         }
     }
 
-    /// Around the mean with a deviation of an eighth of it, in hundredths.
+    /// A random force around the mean, in hundredths. The deviation is an eighth of the mean.
     fn force(&mut self, mean: u64) -> u64 {
-        // Twelve even draws add up to nearly a normal one with a deviation of one draw's width.
+        // The sum of twelve uniform draws is nearly normal, with a deviation of one draw's width.
         let width = mean / 8;
         let sum: u64 = (0..12).map(|_| self.below(width.max(1))).sum();
         (mean + sum).saturating_sub(6 * width)
@@ -78,7 +78,7 @@ impl Workload {
 impl Iterator for Workload {
     type Item = String;
 
-    /// One line, without its end.
+    /// One line, without its line end.
     fn next(&mut self) -> Option<String> {
         let number = self.next;
         self.next += 1;

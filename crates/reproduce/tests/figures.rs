@@ -1,4 +1,4 @@
-//! The figures: drawn twice alike, well-formed, within their canvas, with the numbers they owe.
+//! The figures: equal in two runs, well-formed, within their canvas, with the required numbers.
 #![allow(missing_docs, clippy::unwrap_used)]
 
 mod laboratory;
@@ -15,7 +15,7 @@ use ipse_reproduce::v3::{Agents, Control, SEEDS, Setting, Summary};
 use laboratory::lab;
 use std::collections::BTreeMap;
 
-/// A tag, its attributes, and the text that follows it; an end tag begins with `/`.
+/// A tag, its attributes, and the text after it; the name of an end tag begins with `/`.
 #[derive(Debug)]
 struct Tag {
     name: String,
@@ -48,7 +48,7 @@ fn unescaped(text: &str) -> String {
     plain
 }
 
-/// Reads a tag's inside: a name, attributes in double quotes, perhaps a slash at the end.
+/// Parses the inside of a tag: a name, attributes in double quotes, an optional slash at the end.
 fn tag(inside: &str, text: &str) -> Tag {
     let inside = inside.trim_end_matches('/').trim_end();
     let (name, mut rest) = inside.split_once(' ').unwrap_or((inside, ""));
@@ -64,7 +64,7 @@ fn tag(inside: &str, text: &str) -> Tag {
     Tag { name: name.to_owned(), attributes, text: unescaped(text) }
 }
 
-/// Reads an SVG and refuses what is not well-formed.
+/// Parses an SVG; panics if it is not well-formed.
 fn tags(svg: &str) -> Vec<Tag> {
     let mut open = Vec::new();
     let mut tags = Vec::new();
@@ -84,10 +84,10 @@ fn tags(svg: &str) -> Vec<Tag> {
     tags
 }
 
-/// A text with the area that it covers: left, top, right, bottom.
+/// A text and the area that it covers: left, top, right, bottom.
 type Covered = (String, [f64; 4]);
 
-/// The texts of a figure; each is one span, or plain.
+/// The texts of a figure, each in one span or plain.
 fn texts(tags: &[Tag]) -> Vec<Covered> {
     let mut covered = Vec::new();
     for (n, tag) in tags.iter().enumerate().filter(|(_, tag)| tag.name == "text") {
@@ -115,7 +115,7 @@ fn texts(tags: &[Tag]) -> Vec<Covered> {
     covered
 }
 
-/// All points that shapes name: attributes, and the numbers of paths, which are absolute.
+/// All points of shapes: attributes, and the numbers in paths, which are absolute.
 fn points(tags: &[Tag]) -> Vec<(f64, f64)> {
     let pairs = [("x", "y"), ("x1", "y1"), ("x2", "y2"), ("cx", "cy")];
     let mut points = Vec::new();
@@ -132,7 +132,7 @@ fn points(tags: &[Tag]) -> Vec<(f64, f64)> {
     points
 }
 
-/// What must hold of every figure, whatever it shows.
+/// Checks the properties that every figure must have.
 fn check(figure: &Figure) {
     let name = figure.name;
     let tags = tags(&figure.svg);
@@ -164,7 +164,7 @@ fn check(figure: &Figure) {
     assert!(figure.caption.ends_with('.') && !figure.caption.contains("  "), "{}", figure.caption);
 }
 
-/// A manifest with an agent of this name, in which `change` may put other values.
+/// A manifest of an agent with this name; `change` may replace values.
 fn manifest(
     name: &str,
     change: impl Fn(&str) -> Option<String>,
@@ -228,7 +228,7 @@ fn six_figures_with_their_numbers() {
     let example = example("figure");
     let figures = all(&controls, &example);
     figures.iter().for_each(check);
-    assert_eq!(figures, all(&controls, &example), "drawn anew, the same bytes");
+    assert_eq!(figures, all(&controls, &example), "drawn again, the same bytes");
     let identity = example.before.to_string();
     let [forest, runtime, stances, worked, inputs, pipeline] = &figures;
     let uniform = "−2.57 % [−4.74, 0.39]";

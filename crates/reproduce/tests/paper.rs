@@ -1,4 +1,4 @@
-//! The paper's experiments, against its printed figures and the counts of an independent replay.
+//! The paper's experiments, compared with its printed figures and an independent replay.
 #![allow(missing_docs, clippy::unwrap_used)]
 
 mod laboratory;
@@ -19,7 +19,7 @@ use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use std::path::Path;
 
-/// A summary against the replay's.
+/// Compares a summary with that of the replay.
 fn check(ours: &Summary, want: &Value, what: &str) {
     let near = |ours: f64, want: &Value, figure: &str| {
         let want = want.as_f64().unwrap();
@@ -41,7 +41,7 @@ fn check(ours: &Summary, want: &Value, what: &str) {
     }
 }
 
-/// What agents know of both targets is what was drawn for them, the held-out part apart.
+/// The facts about both targets match the drawn attempts, without the held-out part.
 #[test]
 fn v3_history_of_every_seed() {
     let replay = &vector("v3_expected.json")["replay"]["holdout"];
@@ -81,7 +81,7 @@ fn v3_counts_of_every_seed() {
     }
 }
 
-/// Printed reductions and bounds that came out equal, and rows that differ.
+/// The number of printed reductions and bounds that are equal, and the rows that differ.
 fn tally(tables: &[Table]) -> (usize, Vec<&Row>) {
     let reductions = |row: &&Row| row.paper.contains('%') && row.verdict == Verdict::Equal;
     let rows = || tables.iter().flat_map(|table| &table.rows);
@@ -94,11 +94,11 @@ fn v3_every_printed_figure() {
     let agents = lab(|lab| Agents::live(lab, &SEEDS).unwrap());
     let table = V3::run(&agents, &SEEDS, &Control::ALL, DECISIONS).table();
     let tables = [table];
-    // Three controls with three figures, and the first seed, told twice.
+    // Three controls with three figures, and the first seed, which is printed twice.
     assert_eq!(tally(&tables), (9 + 2, vec![]));
     let errata = tables[0].rows.iter().filter(|row| matches!(row.verdict, Verdict::Erratum(1..7)));
-    let told: BTreeSet<_> = errata.map(|row| row.verdict.to_string()).collect();
-    assert_eq!(told.len(), 6, "the six cells are shown, and not asserted");
+    let reported: BTreeSet<_> = errata.map(|row| row.verdict.to_string()).collect();
+    assert_eq!(reported.len(), 6, "the six cells are shown, and not asserted");
 }
 
 #[test]
@@ -159,7 +159,7 @@ fn v1_fields_idempotence_and_order() {
     assert!(v1.table().rows.iter().all(|row| row.verdict == Verdict::Equal));
 }
 
-/// The events of an agent's log in the order in which they came.
+/// The events of an agent's log in the order of arrival.
 fn events(agent: &Agent) -> Vec<EventRef> {
     let mut refs = Vec::new();
     let reader = agent.reader().unwrap();
@@ -194,7 +194,7 @@ fn v1_shuffles_and_v2_learns_twice() {
     });
 }
 
-/// Puts another operator into the manifests of a store, which its interface does not allow.
+/// Changes the operator in the manifests of a store, bypassing its interface.
 fn edit(store: &Path) {
     let edit = r#"DROP TRIGGER manifest_is_frozen;
                   UPDATE manifest SET canonical =
@@ -202,7 +202,7 @@ fn edit(store: &Path) {
     rusqlite::Connection::open(store).unwrap().execute_batch(edit).unwrap();
 }
 
-/// What is compared with the identity is what the store holds, and no copy of the experiment's own.
+/// The compared identity is computed from the store, not from a copy in the experiment.
 #[test]
 fn an_identity_is_computed_from_the_store() {
     lab(|lab| {
@@ -223,7 +223,7 @@ fn an_identity_is_computed_from_the_store() {
     });
 }
 
-/// If this fails, the fix is never to edit the literal: an identity has moved.
+/// If this fails, do not edit the literal: an identity has changed.
 const V2_IDENTITY: &str = "7b0532796c7e8297c3edf734e7f623f8280da6f363a6ae0f7951e43630c6b736";
 
 #[test]
@@ -260,7 +260,7 @@ fn the_errata_are_what_the_paper_prints() {
     }
 }
 
-/// Text without line breaks and links.
+/// The text without line breaks and links.
 fn plain(markdown: &str) -> String {
     let mut parts = markdown.split('[');
     let mut text = parts.next().unwrap().to_owned();
@@ -286,13 +286,13 @@ fn the_errata_are_those_of_the_page() {
     assert_eq!(plain(&format!("1. {listed}")), ours.join(" "));
 }
 
-/// The least and the greatest of the seeds' figures, as errata print them.
+/// The least and the greatest figure of the seeds, as errata print them.
 fn ends(figures: [f64; 10]) -> [String; 2] {
     let [least, most] = [f64::min, f64::max].map(|of| figures.into_iter().reduce(of).unwrap());
     [least, most].map(|end| format!("{end:.2}"))
 }
 
-/// The confidence of the fact that these attempts make, as a store has it.
+/// The confidence of the fact about these attempts, read from a store.
 fn confidence(lab: &Lab<'_>, name: &str, record: Record) -> f64 {
     let attempt = |number: u64| {
         json!({
@@ -306,7 +306,7 @@ fn confidence(lab: &Lab<'_>, name: &str, record: Record) -> f64 {
     agent.known().iter().next().unwrap().confidence.get() as f64 / 1e6
 }
 
-/// What errata say of the shrunk rates, and of the confidence of the facts that planners read.
+/// The errata's claims about shrunk rates and about the confidence of facts.
 #[test]
 fn what_the_errata_say_of_confidence() {
     lab(|lab| {
@@ -329,7 +329,7 @@ fn what_the_errata_say_of_confidence() {
     });
 }
 
-/// The figures that errata rest on, where no table has them.
+/// The errata's claims about V3 that no table shows.
 #[test]
 fn what_the_errata_say_of_v3() {
     let agents = lab(|lab| Agents::live(lab, &SEEDS).unwrap());
@@ -349,7 +349,7 @@ fn what_the_errata_say_of_v3() {
     assert_eq!(plateau.runs, below.runs, "23");
     assert_ne!(agents.plan(Setting { threshold: 0.65, ..calibrated }).runs, below.runs, "23");
 
-    // At the threshold itself only "at least" decides.
+    // At exactly the threshold, only the comparison "at least" decides.
     let heavy = Setting::of(Control::Calibrated { mean: 0.7, weight: 20.0 });
     for (setting, above) in [(Setting { threshold: 0.3, ..calibrated }, 0.3), (heavy, 0.5)] {
         let moved = Setting { threshold: f64::next_up(above), ..setting };

@@ -1,6 +1,6 @@
-//! V3's question to small logs whose answers were worked out by hand.
+//! V3 on small logs whose results were computed by hand.
 //!
-//! **Invariant:** every log is asked three times, its lines in three orders, with one answer.
+//! **Invariant:** every log is run three times, with its lines in three orders and one result.
 #![allow(missing_docs, clippy::unwrap_used)]
 
 mod laboratory;
@@ -38,7 +38,7 @@ fn line(event_type: &str, id: usize, at: i64, data: &str) -> String {
         .finish()
 }
 
-/// Attempts one after another: when, what, and `+` for a success or `-` for a failure.
+/// Attempts in order: time, target, and `+` for a success or `-` for a failure.
 fn attempts(list: &[(i64, &str, char)]) -> Vec<String> {
     let one = |(id, (at, target, end)): (usize, &(i64, &str, char))| {
         event(id, *at, Some(target), if *end == '+' { "success" } else { "failed" })
@@ -46,7 +46,7 @@ fn attempts(list: &[(i64, &str, char)]) -> Vec<String> {
     list.iter().enumerate().map(one).collect()
 }
 
-/// Attempts a minute apart, each a target and how it ended: `"cup- mug+"`.
+/// Attempts one minute apart, each a target and its outcome: `"cup- mug+"`.
 fn by_the_minute(list: &str) -> Vec<String> {
     fn attempt((minute, text): (i64, &str)) -> (i64, &str, char) {
         let (target, end) = text.split_at(text.len() - 1);
@@ -58,17 +58,17 @@ fn by_the_minute(list: &str) -> Vec<String> {
 fn ask_in(lab: &Lab<'_>, lines: &[impl AsRef<[u8]>]) -> Real {
     let lines = lines.iter().map(|line| line.as_ref().to_vec()).collect();
     let source = Source { name: "synthetic.jsonl".to_owned(), lines, too_long: 0 };
-    let mut told = (0, 0);
+    let mut reported = (0, 0);
     let real = ask(lab, &source, &mut |done, of| {
-        assert!(done > told.0 || done == told.0 && done <= of, "{done} of {of}");
-        told = (done, of);
+        assert!(done > reported.0 || done == reported.0 && done <= of, "{done} of {of}");
+        reported = (done, of);
     })
     .unwrap();
-    assert_eq!(told, (6 * real.lines.events, 6 * real.lines.events));
+    assert_eq!(reported, (6 * real.lines.events, 6 * real.lines.events));
     real
 }
 
-/// The answer of a log, which must be the same however its lines are ordered.
+/// The result of a log, which must not depend on the order of its lines.
 fn answer(lines: &[String]) -> Real {
     lab(|lab| {
         let real = ask_in(lab, lines);
@@ -101,7 +101,7 @@ fn invariants(real: &Real) {
     for_programs(real);
 }
 
-/// JSON says what the answer holds.
+/// Checks the JSON against the result.
 fn for_programs(real: &Real) {
     let parsed: Value = serde_json::from_str(&real.json()).unwrap();
     assert_eq!(parsed["words"], real.words());
@@ -131,7 +131,7 @@ fn for_programs(real: &Real) {
     }
 }
 
-/// Skipped, avoided and lost under each policy.
+/// Checks skipped, avoided and lost under each policy.
 fn check(lines: &[String], want: [(u64, u64, u64); 6]) -> Real {
     let real = answer(lines);
     let counts = real.runs.iter().map(|run| &run.counts);
@@ -171,10 +171,7 @@ fn what_always_fails_is_avoided() {
             "1",
         ]
     );
-    begins(
-        &real,
-        "Whether grounding helps beyond the keys of this log cannot be said: at most 1 of",
-    );
+    begins(&real, "This log does not show whether grounding helps beyond its keys: at most 1 of");
 }
 
 #[test]
@@ -203,10 +200,10 @@ fn one_half_is_attempted() {
         // After the first later failure the rate is one third.
         [(0, 0, 0), (0, 0, 0), (0, 0, 0), (0, 0, 0), (1, 1, 0), (1, 1, 0)]
     });
-    begins(&real, "Whether grounding helps cannot be said here: all 2 later decisions failed");
+    begins(&real, "This log does not show whether grounding helps: all 2 later decisions");
 }
 
-/// Fails seven times within an hour; fine a week later, and once a day after that.
+/// Seven failures within an hour; a success a week later, and one each day after that.
 #[test]
 fn a_storm_that_passes_costs_successes_unless_it_is_tried_again() {
     let mut list: Vec<_> = (0..7).map(|minute| (minute * MINUTE, "edge", '-')).collect();
@@ -219,22 +216,22 @@ fn a_storm_that_passes_costs_successes_unless_it_is_tried_again() {
     assert_eq!(real.runs[0].counts.lift(), None);
 }
 
-/// A key that is new after the history: twice on one day, twice on the next.
+/// A key that is new after the history: two attempts on one day, two on the next.
 #[test]
 fn passes_learn_when_they_come() {
     let mut list: Vec<_> = (0..4).map(|minute| (minute * MINUTE, "mug", '+')).collect();
     list.extend([0, HOUR, DAY, DAY + HOUR].map(|at| (DAY + at, "cup", '-')));
     let real = check(
         &attempts(&list),
-        // Retrying daily: a day after the last attempt is the second time on the next day.
-        // Retrying per event: it is the first one.
+        // Daily: the last attempt is a day old at the second attempt of the next day. Per event: it
+        // is a day old at the first one.
         [(0, 0, 0), (0, 0, 0), (2, 2, 0), (1, 1, 0), (3, 3, 0), (2, 2, 0)],
     );
     let unknown: Vec<u64> = real.runs.iter().map(|run| run.unknown_failures).collect();
     assert_eq!(unknown, [4, 4, 2, 2, 1, 1]);
 }
 
-/// A key that is new after the history, twice within a minute.
+/// A key that is new after the history, attempted twice within a minute.
 #[test]
 fn a_day_begins_at_midnight_in_utc() {
     let twice = |at: i64| {
@@ -288,7 +285,7 @@ fn tables_have_names_that_any_file_system_takes() {
     }
 }
 
-/// Of two attempts at one instant the one with the lesser ref comes first, whatever they say.
+/// Of two attempts at one instant the one with the lesser ref comes first, whatever its outcome.
 #[test]
 fn an_instant_is_in_the_order_of_refs() {
     for id in 10..18 {
@@ -296,7 +293,7 @@ fn an_instant_is_in_the_order_of_refs() {
         lines.push(event(id, HOUR, Some("cup"), "failed"));
         lines.push(event(id + 10, HOUR, Some("cup"), "success"));
         let name = |id: usize| EventRef::new("import", &format!("e{id}"));
-        // A failure that comes first makes a planner skip what comes second.
+        // If the failure comes first, the planner skips the second attempt.
         let skipped = u64::from(name(id) < name(id + 10));
         let real = answer(&lines);
         assert_eq!(real.runs[4].counts.lost(), skipped, "{id}");
@@ -371,7 +368,7 @@ fn skipping_everything_is_no_better_than_at_random() {
 fn one_key_has_no_interval() {
     let real = check(&by_the_minute("cup- cup- cup- cup+"), [(2, 1, 1); 6]);
     assert!(real.runs.iter().all(|run| run.interval.is_none()));
-    begins(&real, "Whether grounding helps beyond the keys of this log cannot be said: at most 1");
+    begins(&real, "This log does not show whether grounding helps beyond its keys: at most 1");
     assert!(!real.json().contains("\"interval\":") && !real.json().contains("undefined"));
 }
 
@@ -383,19 +380,23 @@ fn refused_lines_and_repeated_ones_are_counted_and_left_out() {
     lines.push(line("ipse.pass", 9, 0, "{}"));
     lines.push(String::new());
     lines.push(lines[3].clone());
-    // Of two that say different things under one id the earlier one counts, whichever comes first.
+    // Of two events with one id and different content the earlier one counts, in any order of
+    // lines.
     lines.push(event(0, DAY, Some("cup"), "success"));
     let real = check(&lines, [(1, 1, 0); 6]);
-    let told = &real.lines;
-    assert_eq!((told.events, told.refused, told.duplicates, told.conflicts), (4, 2, 1, 1));
+    let reported = &real.lines;
+    assert_eq!(
+        (reported.events, reported.refused, reported.duplicates, reported.conflicts),
+        (4, 2, 1, 1)
+    );
     assert_eq!((real.runs, real.later), (plain.runs, plain.later));
 }
 
 #[test]
 fn a_log_of_which_nothing_passes_the_door_says_so() {
     for (too_long, refused, words) in [
-        (0, 1, "Left out: 1 line refused by the door."),
-        (2, 3, "Left out: 3 lines refused by the door."),
+        (0, 1, "Left out: 1 line rejected by the door."),
+        (2, 3, "Left out: 3 lines rejected by the door."),
     ] {
         let source = Source { name: "x".to_owned(), lines: vec![b"{".to_vec()], too_long };
         let real = lab(|lab| ask(lab, &source, &mut |_, _| ()).unwrap());
@@ -404,19 +405,19 @@ fn a_log_of_which_nothing_passes_the_door_says_so() {
     }
 }
 
-/// A conflict at one instant: what counts must not hang on which line came first.
+/// A conflict at one instant: the result must not depend on the order of the lines.
 #[test]
 fn a_conflict_at_one_instant_is_settled_by_what_is_said() {
     let mut lines = by_the_minute("cup- mug+ cup+ mug+");
     lines.push(event(0, 0, Some("cup"), "success"));
-    // One that differs in its type alone, which stands behind the salt.
+    // An event that differs only in its type, which comes after the salt.
     lines.push(lines[1].replace("execution_result", "note"));
     let real = answer(&lines);
     assert_eq!((real.lines.events, real.lines.conflicts), (4, 2));
 }
 
 #[test]
-fn failures_that_lose_their_target_are_told_apart() {
+fn failures_that_lose_their_target_are_counted_apart() {
     let mut lines = by_the_minute("cup+ cup+ cup+ cup+ cup+ cup+");
     let bare = |id: usize, minute: i64, outcome| event(id, minute * MINUTE + 1, None, outcome);
     lines.extend([bare(10, 0, "failed"), bare(11, 3, "failed"), bare(12, 4, "failed")]);
@@ -424,7 +425,7 @@ fn failures_that_lose_their_target_are_told_apart() {
     assert_eq!((real.later.lost_fields, real.runs[0].hindsight), (2, 2));
     assert!(real.words().contains("2 of 2 failures came without a target or environment"));
     assert!(real.words().ends_with("up to 2 of the failures avoided are hindsight of this kind."));
-    // One success without a target, and the missing one says nothing any more.
+    // After one success without a target, a missing target is no longer a lost field.
     lines.push(bare(13, 5, "success"));
     let real = answer(&lines);
     assert_eq!((real.later.lost_fields, real.runs[0].hindsight), (0, 0));
@@ -444,14 +445,14 @@ fn only_what_every_success_has_can_be_lost() {
     let [fine, fine_too] = [0, 1].map(|id| environment(id, ward, "success"));
     let bare = |id: usize| environment(id, "", "failed");
     let once = [fine.clone(), fine_too.clone(), bare(2)];
-    assert_eq!(lost(&once), (1, 0), "lost, and attempted as nobody knew it");
+    assert_eq!(lost(&once), (1, 0), "lost, and attempted because no fact exists");
     let twice = [fine, bare(1), bare(2), bare(3)];
     assert_eq!(lost(&twice), (2, 2), "lost, and skipped");
     assert_eq!(lost(&[0, 1, 2, 3].map(bare)), (0, 0), "no success has anything");
 }
 
-/// What the agents' logs hold in the end: what was attempted and everything that is no decision,
-/// and nothing that was skipped.
+/// The agents' logs end with all attempted decisions and all other events, and without any skipped
+/// one.
 #[test]
 fn nothing_is_learned_from_what_was_skipped() {
     let mut lines = by_the_minute("cup- mug+ cup- mug+ cup+ mug- cup+ mug+");

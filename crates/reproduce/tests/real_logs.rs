@@ -1,6 +1,6 @@
-//! V3's question to real logs, if they are available.
+//! V3 on real logs, if they are available.
 //!
-//! **Invariant:** logs that belong to others are read where they lie; without them, this says so.
+//! **Invariant:** logs of third parties are read in place; if they are missing, the test prints so.
 #![allow(missing_docs, clippy::unwrap_used, clippy::print_stderr)]
 
 mod laboratory;
@@ -19,7 +19,7 @@ use std::path::Path;
 fn real_log(name: &str) -> Option<Vec<Vec<u8>>> {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/data").join(name);
     let Ok(mut bytes) = std::fs::read(&path) else {
-        eprintln!("SKIPPED: the real log {name} is not at hand (no ../shared/data)");
+        eprintln!("SKIPPED: the real log {name} is not available (no ../shared/data)");
         return None;
     };
     if name.ends_with(".gz") {
@@ -29,7 +29,7 @@ fn real_log(name: &str) -> Option<Vec<Vec<u8>>> {
     Some(bytes.split(|byte| *byte == b'\n').map(<[u8]>::to_vec).collect())
 }
 
-/// What the facts after the history skip: decisions, and failures among them.
+/// The decisions that the facts after the history skip, and the failures among them.
 fn skipped_by_facts(lab: &Lab<'_>, lines: &[Vec<u8>], until: Time) -> (u64, u64) {
     let text = |line: &Vec<u8>| String::from_utf8(line.clone()).unwrap();
     let lines: Vec<String> = lines.iter().map(text).filter(|line| !line.is_empty()).collect();
@@ -58,7 +58,7 @@ fn skipped_by_facts(lab: &Lab<'_>, lines: &[Vec<u8>], until: Time) -> (u64, u64)
     (skipped, avoided)
 }
 
-/// Asks a log; the policy without passes or retries must skip what the facts say, and no more.
+/// Runs a log. The policy without passes or retries must skip exactly what the facts imply.
 fn check(name: &str) -> Option<(Source, Real)> {
     let source = Source { name: name.to_owned(), lines: real_log(name)?, too_long: 0 };
     let real = lab(|lab| {
@@ -76,7 +76,7 @@ fn check(name: &str) -> Option<(Source, Real)> {
     Some((source, real))
 }
 
-/// Asks it again with its lines in another order.
+/// Runs the log again with its lines in another order.
 fn check_twice(name: &str) {
     let Some((mut source, real)) = check(name) else { return };
     Python::new(3).shuffle(&mut source.lines);

@@ -1,7 +1,7 @@
-//! What readers and programs get of the experiments: verdicts, JSON, and the files of a report.
+//! The output of the experiments: verdicts, JSON, and the files of a report.
 //!
-//! **Invariant:** an agreement is shown by results that agree, and each by one that was altered and
-//! does not.
+//! **Invariant:** each comparison is tested with an equal result and with an altered one that
+//! differs.
 #![allow(missing_docs, clippy::unwrap_used)]
 
 mod laboratory;
@@ -22,7 +22,7 @@ use ipse_store::Store;
 use laboratory::{lab, vector};
 use serde_json::{Value, json};
 
-/// Instruments that are never read.
+/// Instruments that must not be read.
 struct Unused;
 
 impl Instruments for Unused {
@@ -58,7 +58,8 @@ fn parsed(json: &str) -> Value {
     serde_json::from_str(json).unwrap()
 }
 
-/// Whether all that is wanted stands in ours; numbers to the six digits that vectors have at least.
+/// Checks that ours contains all wanted values; numbers to the six digits that vectors have at
+/// least.
 fn agrees(ours: &Value, want: &Value, place: &str) {
     match want {
         Value::Object(members) => {
@@ -98,7 +99,7 @@ fn json_of_v3_and_the_sweeps_is_the_replays() {
     agrees(&ours["v3"]["seeds"], &replay["seeds"], "seeds");
 }
 
-/// The rows of some tables, with what is compared in them.
+/// The rows of tables that compare a value.
 fn compared(tables: &[Table]) -> Vec<&Row> {
     let rows = tables.iter().flat_map(|table| &table.rows);
     rows.filter(|row| row.verdict != Verdict::Ours).collect()
@@ -154,7 +155,7 @@ fn each_cell_names_its_erratum() {
 }
 
 #[test]
-fn the_first_seed_is_told_apart_from_the_least() {
+fn the_first_seed_differs_from_the_least() {
     let mut v3 = lab(|lab| {
         let agents = Agents::live(lab, &SEEDS).unwrap();
         V3::run(&agents, &SEEDS, &[Control::Raw], DECISIONS)
@@ -165,7 +166,7 @@ fn the_first_seed_is_told_apart_from_the_least() {
     assert_eq!(different(&altered), ["raw: reduction, mean [interval]", "least of the ten seeds"]);
 }
 
-/// The rows that differ.
+/// The labels of the rows that differ.
 fn different(table: &Table) -> Vec<&str> {
     let differ = table.rows.iter().filter(|row| row.verdict == Verdict::Differs);
     differ.map(|row| row.what.as_str()).collect()
@@ -198,7 +199,7 @@ fn what_was_altered_differs() {
     let [text, figure] = examples;
     assert_eq!(different(&example::table(&[text.clone(), figure.clone()])), Vec::<&str>::new());
     let swapped = example::table(&[figure.clone(), text.clone()]);
-    assert_eq!(different(&swapped), ["observations, as told", "confidence, as told"]);
+    assert_eq!(different(&swapped), ["observations, text", "confidence, text"]);
     let moved = example::table(&[Example { after: other, ..text }, figure]);
     assert_eq!(different(&moved), ["identity after the pass"]);
 }
@@ -215,17 +216,17 @@ fn json_of_the_others_says_what_was_found() {
     });
     assert_eq!(ours["v1"], v1);
     let mut v2 = results.v2.clone().unwrap();
-    let told = |v2: &V2| parsed(&v2.json());
+    let reported = |v2: &V2| parsed(&v2.json());
     v2.identities = [1, 2, 3].map(|byte| Identity([byte; 32]));
     for (name, identity) in
         ["identity_before", "identity_after_one_pass", "identity_after_two_passes"]
             .iter()
             .zip(v2.identities)
     {
-        assert_eq!(told(&v2)[name], identity.to_string());
+        assert_eq!(reported(&v2)[name], identity.to_string());
     }
     assert_eq!(
-        (&told(&v2)["byte_equal"], &ours["v2"]["byte_equal"]),
+        (&reported(&v2)["byte_equal"], &ours["v2"]["byte_equal"]),
         (&json!(false), &json!(true))
     );
     let [text, figure] = [0, 1].map(|at| ours["example"][at].clone());
@@ -240,12 +241,12 @@ fn json_of_the_others_says_what_was_found() {
     let rows = ours["comparisons"].as_array().unwrap();
     let row = |what: &str| rows.iter().find(|row| row["figure"] == what).unwrap();
     let drawn = json!({
-        "table": "worked-example", "figure": "observations, as drawn", "paper": "15", "ours": "16",
+        "table": "worked-example", "figure": "observations, figure", "paper": "15", "ours": "16",
         "verdict": "erratum 8", "figures": 1,
     });
-    assert_eq!(row("observations, as drawn"), &drawn);
+    assert_eq!(row("observations, figure"), &drawn);
     assert_eq!(row("kind of the fact")["verdict"], "equal");
-    // Of the worked example, V1 and V2.
+    // Rows of the worked example, V1 and V2.
     let errata = ours["errata"].as_array().unwrap().iter();
     let numbers: Vec<_> = errata.map(|erratum| erratum["number"].as_u64().unwrap()).collect();
     assert_eq!(numbers, [8, 10, 14, 15, 29]);
@@ -257,7 +258,7 @@ fn point(keys: u64, facts: u64) -> Point {
     Point { keys, events: 100, pass, facts, grown: 20_480, query, choice, lookup, http, resident }
 }
 
-/// V1 with a kind that would be markup, a log with such a name, and a clock that took part.
+/// V1 with a kind that contains markup, a log with such a name, and timings.
 fn odd() -> Results {
     let mut results = run(&plan(&[Experiment::V1, Experiment::V2], &SEEDS, false), &[]);
     results.v1.as_mut().unwrap().kind = "<i>& \"kind\"</i>".to_owned();
@@ -277,7 +278,7 @@ fn odd() -> Results {
 #[test]
 fn differences_are_counted_and_timings_stand_apart() {
     let results = odd();
-    // The kind, the facts at one size, and the facts whatever the size.
+    // The kind, the facts at one size, and the facts for every size.
     let Verdicts { different, measured, .. } = results.verdicts();
     assert_eq!(different, 3);
     assert!(measured > 5);
@@ -376,7 +377,7 @@ fn the_example_is_drawn_as_the_paper_draws_it() {
     assert!(drawn.contains("0.8421") && !drawn.contains("0.8333"));
 }
 
-/// Every table is in the part of the page that is about it.
+/// Every table is in its own section of the page.
 #[test]
 fn the_page_has_every_table_once() {
     let mut results = odd();
@@ -388,18 +389,18 @@ fn the_page_has_every_table_once() {
     let files = report::files(&results).unwrap();
     let page = text(find(&files, "report.html"));
     let parts: Vec<&str> = page.split("<section id=\"").skip(1).collect();
-    let told: Vec<_> = parts
+    let reported: Vec<_> = parts
         .iter()
         .map(|part| (part.split('"').next().unwrap(), part.matches("<caption>").count()))
         .collect();
     let want = [("v1", 1), ("v2", 1), ("d", 3), ("g", 2), ("real", 1), ("errata", 0)];
-    assert_eq!(told, want);
+    assert_eq!(reported, want);
     assert_eq!(page.matches("<caption>").count(), results.sheets().len());
     let table = text(find(&files, "d-threshold.csv"));
     assert_eq!(table.matches(",,\"").count(), 5, "cells with a comma are quoted: {table}");
 }
 
-/// A plan is run as it stands, and logs are asked besides.
+/// A plan runs exactly its experiments, and the given logs.
 #[test]
 fn a_plan_is_run_and_nothing_else() {
     let lines = vec![b"{".to_vec()];

@@ -1,4 +1,4 @@
-//! G with a clock that is made up: what is counted, kept, ranked and shown, and no real time.
+//! G with a simulated clock: counts, ranks and output, without real time.
 #![allow(missing_docs, clippy::unwrap_used)]
 
 mod laboratory;
@@ -14,7 +14,7 @@ use laboratory::lab;
 use serde_json::Value;
 use std::cell::Cell;
 
-/// A clock that takes a longer step at every look, and memory that grows at every pass.
+/// A clock whose step grows with every reading, and memory that grows with every pass.
 #[derive(Default)]
 struct Stepping {
     looks: Cell<u64>,
@@ -23,13 +23,13 @@ struct Stepping {
 }
 
 impl Stepping {
-    /// Looks come in pairs, around what is timed; nothing else may come between the two.
+    /// Readings come in pairs around the timed work; no other call may come in between.
     fn is_idle(&self) {
-        assert!(self.looks.get().is_multiple_of(2), "asked while something is timed");
+        assert!(self.looks.get().is_multiple_of(2), "called while something is timed");
     }
 }
 
-/// A server that answers every query with one fact, as a fact of the streams is asked for.
+/// A server that answers every query with one fact, as the streams have.
 struct Answering;
 
 impl Endpoint for Answering {
@@ -39,7 +39,7 @@ impl Endpoint for Answering {
     }
 }
 
-/// One that has no facts.
+/// A server without facts.
 struct Silent;
 
 impl Endpoint for Silent {
@@ -76,7 +76,7 @@ impl Instruments for Stepping {
     }
 }
 
-/// A machine that tells the time and nothing else, and what its server is.
+/// A machine that reports the time and nothing else, and its server.
 struct Mute {
     clock: Stepping,
     served: fn() -> Box<dyn Endpoint>,
@@ -113,7 +113,7 @@ fn a_server_that_answers_with_other_facts_is_an_error() {
     let instruments = Mute::serving(|| Box::new(Silent));
     let measured = lab(|lab| measure_at(lab, &instruments, SMALL, &mut |_, _| {}));
     let error = measured.unwrap_err().to_string();
-    assert!(error.contains(r#"it answered {"facts":[]}"#), "{error}");
+    assert!(error.contains(r#"unexpected response {"facts":[]}"#), "{error}");
 }
 
 const SMALL: Scale<'static> = Scale { sizes: &[100, 400], trials: 3, requests: 25 };
@@ -140,7 +140,7 @@ fn the_first_trial_is_discarded_and_the_rest_is_in_order() {
         }
         assert!(ascends(&point.pass));
     }
-    // The clock is looked at before and after each of them, and its steps are 1, 2, 3, …
+    // The clock is read before and after each trial, and its steps are 1, 2, 3, …
     assert_eq!(runtime.points[0].pass, [4, 6, 8], "the trial with a step of 2 is not there");
     assert_eq!(runtime.points[0].query[0], 10, "a request is timed singly");
     assert_eq!(runtime.points[0].resident, Some([1010, 1145]), "the least and the most");
@@ -181,13 +181,13 @@ fn nothing_is_left_in_the_lab() {
 
 #[test]
 fn progress_ends_where_it_said() {
-    let mut told = Vec::new();
-    let mut progress = |done, of| told.push((done, of));
+    let mut reported = Vec::new();
+    let mut progress = |done, of| reported.push((done, of));
     lab(|lab| measure_at(lab, &Stepping::default(), SMALL, &mut progress).unwrap());
-    let (done, of) = *told.last().unwrap();
+    let (done, of) = *reported.last().unwrap();
     assert_eq!(done, of);
-    assert!(told.iter().all(|(done, all)| done <= all && *all == of));
-    assert!(ascends(&told.iter().map(|(done, _)| *done).collect::<Vec<_>>()));
+    assert!(reported.iter().all(|(done, all)| done <= all && *all == of));
+    assert!(ascends(&reported.iter().map(|(done, _)| *done).collect::<Vec<_>>()));
 }
 
 #[test]
@@ -200,7 +200,7 @@ fn ranks_are_nearest_ones() {
     assert_eq!(nearest_rank(&[7], 1), 7);
 }
 
-/// A point whose passes took `milliseconds` each, except the last, which took twice that.
+/// A point whose passes took `milliseconds` each, except the last, which took twice as long.
 fn point(keys: u64, events: u64, facts: u64, milliseconds: u64) -> Point {
     let mut pass = vec![milliseconds * 1_000_000; 9];
     pass[8] *= 2;
@@ -218,7 +218,7 @@ fn point(keys: u64, events: u64, facts: u64, milliseconds: u64) -> Point {
     }
 }
 
-/// What the paper would have measured, and a thousand keys.
+/// The paper's measurements, and a thousand keys.
 fn made_up() -> Runtime {
     let times = [(100, 40), (1000, 39), (10_000, 68), (100_000, 309), (1_000_000, 3000)];
     let paper = times.map(|(events, time)| point(2, events, 2, time));
@@ -248,7 +248,7 @@ fn the_table_of_two_skills_is_beside_the_papers() {
         ("memory in MB before the pass, N = 10³", "60", "60.0", Verdict::Measured),
         ("memory in MB at its most, N = 10⁵", "75", "75.0", Verdict::Measured),
         ("lookup by key in ms, p99, N = 10⁶", "", "0.000060", Verdict::Ours),
-        ("facts, whatever N", "2", "2", Verdict::Equal),
+        ("facts for every N", "2", "2", Verdict::Equal),
         ("largest N whose median pass stays within 200 ms", "10⁴", "10⁴", Verdict::Measured),
     ] {
         let row = find(table, what);
@@ -266,7 +266,7 @@ fn the_table_of_a_thousand_keys_is_ours() {
     let table = &tables[1];
     assert_eq!(table.name, "g-runtime-keys");
     assert!(table.rows.iter().all(|row| row.paper.is_empty() && row.verdict == Verdict::Ours));
-    assert_eq!(find(table, "facts, whatever N").ours, "100 to 1000");
+    assert_eq!(find(table, "facts for every N").ours, "100 to 1000");
     assert_eq!(
         find(table, "largest N whose median pass stays within 200 ms").ours,
         "10⁶, the largest measured"
@@ -285,10 +285,10 @@ fn a_claim_is_computed_and_not_repeated() {
         let growth = ours("growth of the median pass, N = 10² to 10⁵");
         (growth, ours("largest N whose median pass stays within 200 ms"))
     };
-    let told = |growth: &str, size: &str| (growth.to_owned(), size.to_owned());
-    let within = told("sub-linear: ×200.0 for ×1000 events", "10⁵, the largest measured");
+    let reported = |growth: &str, size: &str| (growth.to_owned(), size.to_owned());
+    let within = reported("sub-linear: ×200.0 for ×1000 events", "10⁵, the largest measured");
     assert_eq!(claims([1, 200]), within, "the budget itself is within it");
-    assert_eq!(claims([1, 1000]), told("not sub-linear: ×1000.0 for ×1000 events", "10²"));
+    assert_eq!(claims([1, 1000]), reported("not sub-linear: ×1000.0 for ×1000 events", "10²"));
     assert_eq!(claims([201, 1]).1, "none");
 }
 
@@ -310,7 +310,7 @@ fn more_facts_than_the_paper_are_a_difference() {
     let tables = runtime.tables();
     let differs = tables[0].rows.iter().filter(|row| row.verdict == Verdict::Differs);
     let differs: Vec<_> = differs.map(|row| row.what.as_str()).collect();
-    assert_eq!(differs, ["facts after the pass, N = 10³", "facts, whatever N"]);
+    assert_eq!(differs, ["facts after the pass, N = 10³", "facts for every N"]);
 }
 
 #[test]
@@ -331,13 +331,13 @@ fn json_holds_what_was_measured() {
 }
 
 #[test]
-fn a_machine_that_does_not_tell_its_memory_leaves_it_out() {
+fn memory_is_left_out_if_the_machine_does_not_report_it() {
     let instruments = Mute::serving(|| Box::new(Answering));
     let scale = Scale { sizes: &[100], trials: 1, requests: 1 };
     let runtime = lab(|lab| measure_at(lab, &instruments, scale, &mut |_, _| {}).unwrap());
     assert!(runtime.points.iter().all(|point| point.resident.is_none()));
     let tables = runtime.tables();
-    assert_eq!(find(&tables[0], "memory in MB before the pass, N = 10²").ours, "not told");
+    assert_eq!(find(&tables[0], "memory in MB before the pass, N = 10²").ours, "not reported");
     let json: Value = serde_json::from_str(&runtime.json().finish()).unwrap();
     assert!(json["points"][0].get("resident_bytes").is_none());
 }

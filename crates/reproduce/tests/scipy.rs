@@ -8,7 +8,7 @@ use ipse_reproduce::random::{Legacy, Python};
 use laboratory::vector;
 use serde_json::Value;
 
-/// A number, which may be a text so that it is not rounded.
+/// A number; a string in the vectors keeps all its digits.
 fn number(value: &Value) -> f64 {
     value.as_f64().unwrap_or_else(|| value.as_str().unwrap().parse().unwrap())
 }

@@ -1,5 +1,5 @@
-//! What ipse derived from the log and wrote about its own doings, computed again and compared:
-//! passes, forgetting, intents, and the facts byte for byte.
+//! Derived data and ipse's own events, computed again and compared: passes, forgetting, intents,
+//! and the facts byte for byte.
 
 use super::Check;
 use super::ledger::{EntryIndex, WalkResult};
@@ -13,14 +13,14 @@ use ipse_ledger::Bundled;
 use ipse_ledger::account::PassClaim;
 use std::io;
 
-/// The longest line of a fact: the rules know no limit, so it is that of a member.
+/// The longest line of a fact. The rules have no limit, so the size of the member is the limit.
 const MAX_LINE: usize = usize::MAX;
-/// Nesting of a fact at most.
+/// The maximum nesting of a fact.
 const DEPTH: usize = 16;
 
 impl Check<'_, '_> {
-    /// Checks forgetting, passes, intents and facts under the rules in the bundle; returns the
-    /// claims of the pass records. If the rules are unknown, everything but the facts is checked.
+    /// Checks forgetting, passes, intents and facts with the rules in the bundle; returns the
+    /// claims of the pass records. If the rules are unknown, the facts are not checked.
     pub(super) fn derived<R: RuleSet>(
         &mut self,
         under: &R,
@@ -31,7 +31,7 @@ impl Check<'_, '_> {
     ) -> io::Result<Vec<PassClaim>> {
         let began = self.report.fails();
         walk.forgets.faults().into_iter().for_each(|(at, what)| self.report.fail(at, what));
-        let message = "what is gone was named by a later forget event, and is gone";
+        let message = "every missing event is named by a later forget event, and no other";
         self.holds_since(began, "forgetting", message);
         let passes = self.passes(rules, known, &walk, bundled);
         self.intents(&walk.intents);
@@ -39,7 +39,7 @@ impl Check<'_, '_> {
         if rules.is_err() {
             self.report.limit(Name::Facts, "not derived again: its rules are unknown");
         } else if walk.forgets.lost(Seq(1)..=checkpoint) {
-            let message = "not derived again: content that facts rest on is gone";
+            let message = "not derived again: events that facts rest on are missing";
             self.report.limit(Name::Facts, message);
         } else {
             self.facts(under, groups, checkpoint)?;
@@ -47,7 +47,7 @@ impl Check<'_, '_> {
         Ok(passes)
     }
 
-    /// Checks the pass records; returns what those say that can be read.
+    /// Checks the pass records; returns the claims of those that can be read.
     fn passes(
         &mut self,
         rules: &Result<Rules, String>,
@@ -69,12 +69,12 @@ impl Check<'_, '_> {
             let joined = *first == Seq(1) || Some(*first) == record.follows;
             match joined {
                 true => wrong.into_iter().for_each(&mut fail),
-                false => fail("its range leaves a gap or overlaps the one before it"),
+                false => fail("its range leaves a gap or overlaps the previous one"),
             }
-            // What was forgotten before the range is not known, and with it what was counted.
+            // The events forgotten before the range are unknown, so the counts are too.
             from_before_the_range += u64::from(joined && first < from);
             if joined && whole && !record.lists_idle && !walk.forgets.any(*first..=*last) {
-                fail("lists other events as skipped than the rules skip in its range");
+                fail("its list of skipped events is not the one that the rules give");
             }
             if let Some(named) = Rules::of_version(rule_version) {
                 // The newest pass must name the rule set in the bundle.
@@ -84,33 +84,32 @@ impl Check<'_, '_> {
                     fail("names another rule set than the one in rule-set.json");
                 }
             } else {
-                fail(&format!("follows rules that this verifier does not have: {rule_version}"));
+                fail(&format!("follows rules that this verifier does not know: {rule_version}"));
             }
             let id = format!("pass:{rule_version}:{first}-{last}");
             if record.name != EventRef::new(HOUSE_SOURCE, &id) {
                 fail("its id is not pass:<rule version>:<first>-<last>");
             }
         }
-        let passes = walk.records.iter().filter_map(|record| record.claimed.clone());
-        let passes = passes.collect::<Vec<PassClaim>>();
+        let passes: Vec<_> = walk.records.iter().filter_map(|it| it.claimed.clone()).collect();
         let last = passes.last().map_or(Seq(0), |claimed| claimed.last);
         if let Some(checkpoint) = checkpoint.filter(|checkpoint| *checkpoint != last) {
-            let message =
-                format!("says checkpoint {checkpoint}, and the last pass came to seq {last}");
-            self.report.fail(Name::SumsSignature, message);
+            let why =
+                format!("gives checkpoint {checkpoint}, but the last pass ended at seq {last}");
+            self.report.fail(Name::SumsSignature, why);
         }
         let count = counted(passes.len() as u64, "pass record");
         let message = format!("{count}: ranges without gap or overlap, counts as in the log");
         self.holds_since(began, "passes", message);
         if from_before_the_range > 0 {
-            let n = from_before_the_range;
-            let message = format!("counts not compared, of passes from before the range: {n}");
-            self.report.limit("passes", message);
+            let what = "counts not compared for passes that began before the range";
+            let what = format!("{what}: {from_before_the_range}");
+            self.report.limit("passes", what);
         }
         passes
     }
 
-    /// Checks what intents and confirmations say.
+    /// Checks intents and confirmations.
     fn intents(&mut self, intents: &Intents) {
         let began = self.report.fails();
         intents.faults().iter().for_each(|(at, what)| self.report.fail(at, what));
@@ -118,15 +117,14 @@ impl Check<'_, '_> {
         if proposed + decided > 0 {
             let (intents, decisions) = (counted(proposed, "intent"), counted(decided, "decision"));
             let message = format!(
-                "{intents}, {decisions}: verdicts are the gravest of their gates; decisions are in \
-                 time, and one about an intent that waited"
+                "{intents}, {decisions}: each verdict is the most severe of its gates; each \
+                 decision is in time, and the only one about an intent that waited"
             );
             self.holds_since(began, "intents", message);
         }
         if intents.unknown() > 0 {
             let decisions = counted(intents.unknown(), "decision");
-            let message =
-                format!("{decisions} about intents before the range: not compared with them");
+            let message = format!("{decisions} about intents before the range: not compared");
             self.report.limit("intents", message);
         }
     }
@@ -159,7 +157,7 @@ impl Check<'_, '_> {
             }
             let place = format!("facts.jsonl, line {number}");
             let Some(key) = key_of(line) else {
-                self.report.fail(place, "is no fact");
+                self.report.fail(place, "is not a fact");
                 continue;
             };
             while let Some((left_out, _)) = expected.next_if(|(next, _)| **next < key) {
@@ -167,8 +165,8 @@ impl Check<'_, '_> {
             }
             let fault = match expected.next_if(|(next, _)| **next == key) {
                 Some(expected) if is_it(&expected) => continue,
-                Some(_) => "is not what the log gives",
-                None => "does not follow from the log",
+                Some(_) => "differs from the fact that the log gives",
+                None => "cannot be derived from the log",
             };
             self.report.fail(format!("{place}: {}", fact(&key)), fault);
         }

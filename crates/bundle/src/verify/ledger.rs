@@ -1,8 +1,8 @@
-//! The ledger: entries in order, the root over them, tree heads that were seen before, and the
-//! events against their entries.
+//! The ledger: checks the order of entries, their root, earlier tree heads, and events against
+//! their entries.
 //!
-//! **Invariant:** every event that is there is canonical, stands in an entry that says the same of
-//! it, and its writer may write it. Events that are not there are recorded as gone.
+//! **Invariant:** every event in the bundle is canonical, matches its entry, and its writer may
+//! write it. Missing events are recorded as gone.
 
 use super::Check;
 use super::signed::read_head;
@@ -21,17 +21,17 @@ use std::io;
 
 /// The longest line of an entry: a type of 256 bytes, each escaped, and the rest.
 const MAX_LINE: usize = 4096;
-/// Entries at most: positions are kept in 32 bits.
+/// The maximum number of entries: positions are stored in 32 bits.
 const MAX_ENTRIES: usize = u32::MAX as usize;
 
-/// What is kept of all entries.
+/// The data that is kept of all entries.
 pub(super) struct EntryIndex {
     pub(super) index: Index,
-    /// Whether ipse wrote them, and whether they can be forgotten, by position.
+    /// By position: whether ipse wrote the event, and whether it can be forgotten.
     pub(super) kinds: Vec<[bool; 2]>,
 }
 
-/// What the walk over entries and events found.
+/// The result of the walk over entries and events.
 #[derive(Default)]
 pub(super) struct WalkResult<T> {
     pub(super) walk: Walk,
@@ -40,10 +40,11 @@ pub(super) struct WalkResult<T> {
 }
 
 impl Check<'_, '_> {
-    /// Walks over all entries; nothing if they are no ledger, or not the one under the tree head.
+    /// Walks over all entries. Returns `None` if they are not a ledger, or not the one under the
+    /// tree head.
     pub(super) fn entries(&mut self, head: Option<&TreeHead>) -> io::Result<Option<EntryIndex>> {
         let Some(part) = self.archive.part(Name::Entries) else { return Ok(None) };
-        // The sizes that anchors speak of, believed or not.
+        // The sizes of the anchors. Their signatures are checked later.
         let size = |note: &String| Some(TreeHead::parse(Note::parse(note).ok()?.text)?.size);
         let index = Index::new(self.anchors.iter().filter_map(size));
         let mut known = EntryIndex { index, kinds: Vec::new() };
@@ -59,14 +60,14 @@ impl Check<'_, '_> {
         let twice = known.index.sort();
         for [first, second] in &twice {
             let (name, seq) = (known.index.names[*first], first + 1);
-            let message = format!("{name} stands at seq {seq} already");
+            let message = format!("{name} is a duplicate of seq {seq}");
             self.report.fail(format!("entries.jsonl, line {}", second + 1), message);
         }
         let Some(head) = head.filter(|_| twice.is_empty()) else { return Ok(None) };
         let (size, signed) = (known.index.edge.size(), head.size);
         let ended = match known.index.edge.root() == head.root {
             _ if size != signed => {
-                Err(format!("the tree head covers {signed}, and there are {size}"))
+                Err(format!("the tree head covers {signed}, but there are {size}"))
             }
             false => Err("their root is not the one in the tree head".to_string()),
             true => {
@@ -77,26 +78,26 @@ impl Check<'_, '_> {
         Ok(self.tell(Name::Entries, ended).then_some(known))
     }
 
-    /// Compares with tree heads that were seen before.
+    /// Compares with earlier tree heads.
     pub(super) fn anchored(&mut self, known: &EntryIndex, identity: &Identity, head: &TreeHead) {
         for (number, note) in (1..).zip(self.anchors) {
             let compared = read_head(note, identity, self.trust).and_then(|(anchor, _)| {
                 let (was, is) = (anchor.size, head.size);
                 match known.index.continues(&anchor) {
                     _ if was > is => Err(format!(
-                        "the log had {was} entries then, and has {is} here: rolled back"
+                        "the log had {was} entries then and has {is} here: rolled back"
                     )),
                     false => Err(format!(
-                        "the first {was} entries were others then: a fork, two histories of one log"
+                        "the first {was} entries were different then: the log was forked"
                     )),
-                    true => Ok(format!("this log goes on from those {}", counted(was, "entry"))),
+                    true => Ok(format!("this log continues those {}", counted(was, "entry"))),
                 }
             });
             self.tell(format!("anchor {number}"), compared);
         }
     }
 
-    /// Walks over entries and events; nothing if an event is not what its entry says.
+    /// Walks over entries and events. Returns `None` if an event does not match its entry.
     pub(super) fn events<R: RuleSet>(
         &mut self,
         rules: &R,
@@ -110,7 +111,7 @@ impl Check<'_, '_> {
         let mut next = events.next(self.report)?;
         let mut lines = entries.lines(MAX_LINE);
         while let Some(Ok(line)) = lines.next()? {
-            // They were read before, so they can be read again.
+            // All entries were parsed before, so this does not fail.
             let Some(entry) = Entry::parse(line) else { continue };
             let event = next.take_if(|(seq, _)| *seq == entry.seq).map(|(_, event)| event);
             walked.entry(rules, bundled, &entry, event.as_ref(), self.report);
@@ -129,7 +130,7 @@ impl Check<'_, '_> {
         walked.named_outside(known, bundled, self.report);
         let count = counted(events.lines.number(), "event");
         self.report
-            .pass(Name::Events, format!("{count} in canonical form, each as its entry says"));
+            .pass(Name::Events, format!("{count} in canonical form, each matches its entry"));
         if forgotten > 0 {
             let events = counted(forgotten, "event");
             let message =
@@ -143,10 +144,10 @@ impl Check<'_, '_> {
 impl EntryIndex {
     fn add(&mut self, line: &[u8]) -> Result<(), &'static str> {
         let Entry { seq, event_ref, event_type, digest, .. } =
-            Entry::parse(line).ok_or("is no entry in canonical form")?;
+            Entry::parse(line).ok_or("is not an entry in canonical form")?;
         let index = &mut self.index;
         if seq != Seq(index.names.len() as u64 + 1) {
-            return Err("its seq does not follow the one before it");
+            return Err("its seq does not follow the previous one");
         }
         if index.names.len() == MAX_ENTRIES {
             return Err("there are more entries than 4294967295");
@@ -167,7 +168,7 @@ struct Events<'a> {
 }
 
 impl Events<'_> {
-    /// The next event that can be read, with its place; those that cannot are failures.
+    /// The next readable event with its position. Unreadable events are reported as failures.
     fn next(&mut self, report: &mut Report) -> io::Result<Option<(Seq, Admitted)>> {
         while let Some(line) = self.lines.next()? {
             let read = line.map_err(|broken| broken.message().to_string()).and_then(read);
@@ -181,16 +182,16 @@ impl Events<'_> {
         Ok(None)
     }
 
-    /// Finds the entry that the event belongs to.
+    /// Looks up the entry of an event.
     fn placed(&mut self, event: Admitted) -> Result<(Seq, Admitted), String> {
         let (name, last) = (event.event_ref, self.last);
         let found = self.known.index.look_up(&name);
-        let (seq, digest) = found.ok_or_else(|| format!("{name} is in no entry"))?;
+        let (seq, digest) = found.ok_or_else(|| format!("{name} has no entry"))?;
         if digest != event.digest {
-            return Err(format!("{name}: its digest is not that of its entry, seq {seq}"));
+            return Err(format!("{name} does not match the digest of its entry, seq {seq}"));
         }
         if seq <= last {
-            return Err(format!("{name}, seq {seq}, stands behind seq {last}"));
+            return Err(format!("{name}, seq {seq}, comes after seq {last}"));
         }
         self.last = seq;
         Ok((seq, event))
@@ -199,7 +200,7 @@ impl Events<'_> {
 
 /// Reads an event that is canonical and whose writer may write it.
 fn read(line: &[u8]) -> Result<Admitted, String> {
-    // An event in a log has its salt: one that is made up makes other bytes.
+    // An event in a log has its salt. If it is missing, the zero salt changes the bytes.
     let admitted = |origin| admit(line, origin, || [0; 16]);
     let mut event = admitted(Origin::Producer);
     let is_house = event.as_ref().is_err_and(|refusal| refusal.rule == Rule::ReservedSource);
@@ -208,11 +209,11 @@ fn read(line: &[u8]) -> Result<Admitted, String> {
     }
     match event {
         Err(refusal) if refusal.rule == Rule::ReservedType => {
-            Err("has a type that only ipse writes, under another source".to_string())
+            Err("has a type that only ipse may write, but another source".to_string())
         }
         Err(refusal) => Err(refusal.to_string()),
         Ok(event) if is_house && !is_housekeeping(&event.event_type) => {
-            Err("has the source of ipse's own events, and is none".to_string())
+            Err("has the source of ipse's own events, but not one of their types".to_string())
         }
         Ok(event) if event.canonical.as_bytes() != line => {
             Err("is not in canonical form".to_string())
@@ -222,7 +223,7 @@ fn read(line: &[u8]) -> Result<Admitted, String> {
 }
 
 impl<T: Tally> WalkResult<T> {
-    /// Takes in an entry, with its event if that is there.
+    /// Checks an entry, with its event if the bundle has it.
     fn entry<R: RuleSet<Tally = T>>(
         &mut self,
         rules: &R,
@@ -237,18 +238,17 @@ impl<T: Tally> WalkResult<T> {
         let inside = (from..=to).contains(&seq);
         let explains = event_type == FORGET && seq > to;
         if event.is_some() && !inside && !explains {
-            report.fail(place(), format!("lies outside of the range, which is seq {from}..{to}"));
+            report.fail(place(), format!("lies outside of the range seq {from}..{to}"));
         } else if event.is_none() && inside && !can_be_forgotten(event_type) {
-            let message =
-                format!("{event_type} events are never forgotten, and this one is missing");
+            let message = format!("is missing: {event_type} events cannot be forgotten");
             report.fail(place(), message);
         } else if event.is_none() && explains {
-            let message = "is missing: forget events after the range say what was forgotten in it";
+            let message = "is missing: a bundle has all forget events after its range";
             report.fail(place(), message);
         }
         let stored = (&event_ref.0[..], time.micros(), entry.event_type.as_bytes());
         for part in event.into_iter().flat_map(|event| differences(event, stored).rev()) {
-            report.fail(place(), format!("its entry says another {part}"));
+            report.fail(place(), format!("its entry has another {part}"));
         }
         let id = || format!("forget:{seq}");
         let is_forget = event.is_some() && event_type == FORGET;
@@ -275,7 +275,7 @@ impl<T: Tally> WalkResult<T> {
         }
     }
 
-    /// Forget events may name events outside of the range: those are not there either.
+    /// Records the events outside of the range that forget events name: they are missing too.
     fn named_outside(&mut self, known: &EntryIndex, bundled: &Bundled, report: &mut Report) {
         let all = known.index.names.iter().zip(&known.kinds);
         for (seq, (name, [_, forgettable])) in (1..).map(Seq).zip(all) {
@@ -284,7 +284,7 @@ impl<T: Tally> WalkResult<T> {
                 continue;
             }
             if !forgettable {
-                let message = format!("{name} is named as forgotten, and such events never are");
+                let message = format!("{name} is named as forgotten, but cannot be forgotten");
                 report.fail(format!("events.jsonl, seq {seq}"), message);
             }
             self.walk.forgets.gone(*name, seq, "");

@@ -1,10 +1,10 @@
-//! Verification: everything in a bundle, computed anew and compared.
+//! Verification: computes everything in a bundle again and compares.
 //!
 //! **Invariants**
-//! - What is cheap and covers the most comes first: the archive, then the hashes. If those do not
-//!   hold, nothing behind them is looked at, and the report says so.
-//! - A step that rests on a broken one is left out, not failed: a breach is told once.
-//! - Memory is what a line needs, what the facts need, and some fifty bytes an event.
+//! - Cheap checks that cover the most run first: the archive, then the hashes. If they fail, later
+//!   checks do not run, and the report says so.
+//! - A check that depends on a failed one is skipped, not failed: each fault is reported once.
+//! - Memory: one line, the facts, and about fifty bytes per event.
 
 mod derived;
 mod ledger;
@@ -21,11 +21,11 @@ use ipse_core::Seq;
 use ipse_ledger::Bundled;
 use std::io;
 
-/// Bytes between two words about how far it is.
+/// The number of bytes between two progress reports.
 const TELL_EVERY: u64 = 1 << 20;
 
-/// Verifies a bundle. `anchors` are tree heads of the same log that were seen before, each a note;
-/// `progress` is told how many bytes of how many were looked at. An error is one of reading.
+/// Verifies a bundle. `anchors` are earlier tree heads of the same log, each as a note. `progress`
+/// is called with the bytes that were read and the total. An error is a read error.
 pub fn verify(
     source: &dyn Source,
     trust: &Trust,
@@ -35,7 +35,8 @@ pub fn verify(
     Ok(run(source, trust, anchors, progress)?.0)
 }
 
-/// What `verify` does, with the opened bundle if verification came to its end. Its report is empty.
+/// Verifies a bundle, and opens it if verification reached its end. The opened bundle has an empty
+/// report.
 pub(crate) fn run<'s>(
     source: &'s dyn Source,
     trust: &Trust,
@@ -43,7 +44,7 @@ pub(crate) fn run<'s>(
     progress: &mut dyn FnMut(u64, u64),
 ) -> io::Result<(Report, Option<Opened<'s>>)> {
     let mut report = Report::default();
-    // Everything is read for its hash, and most of it once or twice again.
+    // Everything is read once for its hash, and most of it once or twice more.
     let (done, total) = (0, source.size()?.saturating_mul(2));
     let found = match Archive::read(source)? {
         Ok(archive) => {
@@ -59,13 +60,13 @@ pub(crate) fn run<'s>(
     Ok((report, found))
 }
 
-/// A verification under way.
+/// A running verification.
 struct Check<'c, 's> {
     archive: Archive<'s>,
     trust: &'c Trust,
     anchors: &'c [String],
     report: &'c mut Report,
-    /// Bytes that were read, the total, and the receiver of the progress.
+    /// The bytes that were read, the total, and the progress callback.
     done: u64,
     total: u64,
     progress: &'c mut dyn FnMut(u64, u64),
@@ -74,7 +75,7 @@ struct Check<'c, 's> {
 impl<'s> Check<'_, 's> {
     fn look(mut self) -> io::Result<Option<Opened<'s>>> {
         let members = counted(self.archive.members().count() as u64, "member");
-        self.report.pass("archive", format!("{members} in canonical form, and nothing else"));
+        self.report.pass("archive", format!("{members} in canonical form, nothing else"));
         let Some(sums) = self.sums()? else { return Ok(None) };
         let bundled = self.bundled(&sums)?;
         let Some(manifest) = self.manifest()? else { return Ok(None) };
@@ -100,16 +101,16 @@ impl<'s> Check<'_, 's> {
         Ok(Some(Opened { report, identity, manifest, bundled, head, passes, producers, archive }))
     }
 
-    /// Takes down that bytes were looked at.
+    /// Counts bytes that were read, and reports progress.
     fn looked_at(&mut self, bytes: u64) {
-        let told = self.done / TELL_EVERY;
+        let reported = self.done / TELL_EVERY;
         self.done = self.done.saturating_add(bytes);
-        if self.done / TELL_EVERY > told {
+        if self.done / TELL_EVERY > reported {
             (self.progress)(self.done.min(self.total), self.total);
         }
     }
 
-    /// Reports how a check ended; says whether it holds.
+    /// Reports the result of a check; returns whether it passed.
     fn tell<M: ToString>(&mut self, place: impl ToString, ended: Result<M, M>) -> bool {
         let holds = ended.is_ok();
         match ended {
@@ -119,7 +120,7 @@ impl<'s> Check<'_, 's> {
         holds
     }
 
-    /// Reports that a check holds, if nothing failed since it began; says whether it does.
+    /// Reports that a check passed if nothing failed since it began; returns whether it passed.
     fn holds_since(&mut self, began: u64, place: impl ToString, message: impl ToString) -> bool {
         let holds = self.report.fails() == began;
         if holds {
@@ -128,24 +129,24 @@ impl<'s> Check<'_, 's> {
         holds
     }
 
-    /// What no verification can know, said each time.
+    /// Reports what no verification of this bundle can check.
     fn limits(&mut self, Bundled { from, to, size, .. }: &Bundled) {
         if self.anchors.is_empty() {
             let message = "no earlier tree head was given, so an older or another history that the \
-                           same key signed would not be noticed; keep tree-head.note, and bring it \
+                           same key signed cannot be detected; keep tree-head.note, and give it \
                            next time (--anchors)";
             self.report.limit("anchors", message);
         }
         if *from > Seq(1) {
-            let message = format!("begins at seq {from}: no facts are in it, none were derived");
+            let message = format!("begins at seq {from}: it holds no facts, none were derived");
             self.report.limit("bundle", message);
         }
         if to.0 < *size {
             let later = counted(size - to.0, "event");
-            let message = format!("ends at seq {to}: {later} after it are not in it");
+            let message = format!("ends at seq {to}: {later} after it not included");
             self.report.limit("bundle", message);
         }
-        self.report.limit("log", "nothing can show what was left out before it was signed");
-        self.report.limit("log", "times are what producers said; nobody vouches for their clocks");
+        self.report.limit("log", "events that were left out before signing cannot be detected");
+        self.report.limit("log", "times come from the producers; their clocks were not checked");
     }
 }

@@ -1,7 +1,7 @@
-//! What was signed: the bundle, the certificate and the tree head; the keys that travel along; and
-//! what producers signed, held against the entries.
+//! Signatures: checks the bundle, the certificate, the tree head, the keys in the bundle, and the
+//! producers' statements against the entries.
 //!
-//! **Invariant:** a statement of a producer counts once, whatever the encoding of its envelope.
+//! **Invariant:** a statement of a producer counts once, in any encoding of its envelope.
 
 use super::Check;
 use super::ledger::EntryIndex;
@@ -21,7 +21,7 @@ use std::io;
 /// The longest manifest, note or list of keys.
 const MAX_SMALL: usize = 1 << 20;
 
-/// A statement of the operator's, and the id of the key that signed it.
+/// Opens a statement of the operator; returns it with the id of the key that signed it.
 fn operators_word(bytes: &[u8], kind: &str, trust: &Trust) -> Result<(Statement, String), String> {
     let operators = trust.operators();
     let (statement, keys) = dsse::open(bytes, kind, &operators).map_err(|error| match error {
@@ -31,7 +31,7 @@ fn operators_word(bytes: &[u8], kind: &str, trust: &Trust) -> Result<(Statement,
         }
         error => error.to_string(),
     })?;
-    // Nothing else covers the envelope, so it has one form only.
+    // No hash covers the envelope, so only one form of it is valid.
     envelope::fault(bytes).map_or(Ok(()), |fault| Err(fault.to_string()))?;
     Ok((statement, first_id(&keys)?))
 }
@@ -41,7 +41,7 @@ fn first_id(keys: &[&NoteKey]) -> Result<String, String> {
 }
 
 impl Check<'_, '_> {
-    /// Reads a small member; too long a one is a failure.
+    /// Reads a small member. A longer one is reported as a failure.
     fn small(&mut self, name: Name) -> io::Result<Option<Vec<u8>>> {
         let Some(part) = self.archive.part(name) else { return Ok(None) };
         let bytes = part.whole(MAX_SMALL)?;
@@ -51,7 +51,7 @@ impl Check<'_, '_> {
         Ok(bytes)
     }
 
-    /// Reads a small member and reports how that ended.
+    /// Reads a small member and reports the result.
     fn read<T>(
         &mut self,
         name: Name,
@@ -63,7 +63,7 @@ impl Check<'_, '_> {
         Ok(read.ok().map(|(found, _)| found))
     }
 
-    /// What the operator says that the bundle holds.
+    /// Reads the operator's statement about the contents of the bundle.
     pub(super) fn bundled(&mut self, sums: &Digest) -> io::Result<Option<Bundled>> {
         self.read(Name::SumsSignature, |bytes, trust| {
             let (statement, key) = operators_word(bytes, Bundled::TYPE, trust)?;
@@ -75,7 +75,7 @@ impl Check<'_, '_> {
         })
     }
 
-    /// Whether what the operator says fits the rest.
+    /// Checks the operator's statement against the rest of the bundle.
     pub(super) fn fits(&mut self, bundled: &Bundled, head: &TreeHead, identity: &Identity) -> bool {
         let Bundled { from, to, size, checkpoint, .. } = bundled;
         let (whole, facts) = (*from == Seq(1), self.archive.part(Name::Facts).is_some());
@@ -83,13 +83,13 @@ impl Check<'_, '_> {
         let odd = checkpoint.is_some() != whole;
         let missing = !facts && whole;
         let rules = [
-            (bundled.identity != *identity, "says that it is about another identity"),
-            (*size != head.size, "says another size than the tree head"),
-            (outside, "says a range that does not lie in the log"),
-            (odd, "gives a checkpoint to a range without a beginning, or none to a whole one"),
-            (*checkpoint > Some(*to), "says a checkpoint beyond its range"),
-            (facts && !whole, "says a range without a beginning, and there are facts"),
-            (missing, "says that the log is there from the start, and facts.jsonl is missing"),
+            (bundled.identity != *identity, "is about another identity"),
+            (*size != head.size, "gives another size than the tree head"),
+            (outside, "gives a range that is not in the log"),
+            (odd, "must give a checkpoint if and only if the range begins at seq 1"),
+            (*checkpoint > Some(*to), "gives a checkpoint beyond its range"),
+            (facts && !whole, "the range does not begin at seq 1, but facts.jsonl exists"),
+            (missing, "the range begins at seq 1, but facts.jsonl is missing"),
         ];
         let before = self.report.fails();
         let wrong = rules.into_iter().filter(|(wrong, _)| *wrong);
@@ -109,7 +109,7 @@ impl Check<'_, '_> {
         self.read(Name::Certificate, |bytes, trust| {
             let (statement, key) = operators_word(bytes, Certificate::TYPE, trust)?;
             let certificate =
-                Certificate::read(&statement).ok_or("the statement is no certificate")?;
+                Certificate::read(&statement).ok_or("the statement is not a certificate")?;
             match certificate.manifest == manifest.canonical() {
                 true => Ok(((), format!("{key} certifies this manifest"))),
                 false => Err("is about another manifest".to_string()),
@@ -117,22 +117,32 @@ impl Check<'_, '_> {
         })
     }
 
-    /// The keys in the bundle: they must be those that are trusted. Gives the producers'.
+    /// Checks that the keys in the bundle are trusted. Returns the producers' keys.
     pub(super) fn keys(&mut self, identity: &Identity) -> io::Result<Vec<NoteKey>> {
         let (logs, operators) = (self.trust.logs(identity), self.trust.operators());
         let log = read_keys(&self.small(Name::LogKey)?.unwrap_or_default());
         let ended = match log.map(|keys| keys.iter().any(|key| logs.contains(key))) {
-            None => Err("holds something else than sound verifier keys"),
-            Some(false) => {
-                Err("holds no trusted key of this log: another one was put in its place")
+            None => Err("must hold only valid verifier keys"),
+            Some(false) if logs.is_empty() => {
+                Err("no trusted key is a key of this log: give the operator's log.vkey too")
             }
+            Some(false) => Err(
+                "is not the log key that you trust: you gave another log's key, or the bundle was \
+                 signed again with another key",
+            ),
             Some(true) => Ok("holds a trusted key of this log"),
         };
         self.tell(Name::LogKey, ended);
         let operator = read_pem(&self.small(Name::OperatorKey)?.unwrap_or_default());
         let ended = match operator.map(|key| operators.contains(&key)) {
-            None => Err("is no sound Ed25519 public key in PEM form"),
-            Some(false) => Err("is no trusted operator key: another one was put in its place"),
+            None => Err("is not a valid Ed25519 public key in PEM form"),
+            Some(false) if operators.is_empty() => {
+                Err("no operator key is trusted: give the operator's operator.pub too")
+            }
+            Some(false) => Err(
+                "is not the operator key that you trust: you gave another operator's key, or the \
+                 bundle was signed again with another key",
+            ),
             Some(true) => Ok("is a trusted operator key"),
         };
         self.tell(Name::OperatorKey, ended);
@@ -145,11 +155,12 @@ impl Check<'_, '_> {
             return Ok(Vec::new());
         }
         let Some(keys) = read_keys(&self.small(place)?.unwrap_or_default()) else {
-            self.report.fail(place, "holds something else than sound verifier keys");
+            self.report.fail(place, "must hold only valid verifier keys");
             return Ok(Vec::new());
         };
         for key in keys.iter().filter(|key| !is_producer(key.name())) {
-            self.report.fail(place, format!("{} is no name for a producer's key", key.name()));
+            self.report
+                .fail(place, format!("{} cannot be the name of a producer's key", key.name()));
         }
         let is_trusted = |key: &&NoteKey| self.trust.keys().contains(key);
         let (trusted, others): (Vec<_>, Vec<_>) = keys.iter().partition(is_trusted);
@@ -163,7 +174,7 @@ impl Check<'_, '_> {
         Ok(keys)
     }
 
-    /// The signed tree head; none if it is not believed.
+    /// The signed tree head. `None` if it is not valid or no trusted key signed it.
     pub(super) fn head(&mut self, identity: &Identity) -> io::Result<Option<TreeHead>> {
         self.read(Name::TreeHead, |bytes, trust| {
             let note = std::str::from_utf8(bytes).unwrap_or_default();
@@ -173,7 +184,7 @@ impl Check<'_, '_> {
         })
     }
 
-    /// The rule set in the bundle, or what is wrong with it. Nothing is reported.
+    /// The rule set in the bundle, or the error. Reports nothing.
     pub(super) fn rules(&self) -> io::Result<Result<Rules, String>> {
         let part = self.archive.part(Name::RuleSet);
         let bytes = part.map(|part| part.whole(MAX_SMALL)).transpose()?.flatten();
@@ -182,13 +193,11 @@ impl Check<'_, '_> {
         };
         Ok(Rules::of_hash(&sha256(&[&bytes])).ok_or_else(|| {
             let ours = Rules::ALL.map(Rules::version).join(", ");
-            format!(
-                "is a rule set that this verifier does not have; only {ours} can be derived again"
-            )
+            format!("is an unknown rule set; this verifier can derive facts only with {ours}")
         }))
     }
 
-    /// Compares what producers signed with the entries.
+    /// Compares the producers' statements with the entries.
     pub(super) fn statements(&mut self, known: &EntryIndex, identity: &Identity) -> io::Result<()> {
         let (began, mut index) = (self.report.fails(), StatementIndex::default());
         let mut signed = Signed { producers: self.trust.producers(), ..Signed::default() };
@@ -196,7 +205,9 @@ impl Check<'_, '_> {
             let bytes = part.whole(envelope::MAX_BYTES)?;
             let checked = match bytes.as_ref().map(|bytes| (bytes, index.add(bytes, name))) {
                 None => Err(format!("is longer than {} bytes", envelope::MAX_BYTES)),
-                Some((_, Some(first))) => Err(format!("is {first} once more: the same statement")),
+                Some((_, Some(first))) => {
+                    Err(format!("is a duplicate of {first}: the same statement"))
+                }
                 Some((bytes, None)) => signed.envelope(bytes, known, identity),
             };
             checked.unwrap_or_else(|message| self.report.fail(name, message));
@@ -210,19 +221,19 @@ impl Check<'_, '_> {
         }
         for (key, n) in unknown {
             let statements = counted(n, "statement");
-            let message = format!("{statements} by {key}, which is not trusted: not counted");
+            let message = format!("{statements} by {key} not counted: the key is not trusted");
             self.report.limit("signatures", message);
         }
         let events = known.kinds.iter().filter(|[house, _]| !house).count() as u64;
         if events > signed {
             let events = counted(events - signed, "event");
-            self.report.limit("signatures", format!("{events} that no trusted producer signed"));
+            self.report.limit("signatures", format!("{events} not signed by a trusted producer"));
         }
         Ok(())
     }
 }
 
-/// Reads a tree head of an identity's log that a trusted key of that log signed, and the key's id.
+/// Reads a tree head that a trusted key of an identity's log signed, and the id of the key.
 pub(super) fn read_head(
     note: &str,
     identity: &Identity,
@@ -234,26 +245,26 @@ pub(super) fn read_head(
         NoteError::Untrusted => format!("no trusted key named {origin} signed it"),
         error => error.to_string(),
     })?;
-    let head = TreeHead::parse(note.text).ok_or("the note is no tree head")?;
+    let head = TreeHead::parse(note.text).ok_or("the note is not a tree head")?;
     if head.origin != origin {
         return Err(format!("is about another log, {}", head.origin));
     }
     Ok((head, first_id(&keys)?))
 }
 
-/// What trusted producers signed.
+/// The events that trusted producers signed.
 #[derive(Default)]
 struct Signed {
     producers: Vec<NoteKey>,
-    /// Entries that one signed, by position.
+    /// The positions of signed entries.
     entries: BTreeSet<usize>,
     signers: BTreeSet<String>,
-    /// Statements by keys that are not trusted.
+    /// The number of statements by untrusted keys, by key id.
     unknown: BTreeMap<String, u64>,
 }
 
 impl Signed {
-    /// Every event that it names is in the log as it was signed: others are never kept.
+    /// Checks one statement. Every event that it names must be in the log with the signed digest.
     fn envelope(
         &mut self,
         bytes: &[u8],
@@ -270,29 +281,29 @@ impl Signed {
                 return Ok(());
             }
             Err(EnvelopeError::OtherKey) => {
-                // Those that have a trusted producer's name, and are none of its trusted keys.
+                // Keep the ids with the name of a trusted producer that are not its trusted keys.
                 let all = || self.producers.iter();
                 ids.retain(|id| all().any(|key| key.name() == dsse::owner(id)));
                 ids.retain(|id| !all().any(|key| dsse::key_id(key) == *id));
                 let others = ids.join(", ");
-                Err(format!("names {others}, and no trusted key of that producer has this id"))
+                Err(format!("names {others}, but no trusted key of that producer has this id"))
             }
             opened => opened.map_err(|error| error.to_string()),
         };
         let (statement, keys) = opened?;
-        let sent = SentStatement::read(&statement).ok_or("does not say what a producer sent")?;
+        let sent = SentStatement::read(&statement).ok_or("is not a producer's statement")?;
         if sent.identity != *identity {
             return Err(format!("was sent to another identity, {}", sent.identity));
         }
         for (name, digest) in &sent.events {
             let at = known.index.find(name);
-            let at = at.ok_or_else(|| format!("{name} was signed and is not in this log"))?;
+            let at = at.ok_or_else(|| format!("{name} was signed but is not in this log"))?;
             let seq = at + 1;
             if known.index.digests[at] != *digest {
                 return Err(format!("{name} was signed with other content than seq {seq} has"));
             }
             if known.kinds[at][0] {
-                return Err(format!("{name} at seq {seq} is none of a producer's events"));
+                return Err(format!("{name} at seq {seq} was not written by a producer"));
             }
             self.entries.insert(at);
         }

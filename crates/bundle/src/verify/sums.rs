@@ -1,4 +1,4 @@
-//! The list of hashes against the members.
+//! Checks the list of hashes against the members.
 
 use super::Check;
 use crate::archive::Archive;
@@ -10,12 +10,12 @@ use std::io;
 
 /// The longest line of the list: a hash and a name.
 const MAX_LINE: usize = 256;
-/// The longest event or entry that is looked at to find a changed one.
+/// The longest event or entry in the search for a changed one.
 const MAX_EVENT_LINE: usize = 1 << 16;
 
 impl Check<'_, '_> {
-    /// Hashes every member and compares; gives the hash of the list, nothing if it is not that of
-    /// the members.
+    /// Hashes every member and compares. Returns the hash of the list, or `None` if the list does
+    /// not match the members.
     pub(super) fn sums(&mut self) -> io::Result<Option<Digest>> {
         let Some(sums) = self.archive.part(Name::Sums) else { return Ok(None) };
         let (began, mut lines) = (self.report.fails(), sums.lines(MAX_LINE));
@@ -33,7 +33,7 @@ impl Check<'_, '_> {
                 Some(Ok(_)) => format!("must be the hash of `{name}`, in lower-case hex"),
                 Some(Err(broken)) => broken.message().to_string(),
                 None => {
-                    self.report.fail(Name::Sums, format!("ends before it comes to `{name}`"));
+                    self.report.fail(Name::Sums, format!("ends before the line of `{name}`"));
                     return Ok(None);
                 }
             };
@@ -42,20 +42,20 @@ impl Check<'_, '_> {
         }
         if lines.next()?.is_some() {
             let place = format!("SHA256SUMS, line {}", lines.number());
-            self.report.fail(place, "lists what is not in the bundle");
+            self.report.fail(place, "lists a member that is not in the bundle");
         }
         let message = format!("the SHA-256 of all {} members before it", members.len());
         let holds = self.holds_since(began, Name::Sums, message);
         Ok(if holds { Some(Digest(sums.hash()?)) } else { None })
     }
 
-    /// A member is not what was listed; of events it can be told which.
+    /// Reports a member that does not match its hash. For events, reports the changed line.
     fn changed(&mut self, name: Name) -> io::Result<()> {
-        let message = "its SHA-256 is not the one in SHA256SUMS: one of the two was changed";
+        let message = "does not match its SHA-256 in SHA256SUMS: one of the two was changed";
         let line = if name == Name::Events { changed_event(&self.archive)? } else { None };
         match line {
             Some(number) => {
-                let message = format!("{message}; this line is in no entry");
+                let message = format!("{message}; this line has no entry");
                 self.report.fail(format!("{name}, line {number}"), message);
             }
             None => self.report.fail(name, message),
@@ -64,17 +64,17 @@ impl Check<'_, '_> {
     }
 }
 
-/// Whether a line has the form of a sum, and is that member's.
+/// Whether a line has the form of a sum and names this member.
 fn is_sum_of(line: &[u8], name: Name) -> bool {
     let parts = std::str::from_utf8(line).ok().and_then(|line| line.split_once("  "));
     parts.is_some_and(|(sum, of)| hex::decode::<32>(sum).is_some() && of == name.to_string())
 }
 
-/// The number of the first event whose digest stands in no entry.
+/// The line number of the first event whose digest is in no entry.
 fn changed_event(archive: &Archive<'_>) -> io::Result<Option<u64>> {
     let [events, entries] = [Name::Events, Name::Entries].map(|name| archive.part(name));
     let (Some(events), Some(entries)) = (events, entries) else { return Ok(None) };
-    // Every entry begins with it.
+    // Every entry begins with its digest.
     let digest_in = |entry: &[u8]| {
         let digest = entry.strip_prefix(b"{\"digest\":\"")?.get(..64)?;
         hex::decode::<32>(std::str::from_utf8(digest).ok()?)

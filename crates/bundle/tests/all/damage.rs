@@ -1,14 +1,14 @@
-//! Damage by rule: every bit, every member, every line, every cut; and bytes at random.
+//! Systematic damage: every bit, member, line and truncation; and random bytes.
 
 use crate::forge::{Draft, Files, archive, fails, report, trust_of, trusted, week};
 use ipse_bundle::{Trust, verify};
 use proptest::prelude::*;
 use std::thread;
 
-/// Bundles are verified on so many threads at once.
+/// The number of threads that verify bundles.
 const THREADS: usize = 2;
 
-/// Must be refused with a place.
+/// Asserts that a bundle is rejected with a place.
 fn refused(bytes: &[u8], trust: &Trust, what: impl Fn() -> String) {
     let report = verify(&bytes, trust, &[], &mut |_, _| {}).unwrap();
     assert!(!report.passed(), "{} went unnoticed", what());
@@ -52,7 +52,7 @@ fn every_cut_is_noticed() {
     }
 }
 
-/// A list with something deleted, doubled, or swapped with its neighbour, at each place.
+/// All lists with one item deleted, doubled, or swapped with its neighbour.
 fn disordered<T: Clone + PartialEq>(list: &[T]) -> Vec<(String, Vec<T>)> {
     let mut all = Vec::new();
     for place in 0..list.len() {
@@ -71,9 +71,9 @@ fn disordered<T: Clone + PartialEq>(list: &[T]) -> Vec<(String, Vec<T>)> {
     all
 }
 
-/// Members that may be missing without a word of the operator's, if he signs what is left.
+/// Whether the missing members are optional, if the operator signs the rest.
 fn may_be_missing(files: &Files) -> bool {
-    // The last statement, or the producers' keys: then nobody says that they were there.
+    // The last statement, or the producers' keys: nothing else refers to them.
     let has = |wanted: &str| files.iter().any(|(name, _)| name == wanted);
     !has("keys/producers.vkey") || !has("signatures/000002.dsse.json")
 }
@@ -94,7 +94,7 @@ fn members_are_all_there_once_and_in_order() {
     }
 }
 
-/// The lines of a member, disordered: with everything signed anew, and without.
+/// Disorders the lines of a member, with and without signing everything again.
 fn lines_of(name: &str, signed: bool) {
     let (draft, trust) = (week().draft(), trust());
     let files = draft.signed(draft.members());
@@ -113,7 +113,7 @@ fn signed_again(draft: &Draft, mut files: Files) -> Vec<u8> {
     let sums = files.iter().find(|(name, _)| name == "SHA256SUMS").unwrap().1.clone();
     let sums = String::from_utf8(sums).unwrap();
     files.retain(|(name, _)| !name.starts_with("SHA256SUMS"));
-    // A list that was changed itself is signed as it is.
+    // A changed list of hashes is signed unchanged.
     let changed = sums != crate::forge::sums_of(&draft.members());
     let draft = Draft { sums: changed.then_some(sums), ..draft.clone() };
     archive(&draft.signed(files))
@@ -172,7 +172,7 @@ proptest! {
         } else {
             files[place].1 = bytes;
         }
-        // White space behind a producer's envelope is the producer's.
+        // White space after a producer's envelope is allowed.
         let blank = |file: &Vec<u8>| String::from_utf8_lossy(file).trim().to_string();
         let same = draft.members()[place].1 == files[place].1
             || blank(&draft.members()[place].1) == blank(&files[place].1)

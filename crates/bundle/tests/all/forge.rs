@@ -1,8 +1,8 @@
-//! Makes logs and bundles in memory, true ones and forged ones.
+//! Creates logs and bundles in memory, valid and forged ones.
 //!
-//! A forgery begins at one of three levels, and everything below it is made again and signed with
-//! the true keys, so that it is caught by the check it is meant for: a [`Log`] (events, entries), a
-//! [`Draft`] (members), the bytes of an archive.
+//! A forgery changes one of three levels: a [`Log`] (events, entries), a [`Draft`] (members), or
+//! the bytes of an archive. Everything below is computed again and signed with the true keys, so
+//! that only the intended check can detect it.
 
 use ipse_bundle::{Report, Trust, Verdict, pem, verify};
 use ipse_consolidate::{RuleSet, V1, f, snapshot};
@@ -50,14 +50,14 @@ pub fn identity_of(manifest: &str) -> Identity {
     Identity(sha256(&[manifest.as_bytes()]))
 }
 
-/// The keys an auditor of the true log has.
+/// The keys that an auditor of the true log trusts.
 pub fn trusted() -> String {
     let log = log_key(&identity_of(MANIFEST)).public();
     let operator = pem(operator().public().key());
     format!("{log}\n{operator}{}\n{}\n", robot().public(), camera().public())
 }
 
-/// Those keys by whom they are from: the operator's and the log's, and the producers'.
+/// Splits keys by owner: those of the operator and the log, and those of producers.
 pub fn by_owner(keys: &str) -> (String, String) {
     let mut inside = false;
     let is_producer = |line: &&str| {
@@ -92,7 +92,7 @@ pub fn time(n: u64) -> Time {
     Time::from_micros(first + n.cast_signed() * 60_000_000).unwrap()
 }
 
-/// The same as a JSON text.
+/// The time as a JSON text.
 pub fn time_text(n: u64) -> String {
     quoted(&time(n).to_string())
 }
@@ -124,7 +124,7 @@ pub fn producer_event(n: u64, source: &str, event_type: &str, data: &str) -> Adm
     admit(bytes.as_bytes(), Origin::House, || salt(n)).unwrap()
 }
 
-/// An event of ipse's own with that id.
+/// An event by ipse with this id.
 pub fn house(n: u64, id: &str, event_type: &str, data: &str) -> Admitted {
     let (id, time) = (quoted(id), time(n));
     let bytes = format!(
@@ -143,7 +143,7 @@ pub fn gates(results: &[&str]) -> String {
     list(judged.chain([gate(("audit", &"none"))]))
 }
 
-/// What a server writes of an intent with that verdict.
+/// The data that a server writes for an intent with this verdict.
 pub fn intent_data(verdict: &str) -> Members {
     let results: &[&str] = match verdict {
         "admitted" => &["passed", "passed", "passed"],
@@ -180,7 +180,7 @@ pub struct Row {
     pub event: Option<String>,
 }
 
-/// What a pass record says, as engine writes it.
+/// The data of a pass record, as the engine writes it.
 #[derive(Clone)]
 pub struct PassData {
     pub first: u64,
@@ -249,7 +249,7 @@ impl Log {
         }
     }
 
-    /// What is there of the events in a range, as rules see it.
+    /// The events of a range that are not forgotten.
     fn admitted(&self, first: u64, last: u64) -> Vec<Admitted> {
         let rows = self.rows.iter().filter(|row| (first..=last).contains(&row.entry.seq.0));
         let events = rows.filter_map(|row| row.event.as_ref());
@@ -296,7 +296,7 @@ impl Log {
         self.pass_with(|_| {})
     }
 
-    /// Appends an event that says so, and nothing else.
+    /// Appends a `forget` event without erasing anything.
     pub fn say_forgotten(&mut self, names: &[EventRef]) -> u64 {
         let names: Vec<String> = names.iter().map(|name| quoted(&name.to_string())).collect();
         let data = format!("{{\"event_refs\":[{}]}}", names.join(","));
@@ -394,7 +394,7 @@ pub fn typed(event: &Admitted) -> Event<'_> {
     Event::of_row(event.event_ref, event.time, &event.event_type, &event.columns).unwrap()
 }
 
-/// The members of a bundle, and what is said about them.
+/// The members of a bundle, and the statements about them.
 #[derive(Clone)]
 pub struct Draft {
     pub identity: Identity,
@@ -414,9 +414,9 @@ pub struct Draft {
     pub size: u64,
     pub checkpoint: Option<u64>,
     pub sums_signer: NoteSigner,
-    /// In place of the true list.
+    /// Replaces the true list.
     pub sums: Option<String>,
-    /// In place of the true envelope.
+    /// Replaces the true envelope.
     pub sums_sig: Option<String>,
 }
 
@@ -454,7 +454,7 @@ impl Draft {
         }
     }
 
-    /// With the list of hashes and its signature over whatever members there are.
+    /// Adds the list of hashes of any members, and its signature.
     pub fn signed(&self, mut members: Files) -> Files {
         let sums = self.sums.clone().unwrap_or_else(|| sums_of(&members));
         let envelope = sign(&self.bundled(&sums).statement(), &self.sums_signer);
@@ -475,7 +475,7 @@ pub fn sums_of(members: &Files) -> String {
     members.iter().map(line).collect()
 }
 
-/// A tar header, written here a second time so that the two can be compared.
+/// A tar header, from a second implementation for comparison.
 pub fn header(name: &str, size: usize) -> Vec<u8> {
     let mut block = [
         pad(name.as_bytes(), 100),
@@ -493,7 +493,7 @@ pub fn header(name: &str, size: usize) -> Vec<u8> {
     block
 }
 
-/// Puts the checksum that belongs to a header.
+/// Sets the checksum of a header.
 pub fn checksum(block: &mut [u8]) {
     block[148..156].copy_from_slice(b"        ");
     let sum: u32 = block[..512].iter().map(|byte| u32::from(*byte)).sum();
@@ -543,7 +543,7 @@ pub fn fails(report: &Report) -> Vec<String> {
     failed.map(|line| format!("{}: {}", line.place, line.message)).collect()
 }
 
-pub fn told(report: &Report) -> String {
+pub fn reported(report: &Report) -> String {
     let line = |line: &ipse_bundle::Line| {
         format!("{:5} {}: {}\n", line.verdict.name(), line.place, line.message)
     };

@@ -1,18 +1,20 @@
-//! Bundles that verify, and what is read out of them.
+//! Bundles that verify, and their contents.
 
-use crate::forge::{Draft, Log, MANIFEST, archive, fails, report, told, trust_of, trusted, week};
+use crate::forge::{
+    Draft, Log, MANIFEST, archive, fails, report, reported, trust_of, trusted, week,
+};
 use crate::forge::{decision, intent, intent_data, time_text};
 use ipse_bundle::{Source, Verdict, Writer, open};
 use ipse_ledger::dsse::sign;
 use std::cell::Cell;
 use std::io;
 
-/// Verifies a bundle with all keys and these anchors; gives the report as text.
+/// Verifies a bundle with all keys and these anchors; returns the report as text.
 fn good(bytes: &[u8], anchors: &[String]) -> String {
     let report = report(bytes, &trusted(), anchors);
-    assert!(report.passed(), "{}", told(&report));
+    assert!(report.passed(), "{}", reported(&report));
     assert_eq!(report.fails(), 0);
-    told(&report)
+    reported(&report)
 }
 
 fn has(text: &str, wanted: &str) {
@@ -30,8 +32,8 @@ fn a_week_verifies() {
     has(&text, "PASS  passes: 4 pass records");
     has(&text, "facts re-derived from the events up to seq 62: equal, byte for byte");
     has(&text, "PASS  signatures: 15 events signed by 2 producers");
-    has(&text, "LIMIT signatures: 44 events that no trusted producer signed");
-    has(&text, "PASS  anchor 3: this log goes on from those 42 entries");
+    has(&text, "LIMIT signatures: 44 events not signed by a trusted producer");
+    has(&text, "PASS  anchor 3: this log continues those 42 entries");
     assert!(!text.contains("LIMIT anchors"), "{text}");
 }
 
@@ -54,12 +56,12 @@ fn ranges_verify() {
     let log = week();
     for (from, to) in [(22, 44), (21, 64), (43, 43), (64, 64), (65, 64), (10, 12)] {
         let text = good(&log.draft_of(from, to, 0).pack(), &[]);
-        has(&text, &format!("begins at seq {from}: no facts are in it"));
+        has(&text, &format!("begins at seq {from}: it holds no facts"));
     }
     let text = good(&log.draft_of(22, 44, 0).pack(), &[]);
-    has(&text, "ends at seq 44: 20 events after it are not in it");
+    has(&text, "ends at seq 44: 20 events after it not included");
     has(&text, "PASS  passes: 2 pass records");
-    has(&good(&log.draft_of(10, 42, 0).pack(), &[]), "of passes from before the range: 1");
+    has(&good(&log.draft_of(10, 42, 0).pack(), &[]), "for passes that began before the range: 1");
 }
 
 #[test]
@@ -122,7 +124,7 @@ fn planned() -> Log {
 fn intents_and_decisions_verify() {
     let mut log = planned();
     has(&good(&log.draft().pack(), &[]), "PASS  intents: 7 intents, 3 decisions");
-    // Forgotten intents: one with a decision, one without, and one that is decided about later.
+    // Forgotten intents: one with a decision, one without, and one with a later decision.
     log.forget(&[66, 68, 71]);
     log.pass();
     log.push(&decision(99_002, &log.name(71), "confirmed"));
@@ -160,12 +162,12 @@ fn keys_that_are_not_trusted_are_limits_for_producers() {
         .filter(|line| !line.starts_with("robot"))
         .fold(String::new(), |all, line| format!("{all}{line}\n"));
     let report = report(&week().draft().pack(), &trust, &[]);
-    assert!(report.passed(), "{}", told(&report));
-    has(&told(&report), "LIMIT signatures: 1 statement by robot-7+");
-    has(&told(&report), "LIMIT keys/producers.vkey: robot-7+");
+    assert!(report.passed(), "{}", reported(&report));
+    has(&reported(&report), "LIMIT signatures: 1 statement by robot-7+");
+    has(&reported(&report), "LIMIT keys/producers.vkey: robot-7+");
 }
 
-/// Writes the members of a draft with the writer that ships.
+/// Writes the members of a draft with the production writer.
 fn written(draft: &Draft) -> Vec<u8> {
     let mut writer = Writer::new(Vec::new());
     for (name, bytes) in draft.members() {
@@ -199,7 +201,7 @@ fn the_writer_refuses_what_is_not_canonical() {
     for (promised, given) in [(2, "x"), (0, "x")] {
         let mut writer = Writer::new(Vec::new());
         let wrote = writer.member("manifest.json", promised, |out| out.write_all(given.as_bytes()));
-        assert!(wrote.is_err_and(|error| error.to_string().contains("promised")), "{promised}");
+        assert!(wrote.is_err_and(|error| error.to_string().contains("declared")), "{promised}");
     }
 }
 
@@ -233,14 +235,15 @@ fn what_does_not_pass_is_not_opened() {
 fn progress_never_goes_beyond_its_end() {
     let trust = trust_of(&trusted()).unwrap();
     let bytes = archive(&week().draft().signed(week().draft().members()));
-    let mut told = Vec::new();
+    let mut reported = Vec::new();
     let report =
-        ipse_bundle::verify(&bytes, &trust, &[], &mut |done, of| told.push((done, of))).unwrap();
+        ipse_bundle::verify(&bytes, &trust, &[], &mut |done, of| reported.push((done, of)))
+            .unwrap();
     assert!(report.lines.iter().all(|line| line.verdict != Verdict::Fail));
-    assert!(told.iter().all(|(done, of)| done <= of));
+    assert!(reported.iter().all(|(done, of)| done <= of));
 }
 
-/// A source whose reading fails, or finds nothing more, after so many times.
+/// A source that fails, or ends, after this many reads.
 struct Failing {
     bytes: Vec<u8>,
     left: Cell<u64>,

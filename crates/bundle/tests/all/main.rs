@@ -1,4 +1,4 @@
-//! Bundles: good ones verify, every other one does not, and nothing makes the verifier panic.
+//! Bundles: valid ones verify, all others fail, and no input makes the verifier panic.
 #![allow(missing_docs, unreachable_pub, clippy::unwrap_used)]
 
 mod attacks;

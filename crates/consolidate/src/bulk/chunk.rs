@@ -1,6 +1,7 @@
 //! Reading a chunk into the sums, column by column.
 //!
-//! **Invariant:** codes out of range are damage and end the reading; nothing is guessed.
+//! **Invariant:** a code out of range means a damaged chunk and ends the reading; nothing is
+//! guessed.
 
 use super::sums::{Last, Names};
 use super::{Bulk, ClassKey, Route};
@@ -12,12 +13,12 @@ use core::ops::Range;
 use ipse_core::chunk::{Chunk, ChunkProperty, Dictionary, FIELDS, NO_TEXT};
 use ipse_core::{EventRef, Micro, Seq};
 
-/// Combinations of fields up to which a table holds the class of each; beyond, classes are found
-/// by hashing.
+/// The most combinations of fields for which a table holds the class of each; beyond that, classes
+/// are found by hashing.
 const MAX_TABLE: usize = 1 << 16;
-/// Routes that are kept from chunk to chunk; beyond, each is found when it is needed.
+/// The most routes that are kept from chunk to chunk; beyond that, each is found when it is needed.
 const MAX_ROUTES: usize = 1 << 20;
-/// A combination that was not seen yet.
+/// A combination without a class yet.
 const UNSEEN: u32 = u32::MAX;
 
 /// Columns of the current chunk, unpacked.
@@ -25,7 +26,7 @@ const UNSEEN: u32 = u32::MAX;
 pub(super) struct Scratch {
     times: Vec<i64>,
     values: Vec<i64>,
-    /// Class of each event, by its number under the dictionary.
+    /// The class of each event, by its number under the dictionary.
     class: Vec<u32>,
     keys: Vec<ClassKey>,
     shape: Vec<u32>,
@@ -36,7 +37,7 @@ pub(super) struct Scratch {
 #[derive(Default)]
 struct Members {
     classes: Vec<u32>,
-    /// Those that are asked for.
+    /// The requested events.
     inside: Range<usize>,
 }
 
@@ -68,28 +69,28 @@ impl Scratch {
     }
 }
 
-/// A dictionary in terms of the whole log, and what was counted under it.
+/// A dictionary in terms of the whole log, and the counts under it.
 #[derive(Default)]
 pub(super) struct Local {
-    /// The dictionary itself, to tell whether the next chunk has the same.
+    /// The bytes of the dictionary, to detect that the next chunk has the same.
     bytes: Vec<u8>,
     symbols: Vec<Symbol>,
-    /// What each code of each field means, as it stands in a class key.
+    /// The meaning of each code of each field, as in a class key.
     fields: [Vec<u32>; FIELDS],
     shapes: Vec<Vec<Symbol>>,
     /// Class of each combination of codes; empty if there are too many combinations.
     table: Vec<u32>,
     places: Places<ClassKey>,
     classes: Vec<usize>,
-    /// What was counted of each class.
+    /// The counts of each class.
     running: Vec<Running>,
-    /// The last event of a class, by number and name, where another happened at the same time.
+    /// The last event of a class, by number and name, if another has the same time.
     named: BTreeMap<u32, (u64, EventRef)>,
-    /// Where samples go, by column of all shapes and by class.
+    /// The destinations of samples, by column of all shapes and by class.
     routes: Vec<Vec<Route>>,
 }
 
-/// Events of one class: how many, and time and position of the last.
+/// Events of one class: their number, and time and position of the last.
 struct Running {
     n: i64,
     time: i64,
@@ -240,7 +241,8 @@ impl Bulk<'_> {
         Some(())
     }
 
-    /// Hands every parameter of the events at `places` to the groups that take it, by columns.
+    /// Passes every parameter of the events at `places` to the groups that need it, column by
+    /// column.
     fn fold_params(
         &mut self,
         chunk: &Chunk<'_>,
@@ -268,7 +270,7 @@ impl Bulk<'_> {
         Some(())
     }
 
-    /// One parameter of the events of one shape; its values are unpacked.
+    /// Folds one parameter of the events of one shape; its values are unpacked.
     fn fold_column(
         &mut self,
         members: &Members,
@@ -301,7 +303,7 @@ impl Bulk<'_> {
 }
 
 impl Local {
-    /// Another event of the class at the time of its last one: the greater name is the last.
+    /// Another event of the class has the time of its last one: the greater name is the last.
     fn break_tie(&mut self, class: u32, seq: u64, refs: &mut Names<'_>) -> Option<()> {
         let running = &mut self.running[class as usize];
         let known = self.named.get(&class).filter(|(named, _)| *named == running.seq);

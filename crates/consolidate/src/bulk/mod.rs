@@ -1,11 +1,10 @@
-//! Summing a whole log: the same contributions as event by event, at the speed of memory.
+//! Summing a whole log: the same contributions as event by event, at memory speed.
 //!
 //! Texts are interned to small integers, samples of a parameter are kept and counted together, and
 //! chunks are read column by column.
 //!
-//! **Invariant:** the groups that come out equal those of [`crate::Groups::fold`] over the same
-//! events, as far as they are wanted: the rules are stated once, in `feed`; only the way of adding
-//! differs.
+//! **Invariant:** for the wanted facts, the resulting groups equal those of [`crate::Groups::fold`]
+//! over the same events: the rules are stated once, in `feed`; only the way of adding differs.
 
 mod chunk;
 mod sums;
@@ -40,24 +39,24 @@ pub(crate) struct Bulk<'w> {
 
 /// The fields of an event; texts as symbols plus one.
 type ClassKey = [u32; FIELDS];
-/// Which of the fields is the outcome.
+/// The index of the outcome among the fields.
 const OUTCOME: usize = 1;
 
-/// Events of one class: how many, the last of them, and where they count.
+/// Events of one class: their number, the last of them, and the groups that they count in.
 struct Counted {
     event_type: Symbol,
     target: Option<Symbol>,
     success: bool,
     n: i64,
-    /// Those of them whose properties feed a fact.
+    /// The number of them whose properties feed a fact.
     fed: i64,
     last: Option<Last>,
     plan: Result<Vec<Target>, Skip>,
-    /// The groups that take their parameters: a skill's, and a pattern's.
+    /// The groups that use their parameters: a skill's, and a pattern's.
     takers: [Option<usize>; 2],
 }
 
-/// Where the samples of a parameter go, of events of one class.
+/// The destinations of the samples of a parameter, for events of one class.
 #[derive(Clone, Copy, PartialEq, Eq)]
 struct Route {
     homes: [Home; 2],
@@ -82,7 +81,7 @@ impl Route {
     }
 }
 
-/// What each event of a class adds to one group.
+/// The contribution of each event of a class to one group.
 #[derive(Clone, Copy)]
 struct Target {
     group: usize,
@@ -91,7 +90,7 @@ struct Target {
     supports: bool,
 }
 
-/// The sums of all facts that are wanted, by key.
+/// The sums of all wanted facts, by key.
 struct Groups<'w> {
     wanted: Wanted<'w>,
     sums: Vec<Sums>,
@@ -117,7 +116,7 @@ impl Groups<'_> {
     }
 }
 
-/// Finds out where the events of a class count.
+/// Computes where the events of a class count.
 struct Planner<'b, 'w> {
     symbols: &'b Symbols,
     groups: &'b mut Groups<'w>,
@@ -217,7 +216,7 @@ impl Counted {
 }
 
 impl<'w> Bulk<'w> {
-    /// Nothing summed yet, of the facts that are wanted.
+    /// Empty sums of the wanted facts.
     pub(crate) fn of(wanted: Wanted<'w>) -> Self {
         Bulk {
             symbols: Symbols::default(),
@@ -256,7 +255,7 @@ impl<'w> Bulk<'w> {
         Totals { events, skipped: skipped.into_iter().map(named).collect() }
     }
 
-    /// Where a parameter of events of a class goes; it most likely is the `likely`-th.
+    /// The destination of a parameter of events of a class; it most likely is the `likely`-th.
     fn route(&mut self, class: usize, likely: usize, name: Symbol) -> Route {
         let Counted { takers, success, .. } = self.classes[class];
         let mut home = |taker: usize| self.groups.sums[taker].home(likely, name, &mut self.samples);
@@ -264,7 +263,7 @@ impl<'w> Bulk<'w> {
         Route { homes, success }
     }
 
-    /// The place of a class; a new one is planned by the rules.
+    /// The place of a class; for a new class the rules are evaluated.
     fn class(&mut self, key: ClassKey) -> usize {
         let Bulk { symbols, groups, classes, .. } = self;
         self.class_places.find_or_add(key, || {
@@ -310,7 +309,7 @@ impl<'w> Bulk<'w> {
     }
 }
 
-/// What the rules say of events of a class, their properties aside.
+/// The contributions of the events of a class by the rules, without their properties.
 fn planned(key: ClassKey, symbols: &Symbols, groups: &mut Groups<'_>) -> Counted {
     let text = |place: usize| key[place].checked_sub(1);
     let kind = EventKind::of(text(0).map_or("", |symbol| symbols.text(symbol)));

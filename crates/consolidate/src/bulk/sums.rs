@@ -11,10 +11,10 @@ use alloc::vec::Vec;
 use core::cmp::Ordering;
 use ipse_core::{EventRef, FactKey, FactKind, Outcome, Seq, Support, Time};
 
-/// Looks up the name of an event, where two happened at the same time.
+/// Looks up the name of an event, if two have the same time.
 pub(crate) type Names<'n> = dyn FnMut(Seq) -> Option<EventRef> + 'n;
 
-/// Distinct texts of a group that are searched one by one; beyond, a tree is kept.
+/// The most distinct texts of a group that are searched linearly; beyond that, a tree is used.
 const FEW_TEXTS: usize = 16;
 
 /// The sum behind one fact.
@@ -31,7 +31,7 @@ pub(super) struct Sums {
     last: Option<Last>,
 }
 
-/// The last supporting event so far; its ref is looked up only when a tie or the end asks.
+/// The last supporting event so far; its ref is looked up only for a tie or at the end.
 #[derive(Clone, Copy)]
 pub(super) struct Last {
     pub(super) time: i64,
@@ -94,7 +94,7 @@ impl Sums {
         }
     }
 
-    /// Adds `n` times the same.
+    /// Adds the same part `n` times.
     pub(super) fn add(&mut self, part: Part<Symbol>, n: i64) {
         match part {
             Part::Ended(Outcome::Success, _) => self.successes += n,
@@ -127,7 +127,7 @@ impl Sums {
         })
     }
 
-    /// Whether nothing was added: a group that was planned, but whose events never came.
+    /// Whether nothing was added: the group was planned, but none of its events followed.
     pub(super) fn is_empty(&self) -> bool {
         let counts = self.successes + self.failures + self.incidents;
         counts + self.uncounted.iter().sum::<i64>() == 0
@@ -139,13 +139,13 @@ impl Sums {
         self.last = Some(self.last.map_or(last, |before| before.later(last, refs)));
     }
 
-    /// The fact that this is the sum of.
+    /// The key of the fact.
     pub(super) fn key(&self, symbols: &Symbols) -> FactKey {
         let parts = self.key.map(|symbol| symbols.text(symbol));
         FactKey::new(self.kind, &parts[..key_length(self.kind)])
     }
 
-    /// The group, whose samples leave; `None` if its last event is damaged or cannot be found.
+    /// Finishes the group and removes its samples; `None` if its last event is damaged or missing.
     pub(super) fn finish(
         self,
         symbols: &Symbols,

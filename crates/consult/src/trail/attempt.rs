@@ -1,7 +1,7 @@
-//! Attempts: what was done, whether it was planned, and where it left the plan.
+//! Attempts: actions, whether they were planned, and how they deviate from the plan.
 //!
-//! **Invariant:** an attempt is planned only if it names an intent that stands before it and that
-//! the gates let through by then. Whatever else it names, it is not.
+//! **Invariant:** an attempt is planned only if it names an earlier intent in the log that was
+//! admitted, clamped or confirmed by then.
 
 use super::intent::{Data, Intent, data_of, parse};
 use super::{EventRecord, Record};
@@ -11,23 +11,23 @@ use ipse_core::json::{Object, Value};
 use ipse_core::{EventRef, Seq, is_housekeeping};
 use std::collections::BTreeMap;
 
-/// How an attempt stands to the gates.
+/// The relation of an attempt to the gates.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum AttemptStanding {
-    /// It names an intent that the gates let through.
+    /// It names an intent that was admitted, clamped or confirmed.
     Planned,
-    /// It names none.
+    /// It names no intent.
     Unplanned,
-    /// It names something that is no intent before it in this log.
+    /// The name is not that of an earlier intent in this log.
     UnknownIntent,
     /// Its intent was denied, declined, or not confirmed by then.
     AgainstGates,
-    /// What would tell is forgotten: the attempt itself, or its intent.
+    /// Unknown, because the attempt or its intent is forgotten.
     Forgotten,
 }
 
 impl AttemptStanding {
-    /// The word on the wire.
+    /// The name in JSON.
     pub fn name(self) -> &'static str {
         match self {
             AttemptStanding::Planned => "planned",
@@ -39,21 +39,21 @@ impl AttemptStanding {
     }
 }
 
-/// What an event says about its intent.
+/// The reference of an event to its intent.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Mention {
     Nothing,
     Of(EventRef),
-    /// It names something that no event is called.
+    /// The value is not an event ref.
     Unreadable,
     /// The event is forgotten.
     Gone,
 }
 
-/// What `data.intent` of an event says.
+/// Reads `data.intent` of an event.
 pub(super) fn mention(canonical: Option<&str>) -> Mention {
     let Some(canonical) = canonical else { return Mention::Gone };
-    // Nearly all events name none, and need not be read to know.
+    // Nearly all events name no intent: skip parsing them.
     if !canonical.contains("\"intent\":") {
         return Mention::Nothing;
     }
@@ -66,12 +66,12 @@ pub(super) fn mention(canonical: Option<&str>) -> Mention {
     }
 }
 
-/// How canonical bytes hold the name of an intent: a ref needs no escape.
+/// The text in canonical bytes that names an intent. An event ref needs no escape.
 pub fn naming_text(intent: &EventRef) -> String {
     format!("\"intent\":\"{intent}\"")
 }
 
-/// Whether the canonical bytes of an event are those of a producer's that names an intent.
+/// Whether these are the canonical bytes of a producer's event that names an intent.
 pub fn names_intent(canonical: &str, intent: &EventRef) -> bool {
     let value = parse(canonical);
     let event = value.as_ref().and_then(Value::as_object);
@@ -80,13 +80,13 @@ pub fn names_intent(canonical: &str, intent: &EventRef) -> bool {
         && mention(Some(canonical)) == Mention::Of(*intent)
 }
 
-/// How an attempt at a position stands, by what it names and the intent of that name.
+/// The standing of an attempt at a position, by its reference and the intent of that name.
 fn standing(seq: Seq, mention: Mention, intent: Option<&Intent>) -> AttemptStanding {
     let intent = match mention {
         Mention::Gone => return AttemptStanding::Forgotten,
         Mention::Nothing => return AttemptStanding::Unplanned,
         Mention::Unreadable => return AttemptStanding::UnknownIntent,
-        Mention::Of(_) => intent.filter(|intent| intent.told.seq < seq),
+        Mention::Of(_) => intent.filter(|intent| intent.reported.seq < seq),
     };
     let Some(intent) = intent else { return AttemptStanding::UnknownIntent };
     let confirmed = intent.confirmation.as_ref().map(|it| it.confirmed && it.seq < seq);
@@ -96,26 +96,26 @@ fn standing(seq: Seq, mention: Mention, intent: Option<&Intent>) -> AttemptStand
         (Some(Ruling::NeedsConfirmation), Some(true)) => AttemptStanding::Planned,
         (Some(Ruling::NeedsConfirmation), _) => AttemptStanding::AgainstGates,
         (None, _) if !intent.is_forgotten() => AttemptStanding::UnknownIntent,
-        // Only what the gates made wait is decided about.
+        // Only an intent that waited has a decision.
         (None, Some(true)) => AttemptStanding::Planned,
         (None, Some(false)) => AttemptStanding::AgainstGates,
         (None, None) => AttemptStanding::Forgotten,
     }
 }
 
-/// How attempts stand, one after the other: each intent is looked up once.
+/// The standings of attempts. Caches intents, so that each is looked up once.
 pub struct Standings<'r, R: Record> {
     record: &'r R,
     known: BTreeMap<EventRef, Option<Intent>>,
 }
 
 impl<'r, R: Record> Standings<'r, R> {
-    /// Of attempts in this record.
+    /// Standings of attempts in this record.
     pub fn new(record: &'r R) -> Self {
         Standings { record, known: BTreeMap::new() }
     }
 
-    /// The intent that an attempt names, and how it stands; by its position and canonical bytes.
+    /// The intent that an attempt names, and its standing, by its position and canonical bytes.
     pub fn of(
         &mut self,
         seq: Seq,
@@ -131,7 +131,7 @@ impl<'r, R: Record> Standings<'r, R> {
     }
 }
 
-/// Where an attempt left the plan; values as JSON.
+/// A difference between an attempt and its plan; values as JSON.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Deviation {
     pub(super) field: String,
@@ -139,39 +139,39 @@ pub(crate) struct Deviation {
     pub(super) acted: String,
 }
 
-/// What was done.
+/// An action, compared with its intent.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Attempt {
-    pub(super) told: EventRecord,
+    pub(super) reported: EventRecord,
     pub(super) standing: AttemptStanding,
     pub(super) deviations: Vec<Deviation>,
 }
 
 impl Attempt {
-    /// An attempt, held against the intent that it names if there is one.
-    pub(super) fn at(told: EventRecord, intent: Option<&Intent>) -> Self {
-        let mention = mention(told.canonical.as_deref());
-        let standing = standing(told.seq, mention, intent);
+    /// Compares an attempt with the intent that it names, if any.
+    pub(super) fn at(reported: EventRecord, intent: Option<&Intent>) -> Self {
+        let mention = mention(reported.canonical.as_deref());
+        let standing = standing(reported.seq, mention, intent);
         let mut deviations = Vec::new();
         let planned = intent.filter(|_| standing == AttemptStanding::Planned);
-        let event = told.canonical.as_deref().and_then(parse);
+        let event = reported.canonical.as_deref().and_then(parse);
         let plan = planned.and_then(Intent::data);
         if let (Some(plan), Some(acted)) = (&plan, event.as_ref().and_then(data_of)) {
             deviations = deviations_from(plan, acted);
         }
-        Attempt { told, standing, deviations }
+        Attempt { reported, standing, deviations }
     }
 }
 
-/// The fields of an attempt beside its parameters, under the names that it may give them.
+/// The fields of an attempt other than its parameters, with their possible names.
 const FIELDS: [(&str, &[&str]); 3] = [
     ("skill_id", &["skill_id"]),
     ("target_class", &["target_class"]),
     ("environment", &["environment", "env"]),
 ];
 
-/// What an attempt says otherwise than its intent, or in addition. What it passes over in silence
-/// is no deviation.
+/// The values of an attempt that differ from its intent or are not in it. A value that the attempt
+/// does not give is not a deviation.
 fn deviations_from(plan: &Data<'_>, acted: &Object<'_>) -> Vec<Deviation> {
     let plan = plan.object();
     let mut found = Vec::new();

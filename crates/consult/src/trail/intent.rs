@@ -1,4 +1,4 @@
-//! Intents: what a planner asked for, what the gates said, and what a person decided.
+//! Intents: the request of a planner, the results of the gates, and the decision of a person.
 
 use super::attempt::{Mention, mention};
 use super::{EventRecord, Record};
@@ -8,34 +8,34 @@ use ipse_core::intent::{CONFIRMATION, INTENT, confirmation_id};
 use ipse_core::json::{Object, Value};
 use ipse_core::{EventRef, HOUSE_SOURCE, Ruling, Seq, Time, json_parse};
 
-/// What a person decided about an intent.
+/// A person's decision about an intent.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Confirmation {
     pub(super) seq: Seq,
     pub(super) event_ref: EventRef,
     pub(super) time: Time,
     pub(super) confirmed: bool,
-    /// Whose decision it was.
+    /// The token that decided.
     pub(super) token_id: Option<String>,
 }
 
 impl Confirmation {
-    /// The word for the decision.
+    /// The decision in JSON.
     pub(super) fn decision(&self) -> &'static str {
         if self.confirmed { "confirmed" } else { "declined" }
     }
 
-    /// The one decision about an intent: its name follows from the intent's.
+    /// The only decision about an intent. Its id is computed from the name of the intent.
     fn about<R: Record>(record: &R, intent: &EventRecord) -> Result<Option<Self>, R::Error> {
         let name = EventRef::new(HOUSE_SOURCE, &confirmation_id(&intent.event_ref));
         let Some(seq) = record.find(&name)? else { return Ok(None) };
-        let told = record.event(seq)?.filter(|told| told.event_type == CONFIRMATION);
-        Ok(told.and_then(|told| Confirmation::read(&told, intent)))
+        let reported = record.event(seq)?.filter(|reported| reported.event_type == CONFIRMATION);
+        Ok(reported.and_then(|reported| Confirmation::read(&reported, intent)))
     }
 
-    fn read(told: &EventRecord, intent: &EventRecord) -> Option<Self> {
-        let canonical = told.canonical.as_deref()?;
-        if mention(Some(canonical)) != Mention::Of(intent.event_ref) || told.seq <= intent.seq {
+    fn read(reported: &EventRecord, intent: &EventRecord) -> Option<Self> {
+        let canonical = reported.canonical.as_deref()?;
+        if mention(Some(canonical)) != Mention::Of(intent.event_ref) || reported.seq <= intent.seq {
             return None;
         }
         let value = parse(canonical)?;
@@ -46,27 +46,27 @@ impl Confirmation {
             _ => return None,
         };
         let token_id = data.get("token_id").and_then(Value::as_text).map(str::to_owned);
-        let EventRecord { seq, event_ref, time, .. } = *told;
+        let EventRecord { seq, event_ref, time, .. } = *reported;
         Some(Confirmation { seq, event_ref, time, confirmed, token_id })
     }
 }
 
-/// What became of an intent at the gates.
+/// The result of an intent at the gates.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Verdict {
-    /// None once the intent is forgotten.
+    /// `None` if the intent is forgotten.
     pub(super) ruling: Option<Ruling>,
-    /// What may be acted with, as JSON.
+    /// The admitted parameters as JSON.
     pub(super) admitted_params: Option<String>,
-    /// What each gate said, as JSON.
+    /// The result of each gate as JSON.
     pub(super) gates: Vec<String>,
-    /// Whose intent it was.
+    /// The token that proposed the intent.
     pub(super) token_id: Option<String>,
     pub(super) confirmation: Option<Confirmation>,
 }
 
 impl Verdict {
-    /// How the intent stands: the word on the wire.
+    /// The standing of the intent, in JSON.
     pub(super) fn standing(&self) -> &'static str {
         match (self.ruling, &self.confirmation) {
             (Some(Ruling::NeedsConfirmation), None) => "waiting",
@@ -77,51 +77,51 @@ impl Verdict {
     }
 }
 
-/// An intent of the log, with what was decided about it.
+/// An intent of the log, with the decision about it.
 #[derive(Clone, PartialEq, Debug)]
 pub(crate) struct Intent {
-    pub(super) told: EventRecord,
-    /// None if it is forgotten, or says nothing that can be read.
+    pub(super) reported: EventRecord,
+    /// `None` if the intent is forgotten or cannot be read.
     pub(super) ruling: Option<Ruling>,
     pub(super) confirmation: Option<Confirmation>,
 }
 
 impl Intent {
-    /// The intent of that name, if it is one.
+    /// The intent of this name, if the event is an intent.
     pub(super) fn named<R: Record>(record: &R, name: &EventRef) -> Result<Option<Self>, R::Error> {
         let Some(seq) = record.find(name)? else { return Ok(None) };
-        match record.event(seq)?.filter(|told| told.event_type == INTENT) {
-            Some(told) => Intent::new(record, told).map(Some),
+        match record.event(seq)?.filter(|reported| reported.event_type == INTENT) {
+            Some(reported) => Intent::new(record, reported).map(Some),
             None => Ok(None),
         }
     }
 
-    pub(super) fn new<R: Record>(record: &R, told: EventRecord) -> Result<Self, R::Error> {
-        let confirmation = Confirmation::about(record, &told)?;
-        Ok(Intent { confirmation, ..Intent::undecided(told) })
+    pub(super) fn new<R: Record>(record: &R, reported: EventRecord) -> Result<Self, R::Error> {
+        let confirmation = Confirmation::about(record, &reported)?;
+        Ok(Intent { confirmation, ..Intent::undecided(reported) })
     }
 
-    pub(super) fn undecided(told: EventRecord) -> Self {
-        let ruling = told.canonical.as_deref().and_then(ruling);
-        Intent { told, ruling, confirmation: None }
+    pub(super) fn undecided(reported: EventRecord) -> Self {
+        let ruling = reported.canonical.as_deref().and_then(ruling);
+        Intent { reported, ruling, confirmation: None }
     }
 
     pub(super) fn is_forgotten(&self) -> bool {
-        self.told.canonical.is_none()
+        self.reported.canonical.is_none()
     }
 
-    /// What it says; none if that is gone, or no verdict of the gates.
+    /// Its data. `None` if it is forgotten or has no verdict of the gates.
     pub(super) fn data(&self) -> Option<Data<'_>> {
         self.ruling?;
-        let value = parse(self.told.canonical.as_deref()?)?;
-        Some(Data { seq: self.told.seq, value })
+        let value = parse(self.reported.canonical.as_deref()?)?;
+        Some(Data { seq: self.reported.seq, value })
     }
 
-    /// What became of it at the gates, as far as that is known.
+    /// Its result at the gates, if known.
     pub(super) fn verdict(&self) -> Option<Verdict> {
         let confirmation = self.confirmation.clone();
         if self.is_forgotten() {
-            // Who decided what about it is not forgotten with it.
+            // The decision is kept when the intent is forgotten.
             confirmation.as_ref()?;
             let (ruling, gates) = (None, Vec::new());
             let (admitted_params, token_id) = (None, None);
@@ -144,20 +144,20 @@ impl Intent {
     }
 }
 
-/// What an intent says, read.
+/// The parsed content of an intent.
 pub(crate) struct Data<'d> {
     pub(super) seq: Seq,
     value: Value<'d>,
 }
 
 impl<'d> Data<'d> {
-    /// Its members.
+    /// The members of `data`.
     pub(super) fn object(&self) -> Object<'d> {
         data_of(&self.value).cloned().unwrap_or_default()
     }
 }
 
-/// An event's bytes as a value.
+/// Parses an event.
 pub(super) fn parse(canonical: &str) -> Option<Value<'_>> {
     json_parse::parse(canonical.as_bytes(), MAX_DEPTH).ok()
 }
@@ -167,7 +167,7 @@ pub(super) fn data_of<'v, 'd>(event: &'v Value<'d>) -> Option<&'v Object<'d>> {
     event.as_object()?.get("data")?.as_object()
 }
 
-/// What the gates said, if it can be read.
+/// The verdict of the gates, if it can be read.
 fn ruling(canonical: &str) -> Option<Ruling> {
     let value = parse(canonical)?;
     let word = data_of(&value)?.get("verdict")?.as_text()?;

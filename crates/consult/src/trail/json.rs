@@ -1,4 +1,4 @@
-//! A trail for programs.
+//! A trail as JSON.
 
 use super::Trail;
 use super::attempt::{Attempt, Deviation};
@@ -12,7 +12,7 @@ use ipse_core::{EventRef, Seq, Time};
 const NULL: &str = "null";
 
 impl Trail {
-    /// Its canonical JSON.
+    /// The trail as canonical JSON.
     pub fn json(&self) -> String {
         let proof = |(entry, proof): &(_, _)| answer::proof_members(entry, proof);
         let proofs = self.proofs.iter().map(|proven| {
@@ -46,7 +46,7 @@ fn text_or_null(text: Option<&str>) -> String {
     or_null(text.map(quoted))
 }
 
-/// What every event is told with.
+/// The members that every event has.
 pub(super) fn place(name: &EventRef, seq: Seq, time: Time) -> Members {
     Members::new()
         .text("event_ref", &name.to_string())
@@ -62,11 +62,11 @@ fn attempt(attempt: &Attempt) -> String {
             .raw("acted", &it.acted)
             .finish()
     };
-    let told = &attempt.told;
-    place(&told.event_ref, told.seq, told.time)
-        .text("type", &told.event_type)
-        .raw("event", told.canonical.as_deref().unwrap_or(NULL))
-        .optional("outcome", told.outcome.map(|outcome| quoted(outcome.name())))
+    let reported = &attempt.reported;
+    place(&reported.event_ref, reported.seq, reported.time)
+        .text("type", &reported.event_type)
+        .raw("event", reported.canonical.as_deref().unwrap_or(NULL))
+        .optional("outcome", reported.outcome.map(|outcome| quoted(outcome.name())))
         .text("standing", attempt.standing.name())
         .raw("deviations", list(attempt.deviations.iter().map(deviation)))
         .finish()

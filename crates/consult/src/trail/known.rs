@@ -1,4 +1,4 @@
-//! What was known: the consultation that an intent echoes, and its facts as of then.
+//! The knowledge behind an intent: the consultation that it echoes, and its facts as of then.
 
 use super::{EvidenceQuery, FACTS, Listing, MAX_EVIDENCE, Record};
 use crate::answer::written;
@@ -9,19 +9,19 @@ use ipse_core::json::{Object, Value};
 use ipse_core::{EventRef, Fact, FactId, FactKey, Identity, Seq, Time};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// What an intent says was consulted.
+/// The consultation that an intent claims.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct ConsultationClaim {
-    /// None if what is echoed is no consultation.
+    /// `None` if the echoed value is not a consultation.
     pub(super) id: Option<String>,
-    /// As it stands in the intent, as JSON.
+    /// The JSON in the intent.
     pub(super) json: String,
     pub(super) checkpoint: Option<Seq>,
-    /// What the audit gate wrote down.
+    /// The status that the audit gate recorded.
     pub(super) recorded: String,
-    /// What is true of it now.
+    /// The status now.
     pub(super) now: Status,
-    /// Facts that it names and that the log does not give at its checkpoint.
+    /// Named facts that the log does not give at the checkpoint.
     pub(super) missing: Vec<FactId>,
 }
 
@@ -29,19 +29,19 @@ pub(crate) struct ConsultationClaim {
 #[derive(Clone, PartialEq, Debug, Default)]
 pub(crate) struct Facts {
     pub(super) listed: Vec<KnownFact>,
-    /// How many come before them, and how many there are.
+    /// The number of facts before this page, and the total.
     pub(super) before: usize,
     pub(super) total: usize,
-    /// The page that follows, if there is one.
+    /// The next page, if any.
     pub(super) next_page: Option<usize>,
 }
 
-/// A fact as of then.
+/// A fact as of the checkpoint of the consultation.
 #[derive(Clone, PartialEq, Debug)]
 pub(crate) struct KnownFact {
     pub(super) id: FactId,
     pub(super) fact: ScoredFact,
-    /// The newest events behind it.
+    /// The newest events that it rests on.
     pub(super) evidence: Vec<Evidence>,
 }
 
@@ -53,8 +53,8 @@ pub(crate) struct Evidence {
     pub(super) time: Time,
 }
 
-/// What an intent with this data says was consulted, by a planner that could read up to `latest`;
-/// and a page of those facts.
+/// The consultation that an intent with this data claims, by a planner that could read up to
+/// `latest`; and a page of its facts.
 pub(super) fn of<R: Record>(
     record: &R,
     identity: &Identity,
@@ -106,7 +106,7 @@ pub(super) fn of<R: Record>(
 }
 
 impl Facts {
-    /// A page of facts that were found: their ids, and their places among all.
+    /// A page of the found facts, given by their ids and their indexes in `all`.
     fn page(found: &[(FactId, usize)], all: &[Fact], page: usize) -> Result<Self, Damaged> {
         let total = found.len();
         let before = page.saturating_sub(1).saturating_mul(FACTS).min(total);
@@ -121,13 +121,13 @@ impl Facts {
     }
 }
 
-/// Each id once, where it stands first.
+/// The ids without duplicates, in the order of their first occurrence.
 fn distinct(ids: &[FactId]) -> Vec<FactId> {
     let mut seen = BTreeSet::new();
     ids.iter().copied().filter(|id| seen.insert(*id)).collect()
 }
 
-/// Lists the evidence of facts, in one look over the log.
+/// Lists the evidence of facts, in one walk over the log.
 fn supported<R: Record>(
     record: &R,
     rules: Rules,
@@ -142,18 +142,18 @@ fn supported<R: Record>(
     let found = record.evidence(&EvidenceQuery { rules, keys: &keys, up_to, wanted })?;
     for (known, seqs) in known.iter_mut().zip(found) {
         for seq in seqs {
-            let told = record.event(seq)?;
-            known.evidence.extend(told.map(|told| Evidence {
-                event_ref: told.event_ref,
+            let reported = record.event(seq)?;
+            known.evidence.extend(reported.map(|reported| Evidence {
+                event_ref: reported.event_ref,
                 seq,
-                time: told.time,
+                time: reported.time,
             }));
         }
     }
     Ok(())
 }
 
-/// What the audit gate wrote down about the consultation.
+/// The status of the consultation that the audit gate recorded.
 fn recorded(data: &Object<'_>) -> String {
     let text = |gate: &Value<'_>, name: &str| {
         gate.as_object().and_then(|gate| gate.get(name)?.as_text().map(str::to_owned))

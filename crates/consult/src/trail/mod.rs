@@ -1,12 +1,12 @@
-//! The trail: from an action back to its intent, what the gates said, what the planner knew then,
-//! the evidence behind that, and the proofs that all of it is in the signed log.
+//! The trail: from an action back to its intent, the results of the gates, the facts that the
+//! planner read, their evidence, and the proofs that all of it is in the signed log.
 //!
 //! **Invariants**
-//! - A trail is a function of the log and the signed tree head. A store and a bundle that have the
-//!   same ones tell the same trail, byte for byte.
-//! - What an event says about itself is shown and not believed: standings, deviations and the
-//!   status of a consultation are made anew each time.
-//! - Whatever stands in an intent, nothing here panics; what cannot be read is told as such.
+//! - A trail is a function of the log and the signed tree head. A store and a bundle with the same
+//!   log and tree head give the same trail, byte for byte.
+//! - The statements of an event about itself are shown but not trusted: standings, deviations and
+//!   the status of a consultation are computed each time.
+//! - No content of an intent causes a panic. Unreadable content is reported as unreadable.
 
 mod attempt;
 mod intent;
@@ -28,35 +28,35 @@ use ipse_ledger::{Entry, ProofFile};
 use known::{ConsultationClaim, Facts};
 use std::collections::BTreeMap;
 
-/// Evidence of each fact that is listed if nobody says how much, and at most.
+/// The default number of events that are listed as evidence of a fact.
 pub const EVIDENCE: usize = 10;
-/// See [`EVIDENCE`].
+/// The maximum number of events that are listed as evidence of a fact.
 pub const MAX_EVIDENCE: usize = 100;
-/// Facts of a page: with their evidence and its proofs they take about a megabyte at most, unless
-/// more evidence is asked for.
+/// The number of facts per page. With the default evidence and its proofs, a page takes at most
+/// about a megabyte.
 pub const FACTS: usize = 50;
-/// Attempts that are listed at most: one intent is for one action, so more are a fault already.
+/// The maximum number of listed attempts. An intent is for one action, so more are a fault already.
 pub const MAX_ATTEMPTS: usize = 256;
 
-/// The facts whose evidence is asked for.
+/// A query for the evidence of facts.
 #[derive(Clone, Copy, Debug)]
 pub struct EvidenceQuery<'k> {
-    /// The rules that the facts follow.
+    /// The rules of the facts.
     pub rules: Rules,
-    /// Their keys.
+    /// The keys of the facts.
     pub keys: &'k [FactKey],
-    /// The last position that counts.
+    /// The last position to read.
     pub up_to: Seq,
-    /// How many events of each at most.
+    /// The maximum number of events per fact.
     pub wanted: usize,
 }
 
-/// A log, as a walk needs it.
+/// Read access to a log, for a trail.
 pub trait Record {
-    /// Why something could not be had.
+    /// An error of reading the log.
     type Error: From<Damaged>;
 
-    /// The position of the event of that name.
+    /// Looks up the position of an event by its name.
     fn find(&self, name: &EventRef) -> Result<Option<Seq>, Self::Error>;
 
     /// The event at a position.
@@ -65,26 +65,26 @@ pub trait Record {
     /// The facts that the log up to a position gives under some rules.
     fn facts_at(&self, seq: Seq, rules: Rules) -> Result<Vec<Fact>, Self::Error>;
 
-    /// The positions of the newest events behind each fact, newest first.
+    /// The positions of the newest events that each fact rests on, newest first.
     fn evidence(&self, behind: &EvidenceQuery<'_>) -> Result<Vec<Vec<Seq>>, Self::Error>;
 
-    /// The positions after another one of producers' events that name an intent, in order.
+    /// The positions of producers' events after `after` that name an intent, in order.
     fn naming(&self, intent: &EventRef, after: Seq) -> Result<Vec<Seq>, Self::Error>;
 
-    /// Whether an event up to a position that may have fed a fact was forgotten after it.
+    /// Whether an event up to a position was forgotten after it and may have fed a fact.
     fn forgotten_since(&self, seq: Seq) -> Result<bool, Self::Error>;
 
-    /// The entry at a position, and the proof that it is under the signed tree head; `None` if it
-    /// is under none.
+    /// The entry at a position, and the proof that it is under the signed tree head. `None` if the
+    /// tree head does not cover it.
     fn proof(&self, seq: Seq) -> Result<Option<(Entry, ProofFile)>, Self::Error>;
 }
 
-/// Which part of a walk is listed.
+/// The part of a trail to list.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Listing {
-    /// Pieces of evidence of each fact, up to [`MAX_EVIDENCE`].
+    /// The number of events to list as evidence of each fact, up to [`MAX_EVIDENCE`].
     pub evidence: usize,
-    /// Which [`FACTS`] of the facts, from 1 on. A page after the last one holds none.
+    /// The page of [`FACTS`] facts, from 1. A page after the last one is empty.
     pub page: usize,
 }
 
@@ -94,35 +94,35 @@ impl Default for Listing {
     }
 }
 
-/// An event, as a record tells it.
+/// An event of a [`Record`].
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct EventRecord {
-    /// Its position.
+    /// The position in the log.
     pub seq: Seq,
-    /// Its name.
+    /// The name of the event.
     pub event_ref: EventRef,
-    /// Its type.
+    /// The CloudEvents type.
     pub event_type: String,
-    /// When it happened.
+    /// The time of the event.
     pub time: Time,
-    /// How it ended, if it was an attempt and says so.
+    /// The outcome, if the event is an attempt with an outcome.
     pub outcome: Option<Outcome>,
-    /// Its canonical bytes; `None` once it is forgotten.
+    /// The canonical bytes; `None` if the event is forgotten.
     pub canonical: Option<String>,
 }
 
-/// What was found under a name.
+/// The result of a lookup by name.
 #[derive(Clone, PartialEq, Debug)]
 pub enum Found {
-    /// The walk back from it.
+    /// The trail of the action.
     Action(Box<Trail>),
-    /// An event that is no action: its type.
+    /// The event is not an action; this is its type.
     NoAction(String),
-    /// No event.
+    /// No event has this name.
     Nothing,
 }
 
-/// The walk back from an action.
+/// The trail of an action.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Trail {
     identity: Identity,
@@ -134,22 +134,22 @@ pub struct Trail {
     intent: Option<EventRecord>,
     verdict: Option<Verdict>,
     consultation: Option<ConsultationClaim>,
-    /// A page of what was known, in the order in which it was told.
+    /// A page of the facts, in the order of the consultation.
     facts: Facts,
-    /// Of the events above, by position.
+    /// The proofs of the events above, by position.
     proofs: Vec<(Entry, ProofFile)>,
-    /// Those that are under no signed tree head yet.
+    /// The events that no signed tree head covers yet.
     unproven: Vec<EventRef>,
 }
 
-/// Where a walk begins.
+/// The start of a trail.
 struct Start {
     asked: EventRecord,
     intent: Option<Intent>,
 }
 
 impl Trail {
-    /// Walks back from an intent, a confirmation, or any event of a producer.
+    /// Computes the trail of an intent, a confirmation, or any event of a producer.
     pub fn of<R: Record>(
         record: &R,
         identity: &Identity,
@@ -188,7 +188,7 @@ impl Trail {
             asked: asked.event_ref,
             attempts,
             left_out,
-            intent: intent.map(|intent| intent.told),
+            intent: intent.map(|intent| intent.reported),
             verdict,
             consultation,
             facts,
@@ -199,16 +199,16 @@ impl Trail {
         Ok(trail)
     }
 
-    /// How the attempt stands that was asked about, if it was one.
+    /// The standing of the requested event, if it is an attempt.
     pub fn standing(&self) -> Option<AttemptStanding> {
-        let asked = self.attempts.iter().find(|attempt| attempt.told.event_ref == self.asked);
+        let asked = self.attempts.iter().find(|attempt| attempt.reported.event_ref == self.asked);
         asked.map(|attempt| attempt.standing)
     }
 
-    /// Proves every event that is named.
+    /// Adds the proofs of all events in the trail.
     fn prove<R: Record>(&mut self, record: &R, asked: &EventRecord) -> Result<(), R::Error> {
         let mut named = BTreeMap::from([(asked.seq, asked.event_ref)]);
-        named.extend(self.attempts.iter().map(|it| (it.told.seq, it.told.event_ref)));
+        named.extend(self.attempts.iter().map(|it| (it.reported.seq, it.reported.event_ref)));
         named.extend(self.intent.iter().map(|it| (it.seq, it.event_ref)));
         let confirmation = self.verdict.iter().filter_map(|it| it.confirmation.as_ref());
         named.extend(confirmation.map(|it| (it.seq, it.event_ref)));
@@ -225,13 +225,13 @@ impl Trail {
 }
 
 impl Start {
-    /// The intent that an event is, decides about, or names.
+    /// Finds the intent of an event: itself, the intent that it decides about, or that it names.
     fn at<R: Record>(record: &R, asked: EventRecord) -> Result<Self, R::Error> {
         let intent = match asked.event_type.as_str() {
             INTENT => Some(Intent::new(record, asked.clone())?),
             _ => match attempt::mention(asked.canonical.as_deref()) {
                 Mention::Of(name) => {
-                    Intent::named(record, &name)?.filter(|intent| intent.told.seq < asked.seq)
+                    Intent::named(record, &name)?.filter(|intent| intent.reported.seq < asked.seq)
                 }
                 _ => None,
             },
@@ -239,15 +239,15 @@ impl Start {
         Ok(Start { asked, intent })
     }
 
-    /// The attempts at the intent, or the one that was asked about; and how many are not listed.
+    /// The attempts at the intent, or the requested one; and the number of those not listed.
     fn attempts<R: Record>(&self, record: &R) -> Result<(Vec<Attempt>, u64), R::Error> {
         let mut attempts = Vec::new();
         let mut seqs = match &self.intent {
-            Some(intent) => record.naming(&intent.told.event_ref, intent.told.seq)?,
+            Some(intent) => record.naming(&intent.reported.event_ref, intent.reported.seq)?,
             None => Vec::new(),
         };
         let asked = (!is_housekeeping(&self.asked.event_type)).then_some(self.asked.seq);
-        // The one that was asked about is always there; of the others the first ones are.
+        // List the requested attempt always, and the first ones of the others.
         let others = seqs.iter().filter(|seq| Some(**seq) != asked).count();
         let room = MAX_ATTEMPTS - usize::from(asked.is_some());
         let last = seqs.iter().filter(|seq| Some(**seq) != asked).nth(room).copied();
@@ -256,11 +256,11 @@ impl Start {
         seqs.extend(asked);
         seqs.sort_unstable();
         for seq in seqs {
-            let told = match asked == Some(seq) {
+            let reported = match asked == Some(seq) {
                 true => Some(self.asked.clone()),
                 false => record.event(seq)?,
             };
-            attempts.extend(told.map(|told| Attempt::at(told, self.intent.as_ref())));
+            attempts.extend(reported.map(|reported| Attempt::at(reported, self.intent.as_ref())));
         }
         Ok((attempts, left_out as u64))
     }

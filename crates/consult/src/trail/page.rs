@@ -1,7 +1,7 @@
-//! A trail for people: a page of short aligned lines.
+//! A trail as text for people: short aligned lines.
 //!
-//! **Invariant:** texts out of events are made printable and kept short, so that no event writes
-//! over what is told about it.
+//! **Invariant:** texts from events are made printable and truncated, so that no event can
+//! overwrite the text around it.
 
 use super::Trail;
 use super::attempt::Attempt;
@@ -15,12 +15,12 @@ use ipse_core::json::{Object, Value};
 use ipse_core::{Outcome, json_parse};
 use ipse_ledger::{Note, TreeHead};
 
-/// Characters of a text out of an event that are shown.
+/// The maximum number of characters that are shown of a text from an event.
 const SHOWN: usize = 160;
-/// Findings of a gate, and pieces of evidence, that are shown.
+/// The maximum number of shown findings of a gate, and of shown evidence.
 const LISTED: usize = 16;
 impl Trail {
-    /// The page.
+    /// The trail as text.
     pub fn text(&self) -> String {
         let mut page = Page::default();
         self.tell_action(&mut page);
@@ -47,10 +47,10 @@ impl Trail {
     fn tell_action(&self, page: &mut Page) {
         page.block("Action");
         if self.attempts.is_empty() {
-            page.line(1, "none: no event that is still there names this intent");
+            page.line(1, "none: no stored event names this intent");
         }
         for attempt in &self.attempts {
-            tell_attempt(attempt, attempt.told.event_ref == self.asked, page);
+            tell_attempt(attempt, attempt.reported.event_ref == self.asked, page);
         }
         if self.left_out > 0 {
             let more = counted(self.left_out, "attempt");
@@ -63,7 +63,7 @@ impl Trail {
         let Some(intent) = &self.intent else { return page.line(1, "none") };
         page.head(&format!("{} at seq {}, {}", intent.event_ref, intent.seq, intent.time));
         let Some(canonical) = &intent.canonical else {
-            return page.line(1, "forgotten: what was asked for is gone");
+            return page.line(1, "forgotten: its content was erased");
         };
         let value = parse(canonical);
         let nothing = Object::default();
@@ -75,7 +75,7 @@ impl Trail {
         page.optional("planner", planner(data));
         page.optional("asked", data.get("params").map(plain));
         if self.verdict.is_none() {
-            page.line(1, "unreadable: it holds no verdict of the gates");
+            page.line(1, "unreadable: it has no verdict of the gates");
         }
     }
 
@@ -98,7 +98,7 @@ impl Trail {
     }
 }
 
-/// Name and version of the program that asked, if the intent says so.
+/// The name and version of the planner, if the intent has them.
 fn planner(data: &Object<'_>) -> Option<String> {
     let planner = data.get("planner")?.as_object()?;
     let label = |name: &str| planner.get(name).and_then(Value::as_text);
@@ -106,13 +106,13 @@ fn planner(data: &Object<'_>) -> Option<String> {
 }
 
 fn tell_attempt(attempt: &Attempt, asked: bool, page: &mut Page) {
-    let told = &attempt.told;
+    let reported = &attempt.reported;
     let mark = if asked { "  <- asked" } else { "" };
-    page.head(&format!("{} at seq {}, {}{mark}", told.event_ref, told.seq, told.time));
-    page.field("type", &shown(&told.event_type));
-    page.optional("ended", told.outcome.map(|outcome| Outcome::name(outcome).to_owned()));
+    page.head(&format!("{} at seq {}, {}{mark}", reported.event_ref, reported.seq, reported.time));
+    page.field("type", &shown(&reported.event_type));
+    page.optional("ended", reported.outcome.map(|outcome| Outcome::name(outcome).to_owned()));
     page.field("standing", attempt.standing.name());
-    if told.canonical.is_none() {
+    if reported.canonical.is_none() {
         page.field("content", "forgotten");
     }
     for deviation in &attempt.deviations {
@@ -143,11 +143,11 @@ fn tell_verdict(verdict: &Verdict, page: &mut Page) {
     }
 }
 
-/// A gate's result, and what it found.
+/// Writes a gate's result and its findings.
 fn tell_gate(gate: &str, page: &mut Page) {
     let value = json_parse::parse(gate.as_bytes(), MAX_DEPTH).ok();
     let Some(gate) = value.as_ref().and_then(Value::as_object) else {
-        return page.line(1, "what a gate said cannot be read");
+        return page.line(1, "the result of a gate cannot be read");
     };
     let text = |name: &str| gate.get(name).map_or("?".to_owned(), plain);
     page.field(&text("gate"), &text("result"));
@@ -163,24 +163,24 @@ fn tell_gate(gate: &str, page: &mut Page) {
 }
 
 fn tell_claim(claimed: &ConsultationClaim, page: &mut Page) {
-    let id = claimed.id.as_deref().unwrap_or("unreadable: what the intent echoes is none");
+    let id = claimed.id.as_deref().unwrap_or("unreadable: not a consultation");
     page.field("consulted", id);
     page.optional("at", claimed.checkpoint.map(|seq| format!("checkpoint {seq}")));
     page.field("recorded", &shown(&claimed.recorded));
     page.field("now", claimed.now.name());
 }
 
-/// Which of the facts are on this page, if they are not all.
+/// Writes which of the facts are on this page, unless it has all of them.
 fn tell_place(facts: &Facts, page: &mut Page) {
     let (first, last) = (facts.before + 1, facts.before + facts.listed.len());
     if facts.listed.len() == facts.total {
         return;
     }
     let place = match (facts.listed.is_empty(), facts.next_page) {
-        (true, _) => format!("no facts on this page: there are {}", facts.total),
+        (true, _) => format!("no facts on this page, {} in total", facts.total),
         (false, None) => format!("facts {first} to {last} of {}", facts.total),
         (false, Some(next)) => {
-            format!("facts {first} to {last} of {}; page {next} has the next ones", facts.total)
+            format!("facts {first} to {last} of {}; continued on page {next}", facts.total)
         }
     };
     page.line(1, &place);
@@ -223,7 +223,7 @@ fn plain(value: &Value<'_>) -> String {
 #[derive(Default)]
 struct Page {
     text: String,
-    /// How far fields are moved in.
+    /// The indentation of fields.
     depth: usize,
 }
 
@@ -234,7 +234,7 @@ impl Page {
         self.depth = 1;
     }
 
-    /// A line that the fields after it belong to.
+    /// Writes a line as the head of the fields that follow.
     fn head(&mut self, text: &str) {
         self.line(1, text);
         self.depth = 2;

@@ -1,7 +1,6 @@
-//! An intent as planners and operators see it: what was asked, what the gates said, and where it
-//! stands.
+//! Intents for planners and operators: request, results of the gates, and standing.
 //!
-//! **Invariant:** what is shown is what stands in the log; nothing is judged again.
+//! **Invariant:** all values are copied from the log. No gate runs again.
 
 use super::intent::{Intent, data_of, parse};
 use super::json::{confirmation, or_null, place};
@@ -12,25 +11,25 @@ use ipse_core::intent::INTENT;
 use ipse_core::json::Value;
 use ipse_core::{EventRef, Seq, Time};
 
-/// Where an intent stands.
+/// The standing of an intent.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum IntentStanding {
-    /// It may be acted on as it was asked.
+    /// The agent may act on it as requested.
     Admitted,
-    /// It may be acted on with what the gates made of it.
+    /// The agent may act on it with the clamped parameters.
     Clamped,
-    /// A person has to decide.
+    /// It waits for a person to decide.
     Waiting,
-    /// A person let it through.
+    /// A person confirmed it.
     Confirmed,
-    /// A person did not.
+    /// A person declined it.
     Declined,
-    /// The gates did not let it through.
+    /// A gate denied it.
     Denied,
 }
 
 impl IntentStanding {
-    /// All of them.
+    /// All standings.
     pub const ALL: [IntentStanding; 6] = [
         IntentStanding::Admitted,
         IntentStanding::Clamped,
@@ -40,7 +39,7 @@ impl IntentStanding {
         IntentStanding::Denied,
     ];
 
-    /// The word on the wire.
+    /// The name in JSON.
     pub fn name(self) -> &'static str {
         match self {
             IntentStanding::Admitted => "admitted",
@@ -52,7 +51,7 @@ impl IntentStanding {
         }
     }
 
-    /// The verdict behind it.
+    /// The verdict of the gates that leads to it.
     pub fn verdict(self) -> &'static str {
         match self {
             IntentStanding::Admitted | IntentStanding::Clamped | IntentStanding::Denied => {
@@ -64,7 +63,7 @@ impl IntentStanding {
         }
     }
 
-    /// The standing that a word names.
+    /// Parses the name of a standing.
     pub fn parse(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|standing| standing.name() == name)
     }
@@ -78,37 +77,37 @@ pub struct Proposal {
     time: Time,
     standing: IntentStanding,
     confirm_by: Option<Time>,
-    /// The parameters as the gates judged them; none if they denied it.
+    /// The admitted parameters; `None` if the intent was denied.
     admitted_params: Option<String>,
     json: String,
 }
 
 impl Proposal {
-    /// The intent of that name; `None` if there is none, or if it was forgotten.
+    /// The intent of this name. `None` if it does not exist or is forgotten.
     pub fn named<R: Record>(record: &R, name: &EventRef) -> Result<Option<Self>, R::Error> {
         let intent = Intent::named(record, name)?;
         Ok(intent.as_ref().and_then(Proposal::of))
     }
 
-    /// The intent that an event is; `None` if it is none.
-    pub fn at<R: Record>(record: &R, told: EventRecord) -> Result<Option<Self>, R::Error> {
-        if told.event_type != INTENT {
+    /// Reads an event as an intent. `None` if it is another event.
+    pub fn at<R: Record>(record: &R, reported: EventRecord) -> Result<Option<Self>, R::Error> {
+        if reported.event_type != INTENT {
             return Ok(None);
         }
-        let intent = Intent::undecided(told);
-        // About anything else nobody decides.
+        let intent = Intent::undecided(reported);
+        // Only an intent that waits can have a decision.
         let waits = intent.ruling == Some(Ruling::NeedsConfirmation);
-        let intent = if waits { Intent::new(record, intent.told)? } else { intent };
+        let intent = if waits { Intent::new(record, intent.reported)? } else { intent };
         Ok(Proposal::of(&intent))
     }
 
-    /// The intent that an event is which nobody can have decided about yet.
-    pub fn fresh(told: EventRecord) -> Option<Self> {
-        Proposal::of(&Intent::undecided(told))
+    /// Reads a new event as an intent that has no decision yet.
+    pub fn fresh(reported: EventRecord) -> Option<Self> {
+        Proposal::of(&Intent::undecided(reported))
     }
 
     fn of(intent: &Intent) -> Option<Self> {
-        let EventRecord { event_ref, seq, time, canonical, .. } = &intent.told;
+        let EventRecord { event_ref, seq, time, canonical, .. } = &intent.reported;
         let standing = IntentStanding::parse(intent.verdict()?.standing())?;
         let value = parse(canonical.as_deref()?)?;
         let data = data_of(&value)?;
@@ -124,23 +123,23 @@ impl Proposal {
         Some(Proposal { event_ref, seq, time, standing, confirm_by, admitted_params, json })
     }
 
-    /// Its name.
+    /// The name of the intent.
     pub fn event_ref(&self) -> EventRef {
         self.event_ref
     }
 
-    /// Its position in the log.
+    /// The position in the log.
     pub fn seq(&self) -> Seq {
         self.seq
     }
 
-    /// When it was proposed.
+    /// The time of the proposal.
     pub fn time(&self) -> Time {
         self.time
     }
 
-    /// The number that a parameter may be acted with; `None` if the agent may not act on the intent
-    /// now ([`Proposal::may_act`]), or if the intent has no such number.
+    /// The admitted value of a number parameter. `None` if the agent may not act on the intent now
+    /// ([`Proposal::may_act`]), or if the intent has no such number.
     pub fn admitted(&self, param: &str) -> Option<f64> {
         self.admitted_value(param, |value| match value {
             Value::Number(number) => Some(*number),
@@ -148,12 +147,12 @@ impl Proposal {
         })
     }
 
-    /// The same for a parameter that is a text.
+    /// Like [`Proposal::admitted`], for a text parameter.
     pub fn admitted_text(&self, param: &str) -> Option<String> {
         self.admitted_value(param, |value| value.as_text().map(str::to_owned))
     }
 
-    /// The same for a parameter that is a boolean.
+    /// Like [`Proposal::admitted`], for a boolean parameter.
     pub fn admitted_bool(&self, param: &str) -> Option<bool> {
         self.admitted_value(param, |value| match value {
             Value::Bool(value) => Some(*value),
@@ -166,7 +165,7 @@ impl Proposal {
         param: &str,
         read: impl FnOnce(&Value<'_>) -> Option<T>,
     ) -> Option<T> {
-        // An intent that waits or was declined has these parameters, too.
+        // An intent that waits or was declined also has admitted parameters.
         let params = self.admitted_params.as_deref().filter(|_| self.may_act())?;
         read(parse(params)?.as_object()?.get(param)?)
     }
@@ -177,17 +176,17 @@ impl Proposal {
         matches!(self.standing, Admitted | Clamped | Confirmed)
     }
 
-    /// Where it stands.
+    /// The standing of the intent.
     pub fn standing(&self) -> IntentStanding {
         self.standing
     }
 
-    /// Until when it may be confirmed, if that is bounded.
+    /// The deadline for the confirmation, if any.
     pub fn confirm_by(&self) -> Option<Time> {
         self.confirm_by
     }
 
-    /// For programs.
+    /// The intent as JSON.
     pub fn json(&self) -> &str {
         &self.json
     }

@@ -1,4 +1,4 @@
-//! What the planner knew: consultations that hold, that do not, and what is left of them; proofs.
+//! Consultations in trails: verified, unverified and forgotten ones; proofs.
 
 use crate::log::{Log, ME, grasp, signer};
 use ipse_consult::Consultation;
@@ -45,11 +45,11 @@ fn a_true_consultation_is_verified_and_its_facts_are_those_of_then() {
         );
     }
     let json = log.json(&intent);
-    let told = &json["consultation"];
-    assert_eq!(told["consultation_id"], said.id());
-    assert_eq!(told["consultation"], serde_json::from_str::<Value>(&said.json).unwrap());
-    assert_eq!((&told["recorded"], &told["now"]), (&json!("verified"), &json!("verified")));
-    assert_eq!(told["missing_fact_ids"], json!([]));
+    let reported = &json["consultation"];
+    assert_eq!(reported["consultation_id"], said.id());
+    assert_eq!(reported["consultation"], serde_json::from_str::<Value>(&said.json).unwrap());
+    assert_eq!((&reported["recorded"], &reported["now"]), (&json!("verified"), &json!("verified")));
+    assert_eq!(reported["missing_fact_ids"], json!([]));
     let facts = json["facts"].as_array().unwrap();
     assert_eq!(facts.iter().map(|it| it["fact_id"].clone()).collect::<Vec<_>>(), ids(&said));
     assert_eq!(facts.len(), 2);
@@ -74,7 +74,7 @@ fn a_true_consultation_is_verified_and_its_facts_are_those_of_then() {
 }
 
 #[test]
-fn forged_stale_and_forgotten_consultations_are_told_apart() {
+fn forged_stale_and_forgotten_consultations_are_distinguished() {
     let mut log = lived(15);
     let said = log.consult(&cups()).json;
     let swap = |from: &str, to: &str| {
@@ -98,10 +98,10 @@ fn forged_stale_and_forgotten_consultations_are_told_apart() {
         let unchanged = forged.json.contains("\"checkpoint\":14");
         let intent = log.intent(&grasp("admitted", Some(&forged)));
         let json = log.json(&intent);
-        // The facts of one event before are called the same, so that is borne out.
+        // One event earlier the fact ids are the same, so the claim is verified.
         let want = if unchanged { "verified" } else { "unverified" };
         assert_eq!(json["consultation"]["now"], want, "{}", forged.json);
-        assert_eq!(json["consultation"]["recorded"], "verified", "as it was written down");
+        assert_eq!(json["consultation"]["recorded"], "verified", "as recorded");
         let count = |list: &Value| list.as_array().unwrap().len();
         assert_eq!(count(&json["consultation"]["missing_fact_ids"]), missing, "{}", forged.json);
         assert_eq!(count(&json["facts"]), facts, "{}", forged.json);
@@ -188,7 +188,7 @@ fn every_event_that_is_named_is_proven_or_said_not_to_be() {
         }
         named.sort();
         named.dedup();
-        let (mut told, mut last) = (Vec::new(), None);
+        let (mut reported, mut last) = (Vec::new(), None);
         for proof in json["proofs"].as_array().unwrap() {
             let text = |name: &str| proof[name].as_str().unwrap();
             let file = ProofFile::parse(text("proof")).unwrap();
@@ -201,12 +201,12 @@ fn every_event_that_is_named_is_proven_or_said_not_to_be() {
             assert_eq!(entry.seq, Seq(file.index + 1));
             assert!(last < Some(file.index), "by position");
             last = Some(file.index);
-            told.push(text("event_ref").to_owned());
+            reported.push(text("event_ref").to_owned());
         }
         let unproven = json["unproven"].as_array().unwrap().iter();
-        told.extend(unproven.map(|name| name.as_str().unwrap().to_owned()));
-        told.sort();
-        assert_eq!(told, named, "under a head of {signed}");
+        reported.extend(unproven.map(|name| name.as_str().unwrap().to_owned()));
+        reported.sort();
+        assert_eq!(reported, named, "under a head of {signed}");
     }
 }
 
@@ -238,13 +238,13 @@ fn facts_come_in_pages_and_with_them_their_evidence_and_proofs() {
     }
     let said = log.consult(&Filter { limit: Some(1000), ..Filter::default() });
     let intent = log.intent(&grasp("admitted", Some(&said)));
-    let mut told = Vec::new();
+    let mut reported = Vec::new();
     for (page, count, next, events, place) in [
-        (1, 50, json!(2), 3, "facts 1 to 50 of 120; page 2 has the next ones"),
-        (2, 50, json!(3), 3, "facts 51 to 100 of 120; page 3 has the next ones"),
+        (1, 50, json!(2), 3, "facts 1 to 50 of 120; continued on page 2"),
+        (2, 50, json!(3), 3, "facts 51 to 100 of 120; continued on page 3"),
         (3, 20, Value::Null, 2, "facts 101 to 120 of 120"),
-        (4, 0, Value::Null, 1, "no facts on this page: there are 120"),
-        (usize::MAX, 0, Value::Null, 1, "no facts on this page: there are 120"),
+        (4, 0, Value::Null, 1, "no facts on this page, 120 in total"),
+        (usize::MAX, 0, Value::Null, 1, "no facts on this page, 120 in total"),
     ] {
         let listing = Listing { page, ..Listing::default() };
         let Found::Action(trail) = Trail::of(&log, &ME, &intent, listing).unwrap() else {
@@ -254,13 +254,13 @@ fn facts_come_in_pages_and_with_them_their_evidence_and_proofs() {
         let json: Value = serde_json::from_str(&trail.json()).unwrap();
         let facts = json["facts"].as_array().unwrap();
         assert_eq!((facts.len(), &json["next_page"]), (count, &next), "page {page}");
-        told.extend(facts.iter().map(|fact| fact["fact_id"].clone()));
-        // What is proven is what is listed: the intent, and the events behind these facts.
+        reported.extend(facts.iter().map(|fact| fact["fact_id"].clone()));
+        // The proven events are the listed ones: the intent, and the evidence of these facts.
         let named = json["proofs"].as_array().unwrap().len();
         let named = named + json["unproven"].as_array().unwrap().len();
         assert_eq!(named, events, "page {page}");
         assert_eq!(json["consultation"]["now"], "verified", "page {page}");
         assert_eq!(json["consultation"]["missing_fact_ids"], json!([]), "page {page}");
     }
-    assert_eq!(told, ids(&said), "each once, in the order of the consultation");
+    assert_eq!(reported, ids(&said), "each once, in the order of the consultation");
 }

@@ -1,4 +1,4 @@
-//! Whatever stands in an intent or an attempt, the walk ends, and its JSON is canonical.
+//! For any content of an intent or an attempt, the trail ends, and its JSON is canonical.
 
 use crate::log::{Log, ME, grasp};
 use ipse_consult::facts::Filter;
@@ -6,7 +6,7 @@ use ipse_consult::trail::{Found, Listing, Trail};
 use ipse_core::json_parse;
 use proptest::prelude::*;
 
-/// A JSON value of words that a walk looks for.
+/// A JSON value with names that a trail reads.
 fn value() -> impl Strategy<Value = String> {
     let words = [
         "null",
@@ -56,7 +56,7 @@ fn value() -> impl Strategy<Value = String> {
     })
 }
 
-/// The members of an intent, each as it should be or anything at all.
+/// The members of an intent, each valid or arbitrary.
 fn data() -> impl Strategy<Value = String> {
     let log = lived();
     let said = log.consult(&Filter::default());

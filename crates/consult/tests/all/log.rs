@@ -26,11 +26,11 @@ struct Row {
 #[derive(Default)]
 pub struct Log {
     rows: Vec<Row>,
-    /// What was forgotten by whom: position of the event, and of what says so.
+    /// The positions of a forgotten event and of its `forget` event.
     forgets: Vec<(u64, u64)>,
-    /// How many events are under the signed tree head; all if none is given.
+    /// The number of events under the signed tree head; `None` for all.
     pub signed: Option<u64>,
-    /// What was asked of it.
+    /// The recorded method calls.
     pub asked: RefCell<Vec<&'static str>>,
 }
 
@@ -44,7 +44,7 @@ pub fn signer() -> NoteSigner {
 }
 
 impl Log {
-    /// One of which nothing is signed yet.
+    /// A log without a signed tree head.
     pub fn unsigned() -> Self {
         Log { signed: Some(0), ..Log::default() }
     }
@@ -77,7 +77,7 @@ impl Log {
         self.push("ipse", &id, "intent", data)
     }
 
-    /// A grasp that the gates said this about, acted upon with 40 N.
+    /// An intent to grasp with this verdict, and 40 N admitted.
     pub fn grasp(&mut self, verdict: &str) -> EventRef {
         self.intent(&grasp(verdict, None))
     }
@@ -99,7 +99,7 @@ impl Log {
         self.push("ipse", &format!("forget:{n}"), "forget", &data)
     }
 
-    /// What a planner reads at the end of the log.
+    /// The consultation of a planner at the end of the log.
     pub fn consult(&self, filter: &Filter) -> Consultation {
         let facts =
             filter.choose(self.facts_at(Seq(self.len()), Rules::default()).unwrap()).unwrap();

@@ -1,4 +1,4 @@
-//! The walk back from an action: standings, deviations, consultations, and the page.
+//! The trail of an action: standings, deviations, consultations, and the page.
 #![allow(missing_docs, unreachable_pub, clippy::unwrap_used)]
 
 mod consulted;

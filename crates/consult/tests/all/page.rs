@@ -1,4 +1,4 @@
-//! The page for people, to the letter.
+//! The text form of a trail, byte for byte.
 
 use crate::log::{Log, grasp};
 use ipse_consult::facts::Filter;
@@ -34,16 +34,13 @@ fn what_is_not_there_is_said() {
     let mut log = Log::unsigned();
     let intent = log.grasp("denied");
     let page = log.trail(&intent).text();
-    assert!(
-        page.contains("Action\n  none: no event that is still there names this intent\n"),
-        "{page}"
-    );
+    assert!(page.contains("Action\n  none: no stored event names this intent\n"), "{page}");
     assert!(!page.contains("Facts consulted"), "{page}");
     assert!(page.contains("1 event under no signed tree head yet"), "{page}");
     let attempt = log.attempt(&format!(r#"{{"intent":"{intent}"}}"#));
     log.forget(&intent);
     let page = log.trail(&attempt).text();
-    assert!(page.contains("forgotten: what was asked for is gone"), "{page}");
+    assert!(page.contains("forgotten: its content was erased"), "{page}");
     let plain = log.attempt("{}");
     let page = log.trail(&plain).text();
     assert!(page.contains("standing   unplanned\n\nIntent\n  none\n"), "{page}");

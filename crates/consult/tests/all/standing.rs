@@ -1,11 +1,11 @@
-//! Which attempts were planned, and where they left the plan.
+//! The standings of attempts, and their deviations from the plan.
 
 use crate::log::{Log, ME};
 use ipse_consult::trail::{Found, Listing, MAX_ATTEMPTS, Record, Standings, Trail};
 use ipse_core::EventRef;
 use serde_json::{Value, json};
 
-/// An attempt that names something.
+/// The data of an attempt that names `what`.
 fn naming(what: &str) -> String {
     format!(r#"{{"skill_id":"manipulation.grasp","success":true,"intent":{what}}}"#)
 }
@@ -14,13 +14,13 @@ fn of(intent: &EventRef) -> String {
     naming(&format!("\"{intent}\""))
 }
 
-/// The standing of an attempt, told by the walk and by the counting of standings alike.
+/// The standing of an attempt. The trail and `Standings` must agree.
 fn standing(log: &Log, name: &EventRef) -> String {
     let json = log.json(name);
     let attempts = json["attempts"].as_array().unwrap();
     let named = attempts.iter().find(|it| it["event_ref"] == name.to_string()).unwrap();
-    let told = log.event(log.find(name).unwrap().unwrap()).unwrap().unwrap();
-    let (_, counted) = Standings::new(log).of(told.seq, told.canonical.as_deref()).unwrap();
+    let reported = log.event(log.find(name).unwrap().unwrap()).unwrap().unwrap();
+    let (_, counted) = Standings::new(log).of(reported.seq, reported.canonical.as_deref()).unwrap();
     assert_eq!(named["standing"], counted.name());
     named["standing"].as_str().unwrap().to_owned()
 }
@@ -65,8 +65,8 @@ fn what_is_no_intent_before_it_is_unknown() {
         let attempt = log.attempt(&naming(what));
         assert_eq!(standing(&log, &attempt), "unknown_intent", "{what}");
     }
-    let nobody = log.attempt(&naming("\"ev_00000000000000000000000000000000\""));
-    assert_eq!(standing(&log, &nobody), "unknown_intent");
+    let missing = log.attempt(&naming("\"ev_00000000000000000000000000000000\""));
+    assert_eq!(standing(&log, &missing), "unknown_intent");
     let no_intent = log.attempt(&of(&other));
     assert_eq!(standing(&log, &no_intent), "unknown_intent", "another attempt");
     let too_early = EventRef::new("ipse", &format!("intent:{:032x}", log.len() + 2));
@@ -93,7 +93,7 @@ fn a_decision_counts_for_the_intent_it_is_called_after() {
     let mut log = Log::default();
     let intent = log.grasp("needs_confirmation");
     let other = log.grasp("needs_confirmation");
-    // Its name says one intent, and its data another.
+    // Its name refers to one intent, and its data to another.
     let data = format!(r#"{{"intent":"{other}","decision":"confirmed","token_id":"t"}}"#);
     log.push("ipse", &format!("confirm:{intent}"), "ipse.confirmation", &data);
     for intent in [intent, other] {
@@ -101,7 +101,7 @@ fn a_decision_counts_for_the_intent_it_is_called_after() {
         assert_eq!(standing(&log, &attempt), "against_gates");
         assert_eq!(log.json(&intent)["verdict"]["confirmation"], Value::Null);
     }
-    // An event of that name and another type is none either.
+    // An event with that name and another type is not a decision either.
     let third = log.grasp("needs_confirmation");
     let data = format!(r#"{{"intent":"{third}","decision":"confirmed","token_id":"t"}}"#);
     log.push("ipse", &format!("confirm:{third}"), "ipse.other", &data);
@@ -110,7 +110,7 @@ fn a_decision_counts_for_the_intent_it_is_called_after() {
 }
 
 #[test]
-fn what_is_forgotten_is_told_as_forgotten() {
+fn forgotten_events_are_reported_as_forgotten() {
     let mut log = Log::default();
     let intent = log.grasp("admitted");
     let (first, second) = (log.attempt(&of(&intent)), log.attempt(&of(&intent)));
@@ -120,7 +120,7 @@ fn what_is_forgotten_is_told_as_forgotten() {
     assert_eq!(json["attempts"][0]["event"], Value::Null);
     assert_eq!(json["attempts"][0]["standing"], "forgotten");
     assert!(json["attempts"][0].get("outcome").is_none());
-    assert_eq!(json["intent"], Value::Null, "whom it named is gone");
+    assert_eq!(json["intent"], Value::Null, "the reference is erased");
     assert_eq!(json["proofs"].as_array().unwrap().len(), 1, "and still it is proven");
     let json = log.json(&intent);
     assert_eq!(json["attempts"].as_array().unwrap().len(), 1, "{json}");
@@ -199,7 +199,7 @@ fn an_attempt_deviates_where_it_says_something_else() {
     let denied = log.grasp("denied");
     let attempt = log.attempt(&format!(r#"{{"intent":"{denied}","skill_id":"push"}}"#));
     assert_eq!(log.json(&attempt)["attempts"][0]["deviations"], json!([]), "there was no plan");
-    // What an intent did not name, the gates did not judge.
+    // The gates did not judge members that the intent does not have.
     let bare = log.intent(r#"{"skill_id":"s","params":{},"verdict":"admitted","gates":[]}"#);
     let attempt = log.attempt(&format!(r#"{{"intent":"{bare}","target_class":"glass_cup"}}"#));
     let json = log.json(&attempt);
@@ -208,21 +208,25 @@ fn an_attempt_deviates_where_it_says_something_else() {
 }
 
 #[test]
-fn the_walk_begins_anywhere_and_tells_the_same() {
+fn a_trail_is_the_same_from_any_of_its_events() {
     let mut log = Log::default();
     let intent = log.grasp("needs_confirmation");
     let decided = log.decide(&intent, "confirmed");
     let attempts = [0; 3].map(|_| log.attempt(&of(&intent)));
     log.attempt("{}");
-    let mut told = log.json(&intent);
-    told["event_ref"] = Value::Null;
-    let seqs: Vec<_> =
-        told["attempts"].as_array().unwrap().iter().map(|it| it["seq"].as_u64().unwrap()).collect();
+    let mut reported = log.json(&intent);
+    reported["event_ref"] = Value::Null;
+    let seqs: Vec<_> = reported["attempts"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|it| it["seq"].as_u64().unwrap())
+        .collect();
     assert_eq!(seqs, [3, 4, 5]);
     for name in attempts.iter().chain([&decided]) {
         let mut json = log.json(name);
         assert_eq!(json["event_ref"].take(), name.to_string());
-        assert_eq!(json, told);
+        assert_eq!(json, reported);
     }
 }
 
@@ -241,7 +245,7 @@ fn what_is_no_action_and_what_is_not_there() {
     }
     let note = log.push("arm", "n", "note", "{}");
     assert_eq!(log.json(&note)["attempts"][0]["standing"], "unplanned");
-    assert_eq!(*log.asked.borrow(), Vec::<&str>::new(), "nothing is looked through for that");
+    assert_eq!(*log.asked.borrow(), Vec::<&str>::new(), "nothing is scanned for that");
 }
 
 #[test]

@@ -19,7 +19,7 @@ pub struct Advised;
 const PREFIX: &str = "advice: ";
 const VERSION: &str = "advised";
 
-/// A fact about a skill. No event of these tests happens in a zone of such a name.
+/// A fact about a skill. No event of these tests has a zone with such a name.
 pub fn about(skill: &str) -> FactKey {
     FactKey::new(FactKind::ZoneRisk, &[&format!("{PREFIX}{skill}")])
 }
@@ -33,7 +33,7 @@ pub fn is_advice(key: &FactKey) -> bool {
     key.kind() == FactKind::ZoneRisk && key.text().starts_with(PREFIX)
 }
 
-/// What a sum adds to derived facts. Nothing here is additive.
+/// The contributions of a sum to derived facts. They are not additive.
 fn following(key: &FactKey, whole: &Observed) -> Vec<(FactKey, Observed)> {
     let (s, f) = (whole.successes, whole.failures);
     // The balances of several facts may cancel out.
@@ -107,7 +107,7 @@ impl RuleSet for Advised {
     }
 }
 
-/// The facts of a log, computed event by event, with none of the code under test.
+/// The facts of a log, computed event by event without the code under test.
 #[derive(Default)]
 pub struct Direct {
     pub sums: BTreeMap<FactKey, (Observed, Option<Support>)>,

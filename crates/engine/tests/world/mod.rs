@@ -1,4 +1,4 @@
-//! A temporary store with one identity, and what tests ask of it.
+//! A temporary store with one identity, and queries for tests.
 #![allow(dead_code, unreachable_pub, missing_docs, clippy::unwrap_used)]
 
 use ipse_consolidate::{Contribution, LimitError, RuleSet, Skip, V1, f, snapshot};
@@ -22,7 +22,7 @@ pub struct World {
     pub identity: Identity,
 }
 
-/// A clock that stands still, and salts that count.
+/// A fixed clock, and salts from a counter.
 pub struct TestHost(pub u128);
 
 impl Host for TestHost {
@@ -51,7 +51,7 @@ impl World {
         World { directory, path: self.path.clone(), store, identity }
     }
 
-    /// A copy of the store, in a directory of its own. No handle may be open.
+    /// A copy of the store in its own directory. No handle may be open.
     pub fn copy(&self) -> World {
         let directory = Rc::new(tempfile::tempdir().unwrap());
         let path = directory.path().join("store.db");
@@ -98,7 +98,7 @@ impl World {
         rebuild_under(view, rules, checkpoint).unwrap().equals(&view.facts().unwrap())
     }
 
-    /// Another store, which took in the log of this one.
+    /// Another store, restored from the log of this one.
     pub fn taken_in<R: RuleSet>(&self, rules: &R) -> World {
         let other = World::new();
         let (reader, mut log, mut passes) = (self.reader(), Vec::new(), Vec::new());
@@ -122,7 +122,7 @@ impl World {
         other
     }
 
-    /// Everything that is stored follows from the log.
+    /// Asserts that all stored data can be derived from the log.
     pub fn assert_healthy(&self) {
         self.assert_healthy_under(&V1);
     }
@@ -132,7 +132,7 @@ impl World {
         assert_eq!(self.findings_under(rules, &ExternalEvidence::default()), Vec::<String>::new());
     }
 
-    /// What verifying finds, place and message.
+    /// The findings of a verification: place and message.
     pub fn findings(&self, outside: &ExternalEvidence) -> Vec<String> {
         self.findings_under(&V1, outside)
     }
@@ -193,7 +193,7 @@ impl World {
         self.reader().manifests().unwrap()
     }
 
-    /// The files of the store, so that "wrote nothing" can be told.
+    /// The bytes of the store's files, to check that nothing was written.
     pub fn bytes(&self) -> [Vec<u8>; 2] {
         let wal = self.path.with_extension("db-wal");
         [std::fs::read(&self.path).unwrap(), std::fs::read(wal).unwrap()]
@@ -222,14 +222,14 @@ impl World {
         self.raw().execute_batch(&sql).unwrap();
     }
 
-    /// Derived tables emptied, as if by hand.
+    /// Empties derived tables, as if by hand.
     pub fn delete_derived(&self, tables: &[&str]) {
         for table in tables {
             self.raw().execute_batch(&format!("DELETE FROM {table}")).unwrap();
         }
     }
 
-    /// What a pass does up to the moment before its record, then nothing more.
+    /// Runs a pass and drops it before its record is committed.
     pub fn start_pass_and_die(&self) {
         let mut writer = self.store.writer(&self.identity).unwrap();
         let mut batch = writer.begin().unwrap();
@@ -257,7 +257,7 @@ pub fn admitted(id: u64, skill: &str, success: bool) -> Admitted {
     ))
 }
 
-/// An attempt with many parameters of long names, and this much more data.
+/// An attempt with many parameters with long names, and this much more data.
 pub fn heavy_event(id: u64, data: &str) -> Admitted {
     let (count, name) = (if id <= 100 { 240 } else { 2 }, "x".repeat(190));
     let params: Vec<String> = (0..count).map(|n| format!("\"{n}{name}\":{id}")).collect();
@@ -268,7 +268,7 @@ pub fn heavy_event(id: u64, data: &str) -> Admitted {
     ))
 }
 
-/// One of a small world of events, so that they meet in the same facts.
+/// An event from a small set of values, so that events share facts.
 pub fn random_event(index: usize, n: u64, seed: u32) -> Admitted {
     let mut state = u64::from(seed).wrapping_add(n.wrapping_mul(0x9e37_79b9_7f4a_7c15)) | 1;
     let mut pick = |from: u64| {
@@ -315,7 +315,7 @@ pub fn case_names() -> Vec<String> {
         })
         .collect();
     names.sort();
-    assert!(names.len() >= 14, "the vectors are there");
+    assert!(names.len() >= 14, "the vectors exist");
     names
 }
 
@@ -337,7 +337,7 @@ pub fn shuffled<T>(mut items: Vec<T>, n: u64) -> Vec<T> {
     items
 }
 
-/// A second rule set, for tests only: how many events of each type.
+/// A second rule set for tests: it counts the events of each type.
 pub struct CountTypes;
 
 impl RuleSet for CountTypes {

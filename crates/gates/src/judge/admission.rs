@@ -1,7 +1,7 @@
-//! The first gate: is this something that the agent can do at all?
+//! The first gate: can the agent do this at all?
 //!
-//! **Invariant:** what it lets through is of a skill in the registry, with the parameters of that
-//! skill and no others, each of its type and within the bounds of the body.
+//! **Invariant:** an intent that passes has a skill of the registry, and only parameters of that
+//! skill, each of its type and within its bounds.
 
 use super::close;
 use crate::intent::Intent;
@@ -38,7 +38,7 @@ pub(crate) fn judge<'r>(
     Some((skill?, params))
 }
 
-/// Target class and environment: there if required, known if there.
+/// Checks target class and environment: present if required, known if present.
 fn check_place(skill: &Skill, intent: &Intent<'_>, findings: &mut Vec<Finding>) {
     let mut check = |field, named: Option<&str>, required, list, unknown| match named {
         None if required => {
@@ -46,7 +46,7 @@ fn check_place(skill: &Skill, intent: &Intent<'_>, findings: &mut Vec<Finding>) 
             findings.push(Finding::new(Code::MissingField, detail));
         }
         Some(name) if !is_listed(list, name) => {
-            let detail = format!("{} knows no {field} {name}", intent.skill_id);
+            let detail = format!("{} does not allow the {field} {name}", intent.skill_id);
             findings.push(Finding::new(unknown, detail).asked(&quoted(name)));
         }
         _ => (),
@@ -95,7 +95,7 @@ fn read_param(name: &str, kind: &Kind, value: &Value<'_>) -> Result<Datum, (Code
         (Kind::Boolean, Value::Bool(value)) => Ok(Datum::Boolean(*value)),
         (Kind::Text(choices), Value::Text(text)) => match is_listed(choices, text) {
             true => Ok(Datum::Text(text.as_ref().to_owned())),
-            false => Err((Code::UnknownChoice, format!("{name} is none of the choices"))),
+            false => Err((Code::UnknownChoice, format!("{name} is not one of the choices"))),
         },
         (Kind::Number(_), _) => mistyped("a number"),
         (Kind::Integer(_), _) => mistyped("a whole number"),
@@ -116,7 +116,7 @@ fn read_number(name: &str, bounds: &Bounds, value: &Value<'_>) -> Result<Datum, 
     }
 }
 
-/// Whether the shortest text of a number has no fraction, however small.
+/// Whether the shortest decimal text of a number has no fraction.
 fn is_written_whole(value: &Value<'_>) -> bool {
     let mut text = String::new();
     value.write(&mut text);

@@ -1,7 +1,7 @@
-//! The third gate: is the agent bold enough for this, or must a person say so first?
+//! The third gate: may the agent do this alone, or must a person confirm first?
 //!
-//! **Invariant:** it looks at what the policy left, never at what was asked before that; and no
-//! confirmation lifts the ethical floor.
+//! **Invariant:** it reads the parameters after the policy's clamps, never the requested ones; and
+//! no confirmation overrides the ethical floor.
 
 use super::{about, close};
 use crate::intent::Intent;

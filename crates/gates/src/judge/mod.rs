@@ -1,7 +1,7 @@
 //! The three gates, in the order in which they run.
 //!
-//! **Invariant:** each takes what the one before let through, adds what it found, and gives `None`
-//! if it denies.
+//! **Invariant:** each gate gets the output of the previous one, adds its findings, and returns
+//! `None` if it denies.
 
 pub(crate) mod admission;
 pub(crate) mod contract;
@@ -14,7 +14,7 @@ use alloc::vec::Vec;
 use ipse_core::Ruling;
 use ipse_core::json::Value;
 
-/// Writes down what a gate found; `Some` if it lets the intent through.
+/// Records the findings of a gate; `Some` if the intent passes.
 fn close(name: &'static str, findings: Vec<Finding>, gates: &mut Vec<Gate>) -> Option<()> {
     let gate = Gate::new(name, findings);
     let passed = gate.ruling < Ruling::Denied;
@@ -22,7 +22,7 @@ fn close(name: &'static str, findings: Vec<Finding>, gates: &mut Vec<Gate>) -> O
     passed.then_some(())
 }
 
-/// A finding about a parameter: what was asked, and what a clamp had made of it.
+/// A finding about a parameter, with the requested value and the clamped one.
 fn about(finding: Finding, param: &str, intent: &Intent<'_>, params: &Params) -> Finding {
     let asked = intent.params.get(param);
     let finding = finding.on(param, asked);

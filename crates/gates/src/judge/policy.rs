@@ -1,8 +1,8 @@
-//! The second gate: what must never be done is denied, what goes too far is brought back.
+//! The second gate: denies forbidden intents, and clamps numbers into the allowed range.
 //!
-//! **Invariants:** what is forbidden is looked for in what was asked, and again in what the clamps
-//! made of it: no clamp makes a forbidden value allowed, and none leads into a forbidden range. Of
-//! all clamps that hold an intent, the tightest bounds win.
+//! **Invariants:** prohibitions are checked against the requested parameters, and again after the
+//! clamps: no clamp makes a forbidden value allowed, and none moves a value into a forbidden range.
+//! If several clamps apply to an intent, the tightest bounds win.
 
 use super::{about, close};
 use crate::intent::Intent;
@@ -109,7 +109,7 @@ fn range_words(from: Option<Micro>, to: Option<Micro>) -> String {
     words.join(" ")
 }
 
-/// Moves every clamped number to where the policy allows it.
+/// Moves every number into the bounds of its clamps.
 fn clamp_all(skill: &SkillPolicy, intent: &Intent<'_>, params: &mut Params) -> Vec<Finding> {
     let in_scope = skill.clamps.iter().filter(|clamp| clamp.scope.holds(intent));
     let clamps: Vec<&Clamp> = in_scope.collect();
@@ -127,7 +127,7 @@ fn clamp_one(
     let of_it = || clamps.iter().filter(|clamp| clamp.param.value == name);
     let mins = of_it().filter_map(|clamp| Some((clamp.min.as_ref()?.value, *clamp)));
     let maxs = of_it().filter_map(|clamp| Some((clamp.max.as_ref()?.value, *clamp)));
-    // Of equal bounds the first in the file is named.
+    // Of equal bounds, name the first in the file.
     let min = mins.reduce(|best, next| if next.0 > best.0 { next } else { best });
     let max = maxs.reduce(|best, next| if next.0 < best.0 { next } else { best });
     let (code, (bound, clamp), word) = match (min, max) {

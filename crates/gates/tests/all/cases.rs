@@ -1,11 +1,11 @@
 //! The tables of cases under `tests/cases`, one for each gate.
 //!
-//! A case is an intent on a line of its own, and under it, indented, what becomes of it: the ruling
+//! A case is an intent on a line of its own, and under it, indented, its result: the ruling
 //! with the admitted parameters, then every finding. `grasp TARGET PLACE PARAMS` is short for a
 //! grasp; `after N` says how many went before. Lines that begin with `@` change the files of the
 //! fixture.
 
-use super::fixture::{Files, check, told};
+use super::fixture::{Files, check, reported};
 use ipse_gates::{Intent, RateLimit, Verdict};
 
 fn judge(files: &Files, case: &str) -> Verdict {
@@ -34,7 +34,7 @@ fn check_verdicts(table: &str) {
             files.change(directive);
             Vec::new()
         }
-        None => told(&judge(&files, line)),
+        None => reported(&judge(&files, line)),
     });
 }
 

@@ -13,12 +13,12 @@ fn errors(case: &str) -> Vec<String> {
     case.split(" & ").for_each(|change| files.change(change));
     match files.gates() {
         Ok(_) => vec!["fine".to_string()],
-        Err(errors) => errors.iter().map(|error| told(error, case)).collect(),
+        Err(errors) => errors.iter().map(|error| reported(error, case)).collect(),
     }
 }
 
 /// An error, after its file where that is not the one that was changed first.
-fn told(error: &FileError, case: &str) -> String {
+fn reported(error: &FileError, case: &str) -> String {
     let name = error.file.name();
     if case.starts_with(name) { error.to_string() } else { format!("{name}: {error}") }
 }

@@ -163,7 +163,7 @@ pub(crate) fn check(table: &str, least: usize, mut answer: impl FnMut(&str) -> V
 
 /// A verdict, one line for the ruling with its parameters and one for each finding. `~` stands for
 /// the grasp's place in the policy.
-pub(crate) fn told(verdict: &Verdict) -> Vec<String> {
+pub(crate) fn reported(verdict: &Verdict) -> Vec<String> {
     let params = verdict.admitted_params().map(|params| format!(" {params}"));
     let mut lines = vec![format!("{}{}", verdict.ruling.name(), params.unwrap_or_default())];
     for (gate, name) in verdict.ran().iter().zip(["admission", "policy", "contract"]) {

@@ -6,7 +6,7 @@ use serde_json::Value as Json;
 use std::collections::BTreeMap;
 use toml::{Table, Value};
 
-/// What becomes of an intent, and what may be acted with.
+/// The result of an intent, and the parameters that may be used.
 pub(crate) type Judgement = (&'static str, Option<BTreeMap<String, Json>>);
 
 pub(crate) struct Oracle {

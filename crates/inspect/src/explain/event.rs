@@ -1,7 +1,7 @@
-//! What an event taught: its entry, its content, the facts it feeds, and the walk back from it if
-//! it is an action.
+//! Explaining an event: its entry, its content, the facts that it feeds, and its trail if it is an
+//! action.
 //!
-//! **Invariant:** a forgotten event has no content here either.
+//! **Invariant:** the content of a forgotten event is not shown.
 
 use super::feeds;
 use crate::answer::clean;
@@ -17,7 +17,7 @@ use ipse_core::{
 use ipse_store::Stored;
 use ipse_store::{RawPass, View};
 
-/// An event and everything that is said of it.
+/// An event with its explanation.
 #[derive(Debug)]
 pub struct ExplainedEvent {
     identity: Identity,
@@ -25,16 +25,16 @@ pub struct ExplainedEvent {
     pub row: LogRow,
     /// The facts that it feeds, and whether it is an observation of each.
     pub feeds: Vec<(FactKey, bool)>,
-    /// The event that says that this one is forgotten: its position and its time.
+    /// The position and time of the `forget` event that names this one.
     pub forgotten_by: Option<(Seq, Time)>,
-    /// The walk back from it, if it is an action.
+    /// The trail, if the event is an action.
     pub action: Option<Box<Trail>>,
     /// The pass that folded it.
     pass: Option<RawPass>,
 }
 
 impl ExplainedEvent {
-    /// Explains the event of that name; `None` if the log has none.
+    /// Explains an event; `None` if it is not in the log.
     pub fn of(
         view: View<'_>,
         identity: &Identity,
@@ -53,12 +53,12 @@ impl ExplainedEvent {
         Ok(Some(ExplainedEvent { identity, row, feeds, forgotten_by, action, pass }))
     }
 
-    /// Whether nothing is wrong: a forgotten event has an event that says so.
+    /// Whether the event is sound: if it is forgotten, a `forget` event names it.
     pub fn is_sound(&self) -> bool {
         !self.row.stored.is_forgotten() || self.forgotten_by.is_some()
     }
 
-    /// For programs.
+    /// The explanation as JSON.
     pub fn json(&self) -> String {
         let fact = |(key, supports): &(FactKey, bool)| {
             Members::new()
@@ -82,7 +82,7 @@ impl ExplainedEvent {
             .finish()
     }
 
-    /// For people.
+    /// The explanation as text.
     pub fn page(&self) -> Page {
         let (mut page, stored) = (Page::new(), &self.row.stored);
         page.line(format!("{} at seq {}", stored.event_ref, stored.seq));
@@ -111,8 +111,7 @@ impl ExplainedEvent {
         page
     }
 
-    /// The walk back, unless it leads nowhere: an event that names no intent goes back to nothing,
-    /// and so does one that is itself forgotten.
+    /// The trail, unless it is empty: a forgotten event and an event without an intent have none.
     fn told_action(&self) -> Option<&Trail> {
         self.action.as_deref().filter(|trail| match trail.standing() {
             Some(AttemptStanding::Unplanned) => false,
@@ -131,11 +130,11 @@ impl ExplainedEvent {
     fn tell_forgotten(&self, page: &mut Page) {
         match self.forgotten_by {
             Some((seq, time)) => page.line(format!("  forgotten at seq {seq}, {time}")),
-            None => page.line("  forgotten, and no event says so: the log was changed"),
+            None => page.line("  forgotten, but no forget event names it: the log was changed"),
         }
         page.line(
-            "\nIts content is gone and feeds no fact; what is above stays, so that the log has no \
-             gap.",
+            "\nIts content was erased and feeds no fact. Its entry above stays, so that the log \
+             has no gap.",
         );
     }
 
@@ -148,7 +147,7 @@ impl ExplainedEvent {
             Some(RawPass { first, last, seq, .. }) => {
                 page.line(format!("  folded  by the pass at seq {seq}, range {first}..{last}"));
             }
-            None => page.line("  folded  not yet: the next pass does it"),
+            None => page.line("  folded  not yet: the next pass will fold it"),
         }
         let is_attempt = EventKind::of(event_type) == EventKind::ExecutionResult;
         if is_attempt && self.told_action().is_none() {
@@ -160,7 +159,7 @@ impl ExplainedEvent {
         page.line("\nFacts it feeds");
         for (key, supports) in &self.feeds {
             let id = FactId::new(&self.identity, key);
-            let role = if *supports { "" } else { " (counted apart, no observation)" };
+            let role = if *supports { "" } else { " (counted separately, not an observation)" };
             page.line(format!("  {id} {}{role}", key.kind()));
             page.prose(2, format!("  {}", clean(key.text())));
         }
@@ -174,7 +173,7 @@ impl ExplainedEvent {
     }
 }
 
-/// The event that says that this one is forgotten, if it is.
+/// The `forget` event that names this one, if any.
 fn forgotten_by(view: View<'_>, stored: &Stored) -> Result<Option<(Seq, Time)>, Error> {
     if !stored.is_forgotten() {
         return Ok(None);
@@ -184,7 +183,7 @@ fn forgotten_by(view: View<'_>, stored: &Stored) -> Result<Option<(Seq, Time)>, 
     Ok(by.map(|by| (by.seq, by.time)))
 }
 
-/// A value, one member a line.
+/// Writes a value, one member per line.
 fn indented(page: &mut Page, value: &Value<'_>, depth: usize) {
     let Some(object) = value.as_object() else { return };
     let space = "  ".repeat(depth);

@@ -17,12 +17,12 @@ use ipse_engine::rules_of;
 use ipse_store::Stored;
 use ipse_store::{RawPass, View};
 
-/// Events of a page.
+/// The number of events per page.
 pub const PAGE: usize = 100;
-/// Parameters that are drawn at most.
+/// The maximum number of parameters with a chart.
 const CHARTS: usize = 8;
 
-/// A fact and everything that is told of it.
+/// A fact with its explanation.
 #[derive(Debug)]
 pub struct Explanation {
     identity: Identity,
@@ -30,28 +30,28 @@ pub struct Explanation {
     page: Option<usize>,
     /// The fact.
     pub fact: ScoredFact,
-    /// Events that it rests on, latest in the log first: a page of them, or all.
+    /// A page of its evidence or all of it, latest in the log first.
     pub evidence: Vec<Stored>,
-    /// The intent that each of them names, and how it stands to the gates.
+    /// For each event of the page, the intent that it names and its standing.
     pub standings: Vec<(Option<EventRef>, AttemptStanding)>,
-    /// How many of all observations were planned.
+    /// The number of planned observations.
     pub planned: Planned,
-    /// The passes that folded these.
+    /// The passes that folded the events of the page.
     pub passes: Vec<RawPass>,
-    /// Its arithmetic, sentence by sentence.
+    /// The arithmetic of the fact, one sentence each.
     pub words: Vec<String>,
-    /// Its parameters, drawn.
+    /// The charts of its parameters.
     pub charts: Vec<String>,
-    /// Past observations that were forgotten since.
+    /// The number of observations that were forgotten.
     pub forgotten: u64,
-    /// Observations that producers signed.
+    /// The observations that producers signed.
     pub signed: SignedBy,
-    /// Whether the stored value is what the sum gives.
+    /// Whether the stored value equals the one computed from the sum.
     pub true_to_sum: bool,
 }
 
 impl Explanation {
-    /// How many pages its evidence has.
+    /// The number of pages of its evidence.
     pub fn pages(&self) -> u64 {
         self.fact.n_observations.div_ceil(PAGE as u64)
     }
@@ -86,7 +86,7 @@ impl Explanation {
         let mut shown = Vec::with_capacity(seqs.len());
         let record = StoreRecord(view);
         let (mut plans, mut standings) = (Standings::new(&record), Vec::new());
-        // Positions descend, so a pass that no longer holds one holds none of those that follow.
+        // Positions descend, so a pass without one position has none of the following ones.
         let mut passes: Vec<RawPass> = Vec::new();
         for seq in seqs {
             if let Some(stored) = view.stored(seq)? {
@@ -118,7 +118,7 @@ impl Explanation {
         })
     }
 
-    /// For programs.
+    /// The explanation as JSON.
     pub fn json(&self) -> String {
         let fact = Members::new()
             .text("fact_id", &FactId::new(&self.identity, &self.fact.fact.key).to_string())
@@ -164,11 +164,11 @@ impl Explanation {
 }
 
 impl Explanation {
-    /// For people.
+    /// The explanation as text.
     pub fn page(&self) -> Page {
         let (mut page, key) = (Page::new(), &self.fact.fact.key);
         if !self.true_to_sum {
-            page.note("WARNING: the stored fact is not what its sum gives: it was changed");
+            page.note("WARNING: the stored fact does not match its sum: it was changed");
         }
         page.line(format!("{} {}", key.kind(), FactId::new(&self.identity, key)));
         page.prose(2, clean(key.text()));
@@ -197,7 +197,7 @@ impl Explanation {
         page.line(format!("\nEvidence: {}, latest in the log first", counted(total, "event")));
         if self.forgotten > 0 {
             let past = counted(self.forgotten, "past observation");
-            page.line(format!("Forgotten since: {past}, counted in nothing above"));
+            page.line(format!("Forgotten since: {past}, not counted above"));
         }
         if self.signed.events > 0 {
             let SignedBy { events, producers } = &self.signed;
@@ -237,7 +237,7 @@ fn evidence_row(
     row
 }
 
-/// The intent that an attempt names, shortened, and what is wrong with that.
+/// The intent that an attempt names, shortened, and its standing if it is not planned.
 fn intended((intent, standing): &(Option<EventRef>, AttemptStanding)) -> String {
     let name = intent.map(|name| name.to_string());
     let name = name.as_deref().and_then(|name| name.get(..11)).unwrap_or("-");
@@ -249,15 +249,14 @@ fn intended((intent, standing): &(Option<EventRef>, AttemptStanding)) -> String 
     }
 }
 
-/// How an attempt ended, in a word.
+/// The outcome of an attempt, in a word.
 fn ended(stored: &Stored) -> String {
     let columns = ipse_door::columns_of(&stored.canonical).unwrap_or_default();
     let outcome = Columns::decode(&columns).and_then(|columns| columns.outcome);
     outcome.map_or("-", Outcome::name).to_string()
 }
 
-/// How many of a fact's observations are signed: all of its evidence is looked at, if anything is
-/// signed at all.
+/// Counts the signed observations of a fact. Reads all of its evidence if the log has signatures.
 fn signed_observations(
     view: View<'_>,
     evidence: impl FnOnce() -> Result<Vec<Seq>, Error>,
@@ -269,7 +268,7 @@ fn signed_observations(
     Ok(signers.count(&evidence()?))
 }
 
-/// The names under which a producer knows an event.
+/// The source and id of an event, as its producer set them.
 fn source_and_id(stored: &Stored) -> (String, String) {
     let value = json_parse::parse(stored.canonical.as_bytes(), MAX_DEPTH).ok();
     let text = |name: &str| {

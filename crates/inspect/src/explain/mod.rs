@@ -1,7 +1,7 @@
 //! Explaining: from a fact to the events it rests on, and from an event to the facts it feeds.
 //!
-//! **Invariants:** nothing is indexed by event: evidence is found by walking the log from its end,
-//! and stops when there is enough of it; a fact's sum is the stored one and what came after it.
+//! **Invariants:** there is no index by event. Evidence is found by walking the log from its end,
+//! until enough is found. A fact's sum is the stored tally plus the events after it.
 
 mod event;
 mod explanation;
@@ -22,7 +22,7 @@ use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
-/// The positions of the events behind a fact, newest first: `wanted` of them after `skipped`.
+/// The positions of the events that a fact rests on, newest first: `wanted` after `skipped`.
 pub fn evidence(
     view: View<'_>,
     key: &FactKey,
@@ -35,7 +35,7 @@ pub fn evidence(
     })
 }
 
-/// The same under rules of the caller's choice.
+/// Like [`evidence`], with the caller's rules.
 pub fn evidence_under<R: RuleSet>(
     view: View<'_>,
     rules: &R,
@@ -49,8 +49,8 @@ pub fn evidence_under<R: RuleSet>(
     Ok(found.into_iter().flatten().skip(skipped).collect())
 }
 
-/// The positions of the newest events behind each of these facts, newest first, at most so many
-/// for each; in one walk, which ends when there is enough of all.
+/// The positions of the newest events that each of these facts rests on, newest first, up to
+/// `wanted` for each. One walk, which ends when all have enough.
 pub(crate) fn newest_evidence<R: RuleSet>(
     view: View<'_>,
     rules: &R,
@@ -71,8 +71,8 @@ pub(crate) fn newest_evidence<R: RuleSet>(
     Ok(search.sought.into_iter().map(newest).collect())
 }
 
-/// The keys under which events support each of these facts: its own key, and those of the facts
-/// that it is derived from, which are stored or new since the checkpoint.
+/// The keys under which events support each of these facts: its own key, and the keys of the facts
+/// that it is derived from, stored or new since the checkpoint.
 fn sources<R: RuleSet>(
     view: View<'_>,
     rules: &R,
@@ -140,7 +140,7 @@ impl<R: RuleSet> Scan<Error> for Search<'_, R> {
     }
 }
 
-/// The sum behind a fact, as of the checkpoint.
+/// The sum of a fact, as of the checkpoint.
 pub fn group_under<R: RuleSet>(
     view: View<'_>,
     rules: &R,
@@ -175,7 +175,7 @@ pub fn feeds(view: View<'_>, seq: Seq) -> Result<Vec<(FactKey, bool)>, Error> {
     with_rules!(rules_of(view)?, |rules| feeds_under(view, rules, seq))
 }
 
-/// The same under rules of the caller's choice.
+/// Like [`feeds`], with the caller's rules.
 pub fn feeds_under<R: RuleSet>(
     view: View<'_>,
     rules: &R,

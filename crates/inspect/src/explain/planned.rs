@@ -1,6 +1,6 @@
-//! How much of a fact's evidence was planned.
+//! The planned part of a fact's evidence.
 //!
-//! **Invariant:** a log without intents is not looked through: its chunks tell that it has none.
+//! **Invariant:** a log without intents is not scanned: its chunks show that it has none.
 
 use crate::Error;
 use crate::walk::StoreRecord;
@@ -12,19 +12,19 @@ use ipse_store::{Scan, View};
 use std::collections::BTreeSet;
 use std::ops::Range;
 
-/// How the attempts behind a fact stand to the gates.
+/// The standings of the attempts that a fact rests on.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Planned {
-    /// Whether the log holds an intent at all.
+    /// Whether the log has an intent.
     pub any_intent: bool,
-    /// Attempts that the gates let through.
+    /// The number of planned attempts.
     pub planned: u64,
-    /// Attempts that they did not.
+    /// The number of attempts against the gates.
     pub against: u64,
 }
 
 impl Planned {
-    /// Of the attempts at these positions; nothing is looked at in a log without intents.
+    /// Counts the attempts at these positions. Reads none of them in a log without intents.
     pub(crate) fn among(
         view: View<'_>,
         seqs: impl FnOnce() -> Result<Vec<Seq>, Error>,
@@ -50,8 +50,8 @@ impl Planned {
     }
 }
 
-/// About where the first intent or confirmation stands that is not forgotten; read from chunks
-/// where they are sealed, so that a log without any costs next to nothing.
+/// The approximate position of the first intent or confirmation that is not forgotten. Sealed
+/// chunks are read instead of events, so a log without intents costs next to nothing.
 fn first_intent(view: View<'_>) -> Result<Option<Seq>, Error> {
     let mut search = FirstIntent(None);
     view.scan(Seq(1)..=view.head()?, &mut search)?;

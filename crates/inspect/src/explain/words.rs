@@ -1,7 +1,7 @@
-//! A fact's arithmetic in words, and a parameter's attempts as a strip.
+//! A fact's arithmetic as sentences, and a parameter's attempts as a chart.
 //!
-//! **Invariant:** every figure comes from the sum behind the fact and from the functions that
-//! publish it; nothing is estimated.
+//! **Invariant:** every number comes from the sum of the fact and from the functions that publish
+//! it. Nothing is estimated.
 
 use crate::answer::{clean, counted};
 use ipse_consolidate::confidence::{BASE, lg, wilson};
@@ -11,18 +11,18 @@ use ipse_consolidate::v1::Observed;
 use ipse_core::decimal::{quotient, write_micro};
 use ipse_core::{FactKind, Outcome};
 
-/// Parameters that are named in one sentence.
+/// The maximum number of parameters in one sentence.
 const NAMED: usize = 8;
-/// Columns of a strip.
+/// The columns of a chart.
 const STRIP: usize = 48;
 const HEIGHTS: [char; 9] = [' ', '▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
 
-/// A sum that can be explained in words.
+/// A sum that can be explained as text.
 pub(super) trait Arithmetic {
-    /// The arithmetic behind a fact of that kind, sentence by sentence.
+    /// The arithmetic of a fact of this kind, one sentence each.
     fn words(&self, kind: FactKind) -> Vec<String>;
 
-    /// The first parameters as charts, at most `most` of them.
+    /// The charts of the first parameters, up to `most`.
     fn charts(&self, most: usize) -> Vec<String>;
 }
 
@@ -104,7 +104,7 @@ fn window(name: &str, histogram: &Histogram, found: &Recommended, competitors: u
             parts.push(format!("{} of {} {word} failed", cell.failures(), cell.n));
         }
     }
-    // Values at its edges that mostly failed are counted, and not recommended.
+    // Values at its edges that mostly failed are counted but not recommended.
     let what = if (from, to) == (low, high) { "window" } else { "what mostly worked there" };
     let cells = histogram.coarse().len();
     let k = BASE + 2 * (lg(competitors) + lg(cells));
@@ -166,7 +166,7 @@ fn agreement(agreeing: i64, n: i64, k: i128, how: &str) -> String {
     format!("{agreeing} of {n} agree{how}: confidence {}.", fraction(agreeing, n, k))
 }
 
-/// A confidence with where it comes from: `15/(15+3) = 0.8333` where nothing contradicts.
+/// A confidence with its computation: `15/(15+3) = 0.8333` if nothing contradicts.
 fn fraction(agreeing: i64, n: i64, k: i128) -> String {
     let mut steps = String::new();
     ipse_consolidate::confidence::write(wilson(agreeing, n, k), &mut steps);
@@ -187,7 +187,7 @@ fn micro(value: i64) -> String {
     text
 }
 
-/// Attempts by value: how many worked and how many failed, from the least to the greatest.
+/// A chart of attempts by value: successes and failures, in ascending order of the value.
 fn strip(name: &str, histogram: &Histogram) -> String {
     let fine = histogram.fine();
     let (Some((least, _)), Some((greatest, _))) = (fine.first(), fine.last()) else {
@@ -205,7 +205,7 @@ fn strip(name: &str, histogram: &Histogram) -> String {
     let row = |count: &dyn Fn(&Cell) -> i64| -> String {
         let height = |cell: &Cell| {
             let n = count(cell);
-            // What is there is seen, however little it is.
+            // Round up, so that even one attempt is visible.
             let height = (n * 8 + most - 1) / most.max(1);
             HEIGHTS[usize::try_from(height).unwrap_or(0).min(8)]
         };

@@ -1,4 +1,4 @@
-//! Derived state against the log: passes and the rows that list them, facts and tallies.
+//! Checks derived data against the log: passes and their rows, facts and tallies.
 
 use super::{Check, DERIVED, GROUND, RULES};
 use crate::Error;
@@ -18,7 +18,7 @@ fn place_of(key: &FactKey) -> String {
 }
 
 impl<R: RuleSet> Check<'_, R> {
-    /// Compares passes, index, facts and tallies with the log, as far as it is there.
+    /// Compares passes, index, facts and tallies with the log, as far as the log exists.
     pub(super) fn derived(&mut self) -> Result<(), Error> {
         if self.log.is_missing {
             let note = "passes, facts, tallies and the index were not compared: events are missing";
@@ -28,7 +28,7 @@ impl<R: RuleSet> Check<'_, R> {
         let in_doubt = self.passes()?;
         self.report.all(DERIVED, self.view.index_damage(&self.log.index.names)?);
         let is_lost = self.log.walk.forgets.lost(Seq(1)..=self.log.head);
-        match if is_lost { Some("content they rest on is gone") } else { in_doubt } {
+        match if is_lost { Some("events that they rest on are missing") } else { in_doubt } {
             Some(why) => {
                 self.report.note(format!("facts and tallies were not compared: {why}"));
                 Ok(())
@@ -47,10 +47,10 @@ impl<R: RuleSet> Check<'_, R> {
         let row_at = |seq: Seq| rows.binary_search_by_key(&seq, |row| row.seq).ok();
         for row in &rows {
             if records.binary_search_by_key(&row.seq, |record| record.seq).is_err() {
-                self.report.add(DERIVED, pass(row.seq), "there is no such record in the log");
+                self.report.add(DERIVED, pass(row.seq), "has no record in the log");
             }
         }
-        // If the oldest row covers the log from the start, rows were deleted and a pass began anew.
+        // If the oldest row begins at seq 1, rows were deleted and a pass started again there.
         let since = rows.first().filter(|row| row.first == Seq(1)).map_or(Seq(0), |row| row.seq);
         for record in records.iter().filter(|record| record.seq >= since) {
             if row_at(record.seq).is_none() {
@@ -71,7 +71,11 @@ impl<R: RuleSet> Check<'_, R> {
         }
         for (row, next) in rows.iter().zip(rows.iter().skip(1)) {
             if next.tallied < row.tallied && next.rule_set == row.rule_set && next.first != Seq(1) {
-                self.report.add(DERIVED, pass(next.seq), "its tallies reach less far than before");
+                self.report.add(
+                    DERIVED,
+                    pass(next.seq),
+                    "its tallies end before those of the previous pass",
+                );
             }
         }
         let beyond = |row: &&RawPass| row.tallied > row.last || row.last >= row.seq;
@@ -82,14 +86,14 @@ impl<R: RuleSet> Check<'_, R> {
         let mut ends = newest.into_iter().flatten().map(|seq| format!("at seq {seq}"));
         let found = &self.report.findings[before..];
         if ends.any(|end| found.iter().any(|finding| finding.place.ends_with(&end))) {
-            return Ok(Some("the newest pass is in doubt"));
+            return Ok(Some("the newest pass has findings"));
         }
         let rule_set = sha256(&[self.rules.descriptor().as_bytes()]);
         let follows =
             |row: &RawPass| row.rule_version == self.rules.version() && row.rule_set == rule_set;
         let Some(row) = rows.last().filter(|row| !follows(row)) else { return Ok(None) };
         let version = printable(&row.rule_version);
-        let message = format!("follows rule set `{version}`, which this ipse does not have");
+        let message = format!("follows rule set `{version}`, which this ipse does not know");
         self.report.add(RULES, pass(row.seq), message);
         Ok(Some("their rules are unknown"))
     }
@@ -97,7 +101,7 @@ impl<R: RuleSet> Check<'_, R> {
     fn facts(&mut self) -> Result<(), Error> {
         let [sums, tallied] = std::mem::take(&mut self.sums);
         let (stored, facts) = (self.view.raw_facts()?, sums.publish(self.rules)?);
-        // If manifest and identity disagree, which has been told, facts may stand under either.
+        // A mismatch of manifest and identity is already reported. Facts may belong to either.
         let hashed = Identity(sha256(&[self.manifest.as_bytes()]));
         let is_hashed = |row: &RawFact| Some(FactId::new(&hashed, &key_of(row)?).0 == *row.fact_id);
         let is_hashed = stored.iter().any(|row| is_hashed(row) == Some(true));
@@ -107,16 +111,16 @@ impl<R: RuleSet> Check<'_, R> {
         for row in &stored {
             let place = format!("{} fact `{}`", row.kind, printable(&row.key));
             let Some(fact) = key_of(row).and_then(|key| expected.remove(&key)) else {
-                self.report.add(DERIVED, place, "does not follow from the log");
+                self.report.add(DERIVED, place, "cannot be derived from the log");
                 continue;
             };
             let (time, id) = (fact.last.time.micros(), FactId::new(&identity, &fact.key));
             let forgotten = (0..=most_forgotten).contains(&row.forgotten);
             let rules = [
-                (row.value == fact.value, "has another value than the log gives it"),
+                (row.value == fact.value, "has another value than the log gives"),
                 (row.last_us == time, "has another time than its last supporting event"),
                 (row.last_ref == fact.last.event_ref.0, "names another last supporting event"),
-                (row.fact_id == id.0, "stands under another id than its own"),
+                (row.fact_id == id.0, "is stored under a wrong id"),
                 (forgotten, "counts more forgotten observations than events were forgotten"),
             ];
             let broken = rules.into_iter().filter(|(holds, _)| !holds);
@@ -128,7 +132,7 @@ impl<R: RuleSet> Check<'_, R> {
         Ok(())
     }
 
-    /// Notes events that no fact rests on: those past the checkpoint, and those that feed none.
+    /// Adds notes about events past the checkpoint, and about events that feed no fact.
     fn note_idle(&mut self) {
         let checkpoint = self.reached.checkpoint.0;
         let lag = self.log.head.0.saturating_sub(checkpoint + u64::from(checkpoint > 0));

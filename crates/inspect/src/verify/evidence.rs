@@ -1,7 +1,7 @@
-//! The tree, its signed heads and what producers signed, against the log.
+//! Checks the tree, the signed tree heads and the producers' statements against the log.
 //!
-//! **Invariants:** the root is computed from the entries, never from stored subtrees; a head counts
-//! only under the log's own key. Where the log itself is damaged, that is what is told.
+//! **Invariants:** the root is computed from the entries, never from stored subtrees. A tree head
+//! counts only if the log's own key signed it. If the log is damaged, only the damage is reported.
 
 use super::{BESIDE, Check, DERIVED, GROUND, HEAD};
 use crate::Error;
@@ -13,28 +13,28 @@ use ipse_ledger::{Note, NoteKey, TreeHead, entry_hash, write_entry};
 use ipse_store::{RawEvent, STORED_LEVEL, View};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// What is known about a log outside its store.
+/// Evidence about a log from outside its store.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct ExternalEvidence {
-    /// The keys under which its tree heads count.
+    /// The keys that may sign its tree heads.
     pub log_keys: Vec<NoteKey>,
-    /// The last tree head that was signed.
+    /// The last signed tree head.
     pub last_head: Option<String>,
 }
 
-/// The stored tree and the heads, compared while the log is walked over.
+/// The stored tree and the tree heads, compared during the walk over the log.
 #[derive(Default)]
 pub(super) struct Tree {
-    /// The newest heads, in the store and outside, with their places.
+    /// The newest tree heads, in the store and outside, with their places.
     heads: Vec<(&'static str, String)>,
-    /// How far the head in the store reaches: what is stored of the tree reaches as far.
+    /// The size of the tree head in the store. The stored tree has the same size.
     stored: u64,
-    /// Ends of stored subtrees that were not met yet, and of those that differ from the entries.
+    /// Ends of stored subtrees that the walk has not reached, and of those that differ.
     ends: BTreeSet<Seq>,
     odd: Vec<Seq>,
-    /// Subtrees that are not stored.
+    /// The number of subtrees that are not stored.
     missing: u64,
-    /// Whether producers signed anything: then digests are kept.
+    /// Whether producers signed events. Only then digests are kept.
     is_signed: bool,
 }
 
@@ -44,12 +44,12 @@ impl Tree {
         let size = stored.as_deref().and_then(head_of).map_or(0, |head| head.size);
         let last = outside.last_head.clone().map(|note| ("tree head in the key directory", note));
         let heads = stored.map(|note| ("tree head", note)).into_iter().chain(last).collect();
-        // If they cannot be read, that is told when they are compared.
+        // A read error is reported later, when they are compared.
         let is_signed = view.statements().map_or(true, |statements| !statements.is_empty());
         Ok(Tree { heads, stored: size, ends, is_signed, ..Tree::default() })
     }
 
-    /// The sizes of the heads.
+    /// The sizes of the tree heads.
     pub(super) fn sizes(&self) -> impl Iterator<Item = u64> {
         self.heads.iter().filter_map(|(_, note)| Some(head_of(note)?.size))
     }
@@ -79,7 +79,7 @@ impl<R: RuleSet> Check<'_, R> {
         Ok(())
     }
 
-    /// Compares what is stored and signed with the tree over the entries.
+    /// Compares the stored tree and the signatures with the tree over the entries.
     pub(super) fn evidence(&mut self) -> Result<(), Error> {
         let tree = std::mem::take(&mut self.log.tree);
         let (keys, size) = (&self.outside.log_keys, self.log.index.edge.size());
@@ -95,13 +95,13 @@ impl<R: RuleSet> Check<'_, R> {
             let fault = match head_of(note) {
                 None => "cannot be read".to_string(),
                 Some(head) if head.origin != TreeHead::origin_of(self.identity) => {
-                    "is of another log".to_string()
+                    "belongs to another log".to_string()
                 }
                 Some(_) if !keys.is_empty() && !signed(note) => {
                     "is not signed by the log's key".to_string()
                 }
                 Some(TreeHead { size: covered, .. }) if covered > size => {
-                    format!("covers {covered} entries, and there are {size}: an older copy")
+                    format!("covers {covered} entries, but there are {size}: an older copy")
                 }
                 Some(head) if !self.log.index.continues(&head) => {
                     format!("the first {} entries are not those that were signed", head.size)
@@ -111,7 +111,7 @@ impl<R: RuleSet> Check<'_, R> {
             self.report.add(HEAD, *place, fault);
         }
         if keys.is_empty() && !tree.heads.is_empty() {
-            let note = "signatures of tree heads were not checked: there is no key of this log";
+            let note = "signatures of tree heads were not checked: no key of this log was found";
             self.report.note(note);
         }
         if self.report.findings.len() == before {
@@ -119,9 +119,9 @@ impl<R: RuleSet> Check<'_, R> {
             let odd = odd.map(|end| (format!("tree at seq {end}"), "differs from the entries"));
             self.report.all(DERIVED, odd);
         }
-        // They are computed from the entries where they are needed.
+        // Missing subtrees are computed from the entries when they are needed.
         self.report.note_count("subtrees of the tree that are not stored", tree.missing);
-        // What no head covers is no breach.
+        // Entries that no tree head covers are not a finding.
         match tree.sizes().max() {
             None if size > 0 => self.report.note("no tree head is signed yet"),
             signed => {
@@ -132,10 +132,10 @@ impl<R: RuleSet> Check<'_, R> {
         self.signatures()
     }
 
-    /// Checks producers' keys and statements, whether a key was revoked since or not.
+    /// Checks producers' keys and statements, including those of revoked keys.
     fn signatures(&mut self) -> Result<(), Error> {
         if let Err(error) = self.view.signatures() {
-            self.report.add(BESIDE, "policy on signatures", error.to_string());
+            self.report.add(BESIDE, "signature requirement", error.to_string());
         }
         let producers = self.view.producers()?;
         for (key, _) in producers.iter().filter(|(key, _)| NoteKey::parse(key).is_none()) {
@@ -148,20 +148,20 @@ impl<R: RuleSet> Check<'_, R> {
             let envelope = self.view.envelope(signed.number)?;
             let hash = sha256(&[envelope.as_bytes()]);
             if let Some(first) = envelopes.insert(hash, signed.number) {
-                self.report.add(BESIDE, place, format!("is statement {first} once more"));
+                self.report.add(BESIDE, place, format!("is a duplicate of statement {first}"));
                 continue;
             }
             if let Some(first) = statements.add(envelope.as_bytes(), signed.number) {
-                // Earlier versions kept such an envelope; no export holds it.
+                // Earlier versions stored such an envelope. No export includes it.
                 self.report.note(format!("{place} is statement {first} in another encoding"));
             }
             let (kind, fault) = match SignedBatch::open(&envelope, self.identity, &keys) {
                 Err(error) => (GROUND, error.to_string()),
                 Ok(endorsed) if endorsed.signer() != signed.signer => {
-                    (BESIDE, "another producer signed it than is said beside it".to_string())
+                    (BESIDE, "its signer is not the stored one".to_string())
                 }
                 Ok(endorsed) if !signed.covers_exactly(&self.positions(&endorsed)) => {
-                    (BESIDE, "does not name the events that are said to be signed".to_string())
+                    (BESIDE, "does not name the events that are stored as signed".to_string())
                 }
                 Ok(_) => continue,
             };
@@ -170,7 +170,7 @@ impl<R: RuleSet> Check<'_, R> {
         Ok(())
     }
 
-    /// Where the events stand that a producer signed, as it signed them.
+    /// The positions of the events in a statement that have the signed digest.
     fn positions(&self, endorsed: &SignedBatch) -> Vec<Seq> {
         let position = |(name, signed): (&EventRef, &[u8; 32])| {
             let (seq, digest) = self.log.index.look_up(name)?;

@@ -1,4 +1,4 @@
-//! The log, event by event: position, digest, entry, typed columns, and the chunks made of them.
+//! Checks the log event by event: position, digest, entry, typed columns, and chunks.
 
 use super::evidence::Tree;
 use super::{BESIDE, Check, DERIVED, GROUND, Report};
@@ -15,17 +15,17 @@ use ipse_store::RawEvent;
 use std::collections::BTreeSet;
 use std::ops::RangeInclusive;
 
-/// Events between two words about how far it is.
+/// The number of events between two progress reports.
 const TELL_EVERY: u64 = 4096;
 
-/// The chunks, compared while the log is walked over.
+/// The chunks, compared during the walk over the log.
 #[derive(Default)]
 pub(super) struct Chunks {
-    /// The last positions of stored chunks that were not met yet.
+    /// The last positions of stored chunks that the walk has not reached.
     ends: BTreeSet<Seq>,
     /// The events since the last full chunk, without their content.
     rows: Vec<Admitted>,
-    /// Whether one of those is missing or cannot be read.
+    /// Whether one of these events is missing or cannot be read.
     broken: bool,
     /// Chunks that differ from their events.
     odd: Vec<RangeInclusive<Seq>>,
@@ -46,7 +46,7 @@ impl<R: RuleSet> Check<'_, R> {
             }
             self.event(raw)
         })?;
-        // The facts have come further than the log: its end is gone.
+        // The checkpoint is beyond the last event, so the end of the log is missing.
         let (head, checkpoint) = (self.log.head, self.reached.checkpoint);
         if checkpoint.0 > 0 && head <= checkpoint {
             self.gap(head.next(), checkpoint.next());
@@ -54,20 +54,20 @@ impl<R: RuleSet> Check<'_, R> {
         for last in std::mem::take(&mut self.log.chunks.ends) {
             if last <= head || !self.log.is_missing {
                 let place = format!("chunk that ends at seq {last}");
-                self.report.add(DERIVED, place, "has no place there");
+                self.report.add(DERIVED, place, "is at a position where no chunk ends");
             }
         }
         self.report.events = self.log.index.names.len() as u64;
         for [first, _] in self.log.index.sort() {
             let name = self.log.index.names[first].to_string();
-            self.report.add(GROUND, name, "stands in the log twice");
+            self.report.add(GROUND, name, "is in the log twice");
         }
         self.report.all(GROUND, self.log.walk.forgets.faults());
         for range in std::mem::take(&mut self.log.chunks.odd) {
             let forgets = &self.log.walk.forgets;
-            // A chunk may be the only witness of what is left of a forgotten event.
+            // A chunk may be the only witness of the entry of a forgotten event.
             let kind = if forgets.any(range.clone()) { BESIDE } else { DERIVED };
-            // What it says of content that is gone without a word cannot be compared.
+            // Events without content that no `forget` event names cannot be compared.
             if !forgets.lost(range.clone()) {
                 let place = format!("chunk of seq {}..{}", range.start(), range.end());
                 self.report.add(kind, place, "differs from the events it covers");
@@ -86,7 +86,7 @@ impl<R: RuleSet> Check<'_, R> {
     fn event(&mut self, raw: RawEvent) -> Result<(), Error> {
         let (seq, expected) = (raw.seq, self.log.head.next());
         if seq.0 == 0 {
-            self.report.add(GROUND, "seq 0", "stands before the first position");
+            self.report.add(GROUND, "seq 0", "is before the first position");
             return Ok(());
         }
         if seq != expected {
@@ -123,7 +123,7 @@ impl<R: RuleSet> Check<'_, R> {
         }
     }
 
-    /// Compares the chunk that ends at a position, if there is one or must be.
+    /// Compares the chunk that ends at a position, if one exists or must exist.
     fn chunk(&mut self, seq: Seq) -> Result<(), Error> {
         let is_full = seq.0.is_multiple_of(CHUNK_EVENTS as u64);
         let size = if is_full { CHUNK_EVENTS } else { SMALL_EVENTS };
@@ -155,7 +155,7 @@ impl<R: RuleSet> Check<'_, R> {
     }
 }
 
-/// Whether the same names stand in another order.
+/// Whether both have the same names in another order.
 fn reordered(stored: &[u8], expected: &[u8]) -> bool {
     let sorted = |names: &[u8]| {
         let mut names: Vec<[u8; 16]> = names.as_chunks().0.to_vec();
@@ -165,7 +165,7 @@ fn reordered(stored: &[u8], expected: &[u8]) -> bool {
     stored != expected && sorted(stored) == sorted(expected)
 }
 
-/// The event of a row as it stands, without content.
+/// The event of a row as stored, without content.
 fn stored(raw: &RawEvent) -> Option<Admitted> {
     Some(Admitted {
         event_ref: EventRef(raw.event_ref.as_slice().try_into().unwrap_or_default()),
@@ -178,26 +178,26 @@ fn stored(raw: &RawEvent) -> Option<Admitted> {
     })
 }
 
-/// Compares a row with what its payload says; hands back what rests on it, without content.
+/// Compares a row with its payload. Returns the event without content.
 fn checked(raw: &RawEvent, report: &mut Report) -> Option<Admitted> {
     let place = format!("seq {}", raw.seq);
-    // A stored event has its salt: one that is made up makes other bytes.
+    // A stored event has its salt. If it is missing, the zero salt changes the bytes.
     let event = admit(&raw.payload, Origin::House, || [0; 16]).ok();
     let event = event.filter(|event| event.canonical.as_bytes() == raw.payload);
     let digest = event.as_ref().map_or_else(|| sha256(&[&raw.payload]), |event| event.digest.0);
     if digest != raw.digest.as_slice() {
-        report.add(GROUND, place, "payload and digest do not fit each other");
+        report.add(GROUND, place, "payload and digest do not match");
         return stored(raw);
     }
     let Some(event) = event else {
-        report.add(GROUND, place, "the payload is no event in canonical form");
+        report.add(GROUND, place, "the payload is not an event in canonical form");
         return stored(raw);
     };
     for part in differences(&event, (&raw.event_ref, raw.time, &raw.event_type)) {
-        report.add(GROUND, &place, format!("{part} and payload do not fit each other"));
+        report.add(GROUND, &place, format!("{part} and payload do not match"));
     }
     if event.columns != raw.columns {
-        report.add(BESIDE, place, "typed columns and payload do not fit each other");
+        report.add(BESIDE, place, "typed columns and payload do not match");
     }
     Some(Admitted { canonical: String::new(), ..event })
 }

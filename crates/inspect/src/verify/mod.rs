@@ -1,9 +1,9 @@
-//! Verifying a store: everything that is stored or signed, computed anew and compared.
+//! Verifying a store: computes all stored and signed data again and compares.
 //!
 //! **Invariants**
-//! - It reads one moment and writes nothing; a store that others write meanwhile is no finding.
-//! - A breach is told where it is, once: what rests on damaged ground is compared with what the
-//!   ground said when it was whole, as far as that can be known.
+//! - It reads one snapshot and writes nothing. Concurrent writes to the store are not findings.
+//! - A mismatch is reported once, at its place. Data that depends on damaged ground data is
+//!   compared with the ground data before the damage, as far as that is known.
 
 mod derived;
 mod evidence;
@@ -23,17 +23,17 @@ use ipse_core::{Identity, Seq, hex, sha256};
 use ipse_engine::rules_of;
 use ipse_store::{Progress, Snapshot, View};
 
-/// How bad a breach is.
+/// The severity of a finding.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum Severity {
-    /// Ground is not what it was: nothing can make it again.
+    /// Ground data was changed. It cannot be recomputed.
     Critical,
-    /// Derived state does not follow from the ground: it can be made again.
+    /// Derived data does not match the ground data. It can be recomputed.
     Error,
 }
 
 impl Severity {
-    /// The word on the wire.
+    /// The name in JSON.
     pub fn name(self) -> &'static str {
         match self {
             Severity::Critical => "critical",
@@ -42,53 +42,53 @@ impl Severity {
     }
 }
 
-/// A breach.
+/// A mismatch, with its place.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Finding {
-    /// How bad it is.
+    /// The severity.
     pub severity: Severity,
-    /// Where.
+    /// The place, such as `seq 7`.
     pub place: String,
-    /// What.
+    /// The mismatch, as text.
     pub message: String,
-    /// What to do.
+    /// The action for the operator.
     pub hint: &'static str,
 }
 
-/// What a breach is about: how bad it is, and what to do.
+/// A kind of finding: its severity and its hint.
 type Kind = (Severity, &'static str);
 
-const RESTORE: &str = "keep this file, and restore a backup from before it happened";
-/// Ground: no repair but a copy from before.
+const RESTORE: &str = "keep this file, and restore a backup from before the damage";
+/// Ground data: only a backup repairs it.
 const GROUND: Kind = (Severity::Critical, RESTORE);
-/// Not ground itself, but no command makes it again.
+/// Not ground data, but no command recomputes it.
 const BESIDE: Kind = (Severity::Error, RESTORE);
-/// Derived: it can be made again.
-const REMAKE: &str = "keep a copy; derived state can be made again, see docs/guide/operate.md";
+/// Derived data: it can be recomputed.
+const REMAKE: &str = "keep a copy; derived data can be rebuilt, see docs/guide/operate.md";
 const DERIVED: Kind = (Severity::Error, REMAKE);
-/// Unknown rules: only a build that has them can compare the facts.
+/// Unknown rules: only a version that has them can compare the facts.
 const RULES: Kind = (Severity::Error, "use a newer ipse; the facts stay as they are");
-/// A head: what was signed is not what is here.
+/// A tree head: the log is not the signed one.
 const HEAD: Kind = (
     Severity::Critical,
-    "an older copy, or a log that was changed: put the newer one back, see \
+    "this is an older copy, or the log was changed: restore the newer copy, see \
      docs/guide/operate.md#keys-and-tree-heads",
 );
 
-/// Findings that the text form lists; the JSON has all of them.
+/// The maximum number of findings in the text form. The JSON has all of them.
 pub const SHOWN: usize = 50;
 
-/// What a verification found.
+/// The result of a verification.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Report {
-    /// Positions of the log that were checked: every event of producers and of ipse, forgotten ones
-    /// included.
+    /// The number of checked positions: all events of producers and of ipse, including forgotten
+    /// ones.
     pub events: u64,
-    /// Facts in the store.
+    /// The number of facts in the store.
     pub facts: u64,
-    /// Breaches, the worst first.
+    /// The mismatches, the most severe first.
     pub findings: Vec<Finding>,
-    /// What is no breach and good to know.
+    /// Remarks that are not mismatches, and checks that were not made.
     pub notes: Vec<String>,
 }
 
@@ -106,19 +106,19 @@ impl Report {
         self.notes.push(note.into());
     }
 
-    /// Notes how many there are of something, if there are any.
+    /// Adds a note with a count, unless it is zero.
     fn note_count(&mut self, what: &str, count: u64) {
         if count > 0 {
             self.note(format!("{what}: {count}"));
         }
     }
 
-    /// Whether ground is not what it was.
+    /// Whether ground data was changed.
     fn is_damaged(&self) -> bool {
         self.findings.iter().any(|finding| finding.severity == Severity::Critical)
     }
 
-    /// For programs.
+    /// The report as JSON.
     pub fn json(&self, identity: &Identity) -> String {
         let finding = |finding: &Finding| {
             Members::new()
@@ -137,7 +137,7 @@ impl Report {
             .finish()
     }
 
-    /// For people.
+    /// The report as text.
     pub fn page(&self, identity: &Identity) -> Page {
         let mut page = Page::new();
         for finding in self.findings.iter().take(SHOWN) {
@@ -163,8 +163,8 @@ impl Report {
     }
 }
 
-/// Verifies one identity's part of a store, and the file around it. `progress` is told how many
-/// events of how many were looked at. Facts that follow unknown rules are a finding and are not
+/// Verifies one identity's part of a store, and the file. `progress` is called with the number of
+/// checked events and the total. Facts that follow unknown rules are a finding and are not
 /// compared; everything else is.
 pub fn verify(
     snapshot: &Snapshot<'_>,
@@ -180,7 +180,7 @@ pub fn verify(
     })
 }
 
-/// The same under rules of the caller's choice.
+/// Like [`verify`], with the caller's rules.
 pub fn verify_under<R: RuleSet>(
     snapshot: &Snapshot<'_>,
     rules: &R,
@@ -192,7 +192,7 @@ pub fn verify_under<R: RuleSet>(
     let (view, (log, reached, report, sums)) = (snapshot.view(), Default::default());
     let mut check = Check { view, rules, identity, manifest, outside, report, log, reached, sums };
     match check.look(snapshot, progress) {
-        // What cannot be read is damage, and there is nothing to compare it with.
+        // An unreadable part is damage and cannot be compared.
         Err(Error::Store(error)) if error.is_damage() => {
             let why = std::error::Error::source(&error).map(|why| format!(": {why}"));
             let message = format!("cannot be read any further: {error}{}", why.unwrap_or_default());
@@ -204,7 +204,7 @@ pub fn verify_under<R: RuleSet>(
     Ok(check.report)
 }
 
-/// A verification under way.
+/// A running verification.
 struct Check<'c, R: RuleSet> {
     view: View<'c>,
     rules: &'c R,
@@ -214,11 +214,11 @@ struct Check<'c, R: RuleSet> {
     report: Report,
     log: Log,
     reached: Progress,
-    /// The sums at the checkpoint, and where the stored tallies stand.
+    /// The sums at the checkpoint, and at the position of the stored tallies.
     sums: [Groups<R::Tally>; 2],
 }
 
-/// What is kept of the log while it is walked over.
+/// The data that is kept during the walk over the log.
 #[derive(Default)]
 struct Log {
     walk: Walk,
@@ -252,8 +252,8 @@ impl<R: RuleSet> Check<'_, R> {
         let damaged = self.report.is_damaged();
         self.report.note_count("events forgotten", self.log.walk.forgets.len());
         if snapshot.erase_pending()? {
-            let note =
-                "what was forgotten may still be in the file: opening it for writing erases it";
+            let note = "forgotten content may still be in the file; \
+                        the next command that writes erases it";
             self.report.note(note);
         }
         self.derived()?;
@@ -265,22 +265,22 @@ impl<R: RuleSet> Check<'_, R> {
             self.report.note("intents and decisions were not compared: the log is damaged");
         }
         let tokens = damaged_tokens(self.view)?.into_iter().map(|id| format!("token {id}"));
-        let message = "id, hash and role do not fit together";
+        let message = "id, hash and role do not match";
         self.report.all(BESIDE, tokens.map(|token| (token, message)));
         // A process that was just writing the damaged frame has finished it by now.
         if let Some(frames) = torn
             && snapshot.wal_damage()? == torn
         {
             self.report.note(format!(
-                "the write-ahead log is damaged after {frames} whole frames, and what was written \
-                 after them is not in the store; a write that a crash interrupted before it was \
-                 acknowledged looks the same"
+                "the write-ahead log is damaged after {frames} complete frames, and later writes \
+                 are not in the store; a write that a crash interrupted before it was acknowledged \
+                 looks the same"
             ));
         }
         Ok(())
     }
 
-    /// Looks at the file and its schema; says whether the rest can be read.
+    /// Checks the file and its schema; returns whether the rest can be read.
     fn file(&mut self, snapshot: &Snapshot<'_>) -> Result<bool, Error> {
         for line in snapshot.file_damage()? {
             self.report.add(GROUND, "file", line.lines().last().unwrap_or_default());

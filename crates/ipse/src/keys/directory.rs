@@ -1,12 +1,12 @@
-//! The key directory of a store: its log's key, its operator's, and those of producers made here.
+//! The key directory of a store: the keys of its log, its operator and its producers.
 //!
 //! ```text
 //! log.key        log.vkey        signs tree heads; one line for each identity of the store
 //! operator.key   operator.pub    signs certificates and bundles
 //! producers/     NAME.key, NAME.vkey
 //! heads/         the last signed tree head of each identity
-//! revoked/       keys that are no longer used, each in a directory of its own
-//! lock           held by whoever makes keys or signs a tree head
+//! revoked/       keys that are no longer used, each in its own directory
+//! lock           locked while keys are created or a tree head is signed
 //! ```
 
 use super::{KeyError, Random, check_directory, check_producer_name};
@@ -22,24 +22,24 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
-/// The name that an operator signs under.
+/// The name under which an operator signs.
 pub use ipse_bundle::OPERATOR;
-/// The largest list of public keys: some thousand identities.
+/// The largest list of public keys: enough for some thousand identities.
 const MAX_LIST_BYTES: u64 = 1 << 20;
 /// The largest signed tree head: three short lines and sixteen signatures.
 const MAX_HEAD_BYTES: u64 = 16 << 10;
 
-/// What a key of the store is for.
+/// The purpose of a key of the store.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Role {
-    /// It signs tree heads.
+    /// The key that signs tree heads.
     Log,
-    /// It signs certificates and bundles.
+    /// The key that signs certificates and bundles.
     Operator,
 }
 
 impl Role {
-    /// The word for it.
+    /// The name of the role in commands and key names.
     pub fn name(self) -> &'static str {
         match self {
             Role::Log => "log",
@@ -62,29 +62,29 @@ impl Role {
     }
 }
 
-/// How a private half is kept.
+/// The protection of a private key.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Protection {
-    /// In a file that its owner can read.
+    /// A plain file that only its owner can read.
     Plain,
-    /// Under a passphrase.
+    /// Encrypted under a passphrase.
     Encrypted,
 }
 
-/// The directory.
+/// The directory with the keys of a store.
 #[derive(Clone, Debug)]
 pub struct KeyDirectory {
     path: PathBuf,
 }
 
 impl KeyDirectory {
-    /// The directory at a path; it need not be there yet.
+    /// The directory at a path. It does not have to exist yet.
     pub fn at(path: impl Into<PathBuf>) -> Self {
         KeyDirectory { path: path.into() }
     }
 
-    /// The directory beside a store: `ipse.db.keys` for `ipse.db`. If the path is a link and has no
-    /// such directory beside it, the directory beside the file that it leads to.
+    /// The directory next to a store: `ipse.db.keys` for `ipse.db`. If the path is a symbolic link
+    /// without such a directory, the directory next to the link's target.
     pub fn of_store(store: &Location) -> Self {
         let Some(store) = store.path() else { return Self::at(format!("{store}.keys")) };
         let beside = |store: &Path| {
@@ -99,15 +99,15 @@ impl KeyDirectory {
         }
     }
 
-    /// Where it is.
+    /// The path of the directory.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Makes the keys that are missing, and names the log's key after an identity. Returns the
-    /// files of the private halves that it made.
+    /// Creates the missing keys, and adds a public log key for an identity. Returns the names of
+    /// the private key files that it created.
     ///
-    /// A key whose public half alone is here is kept elsewhere; it is not missing.
+    /// A key of which only the public half is here is kept elsewhere; it does not count as missing.
     pub fn create(
         &self,
         identity: &Identity,
@@ -129,7 +129,7 @@ impl KeyDirectory {
         Ok(made)
     }
 
-    /// An error if [`KeyDirectory::create`] cannot make keys here; nothing is written by that.
+    /// Returns an error if [`KeyDirectory::create`] could not create keys here. Writes nothing.
     pub(crate) fn check_place(&self) -> Result<(), KeyError> {
         let (parent, not_there) = (files::directory_of(&self.path), io::ErrorKind::NotFound);
         let place = match self.path.metadata() {
@@ -149,7 +149,7 @@ impl KeyDirectory {
         self.check_public()
     }
 
-    /// An error if a passphrase is given and this build does not support passphrases.
+    /// Returns an error if a passphrase is given and this build does not support passphrases.
     pub(crate) fn check_passphrase(&self, passphrase: Option<&str>) -> Result<(), KeyError> {
         match passphrase.is_some() && !cfg!(feature = "passphrase") {
             true => Err(KeyError::PassphraseUnsupported(self.file(Role::Log.private()))),
@@ -157,21 +157,21 @@ impl KeyDirectory {
         }
     }
 
-    /// Whether a key of the store is here, or at least its public half.
+    /// Whether the private or the public half of a key is here.
     pub fn has(&self, role: Role) -> bool {
         let there = |name| self.file(name).symlink_metadata().is_ok();
         there(role.private()) || there(role.public())
     }
 
-    /// Whether a key has its private half alone: the process that made it died before it wrote the
-    /// public half.
+    /// Whether only the private half of a key exists: the process that created it died before it
+    /// wrote the public half.
     pub fn is_unfinished(&self, role: Role) -> bool {
         let there = |name| self.file(name).symlink_metadata().is_ok();
         there(role.private()) && !there(role.public())
     }
 
-    /// Makes a key for the logs of these identities, or finishes an unfinished one; there must be
-    /// no other.
+    /// Creates the key for the logs of these identities, or finishes an unfinished one. Any other
+    /// existing key is an error.
     pub fn new_log(
         &self,
         identities: &[Identity],
@@ -182,7 +182,8 @@ impl KeyDirectory {
         self.log_keys()
     }
 
-    /// Makes a key for the operator, or finishes an unfinished one; there must be no other.
+    /// Creates the operator's key, or finishes an unfinished one. Any other existing key is an
+    /// error.
     pub fn new_operator(
         &self,
         random: &mut Random<'_>,
@@ -209,11 +210,11 @@ impl KeyDirectory {
         } else {
             return Err(KeyError::Exists(private));
         };
-        // A process that dies here leaves an unfinished key; the next call or `create` finishes it.
+        // If the process dies here, the key is unfinished; the next call or `create` finishes it.
         self.publish(role, &public, identities)
     }
 
-    /// Makes a key pair for a producer; there must be none of that name.
+    /// Creates a key pair for a producer. An existing key of that name is an error.
     pub fn new_producer(
         &self,
         name: &str,
@@ -225,17 +226,17 @@ impl KeyDirectory {
         let producers = self.file("producers");
         files::make_directory(&producers).map_err(KeyError::io("make", &producers))?;
         let key = new_key_file(&self.producer_file(name), name, random, passphrase)?;
-        // A process that dies here leaves a private half alone; `complete_producer` adds the rest.
+        // If the process dies here, the public half is missing; `complete_producer` adds it.
         self.publish_producer(&key)?;
         Ok(key)
     }
 
-    /// Where the private half of a producer's key is made.
+    /// The path of a producer's private key.
     pub fn producer_file(&self, name: &str) -> PathBuf {
         self.file("producers").join(format!("{name}.key"))
     }
 
-    /// Writes the public half of a producer's key beside the private one, if it is missing.
+    /// Writes the public half of a producer's key next to the private one if it is missing.
     pub fn complete_producer(
         &self,
         name: &str,
@@ -255,7 +256,7 @@ impl KeyDirectory {
         Ok(key)
     }
 
-    /// The public half of a producer's key that was made here.
+    /// The public half of a producer's key that was created here.
     pub fn producer_key(&self, name: &str) -> Result<Option<NoteKey>, KeyError> {
         check_producer_name(name)?;
         Ok(read_list(&self.producer_public(name))?.into_iter().next())
@@ -271,8 +272,8 @@ impl KeyDirectory {
             .map_err(KeyError::io("write", &public))
     }
 
-    /// What signs the tree heads of an identity. If the log has public halves here, that of this
-    /// identity must be among them.
+    /// The signer for the tree heads of an identity. If public halves of the log's key exist here,
+    /// the one of this identity must match.
     pub fn log_signer(
         &self,
         identity: &Identity,
@@ -282,14 +283,15 @@ impl KeyDirectory {
         let private = self.file(Role::Log.private());
         let known = self.log_keys();
         if known.as_ref().is_err_and(KeyError::is_denied) {
-            // A directory of another user: that the private half is out of reach comes first.
+            // The directory belongs to another user: report first that the private key is
+            // unreadable.
             read_signer(&private, &name, passphrase)?;
         }
         let known = known?;
         let signer = read_signer(&private, &name, passphrase)?;
         let public = signer.public();
         let is_ours = |known: &NoteKey| known.key() == public.key();
-        // An identity has no line of its own until `create` adds it.
+        // An identity has no line until `create` adds it.
         let named = known.iter().any(|key| key.name() == name);
         let mut known = known.iter().filter(|key| !named || key.name() == name).peekable();
         match known.peek().is_none() || known.any(is_ours) {
@@ -298,7 +300,7 @@ impl KeyDirectory {
         }
     }
 
-    /// What signs certificates and bundles. If its public half is here, it must be that one's.
+    /// The signer for certificates and bundles. It must match the public half, if that is here.
     pub fn operator_signer(&self, passphrase: Option<&str>) -> Result<NoteSigner, KeyError> {
         let known = self.operator_key_if_there()?;
         let signer = read_signer(&self.file(Role::Operator.private()), OPERATOR, passphrase)?;
@@ -308,19 +310,19 @@ impl KeyDirectory {
         }
     }
 
-    /// The private half is no half of the public one.
+    /// The error for a private half that does not match the public one.
     fn mismatch(&self, role: Role) -> KeyError {
         KeyError::Mismatch { private: self.file(role.private()), public: self.file(role.public()) }
     }
 
-    /// Checks that the public halves of the store's keys can be read, as far as they are here.
+    /// Returns an error if an existing public half of the store's keys cannot be read.
     pub fn check_public(&self) -> Result<(), KeyError> {
         self.log_keys()?;
         self.operator_key_if_there()?;
         Ok(())
     }
 
-    /// Public halves of the log's key, one for each identity; none if there is no such file.
+    /// Public halves of the log's key, one for each identity; empty if the file does not exist.
     pub fn log_keys(&self) -> Result<Vec<NoteKey>, KeyError> {
         read_list(&self.file(Role::Log.public()))
     }
@@ -337,22 +339,23 @@ impl KeyDirectory {
         }
     }
 
-    /// How the private half of a key is kept; [`KeyError::Missing`] if it is not here.
+    /// The protection of a private half; [`KeyError::Missing`] if it is not here.
     pub fn held(&self, role: Role) -> Result<Protection, KeyError> {
         held(&self.file(role.private()))
     }
 
-    /// Puts the log's key away, with its public half and the heads that it signed. Returns where.
+    /// Moves the log's key, its public half and its signed heads to `revoked/`. Returns the new
+    /// directory.
     pub fn revoke_log(&self, passphrase: Option<&str>) -> Result<PathBuf, KeyError> {
         self.revoke(Role::Log, passphrase)
     }
 
-    /// Puts the operator's key away, with its public half. Returns where.
+    /// Moves the operator's key and its public half to `revoked/`. Returns the new directory.
     pub fn revoke_operator(&self, passphrase: Option<&str>) -> Result<PathBuf, KeyError> {
         self.revoke(Role::Operator, passphrase)
     }
 
-    /// Puts the private half of a producer's key away, if it was made here. Returns where.
+    /// Moves a producer's key to `revoked/` if it was created here. Returns the new directory.
     pub fn revoke_producer(&self, name: &str) -> Result<Option<PathBuf>, KeyError> {
         let Some(key) = self.producer_key(name)? else { return Ok(None) };
         let _lock = self.made_and_locked()?;
@@ -363,7 +366,7 @@ impl KeyDirectory {
         Ok(Some(place))
     }
 
-    /// Makes the directory that a revoked key goes to.
+    /// Creates the directory for a revoked key.
     fn place_of_revoked(&self, name: &str, key: &NoteKey) -> Result<PathBuf, KeyError> {
         let revoked = self.file("revoked");
         let place = revoked.join(format!("{name}-{}", hex::encode(&key.id())));
@@ -388,8 +391,8 @@ impl KeyDirectory {
                 .expect("BUG: a role is a name"),
         };
         let place = self.place_of_revoked(role.name(), &key)?;
-        // The public half goes last: whoever dies in between finds the key still there, without its
-        // private half, and revokes it again.
+        // Move the public half last: if the process dies in between, the key is still found,
+        // without its private half, and can be revoked again.
         for name in [role.private(), "heads", role.public()] {
             if role == Role::Log || name != "heads" {
                 let path = self.file(name);
@@ -399,7 +402,7 @@ impl KeyDirectory {
         Ok(place)
     }
 
-    /// Public halves of revoked keys, and what they were for.
+    /// Public halves of revoked keys, with their roles.
     pub fn revoked(&self) -> Result<Vec<(Role, NoteKey)>, KeyError> {
         let path = self.file("revoked");
         let entries = match std::fs::read_dir(&path) {
@@ -423,7 +426,7 @@ impl KeyDirectory {
         Ok(revoked)
     }
 
-    /// The last tree head that was signed for an identity, and when it was kept.
+    /// The last signed tree head of an identity, and the time at which it was stored.
     pub fn last_head(&self, identity: &Identity) -> io::Result<Option<(String, SystemTime)>> {
         let read = match files::read(&self.head(identity), MAX_HEAD_BYTES) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
@@ -435,17 +438,17 @@ impl KeyDirectory {
         Ok(Some((note, file.metadata()?.modified()?)))
     }
 
-    /// Keeps a signed tree head, durably, in place of the one before. The caller holds the
+    /// Stores a signed tree head durably and replaces the previous one. The caller holds the
     /// [lock](Self::lock).
     pub fn keep_head(&self, identity: &Identity, note: &str) -> io::Result<()> {
         let heads = self.file("heads");
         files::make_directory(&heads)?;
-        // No other process writes here under the lock: an unfinished file is of one that died.
+        // No other process writes here under the lock: an unfinished file is from a dead process.
         files::sweep(&heads);
         files::replace(&self.head(identity), note.as_bytes(), files::PRIVATE)
     }
 
-    /// Waits until nobody else signs a tree head or makes keys here. Dropping the file lets go.
+    /// Waits for the lock on signing and on creating keys. Dropping the file releases it.
     pub fn lock(&self) -> io::Result<File> {
         let mut options = OpenOptions::new();
         options.write(true).create(true).truncate(false).mode(files::PRIVATE);
@@ -454,7 +457,7 @@ impl KeyDirectory {
         Ok(file)
     }
 
-    /// Locks the directory for new private keys: none is made where it would not be used.
+    /// Locks the directory to create private keys; an error if keys in it would not be used.
     fn locked_for_new_keys(&self) -> Result<File, KeyError> {
         let lock = self.made_and_locked()?;
         check_directory(&self.path)?;
@@ -464,7 +467,7 @@ impl KeyDirectory {
     fn made_and_locked(&self) -> Result<File, KeyError> {
         files::make_directory(&self.path).map_err(KeyError::io("make", &self.path))?;
         let lock = self.lock().map_err(KeyError::io("lock", &self.path))?;
-        // No other process writes here under the lock: an unfinished file is of one that died.
+        // No other process writes here under the lock: an unfinished file is from a dead process.
         for directory in [self.path.clone(), self.file("producers"), self.file("heads")] {
             files::sweep(&directory);
         }
@@ -479,7 +482,7 @@ impl KeyDirectory {
         self.file("heads").join(format!("{identity}.note"))
     }
 
-    /// The public half of a key, from its own file if there is one, else from the private half.
+    /// The public half of a key: from its own file if it exists, else from the private half.
     fn public_half(&self, role: Role, passphrase: Option<&str>) -> Result<PublicKey, KeyError> {
         let known = match role {
             Role::Log => self.log_keys()?.first().map(|key| *key.key()),
@@ -491,7 +494,7 @@ impl KeyDirectory {
         }
     }
 
-    /// Writes what is missing of a public half.
+    /// Writes the missing parts of a public half.
     fn publish(
         &self,
         role: Role,
@@ -529,9 +532,10 @@ fn named_operator(key: PublicKey) -> Result<NoteKey, KeyError> {
     NoteKey::new(OPERATOR, key).ok_or_else(|| KeyError::Name(OPERATOR.to_string()))
 }
 
-/// Reads verifier keys, one a line; none if there is no such file. A file without a key is damaged.
+/// Reads verifier keys, one per line; empty if the file does not exist. A file without a key is
+/// damaged.
 fn read_list(path: &Path) -> Result<Vec<NoteKey>, KeyError> {
-    let form = || KeyError::malformed(path, "a line in it is no verifier key");
+    let form = || KeyError::malformed(path, "it has a line that is not a verifier key");
     let bytes = match files::read(path, MAX_LIST_BYTES) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
         read => read.map_err(KeyError::io("read", path))?.1,

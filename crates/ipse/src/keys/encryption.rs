@@ -1,7 +1,7 @@
-//! Private halves under a passphrase: PKCS#8 encrypted with PBES2.
+//! Private keys under a passphrase: PKCS#8 encrypted with PBES2.
 //!
-//! **Invariants:** OpenSSL decrypts the keys that are encrypted here. A key file of others cannot
-//! make this process spend more memory or time than the limits below.
+//! **Invariants:** OpenSSL can decrypt the keys that are encrypted here. An untrusted key file
+//! cannot make this process use more memory or time than the limits below.
 
 use super::KeyError;
 use pkcs8::der::SecretDocument;
@@ -9,17 +9,17 @@ use pkcs8::pkcs5::pbes2::{EncryptionScheme, Kdf, Parameters, Salt, ScryptParams}
 use pkcs8::{EncryptedPrivateKeyInfoRef, PrivateKeyInfoRef};
 use std::path::Path;
 
-/// What a guess at a passphrase costs: 16 MiB, five times over. OpenSSL opens no key that needs
-/// more than 32 MiB at once.
+/// The cost of one guess at a passphrase: 16 MiB, five times. OpenSSL rejects a key that needs more
+/// than 32 MiB at once.
 const SCRYPT_COST: u64 = 1 << 14;
 const SCRYPT_BLOCK: u16 = 8;
 const SCRYPT_TIMES: u16 = 5;
-/// The most memory that a key file of others may ask for.
+/// The most memory that an untrusted key file may require.
 const MAX_SCRYPT_BYTES: u64 = 1 << 30;
-/// The most rounds of PBKDF2 that a key file of others may ask for: some seconds.
+/// The most PBKDF2 rounds that an untrusted key file may require: some seconds.
 const MAX_ROUNDS: u32 = 10_000_000;
 
-/// Encrypts a private key. The error is for builds without the feature `passphrase`.
+/// Encrypts a private key. Only builds without the feature `passphrase` return the error.
 pub(super) fn encrypt(
     _path: &Path,
     info: &PrivateKeyInfoRef<'_>,
@@ -50,7 +50,7 @@ pub(super) fn decrypt(
     passphrase: Option<&str>,
 ) -> Result<SecretDocument, KeyError> {
     let passphrase = passphrase.ok_or_else(|| KeyError::NoPassphrase(path.to_path_buf()))?;
-    let form = "its encryption is not PBES2 with scrypt or PBKDF2, or asks for too much";
+    let form = "its encryption is not PBES2 with scrypt or PBKDF2, or is too expensive";
     let form = || KeyError::malformed(path, form);
     let locked = EncryptedPrivateKeyInfoRef::try_from(der).map_err(|_| form())?;
     let parameters = locked.encryption_algorithm.pbes2().ok_or_else(form)?;
@@ -59,7 +59,7 @@ pub(super) fn decrypt(
     }
     locked.decrypt(passphrase).map_err(|error| match error {
         pkcs8::Error::EncryptedPrivateKey(pkcs8::pkcs5::Error::DecryptFailed)
-        // One wrong passphrase of 256 gives bytes that look like an end, and no key before it.
+        // 1 of 256 wrong passphrases decrypts to valid padding, but not to a key.
         | pkcs8::Error::Asn1(_) => KeyError::WrongPassphrase(path.to_path_buf()),
         _ => form(),
     })

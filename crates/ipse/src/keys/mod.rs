@@ -1,12 +1,12 @@
-//! Keys in files: who signs, and what others check with.
+//! Signing and verification keys in files.
 //!
-//! A private half is a PKCS#8 PEM file, as `openssl genpkey -algorithm ed25519` makes it. A public
-//! half is a line of text, or PEM as `openssl pkey -pubin` reads.
+//! A private half is a PKCS#8 PEM file, as `openssl genpkey -algorithm ed25519` writes it. A public
+//! half is a line of text, or PEM as `openssl pkey -pubin` reads it.
 //!
 //! The Cargo feature `passphrase` adds private halves that are encrypted under a passphrase. It is
-//! off by default. Without it, a passphrase is [`KeyError::PassphraseUnsupported`], and so is an
-//! encrypted key that is read. An agent that is opened without a passphrase beside such a key does
-//! not sign ([`Agent::signs`](crate::Agent::signs)).
+//! off by default. Without it, a passphrase or an encrypted key is
+//! [`KeyError::PassphraseUnsupported`]. An agent that is opened without a passphrase does not sign
+//! if its key is encrypted ([`Agent::signs`](crate::Agent::signs)).
 //!
 //! ```
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -24,11 +24,11 @@
 //! ```
 //!
 //! **Invariants**
-//! - A private half that others can read is not used, and none is ever written so. Nor is one used
-//!   from a directory that others may write to, and no key is made in such a key directory.
-//! - A private half is not used beside a public half of another key.
-//! - No key is overwritten. A crash leaves a whole key under its name, or none.
-//! - No error, and nothing that can be printed, holds a part of a private half.
+//! - A private half that other users can read is neither used nor written. No private half is used
+//!   or created in a directory that other users can write to.
+//! - A private half is not used if the public half next to it belongs to another key.
+//! - No key is overwritten. After a crash a key file is complete or absent.
+//! - No error and no `Debug` output contains a part of a private half.
 
 mod directory;
 #[cfg(feature = "passphrase")]
@@ -47,37 +47,37 @@ use std::io;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
-/// The longest name of a producer.
+/// The longest name of a producer, in bytes.
 pub const MAX_NAME_BYTES: usize = 64;
 
-/// Why a key cannot be used or made.
+/// The reason why a key cannot be used or created.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum KeyError {
-    /// There is none.
+    /// The key file does not exist.
     #[error("no key at {}", .0.display())]
     Missing(PathBuf),
-    /// One is there already, or its public half is.
-    #[error("there is a key at {} already", .0.display())]
+    /// A key or its public half already exists.
+    #[error("a key already exists at {}", .0.display())]
     Exists(PathBuf),
-    /// It can be read with a passphrase only.
+    /// The key is encrypted and no passphrase was given.
     #[error("{} is encrypted, and no passphrase was given", .0.display())]
     NoPassphrase(PathBuf),
-    /// It cannot be read with this passphrase.
+    /// The passphrase is wrong.
     #[error("the passphrase does not open {}", .0.display())]
     WrongPassphrase(PathBuf),
-    /// It is encrypted, or is to be, and this build has no support for passphrases.
+    /// A passphrase is needed or given, and this build does not support passphrases.
     #[error(
         "{} needs a passphrase, and this build does not support passphrases: build ipse with the \
          feature `passphrase`",
         .0.display()
     )]
     PassphraseUnsupported(PathBuf),
-    /// It is no secret.
-    #[error("others may read or write {}, so it is no secret", .0.display())]
+    /// Other users can read or write the private key.
+    #[error("other users can read or write {}, so it is not secret", .0.display())]
     Unsafe(PathBuf),
-    /// Others could put a key of theirs in its place.
-    #[error("others may write to the directory {}, so no private key in it is used", .0.display())]
+    /// Other users could replace the key.
+    #[error("other users can write to {}, so private keys in it are not used", .0.display())]
     UnsafeDirectory(PathBuf),
     /// The two files are not the halves of one key.
     #[error("{} is not the private half of the key in {}", .private.display(), .public.display())]
@@ -87,28 +87,28 @@ pub enum KeyError {
         /// The file of the public half.
         public: PathBuf,
     },
-    /// It has not the form of a key.
-    #[error("{} is no key that ipse reads: {why}", .path.display())]
+    /// The content is not a valid key.
+    #[error("{} is not a valid key: {why}", .path.display())]
     Malformed {
-        /// Which file.
+        /// The file.
         path: PathBuf,
-        /// What is wrong with it.
+        /// The reason why it is not valid.
         why: &'static str,
     },
-    /// Anybody could sign under its public half.
+    /// The key is weak: anyone could sign under its public half.
     #[error("{} is a weak key", .0.display())]
     Weak(PathBuf),
-    /// No key can be named so.
-    #[error("`{}` cannot name a producer", ipse_door::printable(.0))]
+    /// The name is not allowed for a producer.
+    #[error("`{}` is not a valid producer name", ipse_door::printable(.0))]
     Name(String),
-    /// The file system refused.
+    /// A file operation failed.
     #[error("could not {what} {}", .path.display())]
     Io {
-        /// What was tried.
+        /// The operation, as a verb.
         what: &'static str,
-        /// On which file.
+        /// The file or directory.
         path: PathBuf,
-        /// Why not.
+        /// The system error.
         source: io::Error,
     },
 }
@@ -119,14 +119,14 @@ impl KeyError {
         move |source| KeyError::Io { what, path, source }
     }
 
-    /// Whether a key file is damaged, or its public half cannot be read or is another key's. A log
-    /// without a private key goes on unsigned; a log with such a key does not.
+    /// Whether a key file is damaged, or its public half is unreadable or belongs to another key. A
+    /// log without a private key continues unsigned; a log with such a key does not.
     pub fn is_damage(&self) -> bool {
         let damaged = matches!(self, KeyError::Malformed { .. } | KeyError::Weak(_));
         damaged || self.is_of_public_half()
     }
 
-    /// Whether a public half is damaged, cannot be read or is another key's.
+    /// Whether a public half is damaged, unreadable or belongs to another key.
     pub fn is_of_public_half(&self) -> bool {
         let public = |path: &Path| path.extension().is_some_and(|it| it == "vkey" || it == "pub");
         match self {
@@ -137,7 +137,7 @@ impl KeyError {
         }
     }
 
-    /// Whether this user may not read it.
+    /// Whether this user lacks the permission to read the key.
     fn is_denied(&self) -> bool {
         matches!(self, KeyError::Io { source, .. }
             if source.kind() == io::ErrorKind::PermissionDenied)
@@ -148,19 +148,19 @@ impl KeyError {
     }
 }
 
-/// Random bytes, as a key is made of.
+/// A source of 32 random bytes for a key.
 pub type Random<'r> = dyn FnMut() -> [u8; 32] + 'r;
 
-/// Reads a private key from a file anywhere, to sign under a name.
+/// Reads a private key from any file, to sign under a name.
 ///
-/// The file must be an ordinary one that only its owner may read, in a directory that only its
-/// owner may write to.
+/// The file must be an ordinary one that only its owner can read, in a directory that only its
+/// owner can write to.
 pub fn read_signer(
     path: &Path,
     name: &str,
     passphrase: Option<&str>,
 ) -> Result<NoteSigner, KeyError> {
-    // Otherwise it is not there, or is no file, and the error says so.
+    // If it is missing or not a file, reading it below returns that error.
     if path.is_file() {
         check_directories(path)?;
     }
@@ -168,22 +168,22 @@ pub fn read_signer(
     NoteSigner::new(name, key).ok_or_else(|| KeyError::Name(name.to_string()))
 }
 
-/// Reads a public key in PEM from a file anywhere, under a name: one SubjectPublicKeyInfo of an
-/// Ed25519 key, as `openssl pkey -pubout` writes it.
+/// Reads a public key in PEM from any file, under a name: one SubjectPublicKeyInfo of an Ed25519
+/// key, as `openssl pkey -pubout` writes it.
 pub fn read_verifier(path: &Path, name: &str) -> Result<NoteKey, KeyError> {
     let key = pem::read_public(path)?;
     NoteKey::new(name, key).ok_or_else(|| KeyError::Name(name.to_string()))
 }
 
-/// Others who may write to the directory of a key could put a key of theirs there. If the file is a
-/// link, that goes for the directory of the link and for that of the file.
+/// Checks the directory of a key file, because users who can write to it could replace the key. For
+/// a symbolic link, checks the directories of the link and of its target.
 fn check_directories(path: &Path) -> Result<(), KeyError> {
     let file = path.canonicalize().map_err(KeyError::io("read", path))?;
     check_directory(files::directory_of(path))?;
     check_directory(files::directory_of(&file))
 }
 
-/// An error if others may write to a directory: a private key in it is neither used nor made.
+/// Returns an error if other users can write to a directory.
 fn check_directory(directory: &Path) -> Result<(), KeyError> {
     let metadata = directory.metadata().map_err(KeyError::io("read", directory))?;
     match metadata.permissions().mode() & 0o022 {
@@ -192,7 +192,7 @@ fn check_directory(directory: &Path) -> Result<(), KeyError> {
     }
 }
 
-/// Makes a private key in a new file, and returns the public half under a name.
+/// Creates a private key in a new file, and returns the public half under a name.
 pub fn new_key_file(
     path: &Path,
     name: &str,
@@ -204,8 +204,8 @@ pub fn new_key_file(
     Ok(NoteKey::new(name, public).expect("BUG: a producer's name is a key's"))
 }
 
-/// Whether a producer may be called so: 1 to 64 of `[A-Za-z0-9._-]`, not beginning with a dot, and
-/// not the name of a key of the store's own.
+/// Validates the name of a producer: 1 to 64 of `[A-Za-z0-9._-]`, not starting with a dot, and not
+/// the name of one of the store's own keys.
 pub fn check_producer_name(name: &str) -> Result<(), KeyError> {
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"._-".contains(&byte);
     let fits = (1..=MAX_NAME_BYTES).contains(&name.len())
@@ -215,7 +215,7 @@ pub fn check_producer_name(name: &str) -> Result<(), KeyError> {
     fits.then_some(()).ok_or_else(|| KeyError::Name(name.to_string()))
 }
 
-/// Makes a private key in a file that must not be there yet.
+/// Creates a private key in a new file; an existing file is an error.
 fn new_secret(
     path: &Path,
     random: &mut Random<'_>,

@@ -1,14 +1,14 @@
-//! The module `encryption` of a build without the feature `passphrase`.
+//! Replaces the module `encryption` in a build without the feature `passphrase`.
 //!
-//! **Invariants:** no key is encrypted or decrypted; both are an error that names the feature. The
-//! functions are those of `encryption.rs`, so that callers do not depend on the feature.
+//! **Invariants:** both functions return an error that names the feature. Their signatures are
+//! those of `encryption.rs`, so that callers do not depend on the feature.
 
 use super::KeyError;
 use pkcs8::PrivateKeyInfoRef;
 use pkcs8::der::SecretDocument;
 use std::path::Path;
 
-/// Encrypts no key.
+/// Always an error: this build cannot encrypt keys.
 pub(super) fn encrypt(
     path: &Path,
     _info: &PrivateKeyInfoRef<'_>,
@@ -18,7 +18,7 @@ pub(super) fn encrypt(
     Err(KeyError::PassphraseUnsupported(path.to_path_buf()))
 }
 
-/// Decrypts no key.
+/// Always an error: this build cannot decrypt keys.
 pub(super) fn decrypt(
     path: &Path,
     _der: &[u8],

@@ -1,7 +1,7 @@
-//! Keys as PEM: PKCS#8 for private halves, SubjectPublicKeyInfo for public ones.
+//! Keys as PEM: PKCS#8 for private keys, SubjectPublicKeyInfo for public keys.
 //!
-//! **Invariants:** only Ed25519 is read; buffers that held a secret are wiped. Encryption is in
-//! [`encryption`], which the feature `passphrase` switches on.
+//! **Invariants:** only Ed25519 is accepted. Buffers that held a secret are wiped. Encryption is in
+//! [`encryption`], which the feature `passphrase` enables.
 
 use super::{KeyError, encryption};
 use crate::files;
@@ -15,7 +15,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use zeroize::Zeroizing;
 
-/// The largest key file that is read: an encrypted key has some 400 bytes.
+/// The largest key file that is read. An encrypted key has about 400 bytes.
 pub const MAX_KEY_BYTES: u64 = 16 << 10;
 
 const ED25519: AlgorithmIdentifierRef<'_> =
@@ -23,14 +23,14 @@ const ED25519: AlgorithmIdentifierRef<'_> =
 const PLAIN: &str = "PRIVATE KEY";
 const ENCRYPTED: &str = "ENCRYPTED PRIVATE KEY";
 const PUBLIC: &str = "PUBLIC KEY";
-/// How every PEM block begins, and how the first line of one with a private key ends.
+/// The beginning of every PEM block, and the end of the first line of a private key's block.
 const PEM_BLOCK: &str = "-----BEGIN ";
 const END_OF_PRIVATE_LABEL: &str = "PRIVATE KEY-----";
 
-/// A DER octet string of 32 bytes begins so: the form of an Ed25519 seed.
+/// The DER header of an octet string of 32 bytes: the form of an Ed25519 seed.
 const SEED_HEADER: [u8; 2] = [4, 32];
 
-/// The text of a private key; with a passphrase and random bytes, encrypted.
+/// The PEM text of a private key, encrypted if a passphrase and random bytes are given.
 pub(super) fn write_secret(
     path: &Path,
     seed: &[u8; 32],
@@ -60,7 +60,7 @@ pub(super) fn read_secret(path: &Path, passphrase: Option<&str>) -> Result<Secre
             let opened = encryption::decrypt(path, document.as_bytes(), passphrase)?;
             secret(path, opened.as_bytes())
         }
-        _ => Err(KeyError::malformed(path, "the PEM in it is no PKCS#8 private key")),
+        _ => Err(KeyError::malformed(path, "its PEM block is not a PKCS#8 private key")),
     }
 }
 
@@ -71,10 +71,10 @@ pub(super) fn is_encrypted(path: &Path) -> Result<bool, KeyError> {
 }
 
 fn parse<'t>(path: &Path, text: &'t str) -> Result<(&'t str, SecretDocument), KeyError> {
-    SecretDocument::from_pem(text).map_err(|_| KeyError::malformed(path, "it is no PEM"))
+    SecretDocument::from_pem(text).map_err(|_| KeyError::malformed(path, "it is not PEM"))
 }
 
-/// The text of a file that only its owner may read.
+/// Reads the text of a file; an error if other users can read or write it.
 fn read_private(path: &Path) -> Result<Zeroizing<String>, KeyError> {
     let (file, bytes) = read(path)?;
     let bytes = Zeroizing::new(bytes);
@@ -83,7 +83,7 @@ fn read_private(path: &Path) -> Result<Zeroizing<String>, KeyError> {
         return Err(KeyError::Unsafe(path.to_path_buf()));
     }
     let text =
-        std::str::from_utf8(&bytes).map_err(|_| KeyError::malformed(path, "it is no PEM"))?;
+        std::str::from_utf8(&bytes).map_err(|_| KeyError::malformed(path, "it is not PEM"))?;
     Ok(Zeroizing::new(text.to_string()))
 }
 
@@ -100,16 +100,16 @@ fn read(path: &Path) -> Result<(std::fs::File, Vec<u8>), KeyError> {
 }
 
 fn secret(path: &Path, der: &[u8]) -> Result<SecretKey, KeyError> {
-    let form = || KeyError::malformed(path, "the PKCS#8 in it has not the form of a key");
+    let form = || KeyError::malformed(path, "its PKCS#8 content is not a valid key");
     let info = PrivateKeyInfoRef::try_from(der).map_err(|_| form())?;
     if info.algorithm != ED25519 {
-        return Err(KeyError::malformed(path, "it is a key of another kind than Ed25519"));
+        return Err(KeyError::malformed(path, "it is not an Ed25519 key"));
     }
     let seed = info.private_key.as_bytes().strip_prefix(&SEED_HEADER).ok_or_else(form)?;
     let secret = SecretKey::from_seed(seed.try_into().map_err(|_| form())?);
     let public = secret.public().bytes();
     if info.public_key.is_some_and(|given| given.as_bytes() != Some(&public)) {
-        return Err(KeyError::malformed(path, "the public half in it is another key's"));
+        return Err(KeyError::malformed(path, "its public half belongs to another key"));
     }
     match PublicKey::new(&public) {
         Some(_) => Ok(secret),
@@ -120,9 +120,9 @@ fn secret(path: &Path, der: &[u8]) -> Result<SecretKey, KeyError> {
 /// Reads a public key file.
 pub(super) fn read_public(path: &Path) -> Result<PublicKey, KeyError> {
     let wrong = |why| KeyError::malformed(path, why);
-    let form = || wrong("it is no Ed25519 public key in PEM");
+    let form = || wrong("it is not an Ed25519 public key in PEM");
     let (_, bytes) = read(path)?;
-    // It may be a private key, given by mistake.
+    // The caller may have given a private key by mistake, so the buffer is wiped.
     let bytes = Zeroizing::new(bytes);
     let text = std::str::from_utf8(&bytes).map_err(|_| form())?;
     if text.contains(END_OF_PRIVATE_LABEL) {
@@ -136,11 +136,11 @@ pub(super) fn read_public(path: &Path) -> Result<PublicKey, KeyError> {
     }
     let (label, document) = Document::from_pem(text).map_err(|_| form())?;
     if label != PUBLIC {
-        return Err(wrong("the PEM in it is no public key (SubjectPublicKeyInfo)"));
+        return Err(wrong("its PEM block is not a public key (SubjectPublicKeyInfo)"));
     }
     let info = SubjectPublicKeyInfoRef::from_der(document.as_bytes()).map_err(|_| form())?;
     if info.algorithm != ED25519 {
-        return Err(wrong("it is a key of another kind than Ed25519"));
+        return Err(wrong("it is not an Ed25519 key"));
     }
     let bytes = info.subject_public_key.as_bytes().and_then(|bytes| bytes.try_into().ok());
     PublicKey::new(bytes.ok_or_else(form)?).ok_or_else(|| KeyError::Weak(path.to_path_buf()))

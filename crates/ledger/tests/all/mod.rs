@@ -1,4 +1,4 @@
-//! All complete subtrees of a tree, as appending tells them.
+//! All complete subtrees of a tree, as appending reports them.
 #![allow(missing_docs, unreachable_pub)]
 
 use ipse_ledger::{Edge, Hash, Nodes};
@@ -9,10 +9,10 @@ use std::convert::Infallible;
 pub struct All(BTreeMap<(u32, u64), Hash>);
 
 impl All {
-    /// Adds an entry to the edge, and what it completes to the subtrees.
+    /// Adds an entry to the edge, and the completed subtrees to the map.
     pub fn push(&mut self, edge: &mut Edge, entry: Hash) {
         edge.push(entry, |level, index, hash| {
-            assert_eq!(self.0.insert((level, index), *hash), None, "each subtree is told once");
+            assert_eq!(self.0.insert((level, index), *hash), None, "each subtree is reported once");
         });
     }
 }

@@ -1,28 +1,28 @@
-//! Axes: from values to pixels, and the ticks that say so.
+//! Axes: map values to pixels and draw ticks.
 //!
-//! **Invariant:** a logarithmic axis begins and ends at powers of ten; what is not positive lies at
-//! its beginning.
+//! **Invariant:** a logarithmic axis begins and ends at powers of ten; values that are not positive
+//! are drawn at its beginning.
 
 use super::canvas::{Area, Canvas, Side, Stroke};
 use super::palette::{BODY, HAIR, MUTED, NOTE};
 use libm::log10;
 
-/// Room between the frame and the first value, in pixels.
+/// Padding between the frame and the first value, in pixels.
 const MARGIN: f64 = 18.0;
 
-/// One direction of a plot.
+/// One axis of a plot.
 #[derive(Clone, PartialEq, Debug)]
 pub(super) struct Axis {
     low: f64,
     high: f64,
     logarithmic: bool,
-    /// Values with what stands beside them.
+    /// Values and their labels.
     ticks: Vec<(f64, String)>,
     name: String,
 }
 
 impl Axis {
-    /// A linear axis that holds the values, with round ticks.
+    /// A linear axis that covers the values, with round ticks.
     pub(super) fn linear(name: &str, values: impl Iterator<Item = f64>) -> Self {
         let (low, high) = bounds(values);
         let steps = [1.0, 2.0, 5.0, 10.0, 20.0, 50.0, 100.0, 200.0, 500.0, 1000.0];
@@ -35,7 +35,7 @@ impl Axis {
         Axis { low, high, logarithmic: false, ticks, name: name.to_owned() }
     }
 
-    /// A logarithmic axis that holds the values, with a tick at each power of ten.
+    /// A logarithmic axis that covers the values, with a tick at each power of ten.
     pub(super) fn powers(
         name: &str,
         values: impl Iterator<Item = f64>,
@@ -49,7 +49,7 @@ impl Axis {
         Axis { low, high, logarithmic: true, ticks, name: name.to_owned() }
     }
 
-    /// How far along the axis a value lies, from 0 to 1.
+    /// The position of a value along the axis, from 0 to 1.
     fn share(&self, value: f64) -> f64 {
         let value = match (self.logarithmic, value > 0.0) {
             (false, _) => value,
@@ -59,12 +59,12 @@ impl Axis {
         ((value - self.low) / (self.high - self.low)).clamp(0.0, 1.0)
     }
 
-    /// Where a value lies between left and right.
+    /// The horizontal pixel of a value.
     pub(super) fn across(&self, plot: Area, value: f64) -> f64 {
         plot.x + MARGIN + self.share(value) * (plot.w - 2.0 * MARGIN)
     }
 
-    /// Where a value lies between bottom and top.
+    /// The vertical pixel of a value.
     pub(super) fn up(&self, plot: Area, value: f64) -> f64 {
         plot.y + plot.h - MARGIN - self.share(value) * (plot.h - 2.0 * MARGIN)
     }
@@ -73,7 +73,7 @@ impl Axis {
         if self.logarithmic { libm::exp10(tick) } else { tick }
     }
 
-    /// Grid, ticks and name under a plot.
+    /// Draws grid, ticks and name below a plot.
     pub(super) fn draw_below(&self, canvas: &mut Canvas, plot: Area) {
         let bottom = plot.y + plot.h;
         let room = plot.w / self.ticks.len() as f64;
@@ -87,7 +87,7 @@ impl Axis {
         canvas.label(name, Side::Middle, BODY, &self.name, plot.w);
     }
 
-    /// Grid and ticks beside a plot, and the name above them.
+    /// Draws grid and ticks left of a plot, and the name above them.
     pub(super) fn draw_beside(&self, canvas: &mut Canvas, plot: Area) {
         for (tick, word) in &self.ticks {
             let y = self.up(plot, self.value(*tick));
@@ -95,7 +95,7 @@ impl Axis {
             canvas.line(&[(plot.x - 5.0, y), (plot.x, y)], MUTED, 1.0, Stroke::Solid);
             canvas.label((plot.x - 10.0, y), Side::Right, NOTE, word, 48.0);
         }
-        // The label is above the plot, not along it, so that readers need not turn their heads.
+        // The name is above the plot, not rotated along it, so that it reads without turning.
         canvas.label((plot.x - 58.0, plot.y - 20.0), Side::Left, BODY, &self.name, plot.w);
     }
 }
@@ -113,7 +113,7 @@ fn bounds(values: impl Iterator<Item = f64>) -> (f64, f64) {
     if low <= high { (low, high) } else { (0.0, 1.0) }
 }
 
-/// A number with a real minus sign; what rounds to zero has none.
+/// A number with a typographic minus sign; none if it rounds to zero.
 pub(super) fn signed(value: f64, digits: usize) -> String {
     let text = format!("{:.digits$}", value.abs());
     let zero = text.chars().all(|letter| matches!(letter, '0' | '.'));

@@ -2,8 +2,8 @@
 //!
 //! **Invariants**
 //! - Both pictures come from one list of shapes. It has no clips, gradients or definitions, so
-//!   an SVG has no ids that could collide on a page with others.
-//! - Every text is given its room and is shortened to it.
+//!   an SVG has no ids that could collide with those of other figures on a page.
+//! - Every text has a maximal width and is shortened to it.
 //! - Coordinates are rounded to quarters of a pixel, which have a short exact decimal form.
 
 use super::letters::{Face, shortened, width};
@@ -14,11 +14,11 @@ use kuva::backend::svg::SvgBackend;
 use kuva::render::color::Color;
 use kuva::render::render::{PathData, Primitive, Scene, TextAnchor, TextSpan};
 
-/// The font of the PNG first, then one of nearly the same widths.
+/// The font of the PNG, then one with nearly the same widths.
 const FONTS: &str = "DejaVu Sans, Verdana, sans-serif";
-/// From one line's base to the next, in sizes.
+/// The distance between two base lines, in font sizes.
 const LEADING: f64 = 1.4;
-/// From a base line up to the middle of capitals, in sizes.
+/// The distance from a base line to the middle of capitals, in font sizes.
 const HALF_CAPITAL: f64 = 0.365;
 const CORNER: f64 = 8.0;
 const DASHES: &str = "6 4";
@@ -26,7 +26,7 @@ const DASHES_OF_PNG: &str = "12 8";
 const DOTS: &str = "2 4";
 const DOTS_OF_PNG: &str = "4 8";
 
-/// Right, then down.
+/// A point: pixels to the right, then pixels down.
 pub(super) type At = (f64, f64);
 
 /// A rectangle.
@@ -64,7 +64,7 @@ impl Area {
     }
 }
 
-/// Which point of a text lies where it is put.
+/// The point of a text that is placed at its position.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub(super) enum Side {
     Left,
@@ -72,7 +72,7 @@ pub(super) enum Side {
     Right,
 }
 
-/// How a line is drawn.
+/// The style of a line.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub(super) enum Stroke {
     Solid,
@@ -88,10 +88,10 @@ pub(super) enum Mark {
     Diamond,
 }
 
-/// Texts, each in its hand, one below the other.
+/// Lines of text from top to bottom, each with its style.
 pub(super) type Lines<'a> = &'a [(Hand, &'a str)];
 
-/// A box with lines of text in its middle.
+/// A box with centred lines of text.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Card<'a> {
     pub(super) at: Area,
@@ -101,13 +101,13 @@ pub(super) struct Card<'a> {
 }
 
 impl<'a> Card<'a> {
-    /// One with a solid outline.
+    /// A box with a solid outline.
     pub(super) const fn new(at: Area, tone: Tone, lines: Lines<'a>) -> Self {
         Card { at, tone, stroke: Stroke::Solid, lines }
     }
 }
 
-/// A line with a head at its end.
+/// A line with an arrow head at its end.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Arrow<'a> {
     pub(super) path: &'a [At],
@@ -115,7 +115,7 @@ pub(super) struct Arrow<'a> {
     pub(super) stroke: Stroke,
 }
 
-/// A picture in the making.
+/// A picture that is being drawn.
 pub(super) struct Canvas(Scene);
 
 fn quarter(value: f64) -> f64 {
@@ -135,7 +135,7 @@ fn dashes(stroke: Stroke) -> Option<String> {
 }
 
 impl Canvas {
-    /// A white one.
+    /// A white canvas.
     pub(super) fn new(width: f64, height: f64) -> Self {
         let mut scene = Scene::new(width, height);
         scene.background_color = Some("#ffffff".to_owned());
@@ -144,7 +144,7 @@ impl Canvas {
         Canvas(scene)
     }
 
-    /// A text on its base line, shortened to its room.
+    /// Draws a text on its base line, shortened to `room`.
     pub(super) fn text(&mut self, at: At, side: Side, hand: Hand, text: &str, room: f64) {
         let mut span = TextSpan::plain(shortened(text, hand.size, hand.face, room));
         span.bold = hand.face == Face::Bold;
@@ -164,13 +164,13 @@ impl Canvas {
         });
     }
 
-    /// A text whose capitals are level with a point.
+    /// Draws a text whose capitals are vertically centred on a point.
     pub(super) fn label(&mut self, at: At, side: Side, hand: Hand, text: &str, room: f64) {
         let base = at.1 + f64::from(hand.size) * HALF_CAPITAL;
         self.text((at.0, base), side, hand, text, room);
     }
 
-    /// Lines of text in the middle of an area.
+    /// Draws lines of text in the middle of an area.
     pub(super) fn lines(&mut self, at: Area, lines: Lines<'_>) {
         let leading = |hand: &Hand| f64::from(hand.size) * LEADING;
         let height: f64 = lines.iter().map(|(hand, _)| leading(hand)).sum();
@@ -181,10 +181,10 @@ impl Canvas {
         }
     }
 
-    /// A box with rounded corners.
+    /// Draws a box with rounded corners.
     pub(super) fn frame(&mut self, at: Area, tone: Tone, stroke: Stroke) {
         let (l, t, r, b) = (at.x, at.y, at.x + at.w, at.y + at.h);
-        // Each side ends where its corner begins; a corner is a quarter of a circle, as a curve.
+        // Each side ends where its corner begins. A corner is a quarter circle, drawn as a curve.
         let c = CORNER;
         let k = CORNER * 0.45;
         let d = [
@@ -208,13 +208,13 @@ impl Canvas {
         })));
     }
 
-    /// A box with its text.
+    /// Draws a box with its text.
     pub(super) fn card(&mut self, card: &Card<'_>) {
         self.frame(card.at, card.tone, card.stroke);
         self.lines(card.at, card.lines);
     }
 
-    /// A line through points.
+    /// Draws a line through points.
     pub(super) fn line(&mut self, path: &[At], ink: Colour, thick: f64, stroke: Stroke) {
         for ends in path.windows(2) {
             let [from, to] = [ends[0], ends[1]].map(|(x, y)| (quarter(x), quarter(y)));
@@ -230,7 +230,7 @@ impl Canvas {
         }
     }
 
-    /// A line with a head.
+    /// Draws a line with an arrow head.
     pub(super) fn arrow(&mut self, arrow: &Arrow<'_>) {
         let [.., (x0, y0), (x1, y1)] = *arrow.path else { return };
         let length = libm::hypot(x1 - x0, y1 - y0).max(1.0);
@@ -245,19 +245,19 @@ impl Canvas {
         self.polygon(&[(x1, y1), wing(1.0), wing(-1.0)], arrow.ink, arrow.ink);
     }
 
-    /// A plain arrow from here to there.
+    /// Draws a plain arrow.
     pub(super) fn flow(&mut self, from: At, to: At) {
         self.arrow(&Arrow { path: &[from, to], ink: INK, stroke: Stroke::Solid });
     }
 
-    /// A filled polygon.
+    /// Draws a filled polygon.
     pub(super) fn polygon(&mut self, points: &[At], ground: Colour, line: Colour) {
         let point = |(x, y): &At| format!("{} {}", quarter(*x), quarter(*y));
         let d = points.iter().map(point).collect::<Vec<_>>().join(" L ");
         self.shape(format!("M {d} Z"), Some(ground), line, 1.5, Stroke::Solid);
     }
 
-    /// A data point of a radius; a hollow one has a white ground.
+    /// Draws a data point with a radius; a hollow one is filled with white.
     pub(super) fn mark(&mut self, at: At, mark: Mark, r: f64, ink: Colour, hollow: bool) {
         let ground = if hollow { WHITE } else { ink };
         let (x, y) = at;
@@ -282,18 +282,18 @@ impl Canvas {
         }
     }
 
-    /// A cross: what failed, or must not be.
+    /// Draws a cross, for a failure or a forbidden link.
     pub(super) fn cross(&mut self, (x, y): At, r: f64, ink: Colour, thick: f64) {
         self.line(&[(x - r, y - r), (x + r, y + r)], ink, thick, Stroke::Solid);
         self.line(&[(x - r, y + r), (x + r, y - r)], ink, thick, Stroke::Solid);
     }
 
-    /// A hair line.
+    /// Draws a hairline.
     pub(super) fn hair(&mut self, from: At, to: At) {
         self.line(&[from, to], HAIR, 1.0, Stroke::Solid);
     }
 
-    /// Names for what is drawn, in a row around the middle: each draws its sample in 34 pixels.
+    /// Draws a legend centred on a point; each entry draws its sample in 34 pixels.
     pub(super) fn legend(&mut self, middle: At, hand: Hand, entries: &[(String, Sample<'_>)]) {
         let wide = |text: &str| 42.0 + width(text, hand.size, hand.face);
         let gap = 26.0;
@@ -306,7 +306,7 @@ impl Canvas {
         }
     }
 
-    /// The SVG and the PNG; the title is a word of ours, with no sign that XML would escape.
+    /// Renders the SVG and the PNG. The title must not contain characters that XML escapes.
     pub(super) fn finish(
         mut self,
         name: &'static str,
@@ -322,7 +322,7 @@ impl Canvas {
     }
 }
 
-/// The PNG is drawn at twice the size, all but its dashes: they are made twice as long.
+/// Doubles the dashes, because the PNG is drawn at twice the size except for its dashes.
 fn stretch_dashes(element: &mut Primitive) {
     let dashes = match element {
         Primitive::Line { stroke_dasharray, .. } => stroke_dasharray,
@@ -335,5 +335,5 @@ fn stretch_dashes(element: &mut Primitive) {
     });
 }
 
-/// Draws a sample of what a legend names, around a point.
+/// Draws the sample of a legend entry around a point.
 pub(super) type Sample<'s> = Box<dyn Fn(&mut Canvas, At) + 's>;

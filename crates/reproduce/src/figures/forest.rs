@@ -1,4 +1,4 @@
-//! V3's reductions: their mean, its interval and every seed, control by control.
+//! V3's reductions for each control: mean, interval and every seed.
 
 use super::Figure;
 use super::axes::{Axis, outline, signed};
@@ -14,20 +14,20 @@ const TOP: f64 = 56.0;
 const ROW: f64 = 104.0;
 const LEFT: f64 = 216.0;
 const PLOT: f64 = 620.0;
-/// Where the numbers stand.
+/// The left edge of the numbers.
 const NUMBERS: f64 = LEFT + PLOT + 24.0;
-/// Axis and legend.
+/// Height of the axis and the legend.
 const BELOW: f64 = 118.0;
-/// From the middle of a row to its bar, and to both ends of the ticks under it.
+/// Offsets from the middle of a row to its bar, and to both ends of the ticks below it.
 const BAR: f64 = -18.0;
 const TICKS: [f64; 2] = [-5.0, 13.0];
 /// The seed whose result was published first.
 const FIRST_PUBLISHED: i128 = SEEDS[0];
 
-/// What a reader must know of a control: its name, how it weighs facts, its colour.
+/// The name of a control, how it weighs facts, and its colour.
 fn face(control: Control) -> (&'static str, &'static str, Colour) {
     match control {
-        Control::Uniform => ("Uniform", "all that is known counts 1", MUTED),
+        Control::Uniform => ("Uniform", "every known fact counts 1", MUTED),
         Control::Raw => ("Raw", "the fact's success rate", BLUE),
         Control::Calibrated { .. } => ("Calibrated", "rate shrunk to a prior", GREEN),
     }
@@ -36,7 +36,7 @@ fn face(control: Control) -> (&'static str, &'static str, Colour) {
 /// Draws a row for each control.
 pub fn forest(controls: &[Summary]) -> Result<Figure, Error> {
     let Some(first) = controls.first().filter(|first| !first.runs.is_empty()) else {
-        return Err(Error::Figure { name: NAME, reason: "there is no run to draw".to_owned() });
+        return Err(Error::Figure { name: NAME, reason: "no run to draw".to_owned() });
     };
     let plot = Area::new(LEFT, TOP, PLOT, ROW * controls.len() as f64);
     let mut canvas = Canvas::new(WIDTH, TOP + plot.h + BELOW);
@@ -68,7 +68,7 @@ pub fn forest(controls: &[Summary]) -> Result<Figure, Error> {
     Figure::new(NAME, title, caption(first, controls), canvas)
 }
 
-/// The mean with its interval, as the right column prints it.
+/// The mean with its interval, as printed in the right column.
 fn numbers(summary: &Summary) -> String {
     let mean = signed(summary.reduction(), 2);
     match (summary.interval, summary.runs.len()) {
@@ -106,7 +106,7 @@ fn bar(canvas: &mut Canvas, ends: [f64; 2], y: f64, ink: Colour) {
     }
 }
 
-/// The seed that was published first, under its tick.
+/// Marks the seed that was published first, below its tick.
 fn first_published(canvas: &mut Canvas, plot: Area, (x, y): At, reduction: f64) {
     let tip = y + TICKS[1] + 3.0;
     canvas.polygon(&[(x, tip), (x + 5.0, tip + 8.0), (x - 5.0, tip + 8.0)], RED, RED);

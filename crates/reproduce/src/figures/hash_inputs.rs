@@ -1,4 +1,4 @@
-//! Lemma 1: what is hashed, and what is not.
+//! Lemma 1: the inputs of the identity hash.
 
 use super::Figure;
 use super::canvas::{Area, Canvas, Card, Mark, Side, Stroke};
@@ -15,15 +15,15 @@ const HEIGHT: f64 = 560.0;
 const SMALL: Hand = NOTE.ink(INK);
 
 const MANIFEST: Area = Area::new(24.0, 22.0, 500.0, 374.0);
-/// The first field, and how far the next is below.
+/// The first field, and the distance to the next one.
 const FIELD: Area = Area::new(42.0, 66.0, 464.0, 38.0);
 const PITCH: f64 = 45.0;
-/// Where the seven meet.
+/// The line at which the seven fields meet.
 const BUS: f64 = 560.0;
 const MIDDLE: f64 = FIELD.y + 3.0 * PITCH + FIELD.h / 2.0;
 const HASH: Area = Area::new(610.0, MIDDLE - 46.0, 150.0, 92.0);
 const IDENTITY: Area = Area::new(816.0, MIDDLE - 72.0, 260.0, 144.0);
-/// Below it nothing is hashed.
+/// Nothing below this line is hashed.
 const BOUNDARY: f64 = 424.0;
 const THE_LOG: Area = Area::new(124.0, 468.0, 190.0, 62.0);
 const F: Area = Area::new(375.0, 468.0, 160.0, 62.0);
@@ -35,12 +35,12 @@ const CARDS: [Card<'_>; 4] = [
         STEP,
         &[(HEAD, "SHA-256"), (SMALL, "over canonical"), (SMALL, "JSON, RFC 8785")],
     ),
-    Card::new(THE_LOG, LOG, &[(HEAD, "Log"), (SMALL, "what was lived")]),
+    Card::new(THE_LOG, LOG, &[(HEAD, "Log"), (SMALL, "all events")]),
     Card::new(F, STEP, &[(HEAD, "f"), (SMALL, "writes facts only")]),
-    Card::new(THE_FACTS, FACTS, &[(HEAD, "Facts"), (SMALL, "what was learned")]),
+    Card::new(THE_FACTS, FACTS, &[(HEAD, "Facts"), (SMALL, "derived from the log")]),
 ];
 
-/// Draws what the identity of a manifest is computed from.
+/// Draws the inputs from which the identity of a manifest is computed.
 pub fn hash_inputs(manifest: &Manifest) -> Result<Figure, Error> {
     let mut canvas = Canvas::new(WIDTH, HEIGHT);
     canvas.frame(MANIFEST, FRAME, Stroke::Solid);
@@ -50,7 +50,7 @@ pub fn hash_inputs(manifest: &Manifest) -> Result<Figure, Error> {
     CARDS.iter().for_each(|card| canvas.card(card));
     let identity = manifest.identity().to_string();
     let mut lines = vec![(HEAD, "identity")];
-    // 64 digits of ASCII, so every cut lies between letters.
+    // The identity has 64 ASCII digits, so every slice is at a character boundary.
     lines.extend((0..4).map(|n| (CODE, &identity[16 * n..16 * (n + 1)])));
     canvas.card(&Card::new(IDENTITY, AGENT, &lines));
     for (from, to) in [
@@ -64,11 +64,11 @@ pub fn hash_inputs(manifest: &Manifest) -> Result<Figure, Error> {
     outside(&mut canvas);
     let caption = format!(
         "Lemma 1. The seven manifest fields are the inputs of the SHA-256 digest that is the \
-         identity, {identity}. Log and facts lie outside: neither is a field, so no canonical form \
-         of a manifest ever reads a byte of them. Whatever a pass writes, it cannot reach what is \
-         hashed."
+         identity, {identity}. Log and facts are outside: neither is a field, so the canonical \
+         form of a manifest never contains a byte of them. No write of a pass can change a hashed \
+         byte."
     );
-    Figure::new("hash-inputs", "What the identity is computed from", caption, canvas)
+    Figure::new("hash-inputs", "Inputs of the identity hash", caption, canvas)
 }
 
 fn fields(canvas: &mut Canvas, manifest: &Manifest) -> Result<(), Error> {
@@ -90,7 +90,7 @@ fn fields(canvas: &mut Canvas, manifest: &Manifest) -> Result<(), Error> {
     Ok(())
 }
 
-/// Log and facts, which no line leads into the hash from.
+/// Draws log and facts, without a line into the hash.
 fn outside(canvas: &mut Canvas) {
     canvas.line(&[(24.0, BOUNDARY), (WIDTH - 24.0, BOUNDARY)], RED, 1.75, Stroke::Dashed);
     let words = [(BOUNDARY - 16.0, "inputs of the hash"), (BOUNDARY + 18.0, "outside")];

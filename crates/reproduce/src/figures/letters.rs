@@ -1,28 +1,28 @@
-//! How wide a text is, so that no figure lets one run out of its box or into another.
+//! Text widths, so that no text leaves its box or overlaps another.
 //!
-//! **Invariants:** widths are those of DejaVu Sans, which the PNG is set in and the SVG asks for
-//! first; a letter that is not in the tables counts as one em, which is never too little for a
-//! letter that the font has.
+//! **Invariants:** widths are those of DejaVu Sans, which the PNG uses and the SVG names first. A
+//! letter that is not in the tables counts as one em, which is never too small for a letter of the
+//! font.
 
-/// The parts that the font divides its em into.
+/// Units per em of the font.
 const UNITS_PER_EM: f64 = 2048.0;
-/// Every letter of the monospaced face.
+/// The width of every letter of the monospaced face.
 const MONO: u16 = 1233;
 /// The first letter of the tables: the space.
 const FIRST: u32 = 0x20;
 
-/// Which face a text is set in.
+/// The face of a text.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Face {
-    /// Proportional.
+    /// Proportional, normal weight.
     Regular,
-    /// Proportional and heavy.
+    /// Proportional, bold.
     Bold,
-    /// All letters equally wide: bytes, names in code.
+    /// Monospaced, for bytes and names in code.
     Mono,
 }
 
-/// The advances of the letters of ASCII, from the space on.
+/// The widths of the printable ASCII letters, from the space on.
 #[rustfmt::skip]
 const REGULAR: [u16; 95] = [
     651, 821, 942, 1716, 1303, 1946, 1597, 563, 799, 799, 1024, 1716, 651, 739, 651, 690, 1303,
@@ -33,7 +33,7 @@ const REGULAR: [u16; 95] = [
     1253, 1300, 1300, 842, 1067, 803, 1298, 1212, 1675, 1212, 1212, 1075, 1303, 690, 1303, 1716,
 ];
 
-/// The same, heavy.
+/// The same widths in bold.
 #[rustfmt::skip]
 const BOLD: [u16; 95] = [
     713, 934, 1067, 1716, 1425, 2052, 1786, 627, 936, 936, 1071, 1716, 778, 850, 778, 748, 1425,
@@ -51,18 +51,18 @@ fn advance(letter: char, face: Face) -> f64 {
     let units = match face {
         Face::Regular => of(&REGULAR),
         Face::Bold => of(&BOLD),
-        // The face has arrows and signs too, all of one width; what lies beyond is not its own.
+        // The face also has arrows and symbols of this width, but no letters beyond this range.
         Face::Mono => (u32::from(letter) < 0x2E80).then_some(MONO),
     };
     units.map_or(1.0, |units| f64::from(units) / UNITS_PER_EM)
 }
 
-/// The width of a line of text, at a size in pixels.
+/// The width of a line of text at a size in pixels.
 pub fn width(text: &str, size: u32, face: Face) -> f64 {
     f64::from(size) * text.chars().map(|letter| advance(letter, face)).sum::<f64>()
 }
 
-/// The text, or as much of its beginning as fits into the room, with an ellipsis.
+/// The text, or its longest beginning that fits into `room` with an ellipsis.
 pub fn shortened(text: &str, size: u32, face: Face, room: f64) -> String {
     if width(text, size, face) <= room {
         return text.to_owned();

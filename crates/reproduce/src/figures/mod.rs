@@ -1,9 +1,9 @@
-//! The paper's six figures, drawn from what was computed.
+//! The paper's six figures, drawn from computed results.
 //!
 //! **Invariants**
-//! - A figure shows numbers that it was given, or the paper's own, and says which are which.
+//! - A figure shows the numbers that it was given or the paper's, and labels which are which.
 //! - The same numbers give the same bytes, as SVG and as PNG, in every run.
-//! - An SVG refers to nothing outside itself and has no ids: several live on one page.
+//! - An SVG refers to nothing outside itself and has no ids, so several fit on one page.
 
 mod axes;
 mod canvas;
@@ -26,18 +26,18 @@ pub use worked_example::worked_example;
 use crate::Error;
 use canvas::Canvas;
 
-/// A figure, ready to be written.
+/// A finished figure.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Figure {
     /// The name of its files, without `.svg` or `.png`.
     pub name: &'static str,
-    /// What it shows, for those who see it and for those who do not.
+    /// A description of the content, also for readers who do not see the figure.
     pub caption: String,
-    /// The figure as text.
+    /// The figure as SVG.
     pub svg: String,
-    /// The same in pixels, two for one of the SVG.
+    /// The figure as PNG, at twice the size of the SVG.
     pub png: Vec<u8>,
-    /// Whether another machine would draw the same; not so where timings are shown.
+    /// Whether every machine draws the same; false if timings are shown.
     pub stable: bool,
 }
 
@@ -53,7 +53,7 @@ impl Figure {
     }
 }
 
-/// The first digits of a hash, as a figure has room for them.
+/// The first digits of a hash, with an ellipsis.
 fn prefix(hash: impl std::fmt::Display, digits: usize) -> String {
     let hash: String = hash.to_string().chars().take(digits).collect();
     hash + "…"

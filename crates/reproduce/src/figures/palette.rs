@@ -1,11 +1,11 @@
-//! The colours and hands of all figures.
+//! The colours and text styles of all figures.
 //!
-//! **Invariant:** colours are Okabe and Ito's, which the colour-blind tell apart; where a colour
-//! means something, a shape or a word says it too.
+//! **Invariant:** colours are those of Okabe and Ito, which colour-blind readers can distinguish.
+//! Where a colour has a meaning, a shape or a word shows it too.
 
 use super::letters::Face;
 
-/// Red, green, blue.
+/// Red, green and blue.
 pub(super) type Colour = (u8, u8, u8);
 
 pub(super) const INK: Colour = (0x1f, 0x29, 0x33);
@@ -18,7 +18,7 @@ pub(super) const RED: Colour = (0xc2, 0x4e, 0x00);
 pub(super) const ORANGE: Colour = (0xd0, 0x8a, 0x00);
 pub(super) const PURPLE: Colour = (0xa8, 0x4f, 0x80);
 
-/// The line and the ground of a box.
+/// The line and the background of a box.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Tone {
     pub(super) line: Colour,
@@ -29,20 +29,20 @@ const fn tone(line: Colour, ground: Colour) -> Tone {
     Tone { line, ground }
 }
 
-/// What was lived through: the log.
+/// The log.
 pub(super) const LOG: Tone = tone(BLUE, (0xe8, 0xf2, 0xf9));
-/// What is derived: facts.
+/// Derived data: facts.
 pub(super) const FACTS: Tone = tone(GREEN, (0xe6, 0xf5, 0xf0));
-/// What derives.
+/// A step that derives data.
 pub(super) const STEP: Tone = tone(ORANGE, (0xfe, 0xf7, 0xe6));
-/// Who the agent is, and who asks.
+/// The agent and its planner.
 pub(super) const AGENT: Tone = tone(PURPLE, (0xf9, 0xef, 0xf5));
-/// What must not be.
+/// A change of the identity, which must not happen.
 pub(super) const DRIFT: Tone = tone(RED, (0xfd, 0xf0, 0xe7));
-/// A frame around others.
+/// A frame around other boxes.
 pub(super) const FRAME: Tone = tone(HAIR, (0xfa, 0xfb, 0xfc));
 
-/// How a text is set.
+/// The style of a text.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Hand {
     pub(super) size: u32,
@@ -51,7 +51,7 @@ pub(super) struct Hand {
 }
 
 impl Hand {
-    /// The same in another colour.
+    /// The same style in another colour.
     pub(super) const fn ink(self, ink: Colour) -> Self {
         Hand { ink, ..self }
     }

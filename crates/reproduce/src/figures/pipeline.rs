@@ -1,4 +1,4 @@
-//! One pass, step by step, and the record of it that goes back to the log.
+//! The steps of a pass, and its record in the log.
 
 use super::Figure;
 use super::canvas::{Area, Arrow, At, Canvas, Card, Side, Stroke};
@@ -12,7 +12,7 @@ const SMALL: Hand = NOTE.ink(INK);
 const THE_LOG: Area = Area::new(24.0, 76.0, 126.0, 92.0);
 const STEPS: [f64; 4] = [186.0, 364.0, 542.0, 720.0];
 const STEP_WIDTH: f64 = 150.0;
-/// What commits together.
+/// The frame around everything that commits together.
 const TRANSACTION: Area = Area::new(896.0, 24.0, 240.0, 352.0);
 const PUT: Area = Area::new(916.0, 76.0, 200.0, 92.0);
 const CHECKPOINT: Area = Area::new(916.0, 184.0, 200.0, 52.0);
@@ -54,7 +54,7 @@ const CARDS: [Card<'_>; 8] = [
     ),
 ];
 
-/// Draws a pass.
+/// Draws the steps of a pass.
 pub fn pipeline() -> Result<Figure, Error> {
     let mut canvas = Canvas::new(WIDTH, HEIGHT);
     let around = Tone { line: GREEN, ground: WHITE };
@@ -67,12 +67,12 @@ pub fn pipeline() -> Result<Figure, Error> {
         canvas.flow(pair[0].right(), pair[1].left());
     }
     back_to_the_log(&mut canvas);
-    let caption = "One consolidation pass. Steps 1 to 5 read the events past the checkpoint, \
+    let caption = "One consolidation pass. Steps 1 to 5 read the events after the checkpoint, \
         extract typed fields, group by a stable fact key, aggregate counts and parameter bands, \
         and put the facts. Step 6 closes the audit loop: a consolidation_run record with the rule \
         set, the range of the log and the number of facts touched is appended to the log. Here \
-        facts, checkpoint and record commit in one transaction, so no crash can part them. The \
-        same log under the same rule set gives byte-equal facts in every run.";
+        facts, checkpoint and record commit in one transaction, so no crash can separate them. \
+        The same log under the same rule set gives byte-equal facts in every run.";
     Figure::new("consolidation-pipeline", "One consolidation pass", caption.to_owned(), canvas)
 }
 

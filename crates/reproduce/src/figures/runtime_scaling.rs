@@ -1,6 +1,6 @@
-//! G: what a pass costs as the log grows, and how many facts it leaves.
+//! G: the cost of a pass as the log grows, and the number of facts after it.
 //!
-//! **Invariant:** the paper's measurements stand beside ours and are never mixed with them.
+//! **Invariant:** the paper's measurements are shown next to ours and never mixed with them.
 
 use super::Figure;
 use super::axes::{Axis, outline};
@@ -21,7 +21,7 @@ const FACTS: Area = Area::new(702.0, 94.0, 430.0, 316.0);
 const LOOKS: [(Mark, Colour); 3] =
     [(Mark::Dot, BLUE), (Mark::Square, GREEN), (Mark::Diamond, PURPLE)];
 
-/// What is measured at one size.
+/// The measurements at one log size.
 struct Size {
     events: f64,
     median: f64,
@@ -29,17 +29,17 @@ struct Size {
     facts: f64,
 }
 
-/// Sizes that belong to one line.
+/// The measurements of one line in the plot.
 struct Series {
     name: String,
     mark: Mark,
     ink: Colour,
-    /// The paper's points are larger and hollow, so that ours are seen upon them.
+    /// The paper's points are larger and hollow, so that ours stay visible on top of them.
     paper: bool,
     sizes: Vec<Size>,
 }
 
-/// The figures of a point, as the table has them.
+/// The values of a point, as in the table.
 fn size(point: &Point) -> Size {
     let ms = |percent| nearest_rank(&point.pass, percent) as f64 / 1e6;
     Size { events: point.events as f64, median: ms(50), p90: ms(90), facts: point.facts as f64 }
@@ -83,7 +83,7 @@ pub fn runtime_scaling(runtime: &Runtime) -> Result<Figure, Error> {
     let facts = every().map(|size| size.facts).chain([1.0, 10.0]);
     let facts = Axis::powers("facts after the pass", facts, plain);
     for (plot, axis, head) in
-        [(LATENCY, &latency, "(a) What a pass costs"), (FACTS, &facts, "(b) What it leaves")]
+        [(LATENCY, &latency, "(a) Cost of a pass"), (FACTS, &facts, "(b) Facts after it")]
     {
         canvas.label((plot.middle().0, 32.0), Side::Middle, TITLE, head, plot.w);
         events.draw_below(&mut canvas, plot);
@@ -113,7 +113,7 @@ fn radius(series: &Series) -> f64 {
 fn draw(canvas: &mut Canvas, series: &Series, path: &[At], p90: bool) {
     let stroke = if p90 { Stroke::Dashed } else { Stroke::Solid };
     canvas.line(path, series.ink, if p90 { 1.5 } else { 2.0 }, stroke);
-    // The points of the p90 would hide those of the median, which lie close below.
+    // Marks on the p90 line would hide those of the median, which is close below.
     if !p90 {
         for at in path {
             canvas.mark(*at, series.mark, radius(series), series.ink, series.paper);
@@ -121,7 +121,7 @@ fn draw(canvas: &mut Canvas, series: &Series, path: &[At], p90: bool) {
     }
 }
 
-/// The line of the budget, named outside the plot, where no data can lie.
+/// Draws the budget line. Its label is outside the plot, where no data can be.
 fn budget(canvas: &mut Canvas, y: f64) {
     let right = LATENCY.x + LATENCY.w;
     canvas.line(&[(LATENCY.x, y), (right, y)], RED, 1.75, Stroke::Dotted);
@@ -141,7 +141,7 @@ fn legend(canvas: &mut Canvas, series: &[Series]) {
         };
         (series.name.clone(), Box::new(sample))
     };
-    // Ours in the order of the table, and the paper's last.
+    // Ours in the order of the table, then the paper's.
     let (paper, ours) = series.split_at(1);
     let names: Vec<_> = ours.iter().chain(paper).map(name).collect();
     canvas.legend((middle, HEIGHT - 64.0), BODY, &names);
@@ -155,7 +155,7 @@ fn legend(canvas: &mut Canvas, series: &[Series]) {
     canvas.legend((middle, HEIGHT - 30.0), NOTE.ink(MUTED), &strokes);
 }
 
-/// A power of ten, as a number.
+/// A power of ten as a plain number.
 fn plain(power: i32) -> String {
     let zeros = |n: u32| "0".repeat(n as usize);
     match power {
@@ -172,10 +172,10 @@ fn caption(series: &[Series]) -> String {
     };
     let ends: Vec<String> = series.iter().filter_map(last).collect();
     format!(
-        "What a pass costs as the log grows. (a) Median and p90 wall time of a pass over all \
+        "Cost of a pass as the log grows. (a) Median and p90 wall time of a pass over all \
          events, with the paper's budget of 200 ms for a planner's loop (dotted). (b) Facts after \
          the pass grow with the distinct keys K, not with the events. The largest size of each: \
-         {}. Timings are this machine's.",
+         {}. Timings are those of this machine.",
         ends.join("; ")
     )
 }

@@ -1,4 +1,4 @@
-//! Figure 1: learning that makes another agent, and learning that does not.
+//! Figure 1: learning that changes the identity, and learning that does not.
 
 use super::canvas::{Area, Arrow, At, Canvas, Card, Lines, Side, Stroke};
 use super::palette::{
@@ -11,15 +11,15 @@ use ipse_core::Identity;
 
 const WIDTH: f64 = 1100.0;
 const HEIGHT: f64 = 400.0;
-/// How wide each half is.
+/// The width of each half.
 const HALF: f64 = 500.0;
-/// Where the halves begin.
+/// The left edges of the halves.
 const A: f64 = 26.0;
 const B: f64 = 574.0;
-/// The column of each box of a row of three, from the beginning of a half, and its width.
+/// The left edges of the boxes in a row of three, from the edge of a half, and their width.
 const COLUMNS: [f64; 3] = [0.0, 178.0, 356.0];
 const BOX: f64 = 144.0;
-/// The row in which consolidation runs.
+/// The row of the consolidation steps.
 const ROW: f64 = 186.0;
 const TALL: f64 = 66.0;
 
@@ -59,7 +59,7 @@ const HEADS: [(f64, &str, &str, Colour); 2] = [
     (B, "(b) Consolidation as a derived layer", "identity byte-equal across updates", GREEN),
 ];
 
-/// Draws the two stances; `identity` is the hash that stays.
+/// Draws the two stances; `identity` is the unchanged hash.
 pub fn two_stances(identity: &Identity) -> Result<Figure, Error> {
     let mut canvas = Canvas::new(WIDTH, HEIGHT);
     for (x, head, below, ink) in HEADS {
@@ -75,11 +75,11 @@ pub fn two_stances(identity: &Identity) -> Result<Figure, Error> {
     arrows(&mut canvas);
     notes(&mut canvas);
     let caption = format!(
-        "Two stances on memory consolidation. (a) Classical consolidation binds what was learned \
-         to the agent itself: fine-tuning, reflection and distillation change the artefact whose \
-         hash is certified, so every pass calls for a new certificate. (b) Here the manifest, \
-         whose hash is the identity ({}), is apart from the facts, which are derived from the log. \
-         Facts are no input to the hash; a planner reads them and writes neither.",
+        "Two stances on memory consolidation. (a) Classical consolidation stores new knowledge in \
+         the agent itself: fine-tuning, reflection and distillation change the artefact whose \
+         hash is certified, so every pass needs a new certificate. (b) Here the manifest, whose \
+         hash is the identity ({}), is separate from the facts, which are derived from the log. \
+         Facts are not an input of the hash. A planner reads facts and writes neither.",
         prefix(identity, 16)
     );
     Figure::new("two-stances", "Two stances on memory consolidation", caption, canvas)
@@ -110,8 +110,8 @@ fn notes(canvas: &mut Canvas) {
     let y = PLANNER.middle().1;
     let room = COLUMNS[2] - 20.0;
     for (half, head, below, ink) in [
-        (A, "h → h′", "the certificate must be issued anew", RED),
-        (B, "manifest unchanged ⇒ h = h", "the certificate stands", GREEN),
+        (A, "h → h′", "a new certificate is needed", RED),
+        (B, "manifest unchanged ⇒ h = h", "the certificate stays valid", GREEN),
     ] {
         canvas.label((half, y - 11.0), Side::Left, HEAD.ink(ink), head, room);
         canvas.label((half, y + 12.0), Side::Left, BODY.ink(ink), below, room);

@@ -1,6 +1,6 @@
-//! A week with a glass cup: from events to a fact to an action, under one identity.
+//! A week with a glass cup: from events to a fact to an action, with one identity.
 //!
-//! **Invariant:** every number is the example's, which read it from a store.
+//! **Invariant:** every number comes from the example, which read it from a store.
 
 use super::canvas::{Area, Canvas, Card, Lines, Mark, Side, Stroke};
 use super::letters::width;
@@ -16,10 +16,10 @@ use std::collections::BTreeMap;
 const WIDTH: f64 = 1180.0;
 const HEIGHT: f64 = 622.0;
 const SMALL: Hand = NOTE.ink(INK);
-/// The first panel, and how far the next is to the right.
+/// The first panel, and the distance to the next one.
 const PANEL: Area = Area::new(24.0, 54.0, 262.0, 370.0);
 const PITCH: f64 = 290.0;
-/// Room at the sides of a panel.
+/// The horizontal padding of a panel.
 const SIDE: f64 = 16.0;
 const BAND: Area = Area::new(24.0, 488.0, WIDTH - 48.0, 110.0);
 
@@ -27,19 +27,19 @@ const PANELS: [(&str, Tone); 4] = [
     ("A week of events", LOG),
     ("f groups and counts", STEP),
     ("One fact", FACTS),
-    ("What a planner does", AGENT),
+    ("A planner acts", AGENT),
 ];
 
 fn panel(n: usize) -> Area {
     Area { x: PANEL.x + PITCH * n as f64, ..PANEL }
 }
 
-/// The texts that panels share.
+/// Texts that several panels use.
 struct SharedText<'e> {
     example: &'e Example,
     /// Skill, object and context.
     key: Vec<&'e str>,
-    /// By force: how many held, how many failed.
+    /// For each force, the numbers of successes and failures.
     forces: BTreeMap<u32, (u32, u32)>,
     held: u32,
     recommended: String,
@@ -64,10 +64,10 @@ impl<'e> SharedText<'e> {
 
 /// Draws the example.
 pub fn worked_example(example: &Example) -> Result<Figure, Error> {
-    let told = SharedText::of(example);
+    let reported = SharedText::of(example);
     let mut canvas = Canvas::new(WIDTH, HEIGHT);
     let heads =
-        [(34.0, "Knowledge: what a pass makes"), (BAND.y - 20.0, "Identity: what it leaves")];
+        [(34.0, "Knowledge from a pass"), (BAND.y - 20.0, "Identity before and after the pass")];
     for (y, head) in heads {
         canvas.text((PANEL.x, y), Side::Left, TITLE, head, 500.0);
     }
@@ -79,15 +79,15 @@ pub fn worked_example(example: &Example) -> Result<Figure, Error> {
             canvas.flow(panel(n - 1).right(), at.left());
         }
     }
-    events(&mut canvas, panel(0), &told);
-    grouping(&mut canvas, panel(1), &told);
-    fact(&mut canvas, panel(2), &told);
-    action(&mut canvas, panel(3), &told);
+    events(&mut canvas, panel(0), &reported);
+    grouping(&mut canvas, panel(1), &reported);
+    fact(&mut canvas, panel(2), &reported);
+    action(&mut canvas, panel(3), &reported);
     identity(&mut canvas, example);
-    Figure::new("worked-example", "A week with a glass cup", caption(&told), canvas)
+    Figure::new("worked-example", "A week with a glass cup", caption(&reported), canvas)
 }
 
-/// A panel's number and head.
+/// Draws the number and the heading of a panel.
 fn number(canvas: &mut Canvas, at: Area, n: usize, tone: Tone, head: &str) {
     let (x, y) = (at.x + SIDE + 11.0, at.y + 28.0);
     canvas.mark((x, y), Mark::Dot, 12.0, tone.line, false);
@@ -95,13 +95,14 @@ fn number(canvas: &mut Canvas, at: Area, n: usize, tone: Tone, head: &str) {
     canvas.label((x + 22.0, y), Side::Left, HEAD, head, at.w - 2.0 * SIDE - 33.0);
 }
 
-/// One dot or cross for each attempt, force by force.
-fn events(canvas: &mut Canvas, at: Area, told: &SharedText<'_>) {
-    let most = told.forces.values().map(|(held, failed)| held + failed).max().unwrap_or(1).max(1);
+/// Draws one dot or cross for each attempt, by force.
+fn events(canvas: &mut Canvas, at: Area, reported: &SharedText<'_>) {
+    let most =
+        reported.forces.values().map(|(held, failed)| held + failed).max().unwrap_or(1).max(1);
     let room = at.w - 2.0 * SIDE - 60.0;
     let pitch = (room / f64::from(most)).min(16.0);
-    let step = (252.0 / told.forces.len().max(1) as f64).min(110.0);
-    for (n, (force, (held, failed))) in told.forces.iter().enumerate() {
+    let step = (252.0 / reported.forces.len().max(1) as f64).min(110.0);
+    for (n, (force, (held, failed))) in reported.forces.iter().enumerate() {
         let y = at.y + 82.0 + step * n as f64;
         canvas.label((at.x + SIDE, y), Side::Left, HEAD, &format!("{force} N"), 56.0);
         for attempt in 0..held + failed {
@@ -122,26 +123,26 @@ fn events(canvas: &mut Canvas, at: Area, told: &SharedText<'_>) {
     canvas.label((at.x + SIDE + 102.0, y), Side::Left, NOTE, "failed", 80.0);
 }
 
-/// Head lines and, under each, what was made.
-fn grouping(canvas: &mut Canvas, at: Area, told: &SharedText<'_>) {
+/// Draws the parts of the key and the counts.
+fn grouping(canvas: &mut Canvas, at: Area, reported: &SharedText<'_>) {
     let (x, room) = (at.x + SIDE, at.w - 2.0 * SIDE);
     canvas.label((x, at.y + 72.0), Side::Left, NOTE, "group by skill, object, context", room);
-    for (n, part) in told.key.iter().take(3).enumerate() {
+    for (n, part) in reported.key.iter().take(3).enumerate() {
         let chip = Area::new(x, at.y + 90.0 + 42.0 * n as f64, room, 34.0);
         canvas.card(&Card::new(chip, STEP, &[(CODE, part)]));
     }
     canvas.label((x, at.y + 240.0), Side::Left, NOTE, "count and compare", room);
-    let example = told.example;
+    let example = reported.example;
     let rows = [
         ("events", example.n_observations.to_string()),
-        ("held", told.held.to_string()),
+        ("held", reported.held.to_string()),
         ("success rate", example.success_rate.to_string()),
         ("confidence", example.confidence.to_string()),
     ];
     table(canvas, Area::new(x, at.y + 254.0, room, 26.0), &rows, INK);
 }
 
-/// Names at the left, values at the right, a hair between rows; the area is that of the first.
+/// Draws rows with names at the left and values at the right. `first` is the first row's area.
 fn table(canvas: &mut Canvas, first: Area, rows: &[(&str, String)], ink: Colour) {
     for (n, (name, value)) in rows.iter().enumerate() {
         let at = Area { y: first.y + first.h * n as f64, ..first };
@@ -154,19 +155,19 @@ fn table(canvas: &mut Canvas, first: Area, rows: &[(&str, String)], ink: Colour)
     }
 }
 
-/// The row that a store holds.
-fn fact(canvas: &mut Canvas, at: Area, told: &SharedText<'_>) {
+/// Draws the stored fact.
+fn fact(canvas: &mut Canvas, at: Area, reported: &SharedText<'_>) {
     let (x, room) = (at.x + SIDE, at.w - 2.0 * SIDE);
-    let example = told.example;
+    let example = reported.example;
     canvas.label((x, at.y + 72.0), Side::Left, NOTE, "fact key", room);
     let chip = Area::new(x, at.y + 90.0, room, 76.0);
     let more =
         |(n, part): (usize, &&str)| if n == 0 { (*part).to_owned() } else { format!("+ {part}") };
-    let key: Vec<String> = told.key.iter().enumerate().map(more).collect();
+    let key: Vec<String> = reported.key.iter().enumerate().map(more).collect();
     let lines: Vec<_> = key.iter().map(|line| (CODE, line.as_str())).collect();
     canvas.card(&Card::new(chip, FACTS, &lines));
     let rows = [
-        ("recommended force", format!("{} N", told.recommended)),
+        ("recommended force", format!("{} N", reported.recommended)),
         ("confidence", example.confidence.to_string()),
         ("observations", example.n_observations.to_string()),
         ("success rate", example.success_rate.to_string()),
@@ -175,13 +176,13 @@ fn fact(canvas: &mut Canvas, at: Area, told: &SharedText<'_>) {
     table(canvas, Area::new(x, at.y + 184.0, room, 32.0), &rows, GREEN);
 }
 
-/// What is asked, what is answered, and what is done.
-fn action(canvas: &mut Canvas, at: Area, told: &SharedText<'_>) {
+/// Draws the query, the answer and the action.
+fn action(canvas: &mut Canvas, at: Area, reported: &SharedText<'_>) {
     let (x, room) = (at.x + SIDE, at.w - 2.0 * SIDE);
-    let [skill, object] = [0, 1].map(|n| told.key.get(n).copied().unwrap_or_default());
+    let [skill, object] = [0, 1].map(|n| reported.key.get(n).copied().unwrap_or_default());
     let asked = format!("of {object}?");
-    let force = format!("{} N", told.recommended);
-    let sure = format!("confidence {}", told.example.recommended_confidence);
+    let force = format!("{} N", reported.recommended);
+    let sure = format!("confidence {}", reported.example.recommended_confidence);
     let cards: [(f64, f64, Tone, Lines<'_>); 3] = [
         (56.0, 60.0, AGENT, &[(SMALL, "consults the facts"), (CODE, &asked)]),
         (142.0, 60.0, FACTS, &[(HEAD.ink(GREEN), &force), (SMALL, &sure)]),
@@ -199,14 +200,14 @@ fn action(canvas: &mut Canvas, at: Area, told: &SharedText<'_>) {
     let rows = [
         ("skill", skill.to_owned()),
         ("target", object.to_owned()),
-        ("force_n", told.recommended.clone()),
+        ("force_n", reported.recommended.clone()),
     ];
     table(canvas, Area::new(x + 12.0, last.y + 30.0, room - 24.0, 24.0), &rows, INK);
     let y = at.y + at.h - 19.0;
     canvas.label((at.middle().0, y), Side::Middle, NOTE, "the gates judge it before it runs", room);
 }
 
-/// The identity before and after, and whether they are equal.
+/// Draws the identity before and after the pass, and whether both are equal.
 fn identity(canvas: &mut Canvas, example: &Example) {
     canvas.frame(BAND, Tone { line: PURPLE, ..FRAME }, Stroke::Solid);
     number(canvas, Area { y: BAND.middle().1 - 28.0, w: 220.0, ..BAND }, 5, AGENT, "Identity");
@@ -219,30 +220,30 @@ fn identity(canvas: &mut Canvas, example: &Example) {
     }
     let equal = example.before == example.after;
     let (tone, words) = if equal {
-        (FACTS, ["byte-equal", "facts are no input to the hash"])
+        (FACTS, ["byte-equal", "facts are not hashed"])
     } else {
-        (DRIFT, ["DIFFERENT", "the pass moved the identity"])
+        (DRIFT, ["DIFFERENT", "the pass changed the identity"])
     };
     let lines = [(HEAD.ink(tone.line), words[0]), (NOTE.ink(MUTED), words[1])];
     let at = Area::new(BAND.x + BAND.w - 276.0, BAND.y + 22.0, 258.0, BAND.h - 44.0);
     canvas.card(&Card::new(at, tone, &lines));
 }
 
-fn caption(told: &SharedText<'_>) -> String {
-    let example = told.example;
+fn caption(reported: &SharedText<'_>) -> String {
+    let example = reported.example;
     let force = |(force, (held, failed)): (&u32, &(u32, u32))| {
         format!("{held} of {} at {force} N", held + failed)
     };
-    let forces: Vec<String> = told.forces.iter().map(force).collect();
+    let forces: Vec<String> = reported.forces.iter().map(force).collect();
     let equal = if example.before == example.after { "byte-equal" } else { "DIFFERENT" };
     format!(
         "The worked example, end to end. (1) A week of attempts by force: {} held. (2) f groups \
          the events by skill, object and context and counts them. (3) One fact: {} N recommended, \
-         confidence {}, {} observations. (4) What a planner does with it, knowing that the force \
-         itself has a confidence of {}; the gates judge the action before it runs. (5) The \
-         identity, computed before and after the pass, is {equal}: {}.",
+         confidence {}, {} observations. (4) A planner acts on it. The recommended force itself \
+         has a confidence of {}; the gates judge the action before it runs. (5) The identity, \
+         computed before and after the pass, is {equal}: {}.",
         forces.join(", "),
-        told.recommended,
+        reported.recommended,
         example.confidence,
         example.n_observations,
         example.recommended_confidence,

@@ -1,43 +1,43 @@
-//! The figures of a policy: lift, gain, and how far the lift can be trusted.
+//! The figures of a policy: lift, gain and the interval of the lift.
 //!
-//! **Invariants:** counts are added exactly before anything is divided; a figure whose divisor is
-//! zero is absent. The same counts give the same interval, on any machine.
+//! **Invariants:** counts are added exactly before any division. A figure whose divisor is zero is
+//! absent. The same counts give the same interval on every machine.
 
 use crate::bca::{RANDOM_STATE, RESAMPLES, TAIL, percentile};
 use crate::random::Legacy;
 use std::ops::AddAssign;
 
-/// Decisions, and what became of them.
+/// The number of decisions by outcome.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Counts {
-    /// Decisions.
+    /// All decisions.
     pub decisions: u64,
-    /// Those that had failed.
+    /// Decisions that failed in the log.
     pub failures: u64,
-    /// Those that were skipped.
+    /// Decisions that the planner skipped.
     pub skipped: u64,
-    /// Those that were skipped and had failed.
+    /// Skipped decisions that failed in the log.
     pub avoided: u64,
 }
 
 impl Counts {
-    /// Decisions that had succeeded.
+    /// Decisions that succeeded in the log.
     pub fn successes(&self) -> u64 {
         self.decisions - self.failures
     }
 
-    /// Decisions that were skipped and had succeeded.
+    /// Skipped decisions that succeeded in the log.
     pub fn lost(&self) -> u64 {
         self.skipped - self.avoided
     }
 
-    /// How many times as many failures were avoided as skipping as often at random would avoid;
+    /// Failures avoided, as a multiple of the number that skipping as often at random would avoid;
     /// `None` if nothing failed or nothing was skipped.
     pub fn lift(&self) -> Option<f64> {
         ratio(self.avoided * self.decisions, self.failures * self.skipped)
     }
 
-    /// The share of failures avoided less the share of successes lost; `None` if nothing failed or
+    /// The share of failures avoided minus the share of successes lost; `None` if nothing failed or
     /// nothing succeeded.
     pub fn gain(&self) -> Option<f64> {
         Some(ratio(self.avoided, self.failures)? - ratio(self.lost(), self.successes())?)
@@ -53,21 +53,22 @@ impl AddAssign for Counts {
     }
 }
 
-/// A quotient; `None` if there is nothing to divide by.
+/// A quotient; `None` if the divisor is zero.
 pub(super) fn ratio(part: u64, whole: u64) -> Option<f64> {
     (whole > 0).then(|| part as f64 / whole as f64)
 }
 
-/// The lift over resampled keys.
+/// The interval of the lift over resampled keys.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Interval {
-    /// The ends of the 95 % interval; `None` if too many resamples say nothing.
+    /// The ends of the 95 % interval; `None` if most resamples have no lift.
     pub ends: Option<[f64; 2]>,
-    /// Resamples without a lift: nothing skipped in them, or nothing failed. They are left out.
+    /// The number of resamples without a lift: nothing skipped, or nothing failed. They are
+    /// ignored.
     pub undefined: u64,
 }
 
-/// The percentile interval of the lift; `None` if there are no two keys to draw from.
+/// The percentile interval of the lift; `None` with fewer than two keys.
 pub(super) fn interval(keys: &[Counts]) -> Option<Interval> {
     let count = u32::try_from(keys.len()).expect("BUG: more keys than a word counts");
     if count < 2 {
@@ -126,7 +127,7 @@ mod tests {
         assert!((2300..2700).contains(&two.undefined), "{}", two.undefined);
         // Drawing the bad key twice skips everything.
         assert_eq!(two.ends, Some([1.0, 1.8]));
-        // Where no key was ever skipped, no resample has a lift.
+        // If no key was ever skipped, no resample has a lift.
         let idle = interval(&[good; 200]).unwrap();
         assert_eq!((idle.ends, idle.undefined), (None, RESAMPLES as u64));
     }

@@ -1,7 +1,7 @@
-//! A real log in order: its events, the decisions among them, and where history ends.
+//! A real log in order: its events, the decisions among them, and the end of the history.
 //!
-//! **Invariants:** the order in which lines came leaves no trace, and no instant lies on both sides
-//! of the split. What a decision is, and under which key, is said by the rules and not here.
+//! **Invariants:** the order of the input lines does not matter. All events of one instant are on
+//! the same side of the split. The rule set defines decisions and their keys, not this module.
 
 use crate::Error;
 use crate::lab::Agent;
@@ -12,28 +12,28 @@ use ipse_store::Appended;
 use std::cmp::Ordering;
 use std::collections::BTreeSet;
 
-/// The share of decisions that are history, as a quotient.
+/// The share of decisions that are history, as a fraction.
 const HISTORY: [usize; 2] = [1, 2];
-/// Where target and environment stand in the key of a skill.
+/// The indices of target and environment in the key of a skill.
 const OPTIONAL_PARTS: [usize; 2] = [1, 2];
 
-/// What became of the lines of a log; blank ones do not count.
+/// The number of lines of a log by result; blank lines do not count.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Lines {
     /// Events of the log.
     pub events: u64,
-    /// Lines that said again what another one says.
+    /// Duplicates of other lines.
     pub duplicates: u64,
-    /// Lines that said something else under a source and id that stood there already.
+    /// Lines with other content under a source and id that were already read.
     pub conflicts: u64,
-    /// Lines that the door refused.
+    /// Lines that the door rejected.
     pub refused: u64,
 }
 
-/// One side of the split.
+/// Counts of one side of the split.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Part {
-    /// Events, whatever they are.
+    /// All events, of any type.
     pub events: u64,
     /// Decisions among them.
     pub decisions: u64,
@@ -41,8 +41,8 @@ pub struct Part {
     pub failures: u64,
     /// Distinct keys of the decisions.
     pub keys: u64,
-    /// Failures without a target or environment that every success of their skill has: a planner
-    /// cannot ask for their key before they have failed.
+    /// Failures without a target or environment that every success of their skill has. A planner
+    /// cannot query their key before they have failed.
     pub lost_fields: u64,
 }
 
@@ -53,26 +53,26 @@ impl Part {
     }
 }
 
-/// A skill was tried.
+/// An attempt at a skill.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) struct Decision {
     pub(super) key: FactKey,
     pub(super) success: bool,
-    /// Whether it failed and lost a field of its key with that.
+    /// Whether it failed and its key lacks a field that successes have.
     pub(super) lost_field: bool,
 }
 
-/// All events by time and ref, and what each of them decided.
+/// All events by time and ref, each with its decision if it is one.
 pub(super) struct Log {
     pub(super) lines: Lines,
     pub(super) events: Vec<Admitted>,
     pub(super) decisions: Vec<Option<Decision>>,
-    /// How many events are history.
+    /// The number of events that are history.
     pub(super) split: usize,
 }
 
 impl Log {
-    /// Reads lines through the door and the log of an agent, which tells what is new.
+    /// Validates lines at the door and appends them to an agent's log, which detects duplicates.
     pub(super) fn read(agent: &mut Agent, lines: &[Vec<u8>]) -> Result<Self, Error> {
         let written = lines.iter().filter(|line| !line.trim_ascii().is_empty());
         let (mut admitted, mut refused) = (Vec::new(), 0);
@@ -94,8 +94,8 @@ impl Log {
                 }
             }
         }
-        let told = admitted.into_iter().zip(appended);
-        let events = told.filter(|(_, one)| matches!(one, Appended::New(_)));
+        let reported = admitted.into_iter().zip(appended);
+        let events = reported.filter(|(_, one)| matches!(one, Appended::New(_)));
         Ok(Log::of(lines, events.map(|(event, _)| event).collect()))
     }
 
@@ -106,19 +106,19 @@ impl Log {
         Log { lines, events, decisions, split }
     }
 
-    /// The last instant of the history; `None` if there is none.
+    /// The last instant of the history; `None` if the history is empty.
     pub(super) fn until(&self) -> Option<Time> {
         self.events[..self.split].last().map(|event| event.time)
     }
 
-    /// History, and what is later.
+    /// The counts of the history and of the later part.
     pub(super) fn parts(&self) -> (Part, Part) {
         let (history, later) = self.decisions.split_at(self.split);
         (part(history), part(later))
     }
 }
 
-/// By time, then by ref. Events with the same ref are ordered by their content without the
+/// Orders by time, then by ref. Events with the same ref are ordered by their content without the
 /// salt, because the salt is drawn as lines arrive.
 fn order(a: &Admitted, b: &Admitted) -> Ordering {
     let says = |event: &Admitted| {
@@ -129,7 +129,7 @@ fn order(a: &Admitted, b: &Admitted) -> Ordering {
     by_name.then_with(|| says(a).cmp(&says(b)))
 }
 
-/// What an event decided, if it supports a fact about a skill.
+/// The decision of an event, if it supports a fact about a skill.
 fn decision(event: &Admitted) -> Option<Decision> {
     let row = Event::of_row(event.event_ref, event.time, &event.event_type, &event.columns);
     let row = row.expect("BUG: the door made columns that cannot be read");
@@ -139,7 +139,7 @@ fn decision(event: &Admitted) -> Option<Decision> {
     Some(Decision { key: own.key, success: own.tally.successes > 0, lost_field: false })
 }
 
-/// Marks failures that lack a part of their key which every success of their skill has.
+/// Marks failures that lack a part of their key that every success of their skill has.
 fn mark_lost_fields(decisions: &mut [Option<Decision>]) {
     let mut succeeded = BTreeSet::new();
     let mut without = BTreeSet::new();
@@ -157,8 +157,8 @@ fn mark_lost_fields(decisions: &mut [Option<Decision>]) {
     }
 }
 
-/// How many events are history: the first half of the decisions, rounded up, and everything that
-/// is not later than the last of them.
+/// The number of events that are history: the first half of the decisions, rounded up, and
+/// everything that is not later than the last of them.
 fn split(events: &[Admitted], decisions: &[Option<Decision>]) -> usize {
     let mut decided = events.iter().zip(decisions).filter(|(_, decision)| decision.is_some());
     let [share, whole] = HISTORY;

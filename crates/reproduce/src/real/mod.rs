@@ -1,33 +1,34 @@
-//! V3's question asked of a real log: would facts have spared failures, and at what price?
+//! V3 on a real log: how many failures would facts have avoided, and how many successes lost?
 //!
 //! The protocol:
-//! 1. Lines pass the door; what it refuses is counted and left out. A ref counts once, and the
-//!    store tells which events are new. Order is by time, then by ref (then by content, where a
-//!    source says two things under one id): in which order the lines stand does not matter.
-//! 2. A *decision* is an event that supports a `skill_success_rate` fact: a skill was tried and
-//!    succeeded or failed. All other events are part of the log too.
+//! 1. The door validates the lines; rejected lines are counted and left out. A ref counts once; the
+//!    store detects duplicates. Events are ordered by time, then by ref, then by content if a
+//!    source used one id twice. The order of the lines does not matter.
+//! 2. A *decision* is an event that supports a `skill_success_rate` fact: an attempt at a skill
+//!    that succeeded or failed. All other events are part of the log too.
 //! 3. The *history* is the first half of the decisions and everything that is not later than the
-//!    last of them, so that no instant is cut in two. The agent lives through it; one pass follows.
-//! 4. The planner then consults facts for each later decision, in order. It skips if the fact under
-//!    the decision's key has a success rate below one half (V3's raw control); what it does not
-//!    know it attempts. An attempt ends as it did in the log, and the agent lives through it. What
-//!    was skipped the agent did not do: it is not appended, and nothing is learned from it.
-//! 5. Passes come in three ways: none after the history (*frozen*), one before the first event of
-//!    each UTC day (*daily*), one after each event (*per event*). A key that facts say to skip is
-//!    either left alone (*never*) or tried all the same once a day has gone by since it was last
-//!    tried (*after a day*). That makes six policies.
+//!    last of them, so that events of one instant stay together. The agent records it, and one pass
+//!    follows.
+//! 4. The planner then consults facts for each later decision, in order. It skips the decision if
+//!    the fact of its key has a success rate below one half (V3's raw control), and attempts it if
+//!    there is no fact. An attempt ends as it did in the log, and the agent records it. A skipped
+//!    event did not happen to the agent: it is not appended, and no fact uses it.
+//! 5. Passes run in three ways: none after the history (*frozen*), one before the first event of
+//!    each UTC day (*daily*), one after each event (*per event*). A key with a low rate is either
+//!    never attempted again (*never*), or attempted again if its last attempt is at least a day old
+//!    (*after a day*). That makes six policies.
 //!
-//! What is skipped and had failed is a failure avoided; what is skipped and had succeeded is a
-//! success lost. Fewer failures alone would reward skipping everything. So two figures compare with
+//! A skipped decision that had failed is a failure avoided; one that had succeeded is a success
+//! lost. Counting failures alone would reward skipping everything. So two figures compare with
 //! skipping at random: the *lift*, (avoided / failures) / (skipped / decisions), which is 1 for it;
 //! and the *gain*, avoided / failures − lost / successes, which is 0 for it. (Avoided / failures −
 //! skipped / decisions is that gain times the share of successes: where nearly everything fails it
-//! is near 0 for any planner, however good.) Decisions of one key hang together, so the interval of
-//! the lift resamples keys.
+//! is near 0 for any planner, however good.) Decisions of one key are correlated, so the interval
+//! of the lift resamples keys.
 //!
 //! **Invariants**
-//! - The planner knows what the table of the agent's store holds, and nothing else.
-//! - Counts are exact; no figure is ever "not a number": what has no value is absent.
+//! - The planner reads the fact table of the agent's store and nothing else.
+//! - Counts are exact. No figure is NaN: a figure without a value is absent.
 
 mod figures;
 mod log;
@@ -46,39 +47,40 @@ use ipse_core::Time;
 
 /// A real log.
 pub struct Source {
-    /// The name of its file, for people.
+    /// The name of the file, as shown in tables.
     pub name: String,
-    /// JSON Lines, one event each.
+    /// JSON Lines, one event per line.
     pub lines: Vec<Vec<u8>>,
-    /// Lines that are longer than any event may be, which count as refused.
+    /// Lines that are longer than any event may be; they count as rejected.
     pub too_long: u64,
 }
 
 impl Source {
-    /// The name of its table. Logs that are asked together need one each: files are called so.
+    /// The name of its table. Logs of one run need distinct names, because files are named after
+    /// them.
     pub fn table_name(&self) -> String {
         page::table_name(&self.name)
     }
 }
 
-/// What a real log answers.
+/// The results of a real log.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Real {
     /// The name of the log's file.
     pub name: String,
-    /// What became of its lines.
+    /// The lines of the log by result.
     pub lines: Lines,
-    /// The last instant of the history; `None` if the log holds no decision.
+    /// The last instant of the history; `None` if the log has no decision.
     pub until: Option<Time>,
-    /// What is not later than that.
+    /// Counts up to that instant.
     pub history: Part,
-    /// What is later: the decisions that the planner takes.
+    /// Counts after that instant: the decisions of the planner.
     pub later: Part,
-    /// What became of these under each policy, in the order of [`Policy::ALL`].
+    /// The results of each policy, in the order of [`Policy::ALL`].
     pub runs: Vec<Run>,
 }
 
-/// Asks a log under all policies. `progress` gets the number of events that were replayed or
+/// Runs a log under all policies. `progress` receives the number of events that were replayed or
 /// decided so far, and the total.
 pub fn ask(
     lab: &Lab<'_>,

@@ -1,28 +1,28 @@
-//! What a real log answers, as a table and as JSON.
+//! The results of a real log as a table and as JSON.
 //!
-//! **Invariants:** the table rounds for people; JSON has every count and each figure in the fewest
-//! digits that give it back. A figure without a value is `-` in the one and absent in the other.
+//! **Invariants:** the table rounds for readers. JSON has every count and each figure in the fewest
+//! digits that restore it. A figure without a value is `-` in the table and absent in JSON.
 
 use super::figures::ratio;
 use super::{Interval, Part, Real, Run};
 use crate::table::Sheet;
 use ipse_core::json::{Members, list};
 
-/// What stands in a cell without a value.
+/// The text of a cell without a value.
 const NONE: &str = "-";
 
-/// The protocol, for readers of the tables.
-pub const PROTOCOL: &str = "Events by time; the first half of the decisions and everything not \
-    later is history, lived through and consolidated. Each later decision is skipped if the fact \
-    under its key has a success rate below one half; unknown keys are attempted. What is skipped \
-    is not learned from. Passes: none after the history (frozen), before the first event of each \
-    UTC day (daily), after each event (per event). Retry: never, or once 24 hours have gone by \
-    since the key was last attempted. Lift: failures avoided, as a multiple of what skipping as \
-    many decisions at random avoids; its interval resamples keys. Gain: percent of failures \
-    avoided less percent of successes lost, 0 for skipping at random.";
+/// The protocol, as shown with the tables.
+pub const PROTOCOL: &str = "Events are ordered by time. History is the first half of the \
+    decisions and everything that is not later; it is recorded and consolidated. A later decision \
+    is skipped if the fact of its key has a success rate below one half; unknown keys are \
+    attempted. Skipped events are not recorded. Passes: none after the history (frozen), before \
+    the first event of each UTC day (daily), after each event (per event). Retry: never, or when \
+    the last attempt of the key is at least 24 hours old. Lift: failures avoided, as a multiple \
+    of the number that skipping as many decisions at random avoids; its interval resamples keys. \
+    Gain: percent of failures avoided minus percent of successes lost, 0 for skipping at random.";
 
 impl Real {
-    /// The table: a row for each policy.
+    /// The table, with a row for each policy.
     pub fn sheet(&self) -> Sheet {
         let later = &self.later;
         Sheet {
@@ -53,7 +53,7 @@ impl Real {
         }
     }
 
-    /// Everything, as canonical JSON.
+    /// All results as canonical JSON.
     pub fn json(&self) -> String {
         Members::new()
             .text("source", &self.name)
@@ -70,7 +70,7 @@ impl Real {
     }
 }
 
-/// The name of a log's table: that of the log, as far as any file system takes it.
+/// The name of a log's table: the name of the log, with characters that every file system accepts.
 pub(super) fn table_name(log: &str) -> String {
     let stem = log.split('.').find(|part| !part.is_empty()).unwrap_or_default();
     let plain = stem.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '_' });
@@ -94,13 +94,13 @@ fn row(run: &Run) -> Vec<String> {
     ]
 }
 
-/// A part of a whole that the title tells, with its share.
+/// A count with its share of a total; the title shows the total.
 fn share(part: u64, whole: u64) -> String {
     let share = ratio(part, whole).map(|share| format!(" ({:.1} %)", 100.0 * share));
     format!("{part}{}", share.unwrap_or_default())
 }
 
-/// The columns for programs.
+/// The columns of the CSV file.
 const DATA: [&str; 13] = [
     "passes",
     "retry",

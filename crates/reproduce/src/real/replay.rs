@@ -1,7 +1,7 @@
-//! What a planner does with the decisions of a real log under one policy.
+//! Replays the decisions of a real log with a planner under one policy.
 //!
-//! **Invariants:** every decision reads the agent's table again; a skipped event never reaches
-//! the agent's log. Time is that of the events: a skipped one moves the clock like any other.
+//! **Invariants:** every decision reads the agent's table again. A skipped event never reaches the
+//! agent's log. Time is that of the events: a skipped event advances the clock too.
 
 use super::figures::{Counts, Interval, interval};
 use super::log::{Decision, Log};
@@ -18,19 +18,19 @@ use std::slice;
 /// A day, in microseconds.
 const DAY: i64 = 86_400_000_000;
 
-/// When passes come.
+/// When passes run.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Passes {
-    /// One after the history, and no other.
+    /// One pass after the history, and no other.
     Frozen,
-    /// Also one before the first event of each UTC day.
+    /// Also one pass before the first event of each UTC day.
     Daily,
-    /// Also one after each event.
+    /// Also one pass after each event.
     PerEvent,
 }
 
 impl Passes {
-    /// The word for it.
+    /// The name in tables and JSON.
     pub fn name(self) -> &'static str {
         match self {
             Passes::Frozen => "frozen",
@@ -40,17 +40,17 @@ impl Passes {
     }
 }
 
-/// When a key that facts say to skip is attempted all the same.
+/// When a key with a low success rate is attempted again.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Retry {
     /// Never.
     Never,
-    /// If its last attempt lies 24 hours back or more.
+    /// If its last attempt is at least 24 hours old.
     AfterADay,
 }
 
 impl Retry {
-    /// The word for it.
+    /// The name in tables and JSON.
     pub fn name(self) -> &'static str {
         match self {
             Retry::Never => "never",
@@ -59,17 +59,17 @@ impl Retry {
     }
 }
 
-/// How an agent consolidates, and how its planner retries.
+/// When passes run, and when the planner retries.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Policy {
-    /// When passes come.
+    /// When passes run.
     pub passes: Passes,
-    /// When skipping is given up.
+    /// When a skipped key is attempted again.
     pub retry: Retry,
 }
 
 impl Policy {
-    /// All of them; the first one is V3's.
+    /// All policies; the first one is V3's.
     pub const ALL: [Policy; 6] = [
         Policy { passes: Passes::Frozen, retry: Retry::Never },
         Policy { passes: Passes::Frozen, retry: Retry::AfterADay },
@@ -86,25 +86,25 @@ impl fmt::Display for Policy {
     }
 }
 
-/// What became of the later decisions under one policy.
+/// The results of the later decisions under one policy.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Run {
-    /// The policy.
+    /// The policy of this run.
     pub policy: Policy,
-    /// All decisions.
+    /// The counts of all decisions.
     pub counts: Counts,
-    /// Failures under keys that had no fact when it was decided.
+    /// Failures of keys without a fact at the time of the decision.
     pub unknown_failures: u64,
-    /// Failures avoided under keys that a planner cannot ask for before they have failed.
+    /// Failures avoided of keys that a planner cannot query before they have failed.
     pub hindsight: u64,
-    /// Keys of which a decision was skipped.
+    /// Keys with at least one skipped decision.
     pub keys_skipped: u64,
-    /// The interval of the lift, by key; `None` if there are no two keys.
+    /// The interval of the lift, by key; `None` with fewer than two keys.
     pub interval: Option<Interval>,
 }
 
-/// Replays the history to an agent and lets its planner decide on the later events. `step` gets
-/// the number of events that were just processed.
+/// Replays the history to an agent, then lets its planner decide on the later events. `step`
+/// receives the number of events that were just processed.
 pub(super) fn replay(
     lab: &Lab<'_>,
     store: &Path,
@@ -128,19 +128,19 @@ pub(super) fn replay(
     Ok(planner.finish())
 }
 
-/// An agent, and when its passes come.
+/// An agent, and when its passes run.
 struct Life {
     agent: Agent,
     passes: Passes,
-    /// The UTC day, from 1970.
+    /// The UTC day, counted from 1970.
     today: Option<i64>,
-    /// What was lived through since the last pass. Appended with the next one: until then no fact
-    /// can have it, and one transaction is faster than many.
+    /// Events since the last pass. They are appended just before the next pass: until then no fact
+    /// can use them, and one transaction is faster than many.
     waiting: Vec<Admitted>,
 }
 
 impl Life {
-    /// Lives through the history and consolidates it in one pass.
+    /// Records the history and runs one pass.
     fn begin(
         lab: &Lab<'_>,
         store: &Path,
@@ -158,7 +158,7 @@ impl Life {
         Ok(Life { agent, passes: policy.passes, today, waiting: Vec::new() })
     }
 
-    /// Time goes on until something happens, whether or not the agent has a part in it.
+    /// Advances the clock to an event, whether or not it is skipped; runs a daily pass if due.
     fn reach(&mut self, now: Time) -> Result<(), Error> {
         let before = self.today.replace(day(now));
         if self.passes == Passes::Daily && before != self.today {
@@ -168,10 +168,10 @@ impl Life {
         Ok(())
     }
 
-    /// The agent lives through an event.
+    /// Records an event that was attempted.
     fn go_on(&mut self, event: &Admitted) -> Result<(), Error> {
         match self.passes {
-            // No fact will ever have it.
+            // No later pass will read it.
             Passes::Frozen => {}
             Passes::Daily => self.waiting.push(event.clone()),
             Passes::PerEvent => drop(self.agent.live(slice::from_ref(event))?),
@@ -179,20 +179,20 @@ impl Life {
         Ok(())
     }
 
-    /// Whatever still waits is in the log too.
+    /// Appends the events that still wait.
     fn end(self) -> Result<(), Error> {
         self.agent.live(&self.waiting).map(drop)
     }
 }
 
-/// The UTC day of an instant, from 1970.
+/// The UTC day of an instant, counted from 1970.
 fn day(time: Time) -> i64 {
     time.micros().div_euclid(DAY)
 }
 
 struct Planner<'l> {
     policy: Policy,
-    /// When each key was last attempted.
+    /// The time of the last attempt of each key.
     attempted: BTreeMap<&'l FactKey, Time>,
     keys: BTreeMap<&'l FactKey, Counts>,
     unknown_failures: u64,
@@ -200,10 +200,10 @@ struct Planner<'l> {
 }
 
 impl<'l> Planner<'l> {
-    /// A planner that remembers when the history attempted what.
+    /// A planner that knows the times of the attempts in the history.
     fn new(policy: Policy, log: &'l Log) -> Self {
         let history = log.events.iter().zip(&log.decisions).take(log.split);
-        // Events stand in the order of time, so the last attempt of a key stays.
+        // Events are ordered by time, so the last attempt of a key is kept.
         let attempted =
             history.filter_map(|(event, decision)| Some((&decision.as_ref()?.key, event.time)));
         let attempted = attempted.collect();

@@ -1,32 +1,32 @@
-//! What a real log answers, in a sentence or two.
+//! The conclusion about a real log in one or two sentences.
 //!
 //! **Invariants:** a sentence follows from counts and intervals by the rules below, for all six
-//! policies together: none is picked because it looks best. "Helps" and "harms" need an interval of
-//! the lift that leaves 1 out, and enough keys behind it.
+//! policies together; none is picked because it looks best. "Helps" and "harms" require an interval
+//! of the lift that excludes 1, based on enough keys.
 
 use super::figures::ratio;
 use super::page::counted;
 use super::{Lines, Passes, Real, Run};
 
-/// The share of failures from which on it is said that they are most of them.
+/// The share of failures that counts as most of them.
 const MOST: f64 = 0.5;
-/// The share of failures from which on it is worth saying that their keys were lost.
+/// The share of failures with a lost field that is worth a sentence.
 const NOTABLE: f64 = 0.05;
 
-/// Keys that must have been skipped before an interval is believed: fewer that all point one way do
-/// so by chance in more than 5 % of cases (2 · 2⁻⁵), and resampling them cannot show it.
+/// The least number of skipped keys for which an interval counts. If fewer keys all point one way,
+/// that happens by chance in more than 5 % of cases (2 · 2⁻⁵), and resampling cannot show it.
 const FEW: u64 = 6;
 
-/// What the interval of a policy's lift says.
+/// The meaning of the interval of a policy's lift.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 enum Verdict {
-    /// All of it lies above 1.
+    /// The interval is above 1.
     Helps,
-    /// All of it lies below 1.
+    /// The interval is below 1.
     Harms,
-    /// 1 lies in it.
+    /// The interval contains 1.
     Open,
-    /// There is none, or too few keys are behind it.
+    /// No interval, or too few keys.
     Unknown,
 }
 
@@ -46,7 +46,7 @@ const NOTHING_DECIDED: &str = "Nothing to decide on: no event of this log is an 
     skill that succeeded or failed.";
 
 impl Real {
-    /// The conclusion.
+    /// The conclusion as text.
     pub fn words(&self) -> String {
         let (later, skipped) = (&self.later, self.runs.iter().any(|run| run.counts.skipped > 0));
         let conclusion = if self.history.decisions == 0 {
@@ -69,18 +69,18 @@ impl Real {
             .join(" ")
     }
 
-    /// Lines that are missing here, and why.
+    /// The lines that are left out, with the reasons.
     fn left_out(&self) -> Option<String> {
         let Lines { refused, conflicts, duplicates, .. } = self.lines;
-        let told = [
-            (refused, "line", "refused by the door"),
+        let reported = [
+            (refused, "line", "rejected by the door"),
             (conflicts, "line", "in conflict with another one of its source and id"),
-            (duplicates, "line", "there before"),
+            (duplicates, "line", "duplicated"),
         ];
-        let told = told.into_iter().filter(|(n, ..)| *n > 0);
-        let told: Vec<String> =
-            told.map(|(n, noun, why)| format!("{} {why}", counted(n, noun))).collect();
-        (!told.is_empty()).then(|| format!("Left out: {}.", told.join(", ")))
+        let reported = reported.into_iter().filter(|(n, ..)| *n > 0);
+        let reported: Vec<String> =
+            reported.map(|(n, noun, why)| format!("{} {why}", counted(n, noun))).collect();
+        (!reported.is_empty()).then(|| format!("Left out: {}.", reported.join(", ")))
     }
 
     fn nothing_later(&self) -> String {
@@ -114,13 +114,13 @@ impl Real {
 
     fn nothing_succeeded(&self) -> String {
         format!(
-            "Whether grounding helps cannot be said here: all {} later decisions failed, so \
-             skipping at random is as good as any skipping.",
+            "This log does not show whether grounding helps: all {} later decisions failed, so \
+             skipping at random is as good as any other skipping.",
             self.later.decisions
         )
     }
 
-    /// What the intervals of all policies that skipped anything say together.
+    /// The verdict over all policies that skipped anything.
     fn verdict(&self) -> String {
         let runs = self.runs.iter().filter(|run| run.counts.skipped > 0);
         let mut verdicts: Vec<Verdict> = runs.map(Verdict::of).collect();
@@ -145,12 +145,12 @@ impl Real {
     fn too_few(&self) -> String {
         let most = self.runs.iter().map(|run| run.keys_skipped).max().unwrap_or(0);
         format!(
-            "Whether grounding helps beyond the keys of this log cannot be said: at most {most} of \
+            "This log does not show whether grounding helps beyond its keys: at most {most} of \
              them were skipped, and an answer needs {FEW}."
         )
     }
 
-    /// Which policies help, and which harm.
+    /// Lists the policies that help and those that harm.
     fn mixed(&self) -> String {
         let named = |verdict: Verdict, place: &str| {
             let runs = self.runs.iter().filter(|run| run.counts.skipped > 0);
@@ -173,7 +173,7 @@ impl Real {
         )
     }
 
-    /// The price and the profit over all policies.
+    /// The ranges of failures avoided, successes lost and lift over all policies.
     fn ranges(&self) -> String {
         let shares = |part: fn(&Run) -> u64, whole: u64| {
             range(self.runs.iter().filter_map(|run| Some(100.0 * ratio(part(run), whole)?)), 1)
@@ -188,7 +188,7 @@ impl Real {
         )
     }
 
-    /// Said if the history knows nothing of most failures.
+    /// A sentence if the history has no fact about most failures.
     fn unknown_keys(&self) -> Option<String> {
         let frozen = self.runs.iter().find(|run| run.policy.passes == Passes::Frozen)?;
         let (unknown, failures) = (frozen.unknown_failures, self.later.failures);
@@ -200,21 +200,21 @@ impl Real {
         })
     }
 
-    /// Said if failures lose a part of their key.
+    /// A sentence if failures lack a part of their key.
     fn lost_fields(&self) -> Option<String> {
         let (lost, failures) = (self.later.lost_fields, self.later.failures);
         let hindsight = self.runs.iter().map(|run| run.hindsight).max()?;
         (ratio(lost, failures)? >= NOTABLE).then(|| {
             format!(
                 "{lost} of {failures} failures came without a target or environment that every \
-                 success of their skill has: no planner can ask for such a key before it has \
+                 success of their skill has: no planner can query such a key before it has \
                  failed, and up to {hindsight} of the failures avoided are hindsight of this kind."
             )
         })
     }
 }
 
-/// The least and the greatest of some figures, or the one that they print as.
+/// The least and the greatest figure, or one number if both print the same.
 fn range(figures: impl Iterator<Item = f64> + Clone, decimals: usize) -> String {
     let print = |figure: f64| format!("{figure:.decimals$}");
     let low = print(figures.clone().fold(f64::INFINITY, f64::min));
@@ -227,8 +227,8 @@ mod tests {
     use super::*;
     use crate::real::{Counts, Interval, Lines, Part, Policy};
 
-    /// An answer in which every policy skips 10 of 100 decisions, and avoids 8 of 20 failures; its
-    /// lifts have these intervals.
+    /// A result in which every policy skips 10 of 100 decisions and avoids 8 of 20 failures, with
+    /// these intervals of the lift.
     fn real(ends: [Option<[f64; 2]>; 6]) -> Real {
         let part = Part { events: 100, decisions: 100, failures: 20, keys: 9, lost_fields: 0 };
         let counts = Counts { decisions: 100, failures: 20, skipped: 10, avoided: 8 };
@@ -291,7 +291,7 @@ mod tests {
         few.runs.iter_mut().for_each(|run| run.keys_skipped = FEW - 1);
         let words = few.words();
         assert!(
-            words.starts_with("Whether grounding helps beyond the keys of this log"),
+            words.starts_with("This log does not show whether grounding helps beyond its keys"),
             "{words}"
         );
         assert!(words.contains("at most 5 of them were skipped"), "{words}");

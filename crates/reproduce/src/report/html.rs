@@ -1,4 +1,4 @@
-//! The page: one file that opens anywhere, prints well, and asks nothing of the network.
+//! The HTML page of the report: one file that needs no network and can be printed.
 //!
 //! **Invariant:** every text that comes from a log or a file name is escaped.
 
@@ -11,7 +11,7 @@ use ipse_core::html::escaped;
 
 const STYLE: &str = include_str!("report.css");
 
-/// One part of the page.
+/// One section of the page.
 struct Section<'r> {
     id: &'static str,
     heading: &'static str,
@@ -20,57 +20,57 @@ struct Section<'r> {
     sheets: Vec<&'r Sheet>,
 }
 
-/// Each part: its id, its heading, what it is about, the tables and the figures in it. A table
-/// belongs to the part whose prefix begins its name.
+/// The sections: id, heading, introduction, prefix of the names of its tables, and figures. A table
+/// belongs to the section whose prefix its name starts with.
 const SECTIONS: [(&str, &str, &str, &str, &[&str]); 6] = [
     (
         "example",
         "The worked example",
-        "A week with a glass cup, lived through in a real store: as the paper tells it, and as it \
-         draws it.",
+        "A week with a glass cup, recorded in a real store: once as in the paper's text, once as \
+         in its figure.",
         "worked-example",
         &["worked-example"],
     ),
     (
         "v1",
         "V1: fields, idempotence, order",
-        "One pass makes one fact, a second pass writes nothing, and the order of events leaves no \
-         trace.",
+        "One pass produces one fact, a second pass writes nothing, and the order of events does \
+         not change the facts.",
         "v1",
         &["consolidation-pipeline"],
     ),
     (
         "v2",
         "V2: the identity across passes",
-        "What is learned is no input of the hash; each of the seven inputs is.",
+        "Facts are not an input of the hash. Each of the seven manifest fields is.",
         "v2",
         &["two-stances", "hash-inputs"],
     ),
     (
         "v3",
         "V3: grounding against no memory",
-        "Planners that consult facts beside one without memory. Each control reads the facts of \
-         its agent's store before every decision.",
+        "Planners that consult facts, compared with one without memory. Each control reads the \
+         facts of its agent's store before every decision.",
         "v3",
         &["v3-forest"],
     ),
     (
         "d",
-        "D: what V3 hangs on",
-        "Threshold, prior and number of decisions, each varied by itself.",
+        "D: sensitivity of V3",
+        "Threshold, prior and number of decisions, each varied alone.",
         "d-",
         &[],
     ),
     (
         "g",
-        "G: what a pass costs",
-        "Wall time on the machine that made this report, the durable commit included.",
+        "G: cost of a pass",
+        "Wall time on the machine that made this report, including the durable commit.",
         "g-",
         &["runtime-scaling"],
     ),
 ];
 
-/// The whole page.
+/// The complete page.
 pub(super) fn page(results: &Results, figures: &[Figure]) -> String {
     let sheets = results.sheets();
     let mut sections: Vec<Section<'_>> = SECTIONS
@@ -95,7 +95,7 @@ pub(super) fn page(results: &Results, figures: &[Figure]) -> String {
         body += &errata(&listed);
     }
     let paper = !results.tables().is_empty();
-    let title = if paper { "The paper, reproduced" } else { "V3's question to real logs" };
+    let title = if paper { "The paper, reproduced" } else { "V3 on real logs" };
     let summary = if paper { summary(results.verdicts()) } else { String::new() };
     format!(
         "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
@@ -121,12 +121,12 @@ fn summary(verdicts: Verdicts) -> String {
     )
 }
 
-/// What real logs answered.
+/// The section about real logs.
 fn real<'r>(results: &Results, sheets: &'r [Sheet]) -> Option<Section<'r>> {
-    let intro = "The paper has no traffic of a real fleet. Here its question is put to real logs: \
-                 facts from the first part of a log, decisions on the rest. Skipping everything \
-                 would avoid every failure, so successes lost stand beside failures avoided, and \
-                 the lift says how much better than skipping as many at random.";
+    let intro = "The paper has no traffic of a real fleet. This section applies its question to \
+                 real logs: facts from the first part of a log, decisions on the rest. Skipping \
+                 everything would avoid every failure, so successes lost are shown next to \
+                 failures avoided. The lift compares with skipping as many at random.";
     (!results.real.is_empty()).then(|| Section {
         id: "real",
         heading: "Beyond the paper: real logs",
@@ -144,8 +144,8 @@ fn errata(listed: &[&Erratum]) -> String {
     };
     let all: String = listed.iter().map(one).collect();
     format!(
-        "<section id=\"errata\">\n<h2>Errata</h2>\n<p>Where the paper contradicts itself, or the \
-         protocol under which its printed reductions come out. None of these is asserted.</p>\n\
+        "<section id=\"errata\">\n<h2>Errata</h2>\n<p>Places where the paper contradicts itself, \
+         or the protocol that yields its printed reductions. None of these is asserted.</p>\n\
          <ol>\n{all}</ol>\n</section>\n"
     )
 }
@@ -191,7 +191,7 @@ fn sheet_html(sheet: &Sheet) -> String {
     )
 }
 
-/// A cell; the number of an erratum leads to it.
+/// A cell as HTML; an erratum number becomes a link.
 fn linked(cell: &str) -> String {
     match cell.strip_prefix("erratum ") {
         Some(number) => format!("<a href=\"#erratum-{0}\">erratum {0}</a>", escaped(number)),
@@ -199,7 +199,7 @@ fn linked(cell: &str) -> String {
     }
 }
 
-/// Escaped, with what stands in backticks as code.
+/// Escapes a text; text in backticks becomes code.
 fn code(text: &str) -> String {
     let parts = text.split('`').enumerate();
     let part = |(at, part): (usize, &str)| match at % 2 {

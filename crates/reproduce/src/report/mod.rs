@@ -1,7 +1,7 @@
-//! The report: what a reader opens, what a program reads, and the sums over what stays the same.
+//! The files of a report: page, tables, figures, JSON, and checksums of the reproducible ones.
 //!
-//! **Invariants:** files are made in memory and handed back; `SHA256SUMS` lists exactly those that
-//! every run of the same plan makes byte-equal, in the order of their names.
+//! **Invariants:** files are returned in memory. `SHA256SUMS` lists exactly the files that are
+//! byte-equal in every run of the same plan, ordered by name.
 
 mod html;
 
@@ -15,11 +15,11 @@ use ipse_core::{hex, sha256};
 /// One file of a report.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct File {
-    /// Its name in the report's directory.
+    /// The name in the report's directory.
     pub name: String,
-    /// What is in it.
+    /// The content of the file.
     pub bytes: Vec<u8>,
-    /// Whether every run makes the same bytes.
+    /// Whether every run produces the same bytes.
     pub stable: bool,
 }
 
@@ -31,10 +31,10 @@ impl File {
 
 /// The page that a reader opens first.
 pub const PAGE: &str = "report.html";
-/// The sums over the files that stay the same.
+/// The checksums of the stable files.
 pub const SUMS: &str = "SHA256SUMS";
 
-/// Whether a file of that name may be part of a report.
+/// Whether a file of this name may be part of a report.
 pub fn belongs(name: &str) -> bool {
     const FIGURES: [&str; 6] = [
         "two-stances",
@@ -80,7 +80,7 @@ pub fn files(results: &Results) -> Result<Vec<File>, Error> {
     Ok(files)
 }
 
-/// The figures for which there is something to draw.
+/// The figures for which the results have data.
 fn figures_of(results: &Results) -> Result<Vec<Figure>, Error> {
     let mut all = Vec::new();
     if let Some(v2) = &results.v2 {
@@ -102,7 +102,7 @@ fn figures_of(results: &Results) -> Result<Vec<Figure>, Error> {
     Ok(all)
 }
 
-/// A table as CSV, after RFC 4180.
+/// A table as CSV (RFC 4180).
 fn csv(sheet: &Sheet) -> String {
     let cell = |text: &str| match text.contains([',', '"', '\n', '\r']) {
         true => format!("\"{}\"", text.replace('"', "\"\"")),

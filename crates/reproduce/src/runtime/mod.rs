@@ -1,13 +1,13 @@
-//! G: what a pass costs, from 10² to 10⁶ events.
+//! G: the cost of a pass, from 10² to 10⁶ events.
 //!
-//! Two streams: the two skills of V3, as in the paper, and a thousand keys.
+//! Two streams: the two skills of V3, as in the paper, and one with a thousand keys.
 //!
 //! **Invariants**
-//! - A pass is timed alone and whole, its durable commit included, each time on a store of its own
-//!   that was closed and synced before.
-//! - Clock and memory gauge are arguments, and no time makes anything pass or fail.
-//! - Facts are counted, and planners' requests answered, from the table that planners read; those
-//!   over HTTP by the server that planners ask.
+//! - The timer covers exactly one pass, including its durable commit. Each pass runs on its own
+//!   copy of a store that was closed and synced before.
+//! - Clock and memory gauge are arguments. No test result depends on a measured time.
+//! - Facts are counted, and requests answered, from the table that planners read. Requests over
+//!   HTTP go through the server that planners use.
 
 mod report;
 mod stream;
@@ -20,47 +20,47 @@ use ipse_engine::facts::Filter;
 use ipse_store::Store;
 use stream::Stream;
 
-/// What the paper measured: events of the log, median and p90 of a pass in milliseconds, as
-/// printed.
+/// The paper's measurements as printed: events of the log, median and p90 of a pass in
+/// milliseconds.
 pub(crate) const PAPER: [(u64, &str, &str); 4] = [
     (100, "39.9", "46.9"),
     (1000, "38.8", "42.0"),
     (10_000, "67.9", "74.8"),
     (100_000, "309.0", "324.5"),
 ];
-/// The paper's facts after each of these passes.
+/// The number of facts in the paper after each of these passes.
 pub(crate) const PAPER_FACTS: &str = "2";
-/// What the paper gives a planner's loop, in milliseconds.
+/// The time budget of a planner's loop in the paper, in milliseconds.
 pub(crate) const BUDGET_MS: u64 = 200;
 
-/// What measures, handed down from the binary.
+/// The measuring instruments; the binary provides them.
 pub trait Instruments {
-    /// Nanoseconds of a clock that never goes back.
+    /// Nanoseconds of a monotonic clock.
     fn nanos(&self) -> u64;
-    /// Bytes of memory that the process holds now; `None` if the machine does not tell.
+    /// Resident memory of the process in bytes; `None` if the machine does not report it.
     fn resident(&self) -> Option<u64>;
-    /// The most that it held since the last reset; `None` if the machine does not tell.
+    /// The peak of resident memory since the last reset; `None` if the machine does not report it.
     fn peak(&self) -> Option<u64>;
-    /// Resets the peak.
+    /// Resets the peak of resident memory.
     fn reset_peak(&self);
-    /// Serves a store over HTTP, on this machine, to one planner of an identity.
+    /// Serves a store over HTTP on this machine to one planner of an identity.
     fn serve(&self, store: &Store, identity: &Identity) -> Result<Box<dyn Endpoint>, String>;
 }
 
-/// A planner's connection to a server, which ends with it.
+/// A planner's connection to a server. The server stops when it is dropped.
 pub trait Endpoint {
-    /// Asks for facts and waits for the whole answer, which is JSON.
+    /// Queries facts and waits for the complete JSON response.
     fn ask(&mut self, filter: &Filter) -> Result<String, String>;
 }
 
-/// How much is measured.
+/// The amount of work: log sizes, trials and requests.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Scale<'s> {
-    /// Events of the log, ascending.
+    /// The sizes of the log in events, ascending.
     pub sizes: &'s [u64],
-    /// Passes at each size; one more comes first and is discarded, as it may find caches cold.
+    /// Passes at each size. One more runs first and is discarded, because its caches may be cold.
     pub trials: usize,
-    /// Requests of each sort that a planner makes.
+    /// The number of planner requests of each kind.
     pub requests: usize,
 }
 
@@ -68,46 +68,46 @@ impl Scale<'static> {
     /// All sizes: the paper's four, and 10⁶.
     pub const FULL: Scale<'static> =
         Scale { sizes: &[100, 1000, 10_000, 100_000, 1_000_000], trials: 9, requests: 1000 };
-    /// Those that take seconds.
+    /// The sizes that take only seconds.
     pub const QUICK: Scale<'static> = Scale { sizes: &[100, 1000, 10_000], ..Scale::FULL };
 }
 
-/// What was measured at one size of the log.
+/// The measurements at one size of the log.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Point {
     /// Distinct keys of the stream.
     pub keys: u64,
     /// Events of the log.
     pub events: u64,
-    /// Wall time of a pass over all of them, each trial in nanoseconds, ascending.
+    /// Wall time of a pass over all events, each trial in nanoseconds, ascending.
     pub pass: Vec<u64>,
     /// Facts after the pass.
     pub facts: u64,
-    /// By how much the pass made the file grow, in bytes.
+    /// Bytes by which the pass made the file grow.
     pub grown: u64,
-    /// Wall time of a planner's query for all facts of a kind, which is what the paper's statement
-    /// asks, each in nanoseconds, ascending.
+    /// Wall time of a planner's query for all facts of a kind, like the paper's SQL statement, each
+    /// in nanoseconds, ascending.
     pub query: Vec<u64>,
-    /// The same of a query for one skill, target and environment.
+    /// Wall time of a query for one skill, target and environment.
     pub choice: Vec<u64>,
-    /// The same of a lookup by key.
+    /// Wall time of a lookup by key.
     pub lookup: Vec<u64>,
-    /// The same of a query for one skill, target and environment over HTTP: asked, answered and
-    /// read, over a connection that stays.
+    /// Wall time of a query for one skill, target and environment over HTTP, from the request to
+    /// the end of the response, over a persistent connection.
     pub http: Vec<u64>,
-    /// Resident memory before the pass and at its most, in bytes; `None` if the machine does not
-    /// tell. The least before any trial and the most in any, the discarded one included.
+    /// Resident memory before the pass and at its peak, in bytes; `None` if the machine does not
+    /// report it. The minimum before any trial and the maximum in any, including the discarded one.
     pub resident: Option<[u64; 2]>,
 }
 
-/// What a pass costs.
+/// The measured cost of passes and requests.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Runtime {
-    /// The sizes, by keys and then by events.
+    /// The measurements, ordered by keys and then by events.
     pub points: Vec<Point>,
 }
 
-/// Measures both streams; `progress` gets the work done and the total.
+/// Measures both streams. `progress` receives the work done and the total.
 pub fn measure(
     lab: &Lab<'_>,
     instruments: &dyn Instruments,
@@ -118,7 +118,7 @@ pub fn measure(
     measure_at(lab, instruments, scale, progress)
 }
 
-/// The same at any scale.
+/// Like [`measure`], at any scale.
 pub fn measure_at(
     lab: &Lab<'_>,
     instruments: &dyn Instruments,
@@ -137,14 +137,14 @@ pub fn measure_at(
     Ok(Runtime { points })
 }
 
-/// The value that `percent` percent of an ascending list do not exceed, by nearest rank; 0 if the
-/// list is empty.
+/// The smallest value that at least `percent` percent of an ascending list do not exceed (nearest
+/// rank); 0 if the list is empty.
 pub fn nearest_rank<T: Copy + Default>(ascending: &[T], percent: usize) -> T {
     let rank = (ascending.len() * percent).div_ceil(100).max(1);
     ascending.get(rank - 1).copied().unwrap_or_default()
 }
 
-/// How far the work is. Its unit is the time that an event takes to be appended.
+/// The progress of the work. Its unit is the time to append one event.
 struct Work<'w> {
     done: u64,
     of: u64,

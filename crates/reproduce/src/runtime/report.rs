@@ -1,9 +1,10 @@
-//! What a pass costs, as tables beside the paper's and as JSON.
+//! The cost of a pass, as tables next to the paper's figures and as JSON.
 //!
 //! **Invariants**
-//! - Only counts are compared with the paper's; whatever a machine has a part in is a measurement.
-//! - The claims that the paper makes of its figures are computed here from ours.
-//! - [`Runtime::rows_json`] holds nothing that another machine would measure otherwise.
+//! - Only counts are compared with the paper. Every value that depends on the machine is a
+//!   measurement.
+//! - The paper's claims about its figures are computed here from ours.
+//! - [`Runtime::rows_json`] contains only values that are equal on every machine.
 
 use super::stream::KEYS;
 use super::{BUDGET_MS, PAPER, PAPER_FACTS, Point, Runtime, nearest_rank};
@@ -17,37 +18,36 @@ const PAPER_SIZES: [u64; 4] = [PAPER[0].0, PAPER[1].0, PAPER[2].0, PAPER[3].0];
 /// The paper's medians and p90s, in the order of its sizes.
 const MEDIANS: [&str; 4] = [PAPER[0].1, PAPER[1].1, PAPER[2].1, PAPER[3].1];
 const P90S: [&str; 4] = [PAPER[0].2, PAPER[1].2, PAPER[2].2, PAPER[3].2];
-/// What the paper gives a planner's loop, in nanoseconds.
+/// The time budget of a planner's loop in the paper, in nanoseconds.
 const BUDGET: u64 = BUDGET_MS * 1_000_000;
-/// A page of SQLite's is 4 KB in the paper, so its KB are these, and its MB are taken for the same.
+/// The paper gives SQLite pages 4 KB, so its KB has 1024 bytes. Its MB is taken as 1024 KB.
 const KB: u64 = 1024;
 const MB: f64 = (KB * KB) as f64;
 /// Nanoseconds of a millisecond.
 const MILLI: f64 = 1e6;
 
 const NOTE: &str = "The paper measured on another machine, so times, memory and file growth are \
-    shown and not compared. A pass is wall time, its durable commit included and whatever else \
-    ran on the machine, on a copy of the store that had no pass before; median and p90 are \
-    nearest ranks of the trials after the first one, which is discarded. A request is answered \
-    from the table of facts in memory that planners read, where the paper runs a statement of \
-    SQL. Memory is that of the whole process, the experiment included: the least before a pass \
-    and the most during one. KB are 1024 bytes, MB 1024 KB. Over HTTP the query for one skill, \
-    target and environment goes through the server that planners ask, over one connection that \
-    stays, with client and server on this machine; the paper leaves the endpoint out and \
-    expects it to add 1 to 3 ms.";
+    shown and not compared. A pass is wall time on a copy of the store that had no pass before. \
+    It includes the durable commit and is affected by other load on the machine. Median and p90 \
+    are nearest ranks of the trials after the first one, which is discarded. A request reads the \
+    table of facts in memory that planners use; the paper runs an SQL statement. Memory is that \
+    of the whole process, including the experiment: the minimum before a pass and the maximum \
+    during one. KB are 1024 bytes, MB 1024 KB. Over HTTP the query for one skill, target and \
+    environment goes through the server that planners use, over one persistent connection, with \
+    client and server on this machine. The paper does not measure the endpoint and expects it to \
+    add 1 to 3 ms.";
 
 const KEYS_NOTE: &str = "Attempts over 1000 keys of skill, target and environment, with \
-    parameters and reasons of failures. Facts are one success rate for each key that occurred, \
-    and one pattern for each skill, target and reason. Otherwise as in the table of the two \
-    skills.";
+    parameters and failure reasons. Facts are one success rate for each key that occurred, and \
+    one pattern for each skill, target and reason. Otherwise as in the table of the two skills.";
 
-/// One line of the paper's table, or one of ours.
+/// One row of the paper's table, or one of ours.
 struct Metric {
     what: &'static str,
-    /// What the paper prints at its four sizes; empty where it prints nothing.
+    /// The paper's values at its four sizes; empty where it prints none.
     paper: [&'static str; 4],
     ours: fn(&Point) -> String,
-    /// Whether the machine has a part in it.
+    /// Whether the value depends on the machine.
     measured: bool,
 }
 
@@ -63,7 +63,7 @@ const PASS: &str = "pass in ms, median";
 const FACTS: &str = "facts after the pass";
 const GROWN: &str = "KB that the pass adds to the file";
 
-/// The lines of the paper's table, in its order.
+/// The rows of the paper's table, in its order.
 const METRICS: [Metric; 8] = [
     metric(PASS, MEDIANS, |point| pass_ms(&point.pass, 50)),
     metric("pass in ms, p90", P90S, |point| pass_ms(&point.pass, 90)),
@@ -81,8 +81,8 @@ const METRICS: [Metric; 8] = [
 
 const NOT_PRINTED: [&str; 4] = [""; 4];
 
-/// Requests that the paper has not. They follow the facts and not the events, so that the largest
-/// size says it all.
+/// Requests that the paper does not measure. Their cost depends on the facts and not on the events,
+/// so only the largest size is shown.
 const REQUESTS: [Metric; 6] = [
     metric("query by skill, target, environment in ms, p50", NOT_PRINTED, |point| {
         request_ms(&point.choice, 50)
@@ -97,7 +97,7 @@ const REQUESTS: [Metric; 6] = [
 ];
 
 impl Runtime {
-    /// The paper's table, and the same for a thousand keys.
+    /// The paper's table, and the same table for a thousand keys.
     pub fn tables(&self) -> Vec<Table> {
         let [paper, ours] = KEYS.map(|keys| {
             let points = self.points.iter().filter(|point| point.keys == keys);
@@ -106,7 +106,7 @@ impl Runtime {
         vec![
             Table {
                 name: "g-runtime",
-                title: "G: what a pass costs, two skills".to_owned(),
+                title: "G: cost of a pass, two skills".to_owned(),
                 rows: rows(&paper, true),
                 note: NOTE.to_owned(),
                 errata: &[26, 27, 28],
@@ -114,7 +114,7 @@ impl Runtime {
             },
             Table {
                 name: "g-runtime-keys",
-                title: "G: what a pass costs, 1000 keys".to_owned(),
+                title: "G: cost of a pass, 1000 keys".to_owned(),
                 rows: rows(&ours, false),
                 note: KEYS_NOTE.to_owned(),
                 errata: &[],
@@ -123,7 +123,7 @@ impl Runtime {
         ]
     }
 
-    /// Everything that was measured.
+    /// All measurements as JSON.
     pub fn json(&self) -> Members {
         self.points_json(|point| {
             counts(point)
@@ -137,7 +137,7 @@ impl Runtime {
         })
     }
 
-    /// What is the same on any machine: events, keys and facts.
+    /// The values that are equal on every machine: events, keys and facts.
     pub fn rows_json(&self) -> Members {
         self.points_json(counts)
     }
@@ -185,11 +185,11 @@ fn request_ms(ascending: &[u64], percent: usize) -> String {
 }
 
 fn memory(point: &Point, which: usize) -> String {
-    let told = point.resident.map(|resident| format!("{:.1}", resident[which] as f64 / MB));
-    told.unwrap_or_else(|| "not told".to_owned())
+    let reported = point.resident.map(|resident| format!("{:.1}", resident[which] as f64 / MB));
+    reported.unwrap_or_else(|| "not reported".to_owned())
 }
 
-/// All rows of a table; `paper` says whether the paper has it.
+/// All rows of a table; `paper` is true for the table that the paper has.
 fn rows(points: &[&Point], paper: bool) -> Vec<Row> {
     let every = METRICS.iter().flat_map(|metric| points.iter().map(move |point| (metric, *point)));
     let mut rows: Vec<Row> = every.map(|(metric, point)| row(metric, point, paper)).collect();
@@ -207,7 +207,7 @@ fn row(metric: &Metric, point: &Point, paper: bool) -> Row {
     against(what, printed, (metric.ours)(point), metric.measured)
 }
 
-/// A figure of ours beside the paper's, if it has one.
+/// Our value next to the paper's, if the paper has one.
 fn against(what: String, printed: &str, ours: String, measured: bool) -> Row {
     match printed {
         "" => Row::with(Verdict::Ours, what, "", ours),
@@ -216,10 +216,10 @@ fn against(what: String, printed: &str, ours: String, measured: bool) -> Row {
     }
 }
 
-/// What the paper claims of its figures, of ours.
+/// The paper's claims about its figures, checked on ours.
 fn claims(points: &[&Point], first: &Point, last: &Point, paper: bool) -> [Row; 3] {
     let printed = |text: &'static str| if paper { text } else { "" };
-    // The paper's claim is about its sizes; ours go further.
+    // The paper's claim covers its own sizes; ours include larger ones.
     let end = points.iter().rev().find(|point| !paper || point.events <= PAPER_SIZES[3]);
     let end = end.copied().unwrap_or(last);
     let (from, to) = (power(first.events), power(end.events));
@@ -230,7 +230,7 @@ fn claims(points: &[&Point], first: &Point, last: &Point, paper: bool) -> [Row; 
             growth(first, end),
             true,
         ),
-        against("facts, whatever N".to_owned(), printed(PAPER_FACTS), constant(points), false),
+        against("facts for every N".to_owned(), printed(PAPER_FACTS), constant(points), false),
         against(
             "largest N whose median pass stays within 200 ms".to_owned(),
             printed("10⁴"),
@@ -240,7 +240,7 @@ fn claims(points: &[&Point], first: &Point, last: &Point, paper: bool) -> [Row; 
     ]
 }
 
-/// How the median pass grows with the events.
+/// The growth of the median pass with the number of events.
 fn growth(first: &Point, last: &Point) -> String {
     let median = |point: &Point| nearest_rank(&point.pass, 50).max(1);
     let longer = median(last) as f64 / median(first) as f64;
@@ -249,7 +249,7 @@ fn growth(first: &Point, last: &Point) -> String {
     format!("{word}: ×{longer:.1} for ×{more:.0} events")
 }
 
-/// The one number of facts, or between which numbers it lies.
+/// The number of facts if it is constant, else its range.
 fn constant(points: &[&Point]) -> String {
     let facts = || points.iter().map(|point| point.facts);
     match (facts().min().unwrap_or(0), facts().max().unwrap_or(0)) {
@@ -270,7 +270,7 @@ fn within_budget(points: &[&Point], last: &Point) -> String {
     }
 }
 
-/// A power of ten as one writes it, any other number as it is.
+/// A power of ten in superscript notation; any other number in digits.
 fn power(number: u64) -> String {
     match number.checked_ilog10() {
         Some(exponent @ 2..) if number == 10_u64.pow(exponent) => {

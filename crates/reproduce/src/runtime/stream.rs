@@ -1,10 +1,11 @@
-//! The logs that passes are timed on: a store that grows, and copies of it.
+//! The logs that passes are timed on: a growing store, and copies of it.
 //!
 //! **Invariants**
-//! - Events pass the door and are appended durably; the store that grows never sees a pass.
-//! - A copy is made of a closed store, when its write-ahead log is empty, and is synced: a commit
-//!   that is timed later does not wait for bytes of the copy.
-//! - No store outlives the value that stands for it.
+//! - The door validates all events, and they are appended durably. No pass runs on the growing
+//!   store.
+//! - A copy is made of a closed store with an empty write-ahead log, and it is synced. A timed
+//!   commit therefore does not wait for bytes of the copy.
+//! - A store is deleted when its [`Scratch`] is dropped.
 
 use super::Work;
 use crate::attempt::Attempt;
@@ -21,19 +22,19 @@ use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// Keys of the streams: the paper's two skills, and a thousand.
+/// The numbers of keys: the paper's two skills, and a thousand.
 pub(super) const KEYS: [u64; 2] = [TWO_SKILLS, 1000];
 const TWO_SKILLS: u64 = 2;
-/// What SQLite puts beside a store while it is open.
+/// The suffixes of SQLite's files next to an open store.
 const BESIDE: [&str; 2] = ["-wal", "-shm"];
 
-/// A stream and the store that it has gone into so far.
+/// A stream and the store that its events are appended to.
 pub(super) struct Stream<'l> {
     /// Distinct keys.
     pub(super) keys: u64,
-    /// Events so far.
+    /// Events appended so far.
     pub(super) events: u64,
-    /// Whose log it is.
+    /// The identity of the log.
     pub(super) identity: Identity,
     lines: Box<dyn Iterator<Item = String>>,
     lab: &'l Lab<'l>,
@@ -41,7 +42,7 @@ pub(super) struct Stream<'l> {
 }
 
 impl<'l> Stream<'l> {
-    /// A stream of which nothing has come yet.
+    /// A stream with an empty store.
     pub(super) fn begin(lab: &'l Lab<'l>, keys: u64) -> Result<Self, Error> {
         let name = format!("g with {keys} keys");
         let store = Scratch::new(lab.store(&format!("g-{keys}")))?;
@@ -51,7 +52,7 @@ impl<'l> Stream<'l> {
         Ok(Stream { keys, events: 0, identity, lines: lines(keys), lab, store })
     }
 
-    /// Lets the store grow to `to` events.
+    /// Appends events until the store has `to` of them.
     pub(super) fn grow(&mut self, to: u64, work: &mut Work<'_>) -> Result<(), Error> {
         let mut log = self.open(&self.store)?;
         while self.events < to {
@@ -67,7 +68,7 @@ impl<'l> Stream<'l> {
         Ok(())
     }
 
-    /// A copy of the store as it is.
+    /// Copies the store in its current state.
     pub(super) fn copy(&self) -> Result<Scratch, Error> {
         // The last connection that closes a store empties its write-ahead log.
         if length(&beside(&self.store.path, BESIDE[0]))? > 0 {
@@ -87,13 +88,13 @@ impl<'l> Stream<'l> {
     }
 }
 
-/// The lines of a stream, without end.
+/// The endless lines of a stream.
 fn lines(keys: u64) -> Box<dyn Iterator<Item = String>> {
     if keys == TWO_SKILLS { Box::new(two_skills()) } else { Box::new(Workload::new(keys, 0)) }
 }
 
-/// V3's history, gone on with: four attempts at the glass and one at the unknown object, in turn.
-/// Failures have no reason there, so no more than two facts come of it, however long it is.
+/// V3's history, repeated: four attempts at the glass, then one at the unknown object. Its failures
+/// have no reason, so there are never more than two facts.
 fn two_skills() -> impl Iterator<Item = String> {
     let mut random = Python::new(SEEDS[0]);
     (0..).map(move |number: u32| {
@@ -111,12 +112,12 @@ pub(super) struct Scratch {
 impl Scratch {
     fn new(path: PathBuf) -> Result<Self, Error> {
         let scratch = Scratch { path };
-        // What a run that died left there would mix with what comes now.
+        // A run that died may have left files here; they would mix with the new events.
         scratch.remove()?;
         Ok(scratch)
     }
 
-    /// Opens it.
+    /// Opens the store.
     pub(super) fn open(&self) -> Result<Store, Error> {
         Ok(Store::open(&Location::file(&self.path))?)
     }
@@ -140,19 +141,19 @@ impl Scratch {
 
 impl Drop for Scratch {
     fn drop(&mut self) {
-        // If it cannot go, it goes with the lab's directory.
+        // If this fails, the caller deletes the files with the lab's directory.
         let _ = self.remove();
     }
 }
 
-/// The file that SQLite puts beside a store.
+/// The path of an SQLite file next to a store.
 fn beside(store: &Path, suffix: &str) -> PathBuf {
     let mut name = store.as_os_str().to_owned();
     name.push(suffix);
     name.into()
 }
 
-/// Bytes of a file; none if it is not there.
+/// Bytes of a file; 0 if it does not exist.
 fn length(path: &Path) -> io::Result<u64> {
     match fs::metadata(path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(0),

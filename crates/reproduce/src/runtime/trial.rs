@@ -1,9 +1,9 @@
-//! One size of the log: passes over it, and a planner's requests after the last of them.
+//! Measures one size of the log: passes over it, then a planner's requests.
 //!
 //! **Invariants**
-//! - Between two looks at the clock there is the pass, or the request, and nothing else: opening,
-//!   copying, closing and letting go of an answer come before and after.
-//! - Every pass begins where no pass was before.
+//! - Between two clock readings only the pass or the request runs. Opening, copying, closing and
+//!   dropping an answer happen before or after.
+//! - Every pass runs on a log without an earlier pass.
 
 use super::stream::{Scratch, Stream};
 use super::{Instruments, Point, Scale, Work};
@@ -14,22 +14,22 @@ use ipse_engine::facts::Filter;
 use ipse_engine::{FactTable, Trigger};
 use std::hint::black_box;
 
-/// A prime: keys are asked for far from each other.
+/// A prime step, so that consecutive requests use distant keys.
 const SPREAD: usize = 7919;
 
-/// Nesting of an answer: the object, its facts, one of them, its value, parameters, one of them.
+/// The nesting of a response: object, facts, fact, value, parameters, parameter.
 const ANSWER_DEPTH: usize = 8;
 
-/// What one pass took.
+/// The measurements of one pass.
 struct Trial {
     wall: u64,
     grown: u64,
     resident: Option<[u64; 2]>,
-    /// The store after it.
+    /// The store after the pass.
     store: Scratch,
 }
 
-/// Measures a stream at its length.
+/// Measures a stream at its current length.
 pub(super) fn point(
     stream: &Stream<'_>,
     instruments: &dyn Instruments,
@@ -44,7 +44,7 @@ pub(super) fn point(
     let mut last = next()?;
     let (mut pass, mut grown, mut resident) = (Vec::new(), 0, last.resident);
     for _ in 0..scale.trials {
-        // The next copy takes the place of this one, which must be gone by then.
+        // The next copy uses the same path, so drop this one first.
         drop(last);
         last = next()?;
         pass.push(last.wall);
@@ -59,14 +59,14 @@ pub(super) fn point(
     Ok(Point { keys, events, pass, facts, grown, query, choice, lookup, http, resident })
 }
 
-/// The least memory before and the most at all. A process keeps some of what a pass has given back,
-/// so that later ones begin higher and would seem to need less.
+/// The minimum before and the maximum of the peaks. A process keeps some memory after a pass, so
+/// that later passes start higher and would seem to need less.
 fn wider(one: Option<[u64; 2]>, other: Option<[u64; 2]>) -> Option<[u64; 2]> {
     let ([before, peak], [other_before, other_peak]) = one.zip(other)?;
     Some([before.min(other_before), peak.max(other_peak)])
 }
 
-/// One pass over a copy of the store.
+/// Runs one pass over a copy of the store.
 fn trial(stream: &Stream<'_>, instruments: &dyn Instruments) -> Result<Trial, Error> {
     let store = stream.copy()?;
     let before = store.bytes()?;
@@ -91,7 +91,7 @@ fn known(stream: &Stream<'_>, store: &Scratch) -> Result<FactTable, Error> {
     Ok(FactTable::read(snapshot.view())?)
 }
 
-/// Times a planner's requests, each singly: by kind, by all that a fact is about, by key.
+/// Times a planner's requests one by one: by kind, by skill, target and environment, by key.
 fn requests(
     known: &FactTable,
     instruments: &dyn Instruments,
@@ -119,7 +119,7 @@ fn requests(
     ])
 }
 
-/// Times a planner's requests for what a fact is about, each singly, over HTTP.
+/// Times a planner's requests by skill, target and environment over HTTP, one by one.
 fn over_http(
     known: &FactTable,
     instruments: &dyn Instruments,
@@ -136,14 +136,14 @@ fn over_http(
         all.push(timed(instruments, || answer = endpoint.ask(black_box(filter))));
         let answer = answer.map_err(Error::Endpoint)?;
         if facts_in(&answer) != Some(known.choose(filter).len()) {
-            return Err(Error::Endpoint(format!("it answered {answer}")));
+            return Err(Error::Endpoint(format!("unexpected response {answer}")));
         }
     }
     all.sort_unstable();
     Ok(all)
 }
 
-/// How many facts an answer has.
+/// The number of facts in a response.
 fn facts_in(answer: &str) -> Option<usize> {
     let answer = json_parse::parse(answer.as_bytes(), ANSWER_DEPTH).ok()?;
     match answer.as_object()?.get("facts")? {
@@ -160,7 +160,7 @@ fn rates(known: &FactTable) -> Result<Vec<FactKey>, Error> {
     if keys.is_empty() { Err(Error::NoFact) } else { Ok(keys) }
 }
 
-/// A filter for what a success rate is about.
+/// A filter for the skill, target and environment of a success rate.
 fn filter(key: &FactKey) -> Filter {
     let parts = key.parts();
     let part = |place: usize| parts.get(place).cloned();

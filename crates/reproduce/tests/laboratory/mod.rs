@@ -1,4 +1,4 @@
-//! A lab for tests: a clock that stands still, salts that are counted, a directory that goes.
+//! A lab for tests: a fixed clock, counted salts, a temporary directory.
 #![allow(clippy::unwrap_used, dead_code)]
 
 use ipse_core::Time;

@@ -1,16 +1,16 @@
-//! Attacks on the archive: what other programs would unpack, and what hides between members.
+//! Attacks on the archive: members that other programs would unpack, and data between members.
 
 use super::{Attack, Case, bytes, listed, refused};
 use crate::forge::{archive, checksum, header, week};
 
-/// Where the header of a member stands.
+/// The offset of the header of a member.
 fn at(bytes: &[u8], name: &str) -> usize {
     let mut wanted = name.as_bytes().to_vec();
     wanted.push(0);
     (0..bytes.len()).step_by(512).find(|at| bytes[*at..].starts_with(&wanted)).unwrap()
 }
 
-/// Writes into the header of `facts.jsonl`, with a checksum that fits.
+/// Writes into the header of `facts.jsonl`, with a correct checksum.
 fn in_header(offset: usize, text: &[u8]) -> Case {
     let mut bytes = week().draft().pack();
     let begin = at(&bytes, "facts.jsonl");
@@ -19,7 +19,7 @@ fn in_header(offset: usize, text: &[u8]) -> Case {
     Case::of(bytes)
 }
 
-/// Calls `facts.jsonl` something else.
+/// Renames `facts.jsonl`.
 fn renamed(name: &[u8]) -> Case {
     let mut field = name.to_vec();
     field.resize(100, 0);
@@ -30,11 +30,15 @@ pub const ATTACKS: &[Attack] = &[
     refused("path escape", "archive, byte", "`../x` leads out", || renamed(b"../x")),
     refused("path escape inside", "archive, byte", "leads out", || renamed(b"keys/../../x")),
     refused("absolute path", "archive, byte", "leads out", || renamed(b"/etc/passwd")),
-    refused("name in other case", "archive, byte", "no place", || renamed(b"FACTS.JSONL")),
-    refused("name with a dot before", "archive, byte", "no place", || renamed(b"./facts.jsonl")),
-    refused("name that is no text", "archive, byte", "no place", || renamed(b"\xff\xfe")),
-    refused("name of a hundred bytes", "archive, byte", "no place", || renamed(&[b'x'; 100])),
-    refused("no name", "archive, byte", "no place", || renamed(b"")),
+    refused("name in other case", "archive, byte", "is not a member", || renamed(b"FACTS.JSONL")),
+    refused("name with a dot before", "archive, byte", "is not a member", || {
+        renamed(b"./facts.jsonl")
+    }),
+    refused("name that is no text", "archive, byte", "is not a member", || renamed(b"\xff\xfe")),
+    refused("name of a hundred bytes", "archive, byte", "is not a member", || {
+        renamed(&[b'x'; 100])
+    }),
+    refused("no name", "archive, byte", "is not a member", || renamed(b"")),
     refused("text behind the name", "archive, byte", "the name of", || in_header(50, b"hidden")),
     refused("symbolic link", "archive, byte", "a symbolic link", || in_header(156, b"2/etc")),
     refused("hard link", "archive, byte", "a hard link", || in_header(156, b"1manifest.json")),
@@ -51,7 +55,7 @@ pub const ATTACKS: &[Attack] = &[
     refused("huge declared size", "archive, byte", "declares 8589934591 bytes", || {
         in_header(124, b"77777777777")
     }),
-    refused("size beyond the file", "archive, byte", "the file ends before", || {
+    refused("size beyond the file", "archive, byte", "the file ends earlier", || {
         in_header(124, b"00007777777")
     }),
     refused("size in base 256", "archive, byte", "in base 256", || {
@@ -64,10 +68,10 @@ pub const ATTACKS: &[Attack] = &[
     refused("size with spaces", "archive, byte", "11 octal digits", || {
         in_header(124, b"       1000 ")
     }),
-    refused("bad checksum", "archive, byte", "the checksum is not", || {
+    refused("bad checksum", "archive, byte", "the checksum does not match", || {
         bytes(|bytes| bytes[148] ^= 1)
     }),
-    refused("checksum in another form", "archive, byte", "the checksum is not", || {
+    refused("checksum in another form", "archive, byte", "the checksum does not match", || {
         bytes(|bytes| bytes[154..156].copy_from_slice(b" \0"))
     }),
     refused("time of change", "archive, byte", "the time of change", || {
@@ -88,7 +92,7 @@ pub const ATTACKS: &[Attack] = &[
     refused("second archive after the end", "archive, byte", "follow the end", || {
         bytes(|bytes| bytes.extend(bytes.clone()))
     }),
-    refused("one end block only", "archive, byte", "only one of the two", || {
+    refused("one end block only", "archive, byte", "the second block", || {
         bytes(|bytes| bytes.truncate(bytes.len() - 512))
     }),
     refused("no end", "archive, byte", "ends without the two blocks", || {
@@ -105,22 +109,22 @@ pub const ATTACKS: &[Attack] = &[
     refused("only zeros", "archive, byte", "`manifest.json` is missing", || {
         Case::of(vec![0; 1024])
     }),
-    refused("member twice", "archive, byte", "`events.jsonl` stands there twice", || {
+    refused("member twice", "archive, byte", "`events.jsonl` is a duplicate", || {
         listed(|files| files.insert(3, files[2].clone()))
     }),
-    refused("member twice, not beside", "archive, byte", "out of order or twice", || {
+    refused("member twice, not beside", "archive, byte", "out of order or duplicate", || {
         listed(|files| files.insert(5, files[2].clone()))
     }),
-    refused("members in another order", "archive, byte", "out of order or twice", || {
+    refused("members in another order", "archive, byte", "out of order or duplicate", || {
         listed(|files| files.swap(3, 4))
     }),
-    refused("unknown member", "archive, byte", "`notes.txt` has no place", || {
+    refused("unknown member", "archive, byte", "`notes.txt` is not a member", || {
         listed(|files| files.insert(4, ("notes.txt".into(), b"x".to_vec())))
     }),
     refused("statement without a number before it", "archive, byte", "one is missing", || {
         listed(|files| files[8].0 = "signatures/000003.dsse.json".into())
     }),
-    refused("statements from 0 on", "archive, byte", "has no place", || {
+    refused("statements from 0 on", "archive, byte", "is not a member", || {
         listed(|files| files[7].0 = "signatures/000000.dsse.json".into())
     }),
     refused("no certificate", "archive, byte", "`certificate.dsse.json` is missing", || {
@@ -135,7 +139,7 @@ pub const ATTACKS: &[Attack] = &[
         files.remove(files.len() - 2);
         Case::of(archive(&files))
     }),
-    refused("member behind the signature", "archive, byte", "out of order or twice", || {
+    refused("member behind the signature", "archive, byte", "out of order or duplicate", || {
         let draft = week().draft();
         let mut files = draft.signed(draft.members());
         files.push(("facts.jsonl".into(), Vec::new()));

@@ -1,11 +1,11 @@
-//! Attacks on what ipse wrote about intents: verdicts, decisions, types.
+//! Attacks on ipse's records of intents: verdicts, decisions, types.
 
 use super::{Attack, Case, refused};
 use crate::forge::{decision, gates, house, intent, intent_data, time_text, week};
 use ipse_core::json::Members;
 use ipse_core::{Admitted, EventRef};
 
-/// A week, then these events; the first stands at seq 65.
+/// A week, then these events; the first is at seq 65.
 fn with(events: &[Admitted]) -> Case {
     let mut log = week();
     for event in events {
@@ -19,7 +19,7 @@ fn with_intent(data: Members) -> Case {
     with(&[intent(65, data)])
 }
 
-/// A week with an intent whose data is another text.
+/// A week with an intent with changed data.
 fn changed(verdict: &str, from: &str, to: &str) -> Case {
     let data = intent_data(verdict).finish();
     assert!(data.contains(from), "{from} is not in {data}");
@@ -44,7 +44,7 @@ fn verdict(word: &str, results: &[&str]) -> Case {
     with(&[house(65, &id(65), "intent", &data)])
 }
 
-/// An intent that waits, until `minutes` after it if that is bounded.
+/// An intent that waits, until `minutes` after it if given.
 fn waiting(minutes: Option<u64>) -> Admitted {
     let by = minutes.map(|minutes| time_text(65 + minutes));
     intent(65, intent_data("needs_confirmation").optional("confirm_by", by))
@@ -59,11 +59,11 @@ fn decided(data: &str) -> Case {
 }
 
 const INTENT: &str = "intent at seq 65";
-const GRAVEST: &str = "its verdict is not the gravest";
+const GRAVEST: &str = "its verdict is not the most severe";
 const GATES: &str = "its gates are not";
 const UNREADABLE: &str = "cannot be read";
 const DECISION: &str = "confirmation at seq 66";
-const NO_INTENT: &str = "is no intent before it that waited";
+const NO_INTENT: &str = "is not an earlier intent that waited";
 
 pub const ATTACKS: &[Attack] = &[
     refused("admitted over a denied gate", INTENT, GRAVEST, || {
@@ -97,13 +97,13 @@ pub const ATTACKS: &[Attack] = &[
     refused("gates in another order", INTENT, GATES, || {
         changed("admitted", "\"gate\":\"policy\"", "\"gate\":\"contract\"")
     }),
-    refused("denied with parameters", INTENT, "has admitted_params and is denied", || {
+    refused("denied with parameters", INTENT, "must have admitted_params if", || {
         with_intent(intent_data("denied").raw("admitted_params", "{}"))
     }),
-    refused("admitted without parameters", INTENT, "has none and is not", || {
+    refused("admitted without parameters", INTENT, "must have admitted_params if", || {
         changed("admitted", "\"admitted_params\":{\"force_n\":24},", "")
     }),
-    refused("a time limit without a wait", INTENT, "has confirm_by and does not wait", || {
+    refused("a time limit without a wait", INTENT, "has confirm_by but does not wait", || {
         with_intent(intent_data("admitted").raw("confirm_by", time_text(70)))
     }),
     refused("intent with a short id", INTENT, "its id is not intent:", || named("intent:00")),
@@ -157,7 +157,7 @@ pub const ATTACKS: &[Attack] = &[
         let late = decision(67, &waiting.event_ref, "confirmed");
         with(&[waiting, late])
     }),
-    refused("second decision", "confirmation at seq 67", "seq 66 decides about", || {
+    refused("second decision", "confirmation at seq 67", "seq 66 is the decision about", || {
         let waiting = waiting(None);
         let name = waiting.event_ref;
         let data = format!(r#"{{"decision":"confirmed","intent":"{name}","token_id":"1"}}"#);
@@ -202,10 +202,10 @@ pub const ATTACKS: &[Attack] = &[
     refused("decision about no name", DECISION, UNREADABLE, || {
         decided(r#"{"decision":"confirmed","intent":"it","token_id":"1"}"#)
     }),
-    refused("housekeeping of an unknown type", "seq 65", "no type that ipse writes", || {
+    refused("housekeeping of an unknown type", "seq 65", "not a type that ipse writes", || {
         with(&[house(65, "x", "ipse.x", "{}")])
     }),
-    refused("unknown type before the range", "seq 65", "no type that ipse writes", || {
+    refused("unknown type before the range", "seq 65", "not a type that ipse writes", || {
         let mut log = week();
         log.push(&house(65, "x", "ipse.x", "{}"));
         log.events(66..=66);

@@ -1,4 +1,4 @@
-//! Attacks on the log: entries, events, forgetting, and what producers signed.
+//! Attacks on the log: entries, events, forgetting, and producers' statements.
 
 use super::{Attack, Case, draft, log, refused};
 use crate::forge::{Log, MANIFEST, camera, event, operator, producer_event, robot, signer, week};
@@ -13,7 +13,7 @@ fn with_event(json: &str) -> Case {
     Case::of(log.draft().pack())
 }
 
-/// A week with an event of ipse's own at the end, under that id.
+/// A week with an event by ipse at the end, with this id.
 fn with_own(event_type: &str, id: &str, data: &str) -> Case {
     let mut log = week();
     log.push(&house_event(event_type, id, crate::forge::time(65), data, [9; 16]));
@@ -46,7 +46,7 @@ const OTHER: &str = concat!(
     r#""temperament_hash":"3333333333333333333333333333333333333333333333333333333333333333"}"#,
 );
 
-/// An envelope with the signature of another one beside its own.
+/// An envelope with its own signature and that of another one.
 fn with_signatures(envelope: &str, other: &str) -> String {
     let signature = other.split_once("\"signatures\":[").unwrap().1.trim_end_matches("]}");
     envelope.replace("}]}", &format!("}},{signature}]}}"))
@@ -55,22 +55,25 @@ fn with_signatures(envelope: &str, other: &str) -> String {
 const OTHER_KEY: &str = "no trusted key of that producer has this id";
 
 pub const ATTACKS: &[Attack] = &[
-    refused("entry with another type", "events.jsonl, seq 5", "says another type", || {
+    refused("entry with another type", "events.jsonl, seq 5", "has another type", || {
         log(|log| log.rows[4].entry.event_type = "note".into())
     }),
-    refused("entry with another time", "events.jsonl, seq 5", "says another time", || {
+    refused("entry with another time", "events.jsonl, seq 5", "has another time", || {
         log(|log| log.rows[4].entry.time = crate::forge::time(6))
     }),
-    refused("entry with another digest", "events.jsonl, line 4", "not that of its entry", || {
-        log(|log| log.rows[4].entry.digest.0[0] ^= 1)
-    }),
-    refused("entry with another name", "events.jsonl, line 4", "is in no entry", || {
+    refused(
+        "entry with another digest",
+        "events.jsonl, line 4",
+        "does not match the digest",
+        || log(|log| log.rows[4].entry.digest.0[0] ^= 1),
+    ),
+    refused("entry with another name", "events.jsonl, line 4", "has no entry", || {
         log(|log| log.rows[4].entry.event_ref = EventRef::new("a", "b"))
     }),
     refused("entries reordered", "entries.jsonl, line 5", "does not follow", || {
         draft(|draft| draft.entries.swap(4, 5))
     }),
-    refused("events reordered", "events.jsonl, line 6", "stands behind seq", || {
+    refused("events reordered", "events.jsonl, line 6", "comes after seq", || {
         draft(|draft| draft.events.swap(4, 5))
     }),
     refused("log reordered under a signed head", "entries.jsonl", "their root is not", || {
@@ -86,32 +89,35 @@ pub const ATTACKS: &[Attack] = &[
     refused("entry left out", "entries.jsonl, line 5", "does not follow", || {
         draft(|draft| drop(draft.entries.remove(4)))
     }),
-    refused("last entry left out", "entries.jsonl", "covers 64, and there are 63", || {
+    refused("last entry left out", "entries.jsonl", "covers 64, but there are 63", || {
         draft(|draft| drop(draft.entries.pop()))
     }),
-    refused("entry with white space", "entries.jsonl, line 1", "no entry in canonical", || {
+    refused("entry with white space", "entries.jsonl, line 1", "not an entry in canonical", || {
         draft(|draft| draft.entries[0] = draft.entries[0].replace(":\"", ": \""))
     }),
-    refused("entry with another member", "entries.jsonl, line 1", "no entry", || {
+    refused("entry with another member", "entries.jsonl, line 1", "not an entry", || {
         draft(|draft| draft.entries[0] = draft.entries[0].replacen('{', "{\"a\":1,", 1))
     }),
-    refused("entries with CRLF", "entries.jsonl, line 1", "no entry", || {
+    refused("entries with CRLF", "entries.jsonl, line 1", "not an entry", || {
         draft(|draft| draft.entries[0] = draft.entries[0].replace('\n', "\r\n"))
     }),
-    refused("entry of great length", "entries.jsonl, line 1", "longer than any", || {
+    refused("entry of great length", "entries.jsonl, line 1", "longer than the limit", || {
         draft(|draft| draft.entries[0] = "x".repeat(100_000) + "\n")
     }),
-    refused("replay of an event", "entries.jsonl, line 65", "stands at seq 1 already", || {
+    refused("replay of an event", "entries.jsonl, line 65", "is a duplicate of seq 1", || {
         log(|log| {
             let _ = log.push(&event(1));
         })
     }),
-    refused("event of another log", "events.jsonl, line 4", "is in no entry", || {
+    refused("event of another log", "events.jsonl, line 4", "has no entry", || {
         draft(|draft| draft.events[3] = event(300).canonical + "\n")
     }),
-    refused("same name, other content", "events.jsonl, line 1", "not that of its entry", || {
-        draft(|draft| draft.events[0] = draft.events[0].replace("slip 1", "slip 2"))
-    }),
+    refused(
+        "same name, other content",
+        "events.jsonl, line 1",
+        "does not match the digest",
+        || draft(|draft| draft.events[0] = draft.events[0].replace("slip 1", "slip 2")),
+    ),
     refused("event in other form", "events.jsonl, line 1", "not in canonical form", || {
         line(1, |line| line.replace(":{", ": {"))
     }),
@@ -131,41 +137,49 @@ pub const ATTACKS: &[Attack] = &[
     refused("name twice in one object", "events.jsonl, line 1", "duplicate_key", || {
         line(1, |line| line.replacen("\"data\"", "\"data\":{},\"data\"", 1))
     }),
-    refused("event too large", "events.jsonl, line 1", "longer than any", || {
+    refused("event too large", "events.jsonl, line 1", "longer than the limit", || {
         line(1, |line| line.replace("slip", &"x".repeat(70_000)))
     }),
     refused("events without the last line end", "events.jsonl, line 61", "line feed", || {
         line(61, |line| line.trim_end().to_string())
     }),
-    refused("producer with ipse's source", "events.jsonl, line 62", "and is none", || {
-        with_event(r#"{"id":"x","source":"ipse","type":"note","time":"2026-05-06T10:00:00Z"}"#)
-    }),
-    refused("intent of somebody else", "events.jsonl, line 62", "only ipse writes", || {
+    refused(
+        "producer with ipse's source",
+        "events.jsonl, line 62",
+        "but not one of their types",
+        || with_event(r#"{"id":"x","source":"ipse","type":"note","time":"2026-05-06T10:00:00Z"}"#),
+    ),
+    refused("intent written by a producer", "events.jsonl, line 62", "only ipse may write", || {
         with_event(r#"{"id":"x","source":"s","type":"intent","time":"2026-05-06T10:00:00Z"}"#)
     }),
-    refused("forget event of a producer", "events.jsonl, line 62", "only ipse writes", || {
+    refused("forget event of a producer", "events.jsonl, line 62", "only ipse may write", || {
         with_event(r#"{"id":"x","source":"s","type":"forget","time":"2026-05-06T10:00:00Z"}"#)
     }),
-    refused("pass record of a producer", "events.jsonl, line 62", "only ipse writes", || {
+    refused("pass record of a producer", "events.jsonl, line 62", "only ipse may write", || {
         let event =
             r#"{"id":"x","source":"s","type":"consolidation_run","time":"2026-05-06T10:00:00Z"}"#;
         with_event(event)
     }),
-    refused("reserved type of a producer", "events.jsonl, line 62", "only ipse writes", || {
+    refused("reserved type of a producer", "events.jsonl, line 62", "only ipse may write", || {
         with_event(r#"{"id":"x","source":"s","type":"ipse.x","time":"2026-05-06T10:00:00Z"}"#)
     }),
     refused("content gone without a word", "seq 5", "no later forget event names it", || {
         log(|log| log.rows[4].event = None)
     }),
-    refused("content put back", "forget event at seq 43", "is forgotten, and it is not", || {
+    refused("content put back", "forget event at seq 43", "but its content exists", || {
         log(|log| log.rows[2].event = Some(event(3).canonical))
     }),
-    refused("forget of an unknown event", "forget event at seq 65", "and it is not", || {
-        log(|log| {
-            let _ = log.say_forgotten(&[EventRef::new("a", "b")]);
-        })
-    }),
-    refused("forget of what is there", "forget event at seq 65", "and it is not", || {
+    refused(
+        "forget of an unknown event",
+        "forget event at seq 65",
+        "but its content exists",
+        || {
+            log(|log| {
+                let _ = log.say_forgotten(&[EventRef::new("a", "b")]);
+            })
+        },
+    ),
+    refused("forget of what is there", "forget event at seq 65", "but its content exists", || {
         log(|log| {
             let _ = log.say_forgotten(&[log.name(9)]);
         })
@@ -178,15 +192,15 @@ pub const ATTACKS: &[Attack] = &[
             log.rows[seq as usize - 1].event = None;
         })
     }),
-    refused("forget of a pass record", "forget event at seq 65", "and it is not", || {
+    refused("forget of a pass record", "forget event at seq 65", "but its content exists", || {
         log(|log| {
             let _ = log.say_forgotten(&[log.name(21)]);
         })
     }),
-    refused("forgotten pass record", "events.jsonl, seq 21", "never forgotten", || {
+    refused("forgotten pass record", "events.jsonl, seq 21", "cannot be forgotten", || {
         log(|log| log.forget(&[21]))
     }),
-    refused("forgotten forget event", "events.jsonl, seq 43", "never forgotten", || {
+    refused("forgotten forget event", "events.jsonl, seq 43", "cannot be forgotten", || {
         log(|log| log.forget(&[43]))
     }),
     refused("forget under another id", "forget event at seq 65", "not forget:65", || {
@@ -210,11 +224,16 @@ pub const ATTACKS: &[Attack] = &[
         draft.from = 22;
         Case::of(draft.pack())
     }),
-    refused("pass record outside named as forgotten", "events.jsonl, seq 21", "never are", || {
-        let mut log = week();
-        log.say_forgotten(&[log.name(21)]);
-        Case::of(log.draft_of(44, 65, 0).pack())
-    }),
+    refused(
+        "pass record outside named as forgotten",
+        "events.jsonl, seq 21",
+        "cannot be forgotten",
+        || {
+            let mut log = week();
+            log.say_forgotten(&[log.name(21)]);
+            Case::of(log.draft_of(44, 65, 0).pack())
+        },
+    ),
     refused("statement to another identity", "signatures/000003", "another identity", || {
         sent(|_, sent| sent.identity = crate::forge::identity_of(OTHER))
     }),
@@ -229,16 +248,16 @@ pub const ATTACKS: &[Attack] = &[
     refused(
         "statement twice",
         "signatures/000003",
-        "signatures/000001.dsse.json once more",
+        "duplicate of signatures/000001.dsse.json",
         || log(|log| log.statements.push(log.statements[0].clone())),
     ),
     refused("statement twice, with a member more", "signatures/000003", "000001.dsse.json", || {
         log(|log| log.statements.push(log.statements[0].replacen('{', "{\"a\":1,", 1)))
     }),
-    refused("statement twice, with white space", "signatures/000003", "once more", || {
+    refused("statement twice, with white space", "signatures/000003", "is a duplicate of", || {
         log(|log| log.statements.push(log.statements[1].replace(':', ": ")))
     }),
-    refused("statement twice, signed twice", "signatures/000003", "once more", || {
+    refused("statement twice, signed twice", "signatures/000003", "is a duplicate of", || {
         log(|log| log.statements.push(with_signatures(&log.statements[0], &log.statements[0])))
     }),
     refused("statement of a stranger twice", "signatures/000004", "000003.dsse.json", || {
@@ -285,12 +304,18 @@ pub const ATTACKS: &[Attack] = &[
     refused("statement about events elsewhere", "signatures/000003", "not in this log", || {
         sent(|_, sent| sent.events[0].0 = EventRef::new("a", "b"))
     }),
-    refused("statement about a pass record", "signatures/000003", "none of a producer's", || {
-        log(|log| log.signed_by(&robot(), 21..=21))
-    }),
-    refused("statement that names an event twice", "signatures/000003", "does not say", || {
-        sent(|_, sent| sent.events.push((sent.events[0].0, ipse_core::Digest([7; 32]))))
-    }),
+    refused(
+        "statement about a pass record",
+        "signatures/000003",
+        "not written by a producer",
+        || log(|log| log.signed_by(&robot(), 21..=21)),
+    ),
+    refused(
+        "statement that names an event twice",
+        "signatures/000003",
+        "not a producer's statement",
+        || sent(|_, sent| sent.events.push((sent.events[0].0, ipse_core::Digest([7; 32])))),
+    ),
     refused("forget event that names nothing", "forget event at seq 65", "cannot be read", || {
         with_own("forget", "forget:65", "{\"event_refs\":[]}")
     }),
@@ -314,7 +339,7 @@ pub const ATTACKS: &[Attack] = &[
         "not followed",
         || log(|log| log.forget(&[3])),
     ),
-    refused("statement under a trusted id", "signatures/000003", "not its key's", || {
+    refused("statement under a trusted id", "signatures/000003", "does not match its key", || {
         log(|log| {
             let mut envelope = sign(&log.sent(1..=2).statement(), &robot());
             let other = sign(&log.sent(1..=3).statement(), &robot());
@@ -324,16 +349,21 @@ pub const ATTACKS: &[Attack] = &[
             log.statements.push(envelope);
         })
     }),
-    refused("statement that is a certificate", "signatures/000003", "something else", || {
-        log(|log| {
-            let certificate = ipse_ledger::Certificate { manifest: MANIFEST.into() };
-            log.statements.push(sign(&certificate.statement(), &camera()));
-        })
-    }),
-    refused("statement about nothing", "signatures/000003", "does not say", || {
+    refused(
+        "statement that is a certificate",
+        "signatures/000003",
+        "another predicate type",
+        || {
+            log(|log| {
+                let certificate = ipse_ledger::Certificate { manifest: MANIFEST.into() };
+                log.statements.push(sign(&certificate.statement(), &camera()));
+            })
+        },
+    ),
+    refused("statement about nothing", "signatures/000003", "not a producer's statement", || {
         sent(|_, sent| sent.events.clear())
     }),
-    refused("statement that is no envelope", "signatures/000003", "no signed envelope", || {
+    refused("statement that is no envelope", "signatures/000003", "not a signed envelope", || {
         log(|log| log.statements.push("{}".into()))
     }),
     refused("statement of great length", "signatures/000003", "longer than 1048576", || {

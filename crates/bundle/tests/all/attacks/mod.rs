@@ -1,7 +1,7 @@
-//! Named attacks: how each is made, and the words by which it is refused.
+//! Named attacks: how each is made, and the message that rejects it.
 //!
-//! Each is made with everything below it done right, and signed with the true keys wherever that
-//! helps the attacker: so it is one check, the one it is meant for, that notices.
+//! Everything below the attack is correct, and signed with the true keys wherever that helps the
+//! attacker. So only the intended check can detect it.
 
 mod archives;
 mod intents;
@@ -9,11 +9,11 @@ mod logs;
 mod passes;
 mod signatures;
 
-use crate::forge::{Draft, Files, Log, archive, report, told, trusted, week};
+use crate::forge::{Draft, Files, Log, archive, report, reported, trusted, week};
 use ipse_bundle::{Verdict, verify};
 use std::collections::BTreeSet;
 
-/// What a verifier is given.
+/// The input of a verifier.
 pub struct Case {
     pub bytes: Vec<u8>,
     pub trust: String,
@@ -36,21 +36,21 @@ impl Case {
     }
 }
 
-/// A week whose log was changed; everything else follows.
+/// A week with a changed log; everything else is computed from it.
 pub fn log(change: fn(&mut Log)) -> Case {
     let mut log = week();
     change(&mut log);
     Case::of(log.draft().pack())
 }
 
-/// A week whose members were changed; the list of hashes follows.
+/// A week with changed members; the list of hashes is computed from them.
 pub fn draft(change: fn(&mut Draft)) -> Case {
     let mut draft = week().draft();
     change(&mut draft);
     Case::of(draft.pack())
 }
 
-/// A week with other members before the list of hashes, which follows.
+/// A week with other members before the list of hashes, which is computed from them.
 pub fn listed(change: fn(&mut Files)) -> Case {
     let draft = week().draft();
     let mut files = draft.members();
@@ -65,7 +65,7 @@ pub fn bytes(change: fn(&mut Vec<u8>)) -> Case {
     Case::of(bytes)
 }
 
-/// One attack: its name, how the program ends, where and by which words it is told.
+/// One attack: its name, the exit code, and the place and message in the report.
 pub struct Attack {
     name: &'static str,
     exit: u8,
@@ -74,7 +74,7 @@ pub struct Attack {
     make: fn() -> Case,
 }
 
-/// An attack that is refused.
+/// An attack that fails verification.
 pub const fn refused(
     name: &'static str,
     place: &'static str,
@@ -85,13 +85,13 @@ pub const fn refused(
 }
 
 impl Attack {
-    /// It cannot even begin.
+    /// The keys or anchors are rejected before verification.
     pub const fn at_once(mut self) -> Self {
         self.exit = 2;
         self
     }
 
-    /// It does no harm, and is told.
+    /// It passes verification, and the report mentions it.
     pub const fn in_vain(mut self) -> Self {
         self.exit = 0;
         self
@@ -111,13 +111,16 @@ impl Attack {
         let fits = |line: &ipse_bundle::Line| {
             line.place.starts_with(self.place) && line.message.contains(self.words)
         };
-        // The first failure is the one; what it cannot help but break may follow.
+        // The first failure must be the expected one. Others may follow from it.
         let found = if exit == 0 { lines.any(fits) } else { lines.next().is_some_and(fits) };
         if exit == self.exit && found {
             return Ok(());
         }
         let (want, place, words) = (self.exit, self.place, self.words);
-        Err(format!("exit {exit}, not {want}; expected `{place}: {words}` in\n{}", told(&report)))
+        Err(format!(
+            "exit {exit}, not {want}; expected `{place}: {words}` in\n{}",
+            reported(&report)
+        ))
     }
 }
 
@@ -127,7 +130,7 @@ fn all() -> impl Iterator<Item = &'static Attack> {
 }
 
 #[test]
-fn every_named_attack_is_told_by_its_own_words() {
+fn every_named_attack_is_reported_by_its_own_words() {
     let tried = all().map(|attack| (attack.name, attack.try_it()));
     let wrong: Vec<String> =
         tried.filter_map(|(name, tried)| Some(format!("{name}: {}", tried.err()?))).collect();
@@ -143,9 +146,9 @@ fn unknown_rules_are_one_failure() {
     let report = report(&draft.pack(), &trusted(), &[]);
     let lines = report.lines.iter().filter(|line| line.verdict == Verdict::Fail);
     let places: Vec<&str> = lines.map(|line| line.place.as_str()).collect();
-    assert_eq!(places, ["rule-set.json"], "{}", told(&report));
-    let text = told(&report);
-    assert!(text.contains("only v1 can be derived again"), "{text}");
+    assert_eq!(places, ["rule-set.json"], "{}", reported(&report));
+    let text = reported(&report);
+    assert!(text.contains("can derive facts only with v1"), "{text}");
     assert!(text.contains("facts.jsonl: not derived again: its rules are unknown"), "{text}");
 }
 

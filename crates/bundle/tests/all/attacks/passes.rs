@@ -1,10 +1,10 @@
-//! Attacks on passes and facts: records that lie, facts that do not follow.
+//! Attacks on passes and facts: false records, and facts that the log does not give.
 
 use super::{Attack, Case, draft, refused};
 use crate::forge::{Log, MANIFEST, PassData, salt, time, week};
 use ipse_door::house_event;
 
-/// A log of one good pass and one that lies; both are folded.
+/// A log with one correct and one false pass record; both are folded.
 fn lying(change: fn(&mut PassData)) -> Case {
     let mut log = Log::new(MANIFEST);
     log.events(1..=8);
@@ -14,7 +14,7 @@ fn lying(change: fn(&mut PassData)) -> Case {
     Case::of(log.draft().pack())
 }
 
-/// A log of one pass whose record is written otherwise.
+/// A log with one pass whose record is changed.
 fn written(change: fn(&str) -> String) -> Case {
     let mut log = Log::new(MANIFEST);
     log.events(1..=8);
@@ -61,58 +61,58 @@ pub const ATTACKS: &[Attack] = &[
             data.id = "pass:v1:5-17".into();
         })
     }),
-    refused("pass that ends earlier", LIE, "does not end right before it", || {
+    refused("pass that ends earlier", LIE, "does not end directly before it", || {
         lying(|data| {
             data.last = 16;
             data.id = "pass:v1:9-16".into();
         })
     }),
-    refused("pass that ends later", LIE, "does not end right before it", || {
+    refused("pass that ends later", LIE, "does not end directly before it", || {
         lying(|data| {
             data.last = 18;
             data.id = "pass:v1:9-18".into();
         })
     }),
-    refused("pass that counts more", LIE, "another number of events than its range", || {
+    refused("pass that counts more", LIE, "its number of events is not", || {
         lying(|data| data.processed += 1)
     }),
-    refused("pass that counts fewer", LIE, "another number of events than its range", || {
+    refused("pass that counts fewer", LIE, "its number of events is not", || {
         lying(|data| data.processed -= 1)
     }),
-    refused("pass that says it skipped more", LIE, "as skipped than it lists", || {
+    refused("pass that says it skipped more", LIE, "its number of skipped events", || {
         lying(|data| data.skipped_sum += 1)
     }),
-    refused("pass that skips more than there is", LIE, "as skipped than it lists", || {
+    refused("pass that skips more than there is", LIE, "its number of skipped events", || {
         lying(|data| {
             data.skipped_sum = 99;
             data.skipped.insert("x".into(), [("no_object", 97)].into());
         })
     }),
-    refused("pass that skips another type", LIE, "lists other events as skipped", || {
+    refused("pass that skips another type", LIE, "its list of skipped events", || {
         lying(|data| {
             let reasons = data.skipped.remove("note").unwrap();
             data.skipped.insert("incident".into(), reasons);
         })
     }),
-    refused("pass that skips for another reason", LIE, "lists other events as skipped", || {
+    refused("pass that skips for another reason", LIE, "its list of skipped events", || {
         lying(|data| {
             let n = data.skipped["note"]["no_object"];
             data.skipped.insert("note".into(), [("no_zone", n)].into());
         })
     }),
-    refused("pass that skips nothing", LIE, "lists other events as skipped", || {
+    refused("pass that skips nothing", LIE, "its list of skipped events", || {
         lying(|data| {
             data.skipped.clear();
             data.skipped_sum = 0;
         })
     }),
-    refused("pass that hides a type among others", LIE, "lists other events as skipped", || {
+    refused("pass that hides a type among others", LIE, "its list of skipped events", || {
         lying(|data| {
             let reasons = data.skipped.remove("note").unwrap();
             data.skipped.insert("ipse.other".into(), reasons);
         })
     }),
-    refused("pass of another rule version", LIE, "does not have: v2", || {
+    refused("pass of another rule version", LIE, "does not know: v2", || {
         lying(|data| {
             data.rule_version = "v2".into();
             data.id = "pass:v2:9-17".into();
@@ -121,10 +121,10 @@ pub const ATTACKS: &[Attack] = &[
     refused("pass of another rule set", LIE, "another rule set than the one", || {
         lying(|data| data.rule_set = "0".repeat(64))
     }),
-    refused("pass that names another first event", LIE, "names other events", || {
+    refused("pass that names another first event", LIE, "its first and last events", || {
         lying(|data| data.first_ref = data.last_ref)
     }),
-    refused("pass that names another last event", LIE, "names other events", || {
+    refused("pass that names another last event", LIE, "its first and last events", || {
         lying(|data| data.last_ref = data.first_ref)
     }),
     refused("pass under another id", LIE, "its id is not pass:", || {
@@ -163,35 +163,43 @@ pub const ATTACKS: &[Attack] = &[
     refused("pass that touched fewer than none", "pass record at seq 9", "cannot be read", || {
         written(|json| json.replace("\"rows_touched\":1", "\"rows_touched\":-1"))
     }),
-    refused("pass that counts what was forgotten", "pass record at seq 43", "counts", || {
-        let mut log = Log::new(MANIFEST);
-        log.events(1..=41);
-        log.forget(&[3, 7]);
-        log.pass_with(|data| data.processed += 1);
-        Case::of(log.draft().pack())
-    }),
-    refused("another rule set", "rule-set.json", "does not have", || {
+    refused(
+        "pass that counts what was forgotten",
+        "pass record at seq 43",
+        "its number of events is not",
+        || {
+            let mut log = Log::new(MANIFEST);
+            log.events(1..=41);
+            log.forget(&[3, 7]);
+            log.pass_with(|data| data.processed += 1);
+            Case::of(log.draft().pack())
+        },
+    ),
+    refused("another rule set", "rule-set.json", "an unknown rule set", || {
         draft(|draft| draft.rule_set = draft.rule_set.replace("v1", "v2"))
     }),
-    refused("rule set with a line end", "rule-set.json", "does not have", || {
+    refused("rule set with a line end", "rule-set.json", "an unknown rule set", || {
         draft(|draft| draft.rule_set += "\n")
     }),
     refused(
         "fact with dropped evidence",
         "facts.jsonl, line 2: object",
-        "not what the log",
+        "differs from the fact",
         || fact(2, |line| line.replacen("\"n\":", "\"n\":1", 1)),
     ),
     refused(
         "fact with another value",
         "facts.jsonl, line 4: zone_risk",
-        "not what the log",
+        "differs from the fact",
         || fact(4, |line| line.replacen("\"confidence\":0", "\"confidence\":1", 1)),
     ),
-    refused("fact with another time", "facts.jsonl, line 1: inter", "not what the log", || {
-        fact(1, |line| line.replacen("\"last_updated\":\"2026", "\"last_updated\":\"2027", 1))
-    }),
-    refused("fact with white space", "facts.jsonl, line 1: inter", "not what the log", || {
+    refused(
+        "fact with another time",
+        "facts.jsonl, line 1: inter",
+        "differs from the fact",
+        || fact(1, |line| line.replacen("\"last_updated\":\"2026", "\"last_updated\":\"2027", 1)),
+    ),
+    refused("fact with white space", "facts.jsonl, line 1: inter", "differs from the fact", || {
         fact(1, |line| line.replacen(":{", ": {", 1))
     }),
     refused(
@@ -206,32 +214,32 @@ pub const ATTACKS: &[Attack] = &[
     refused(
         "fact without evidence",
         "facts.jsonl, line 5: zone_risk fact `roof`",
-        "not follow",
+        "cannot be derived",
         || fact(4, |line| format!("{line}{}", line.replacen("dock", "roof", 1))),
     ),
-    refused("extra fact among others", "facts.jsonl, line 2: object", "does not follow", || {
+    refused("extra fact among others", "facts.jsonl, line 2: object", "cannot be derived", || {
         fact(1, |line| {
             let extra = r#"{"fact_key":"a + b","fact_kind":"object_property","value":{}}"#;
             format!("{line}{extra}\n")
         })
     }),
-    refused("fact twice", "facts.jsonl, line 2: inter", "does not follow", || {
+    refused("fact twice", "facts.jsonl, line 2: inter", "cannot be derived", || {
         fact(1, |line| line.repeat(2))
     }),
-    refused("line that is no fact", "facts.jsonl, line 1", "is no fact", || {
+    refused("line that is no fact", "facts.jsonl, line 1", "is not a fact", || {
         fact(1, |line| format!("x\n{line}"))
     }),
-    refused("facts without the last line end", "facts.jsonl, line 4", "is no fact", || {
+    refused("facts without the last line end", "facts.jsonl, line 4", "is not a fact", || {
         fact(4, |line| line.trim_end().to_string())
     }),
-    refused("facts of what was forgotten", "facts.jsonl", "not what the log", || {
+    refused("facts of what was forgotten", "facts.jsonl", "differs from the fact", || {
         let mut draft = week().draft();
         let mut log = week();
         log.rows[2].event = Some(crate::forge::event(3).canonical);
         draft.facts = Some(log.facts(62));
         Case::of(draft.pack())
     }),
-    refused("facts of a later position", "facts.jsonl", "not what the log", || {
+    refused("facts of a later position", "facts.jsonl", "differs from the fact", || {
         let mut draft = week().draft_of(1, 42, 41);
         draft.facts = Some(week().facts(62));
         Case::of(draft.pack())

@@ -1,4 +1,4 @@
-//! Attacks on what is signed: heads, statements, keys, the list of hashes; rollback and fork.
+//! Attacks on signatures: tree heads, statements, keys, the list of hashes; rollback and fork.
 
 use super::{Attack, Case, bytes, draft, refused};
 use crate::forge::{Draft, MANIFEST, camera, event, identity_of, log_key, operator, robot, signer};
@@ -10,7 +10,7 @@ use ipse_ledger::{Certificate, NoteSigner, TreeHead, base64};
 
 const PAYLOAD_TYPE: &str = "application/vnd.in-toto+json";
 
-/// An envelope out of its parts, signed so many times.
+/// An envelope with its signature repeated `times` times.
 fn envelope(kind: &str, payload: &str, signer: &NoteSigner, times: usize) -> String {
     let signature = signer.sign_bytes(&pre_authentication(kind, payload.as_bytes()));
     let signature = Members::new()
@@ -24,21 +24,21 @@ fn envelope(kind: &str, payload: &str, signer: &NoteSigner, times: usize) -> Str
         .finish()
 }
 
-/// A week whose list of hashes is signed by an envelope that is made out of the true statement.
+/// A week with another envelope over the list of hashes, made from the true statement.
 fn sums_sig(make: fn(Statement) -> String) -> Case {
     let mut draft = week().draft();
     draft.sums_sig = Some(make(draft.bundled(&sums_of(&draft.members())).statement()));
     Case::of(draft.pack())
 }
 
-/// A week whose list of hashes is another text, signed as it is.
+/// A week with another list of hashes, which is signed.
 fn sums(change: fn(String) -> String) -> Case {
     let mut draft = week().draft();
     draft.sums = Some(change(sums_of(&draft.members())));
     Case::of(draft.pack())
 }
 
-/// The same signature to a lenient verifier: the order of the group added to `s`.
+/// A signature that only a lenient verifier accepts: the order of the group added to `s`.
 fn malleable(signature: &[u8]) -> Vec<u8> {
     let order =
         hex::decode::<32>("edd3f55c1a631258d69cf7a2def9de1400000000000000000000000000000010");
@@ -51,7 +51,7 @@ fn malleable(signature: &[u8]) -> Vec<u8> {
     signature
 }
 
-/// A point of small order, under a name: anybody can sign for it.
+/// A named key of small order, for which signatures can be forged.
 fn weak_key(name: &str) -> String {
     let mut key = vec![1, 1];
     key.resize(33, 0);
@@ -99,8 +99,8 @@ pub const ATTACKS: &[Attack] = &[
         older.checkpoint = 43;
         Case::of(older.draft().pack()).anchored(week().note(64))
     }),
-    refused("fork of the same size", "anchor 1", "a fork", || forked(64)),
-    refused("fork in the past", "anchor 1", "a fork", || forked(5)),
+    refused("fork of the same size", "anchor 1", "was forked", || forked(64)),
+    refused("fork in the past", "anchor 1", "was forked", || forked(5)),
     refused("anchor of another log", "anchor 1", "no trusted key named ipse/", || {
         let other = crate::forge::Log::new("{}");
         draft(|_| {}).anchored(other.note(0))
@@ -109,16 +109,16 @@ pub const ATTACKS: &[Attack] = &[
         let origin = TreeHead::origin_of(&identity_of(MANIFEST));
         draft(|_| {}).anchored(signer(&origin, 66).sign(&week().head(9).text()).unwrap())
     }),
-    refused("anchor that is no note", "anchor 1", "no signed note", || {
+    refused("anchor that is no note", "anchor 1", "not a signed note", || {
         draft(|_| {}).anchored("x".into())
     }),
     refused("head of another origin", "tree-head.note", "about another log", || {
         head_of(|head| head.origin = "ipse/other".into())
     }),
-    refused("head of more entries", "entries.jsonl", "covers 65, and there are 64", || {
+    refused("head of more entries", "entries.jsonl", "covers 65, but there are 64", || {
         head_of(|head| head.size = 65)
     }),
-    refused("head of fewer entries", "entries.jsonl", "covers 63, and there are 64", || {
+    refused("head of fewer entries", "entries.jsonl", "covers 63, but there are 64", || {
         head_of(|head| *head = week().head(63))
     }),
     refused("head with another root", "entries.jsonl", "their root is not", || {
@@ -133,13 +133,13 @@ pub const ATTACKS: &[Attack] = &[
     refused("head by the operator", "tree-head.note", "no trusted key", || {
         draft(|draft| draft.head = operator().sign(&week().head(64).text()).unwrap())
     }),
-    refused("head with a line of extension", "tree-head.note", "no tree head", || {
+    refused("head with a line of extension", "tree-head.note", "not a tree head", || {
         draft(|draft| {
             let text = format!("{}more\n", week().head(64).text());
             draft.head = log_key(&draft.identity).sign(&text).unwrap();
         })
     }),
-    refused("head with CRLF", "tree-head.note", "no signed note", || {
+    refused("head with CRLF", "tree-head.note", "not a signed note", || {
         draft(|draft| draft.head = draft.head.replace('\n', "\r\n"))
     }),
     refused("head with 17 signatures", "tree-head.note", "more than 16 signatures", || {
@@ -148,56 +148,70 @@ pub const ATTACKS: &[Attack] = &[
             draft.head += &signature.repeat(16);
         })
     }),
-    refused("head that is no text", "tree-head.note", "no signed note", || {
+    refused("head that is no text", "tree-head.note", "not a signed note", || {
         super::listed(|files| files[6].1[0] = 0xff)
     }),
-    refused("head with a lenient signature", "tree-head.note", "not its key's", || {
+    refused("head with a lenient signature", "tree-head.note", "does not match its key", || {
         draft(|draft| {
             let (text, signature) = draft.head.trim_end().rsplit_once(' ').unwrap();
             let signature = malleable(&base64::decode(signature).unwrap());
             draft.head = format!("{text} {}\n", base64::encode(&signature));
         })
     }),
-    refused("head with the signature of another", "tree-head.note", "not its key's", || {
-        draft(|draft| {
-            let other = week().note(63);
-            let signature = other.rsplit_once("\n\n").unwrap().1;
-            draft.head = format!("{}\n{signature}", week().head(64).text());
-        })
-    }),
-    refused("swapped log key", "keys/log.vkey", "another one was put in its place", || {
+    refused(
+        "head with the signature of another",
+        "tree-head.note",
+        "does not match its key",
+        || {
+            draft(|draft| {
+                let other = week().note(63);
+                let signature = other.rsplit_once("\n\n").unwrap().1;
+                draft.head = format!("{}\n{signature}", week().head(64).text());
+            })
+        },
+    ),
+    refused("swapped log key", "keys/log.vkey", "not the log key that you trust", || {
         draft(|draft| {
             let origin = TreeHead::origin_of(&draft.identity);
             draft.log_vkey = format!("{}\n", signer(&origin, 66).public());
         })
     }),
-    refused("swapped operator key", "keys/operator.pub", "another one was put", || {
-        draft(|draft| draft.operator_pub = ipse_bundle::pem(robot().public().key()))
-    }),
-    refused("producer's key as the log's", "keys/log.vkey", "holds no trusted key", || {
-        draft(|draft| draft.log_vkey = format!("{}\n", robot().public()))
-    }),
-    refused("weak log key", "keys/log.vkey", "something else than sound", || {
+    refused(
+        "swapped operator key",
+        "keys/operator.pub",
+        "not the operator key that you trust",
+        || draft(|draft| draft.operator_pub = ipse_bundle::pem(robot().public().key())),
+    ),
+    refused(
+        "producer's key as the log's",
+        "keys/log.vkey",
+        "not the log key that you trust",
+        || draft(|draft| draft.log_vkey = format!("{}\n", robot().public())),
+    ),
+    refused("weak log key", "keys/log.vkey", "only valid verifier keys", || {
         draft(|draft| {
             draft.log_vkey += &format!("{}\n", weak_key(&TreeHead::origin_of(&draft.identity)));
         })
     }),
-    refused("weak operator key", "keys/operator.pub", "no sound Ed25519", || {
+    refused("weak operator key", "keys/operator.pub", "not a valid Ed25519", || {
         draft(|draft| draft.operator_pub = weak_pem())
     }),
-    refused("weak producer key", "keys/producers.vkey", "something else than sound", || {
+    refused("weak producer key", "keys/producers.vkey", "only valid verifier keys", || {
         draft(|draft| draft.producers = Some(format!("{}\n", weak_key("robot-9"))))
     }),
-    refused("producer called operator", "keys/producers.vkey", "no name for a producer", || {
-        draft(|draft| draft.producers = Some(format!("{}\n", operator().public())))
-    }),
-    refused("producer key twice", "keys/producers.vkey", "something else than sound", || {
+    refused(
+        "producer called operator",
+        "keys/producers.vkey",
+        "cannot be the name of a producer",
+        || draft(|draft| draft.producers = Some(format!("{}\n", operator().public()))),
+    ),
+    refused("producer key twice", "keys/producers.vkey", "only valid verifier keys", || {
         draft(|draft| draft.producers = Some(format!("{0}\n{0}\n", robot().public())))
     }),
-    refused("keys with CRLF", "keys/log.vkey", "something else than sound", || {
+    refused("keys with CRLF", "keys/log.vkey", "only valid verifier keys", || {
         draft(|draft| draft.log_vkey = draft.log_vkey.replace('\n', "\r\n"))
     }),
-    refused("operator key with text behind it", "keys/operator.pub", "no sound", || {
+    refused("operator key with text behind it", "keys/operator.pub", "not a valid", || {
         draft(|draft| draft.operator_pub += "x")
     }),
     refused("weak key in --trust", "", "not weak", || {
@@ -206,11 +220,11 @@ pub const ATTACKS: &[Attack] = &[
     .at_once(),
     refused("weak PEM key in --trust", "", "or a weak one", || draft(|_| {}).trusting(&weak_pem()))
         .at_once(),
-    refused("key with the id of another in --trust", "", "an id that fits", || {
+    refused("key with the id of another in --trust", "", "the id of the key", || {
         draft(|_| {}).trusting(&robot().public().to_string().replace("robot-7", "robot-8"))
     })
     .at_once(),
-    refused("bundle of somebody else's keys", "SHA256SUMS.sig", "no trusted operator", || {
+    refused("bundle with an attacker's keys", "SHA256SUMS.sig", "no trusted operator", || {
         Case::of(with_own_keys().pack())
     }),
     refused("trust in producers only", "SHA256SUMS.sig", "no trusted operator key", || {
@@ -239,11 +253,11 @@ pub const ATTACKS: &[Attack] = &[
     refused("other payload type", "SHA256SUMS.sig", "of another type", || {
         sums_sig(|statement| envelope("text/plain", &statement.canonical(), &operator(), 1))
     }),
-    refused("other predicate type", "SHA256SUMS.sig", "about something else", || {
+    refused("other predicate type", "SHA256SUMS.sig", "another predicate type", || {
         draft(|draft| draft.sums_sig = Some(draft.certificate.clone()))
     }),
-    refused("base 64 not canonical", "SHA256SUMS.sig", "no signed envelope", || {
-        // The last digit before the padding has bits that nobody needs.
+    refused("base 64 not canonical", "SHA256SUMS.sig", "not a signed envelope", || {
+        // The last digit before the padding has unused bits.
         sums_sig(|statement| {
             let mut envelope = sign(&statement, &operator()).into_bytes();
             let padding = envelope.windows(4).position(|four| four == b"==\"}").unwrap();
@@ -251,7 +265,7 @@ pub const ATTACKS: &[Attack] = &[
             String::from_utf8(envelope).unwrap()
         })
     }),
-    refused("statement with white space", "SHA256SUMS.sig", "no statement in canonical", || {
+    refused("statement with white space", "SHA256SUMS.sig", "not a statement in canonical", || {
         sums_sig(|statement| {
             let payload = statement.canonical().replace(':', ": ");
             envelope(PAYLOAD_TYPE, &payload, &operator(), 1)
@@ -266,15 +280,15 @@ pub const ATTACKS: &[Attack] = &[
     refused("envelope with white space", "SHA256SUMS.sig", "not in canonical form", || {
         sums_sig(|statement| sign(&statement, &operator()) + "\n")
     }),
-    refused("envelope with another member", "SHA256SUMS.sig", "other members", || {
+    refused("envelope with another member", "SHA256SUMS.sig", "unknown members", || {
         sums_sig(|statement| sign(&statement, &operator()).replacen('{', "{\"a\":1,", 1))
     }),
-    refused("signature with another member", "SHA256SUMS.sig", "other members", || {
+    refused("signature with another member", "SHA256SUMS.sig", "unknown members", || {
         sums_sig(|statement| {
             sign(&statement, &operator()).replace("{\"keyid\"", "{\"a\":1,\"keyid\"")
         })
     }),
-    refused("lenient signature of sums", "SHA256SUMS.sig", "not its key's", || {
+    refused("lenient signature of sums", "SHA256SUMS.sig", "does not match its key", || {
         sums_sig(|statement| {
             let true_one = sign(&statement, &operator());
             let (before, rest) = true_one.split_once("\"sig\":\"").unwrap();
@@ -289,30 +303,30 @@ pub const ATTACKS: &[Attack] = &[
     refused("bundle of another size", "SHA256SUMS.sig", "another size", || {
         draft(|draft| draft.size = 65)
     }),
-    refused("range beyond the log", "SHA256SUMS.sig", "does not lie in the log", || {
+    refused("range beyond the log", "SHA256SUMS.sig", "is not in the log", || {
         draft(|draft| draft.to = 65)
     }),
-    refused("range from 0", "SHA256SUMS.sig", "does not lie in the log", || {
+    refused("range from 0", "SHA256SUMS.sig", "is not in the log", || {
         draft(|draft| draft.from = 0)
     }),
-    refused("range that ends before it begins", "SHA256SUMS.sig", "does not lie in", || {
+    refused("range that ends before it begins", "SHA256SUMS.sig", "is not in the log", || {
         let mut draft = week().draft_of(22, 44, 0);
         draft.to = 20;
         Case::of(draft.pack())
     }),
-    refused("no checkpoint", "SHA256SUMS.sig", "gives a checkpoint", || {
+    refused("no checkpoint", "SHA256SUMS.sig", "must give a checkpoint", || {
         draft(|draft| draft.checkpoint = None)
     }),
     refused("checkpoint beyond the range", "SHA256SUMS.sig", "beyond its range", || {
         draft(|draft| draft.checkpoint = Some(65))
     }),
-    refused("another checkpoint", "SHA256SUMS.sig", "the last pass came to seq 62", || {
+    refused("another checkpoint", "SHA256SUMS.sig", "the last pass ended at seq 62", || {
         Case::of(week().draft_of(1, 64, 43).pack())
     }),
     refused("facts left out", "SHA256SUMS.sig", "facts.jsonl is missing", || {
         draft(|draft| draft.facts = None)
     }),
-    refused("facts in a range", "SHA256SUMS.sig", "and there are facts", || {
+    refused("facts in a range", "SHA256SUMS.sig", "but facts.jsonl exists", || {
         let mut draft = week().draft_of(22, 64, 0);
         draft.facts = Some(String::new());
         Case::of(draft.pack())
@@ -329,7 +343,7 @@ pub const ATTACKS: &[Attack] = &[
     refused("list without a member", "SHA256SUMS, line 5", "must be the hash of `facts", || {
         sums(|sums| sums.split_inclusive('\n').filter(|line| !line.contains("facts")).collect())
     }),
-    refused("list without the last member", "SHA256SUMS", "ends before it comes to", || {
+    refused("list without the last member", "SHA256SUMS", "ends before the line of", || {
         sums(|sums| sums.split_inclusive('\n').take(11).collect())
     }),
     refused("list with another member", "SHA256SUMS, line 13", "not in the bundle", || {
@@ -341,10 +355,10 @@ pub const ATTACKS: &[Attack] = &[
     refused("list without its last line end", "SHA256SUMS, line 12", "line feed", || {
         sums(|sums| sums.trim_end().to_string())
     }),
-    refused("list with another hash", "manifest.json", "not the one in SHA256SUMS", || {
+    refused("list with another hash", "manifest.json", "does not match its SHA-256", || {
         sums(|sums| format!("{}{}", "0".repeat(64), &sums[64..]))
     }),
-    refused("changed event, not listed", "events.jsonl, line 1", "is in no entry", || {
+    refused("changed event, not listed", "events.jsonl, line 1", "has no entry", || {
         bytes(|bytes| {
             let place = bytes.windows(6).position(|six| six == b"slip 1").unwrap();
             bytes[place + 5] = b'2';
@@ -374,9 +388,12 @@ pub const ATTACKS: &[Attack] = &[
             draft.certificate = sign(&certificate.statement(), &camera());
         })
     }),
-    refused("certificate that is a bundle's", "certificate.dsse.json", "something else", || {
-        draft(|draft| draft.certificate = sign(&draft.bundled("").statement(), &operator()))
-    }),
+    refused(
+        "certificate that is a bundle's",
+        "certificate.dsse.json",
+        "another predicate type",
+        || draft(|draft| draft.certificate = sign(&draft.bundled("").statement(), &operator())),
+    ),
     refused("certificate with white space", "certificate.dsse.json", "canonical form", || {
         draft(|draft| draft.certificate += " ")
     }),
