@@ -1,5 +1,5 @@
-// Opens the page of the interface in a browser and fails unless it is shown, asks nobody else for
-// anything, and has no word on the console.
+// Opens the page of the interface in a browser. Fails unless it is shown, makes no request to
+// another server, and prints nothing on the console.
 //
 //     node docs.mjs URL SCREENSHOTS CHROMIUM DIRECTORY_OF_NODE_MODULES
 import { createRequire } from "node:module";
@@ -35,7 +35,7 @@ try {
     await page.screenshot({ path: path.join(shots, `docs-${name}-operation.png`) });
     await page.goto(`${url}#schemas`);
     await page.screenshot({ path: path.join(shots, `docs-${name}-schemas.png`) });
-    // One document, and nothing else from anywhere; an icon inside the page is no request.
+    // One document, and nothing else from anywhere; an icon inside the page is not a request.
     const elsewhere = asked.filter((one) => !one.startsWith("data:") && one.split("#")[0] !== url);
     if (elsewhere.length > 0) faults.push(`${name}: asked for ${elsewhere.join(", ")}`);
     if (asked.length === 0) faults.push(`${name}: no request was seen`);

@@ -1,4 +1,4 @@
-"""Hooks of schemathesis: a kind of body that it does not know, how long a request may wait, and three
+"""Hooks of schemathesis: a body type that it does not know, a limit on waiting requests, and three
 refusals that no schema can describe."""
 
 import json
@@ -8,19 +8,19 @@ import schemathesis
 
 @schemathesis.serializer("application/x-ndjson")
 def lines(context, value):
-    """An example is the text itself; of what is generated, each item of a list is a line."""
+    """An example is the text itself; in generated data, each item of a list is a line."""
     if isinstance(value, (bytes, str)):
         return value if isinstance(value, bytes) else value.encode(errors="ignore")
     items = value if isinstance(value, list) else [value]
     return "".join(json.dumps(item) + "\n" for item in items).encode()
 
 
-MAX_DEPTH_OF_INTENT = 8  # as the document says of the body
+MAX_DEPTH_OF_INTENT = 8  # as in the document
 MIN_BYTES_TOO_LONG = 64  # the smallest limit of a text, in bytes; a schema counts characters
 
 
 def depth(value):
-    """How deep JSON is nested."""
+    """The nesting depth of a JSON value."""
     if isinstance(value, (dict, list)):
         members = value.values() if isinstance(value, dict) else value
         return 1 + max(map(depth, members), default=0)
@@ -38,7 +38,7 @@ def most_bytes(value):
 
 
 def names_a_skill(response):
-    """Whether the body that was sent is an intent with the name of a skill and nothing else."""
+    """Whether the sent body is an intent with the name of a skill and nothing else."""
     try:
         sent = json.loads(response.request.body)
     except (TypeError, ValueError):
@@ -48,7 +48,7 @@ def names_a_skill(response):
 
 @schemathesis.hook
 def before_call(context, case, kwargs):
-    """A request that may wait for a decision waits a second: what it is answered is the same."""
+    """A request that may wait for a decision waits one second: the answer is the same."""
     query = case.query or {}
     if str(query.get("wait", "")).isdigit() and 1 < int(query["wait"]) <= 60:
         query["wait"] = 1
@@ -56,17 +56,17 @@ def before_call(context, case, kwargs):
 
 @schemathesis.hook
 def filter_failure(context, failure, case, response):
-    """Whether a failure is one.
+    """Whether a failure counts.
 
-    `positive_data_acceptance` wants every event to be taken that its schema allows. An event whose
-    name was forgotten is refused, and has to be: that depends on what was asked before, as with a
-    conflict (409, which the check lets pass), and not on the event. No schema can bound how deep an
-    intent is nested, or count the bytes of a text. These three refusals, known by their rules, are no
-    failures; every other 422 of a valid request is.
+    `positive_data_acceptance` requires that every event that fits its schema is accepted. An event
+    whose name was forgotten must be refused: that depends on earlier requests, as with a conflict
+    (409, which the check accepts), and not on the event. No schema can limit the nesting of an
+    intent, or count the bytes of a text. These three refusals, recognised by their rules, are not
+    failures; every other 422 for a valid request is.
 
-    `negative_data_rejection` takes an intent for invalid after schemathesis itself has put the name
-    of a skill, out of the answer of another operation, in place of the invalid body. What was sent is
-    valid then, and is accepted.
+    `negative_data_rejection` treats an intent as invalid even if schemathesis itself has replaced
+    the invalid body with the name of a skill, from the answer of another operation. Such a request
+    is valid and is accepted.
     """
     if "accepted" in failure.title.lower():
         return not (case.operation.path == "/api/agent/intents" and names_a_skill(response))

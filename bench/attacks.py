@@ -1,8 +1,8 @@
-"""The attacks of `./bench/attack`, and the client that is measured while they last.
+"""The attacks of `./bench/attack`, and the client that is measured during them.
 
-Guarantees: an attack opens a fixed number of connections at a time, ends when it is told to, and
-closes what it opened; the client asks at a steady rate and counts an answer that is missing or an
-error as failed.
+Guarantees: an attack opens a fixed number of connections at a time, stops on request, and closes
+its connections; the client sends requests at a steady rate and counts a missing answer or an error
+as failed.
 """
 import contextlib
 import http.client
@@ -23,7 +23,7 @@ GATES = {name: os.path.join(EXAMPLES, f"{name.replace('_', '-')}.toml")
 LIMITED = {"skill_id": "manipulation.grasp", "target_class": "glass_cup",
            "environment": "sim_relaxed", "params": {"force_n": 20}}
 PATIENCE_S = 30
-# Requests a second of the client that is measured, and of the attacked agent's operator.
+# Requests per second of the measured client, and of the attacked agent's operator.
 RATE, OPERATOR_RATE = 50, 5
 
 
@@ -36,11 +36,11 @@ class Target:
     events: int
 
     def connect(self):
-        """A connection to the server."""
+        """Opens a connection to the server."""
         return socket.create_connection(("127.0.0.1", self.port), timeout=PATIENCE_S)
 
     def request(self, path, role):
-        """The bytes of a request."""
+        """Returns the bytes of a request."""
         return (f"GET {path} HTTP/1.1\r\nHost: localhost\r\n"
                 f"Authorization: Bearer {self.tokens[role]}\r\n\r\n").encode()
 
@@ -52,7 +52,7 @@ def reset(connection):
 
 
 def in_threads(count, work):
-    """Runs the same work in several threads, until all have ended."""
+    """Runs the same function in several threads, until all have ended."""
     threads = [threading.Thread(target=work, args=(number,)) for number in range(count)]
     for thread in threads:
         thread.start()
@@ -61,7 +61,7 @@ def in_threads(count, work):
 
 
 def asking(target, stop, count, path, role):
-    """So many connections ask on and on, and read the answers. `path` makes a path of a number."""
+    """Sends requests on several connections, reads the answers; `path` maps a number to a path."""
 
     def ask(number):
         while not stop.is_set():
@@ -74,7 +74,7 @@ def asking(target, stop, count, path, role):
                         connection.request("GET", path(number), headers=headers)
                         answer = connection.getresponse()
                         answer.read()
-                        # An attacker does not wait as long as it is told to, but it waits.
+                        # An attacker waits less than `Retry-After`, but it waits.
                         stop.wait(0.1 if answer.status == 429 else 0)
                         number += count
             stop.wait(0.1)
@@ -83,12 +83,12 @@ def asking(target, stop, count, path, role):
 
 
 def as_of(target):
-    """A path that asks for the facts of a past that nobody has asked for yet."""
+    """Returns a path for facts at a past position that was not requested before."""
     return lambda number: f"/api/agent/semantic?as_of={target.events - number % 10_000}"
 
 
 def reset_questions(target, stop):
-    """560 questions about the past, and the sockets are reset at once; every two seconds."""
+    """Every two seconds, 560 requests about the past whose sockets are reset at once."""
     path, asked = as_of(target), 0
     while not stop.is_set():
         opened = []
@@ -104,12 +104,12 @@ def reset_questions(target, stop):
 
 
 def many_questions(target, stop):
-    """64 connections of one planner ask about the past."""
+    """64 connections of one planner request facts of the past."""
     asking(target, stop, 64, as_of(target), "planner")
 
 
 def scans(target, stop):
-    """32 connections of one planner look for intents that wait; there are none."""
+    """32 connections of one planner list waiting intents; there are none."""
     asking(target, stop, 32, lambda _: "/api/agent/intents?standing=waiting", "planner")
 
 
@@ -119,7 +119,7 @@ def passes(target, stop):
 
 
 def limited_intents(target, stop):
-    """16 connections of one planner propose a skill with a rate limit, from the start on."""
+    """16 connections of one planner propose a skill with a rate limit."""
     body = json.dumps(LIMITED)
     headers = {"Authorization": f"Bearer {target.tokens['planner']}",
                "Content-Type": "application/json"}
@@ -140,7 +140,7 @@ def limited_intents(target, stop):
 
 
 def slow_bundle(target, stop):
-    """Auditors of one agent take bundles, and read a byte a second."""
+    """Auditors of one agent download bundles, and read a byte per second."""
 
     def take(_):
         while not stop.is_set():
@@ -153,18 +153,18 @@ def slow_bundle(target, stop):
 
 
 def unread_pages(target, stop):
-    """400 connections without a token ask for /docs again and again, and read nothing."""
+    """400 connections without a token request /docs again and again, and read nothing."""
     request = b"GET /docs HTTP/1.1\r\nHost: localhost\r\n\r\n" * 200
     held(target, stop, 400, request)
 
 
 def half_heads(target, stop):
-    """600 connections without a token send half a head; those that are closed are opened again."""
+    """600 connections without a token send half a head; closed ones are opened again."""
     held(target, stop, 600, b"GET /health/live HTTP/1.1\r\nHost: ip")
 
 
 def held(target, stop, count, request):
-    """Keeps so many connections open on which this was sent."""
+    """Keeps `count` connections open on which the same bytes were sent."""
     opened = []
     while not stop.is_set():
         opened = [one for one in opened if not is_closed(one)]
@@ -180,7 +180,7 @@ def held(target, stop, count, request):
 
 
 def is_closed(connection):
-    """Whether the server has closed a connection; nothing is read from it."""
+    """Returns whether the server has closed a connection; reads nothing from it."""
     try:
         closed = connection.recv(1, socket.MSG_PEEK | socket.MSG_DONTWAIT) == b""
     except BlockingIOError:
@@ -206,7 +206,7 @@ class Client:
         self.run = f"{os.getpid()}-{time.time_ns()}"
 
     def ask(self, whose, role, method, path, body=None, fresh=False):
-        """The milliseconds that an answer takes; None if it is missing or an error."""
+        """Returns the milliseconds until the answer; None if it is missing or an error."""
         key = (whose, role, method)
         connection = None if fresh else self.kept.pop(key, None)
         began = time.perf_counter()
@@ -225,7 +225,7 @@ class Client:
                 connection.close()
                 connection = None
                 if reused:
-                    # The server may close an idle connection: a client asks again.
+                    # The server may close an idle connection: a client retries.
                     continue
                 return None
             if fresh:
@@ -236,7 +236,7 @@ class Client:
         return None
 
     def event(self):
-        """An event that was not sent before."""
+        """Returns an event that was not sent before."""
         self.sent += 1
         return json.dumps({
             "id": f"{self.run}-{self.sent}", "source": "client", "type": "execution_result",
@@ -245,8 +245,8 @@ class Client:
                      "environment": "sim_relaxed", "params": {"force_n": 20}, "success": True}})
 
     def next(self, number):
-        """The next request: facts, the identity, an event, health; every other on a connection
-        of its own."""
+        """The next request: facts, the identity, an event, health; every other one on a new
+        connection."""
         fresh = number % 8 >= 4
         match number % 4:
             case 0:
@@ -262,7 +262,7 @@ class Client:
 
 
 def steadily(rate, seconds, ask):
-    """Asks at a rate, and never two at once; what each took."""
+    """Sends requests at a rate, one at a time; returns the duration of each."""
     began, taken = time.perf_counter(), []
     for number in range(int(rate * seconds)):
         due = began + number / rate
@@ -274,13 +274,13 @@ def steadily(rate, seconds, ask):
 
 
 def percentile(taken, part):
-    """A percentile of the answers; a failed one took forever."""
+    """Returns a percentile of the durations; a failed request counts as infinite."""
     ordered = sorted(PATIENCE_S * 1e3 if one is None else one for one in taken)
     return ordered[min(len(ordered) - 1, int(len(ordered) * part))]
 
 
 def main():
-    """Measures for so many seconds and prints what it found."""
+    """Measures for `seconds` and prints the result."""
     port, seconds = int(sys.argv[1]), int(sys.argv[2])
     tokens = json.load(sys.stdin)
     client, operator = Client(port, tokens), Client(port, tokens)

@@ -1,8 +1,8 @@
 """Line charts on two logarithmic axes, as SVG text.
 
-Guarantees: no dependency, no script, no outside reference; a white ground, so that a chart reads
-the same on a light and on a dark page; series differ in marker as well as in colour, from a palette
-that colour-blind readers can tell apart; labels at the ends of lines never overlap.
+Guarantees: no dependency, no script, no external reference; a white background, so that a chart
+looks the same on a light and on a dark page; series differ in marker as well as in colour, from a
+palette for colour-blind readers; labels at the ends of lines never overlap.
 """
 import math
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ from xml.sax.saxutils import escape
 WIDTH, HEIGHT = 720, 420
 LEFT, RIGHT, TOP, BOTTOM = 72, 190, 52, 62
 PLOT_RIGHT, PLOT_BOTTOM = WIDTH - RIGHT, HEIGHT - BOTTOM
-# Okabe and Ito's palette, without its yellow, which white swallows.
+# The palette of Okabe and Ito without yellow, which is hard to see on white.
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00")
 MARKERS = ("circle", "square", "triangle", "diamond", "ring")
 INK, FAINT, GRID = "#222222", "#666666", "#e3e3e3"
@@ -28,7 +28,7 @@ class Series:
 
 
 class Axes:
-    """Where values lie on the sheet. Both axes run over whole powers of ten."""
+    """Maps values to positions in the drawing. Both axes span whole powers of ten."""
 
     def __init__(self, series):
         xs = [x for line in series for x, _ in line.points]
@@ -37,11 +37,11 @@ class Axes:
         self.y_powers = powers(ys)
 
     def x(self, value):
-        """Where a number of events lies."""
+        """The x position of a number of events."""
         return LEFT + self._part(value, self.x_powers) * (PLOT_RIGHT - LEFT)
 
     def y(self, value):
-        """Where a time lies."""
+        """The y position of a time."""
         return PLOT_BOTTOM - self._part(value, self.y_powers) * (PLOT_BOTTOM - TOP)
 
     @staticmethod
@@ -52,14 +52,14 @@ class Axes:
 
 def powers(values):
     """The powers of ten around values, at least two."""
-    # A hair of tolerance: log10 of a power of ten must not fall below it.
+    # Tolerance: log10 of a power of ten must not fall below it.
     first = math.floor(math.log10(min(values)) + 1e-9)
     last = math.ceil(math.log10(max(values)) - 1e-9)
     return list(range(first, max(last, first + 1) + 1))
 
 
 def chart(title, x_title, y_title, series):
-    """The whole sheet."""
+    """The complete SVG."""
     series = [line for line in series if line.points]
     axes = Axes(series)
     parts = [
@@ -95,7 +95,7 @@ def grid(axes):
 
 
 def duration(power):
-    """Ten to a power, of seconds, in the unit that reads best."""
+    """Seconds as a power of ten, in the most readable unit."""
     for scale, unit in UNITS:
         if 10.0 ** power >= scale * 0.999:
             return f"{round(10.0 ** power / scale)} {unit}"
@@ -126,7 +126,7 @@ def marker(x, y, shape, colour, r):
 
 
 def labels(axes, series):
-    """The names at the ends of lines, pushed apart, each tied to its line."""
+    """The names at the ends of lines, moved apart, each connected to its line."""
     ends = [(axes.x(line.points[-1][0]), axes.y(line.points[-1][1])) for line in series]
     parts = []
     for place, y in zip(range(len(series)), apart([end[1] for end in ends])):
@@ -138,13 +138,13 @@ def labels(axes, series):
 
 
 def apart(wanted):
-    """Heights near the wanted ones, none closer to another than LABEL_GAP, all on the sheet."""
+    """Heights near the wanted ones, at least LABEL_GAP apart, all inside the drawing."""
     order = sorted(range(len(wanted)), key=lambda place: wanted[place])
     heights, floor = list(wanted), TOP
     for place in order:
         heights[place] = max(wanted[place], floor)
         floor = heights[place] + LABEL_GAP
-    # What ran over the lower edge moves up again, pushing those above it.
+    # Labels beyond the lower edge move up, and push those above them.
     ceiling = PLOT_BOTTOM
     for place in reversed(order):
         heights[place] = min(heights[place], ceiling)
@@ -160,6 +160,6 @@ def line(x1, y1, x2, y2, colour, dashed=False):
 
 
 def text(x, y, words, size=12, anchor="start", fill=INK, weight="normal"):
-    """A line of words."""
+    """A text element."""
     return (f'<text x="{x:.1f}" y="{y:.1f}" font-size="{size}" text-anchor="{anchor}" '
             f'font-weight="{weight}" fill="{fill}">{escape(words)}</text>')

@@ -1,9 +1,9 @@
-"""Makes what the rivals read, once, from a file of the workload.
+"""Creates the inputs of the rivals, once, from a file of the workload.
 
 usage: inputs.py EVENTS_FILE DIRECTORY
 
 Runs in the private environment. Guarantees: every rival's input holds the same events under the
-same numbers; nothing here is timed; the directory is the caller's to rename once all is there.
+same numbers; nothing here is timed; the caller renames the directory when it is complete.
 """
 import json
 import os
@@ -23,7 +23,7 @@ FACTS = "CREATE TABLE fact (kind TEXT, key TEXT, value TEXT)"
 
 
 def make(events_file, directory):
-    """Makes all four inputs."""
+    """Creates all four inputs."""
     events = list(workload.read(events_file))
     make_standin(events, os.path.join(directory, STANDIN))
     columns = typed_columns(events)
@@ -59,7 +59,7 @@ def typed_columns(events):
 
 
 def make_duckdb(source, select, path):
-    """A DuckDB file with the events as a query finds them in `source`, and a table for facts."""
+    """Creates a DuckDB file with the events of the query `source`, and a table for facts."""
     db = duckdb.connect(path)
     db.register("source", source)
     db.execute(f"CREATE TABLE event AS {select}")

@@ -1,8 +1,8 @@
-"""What is measured, on what, how often and in which order.
+"""The jobs that are measured: inputs, number of runs and order.
 
-Guarantees: implementations take turns, so that a busy hour slows all of them and not one; each
-measurement is a process of its own; a rival whose counts differ from the facts in the store ends
-the run; every figure that is kept says which round it is from and how busy the machine was.
+Guarantees: implementations take turns, so that other load slows all of them alike; each measurement
+is its own process; a rival whose counts differ from the facts in the store ends the run; every
+figure is kept with its round and the load of the machine.
 """
 import os
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ from measure import Trouble, peak_memory, run, say
 from workload import named
 
 OURS = "ipse"
-# The same on a file system in memory, where a sync is nothing: the CPU time beside the disk.
+# The same on a file system in memory, where a sync costs nothing: the CPU time without the disk.
 OURS_IN_MEMORY, MEMORY = "ipse_in_memory", "/dev/shm"
 STREAMS = (2, 1000)
 # The stream on which one more event, ingest, lookup, forgetting and opening are measured.
@@ -26,7 +26,7 @@ RIVAL_RUNS = {1_000: 15, 10_000: 11, 100_000: 7, 1_000_000: 3}
 PYTHON_RUNS = {1_000: 9, 10_000: 7, 100_000: 3, 1_000_000: 1}
 REREAD_RUNS = {10_000: 5, 100_000: 3, 1_000_000: 1}
 DELTA_RUNS = 100
-# The stand-in takes seconds a run here, and its figures spread least.
+# The stand-in takes seconds per run here, and its figures vary least.
 PYTHON_SLOW, PYTHON_SLOW_ROUNDS = 1_000_000, 2
 LOOKUP_RUNS, APPEND_RUNS, OPEN_RUNS, EXPLAIN_RUNS, FORGET_RUNS = 10, 3, 11, 500, 40
 SIGN_RUNS, PROOF_RUNS = 100, 500
@@ -54,7 +54,7 @@ class Plan:
 
 
 def plan(quick, large, rounds):
-    """The plan that the flags ask for."""
+    """The plan for the flags."""
     if quick:
         return Plan("quick", rounds or 2, (1_000, 10_000, 100_000), (10_000, 100_000), 200)
     histories = (10_000, 100_000, 1_000_000) + ((LARGE,) if large else ())
@@ -69,7 +69,7 @@ class Bench:
         self.round, self.expected = 0, {}
 
     def prepare(self):
-        """Makes all streams, stores and inputs, so that rounds only measure."""
+        """Creates all streams, stores and inputs, so that rounds only measure."""
         if LARGE in self.plan.histories:
             prepare.check_space(self.workshop, LARGE, KEYS)
         for n, k in self.plan.cells:
@@ -79,12 +79,12 @@ class Bench:
             self.workshop.store(n, KEYS)
 
     def loads(self):
-        """What making each store took."""
+        """The cost of importing each store."""
         stores = sorted({*self.plan.cells, *((n, KEYS) for n in self.plan.histories)})
         return [self.workshop.load(n, k) for n, k in stores]
 
     def one_round(self, number):
-        """Every implementation once on every stream."""
+        """Runs every implementation once on every stream."""
         self.round = number
         for n, k in self.plan.cells:
             self.rebuild(n, k)
@@ -106,7 +106,7 @@ class Bench:
             self.opening(self.plan.histories[-1])
 
     def rebuild(self, n, k):
-        """All facts anew, by everyone; who begins changes from round to round."""
+        """Rebuilds all facts with each implementation; the first one changes with the round."""
         turns = [OURS, *REBUILD_RIVALS]
         first = self.round % len(turns)
         for name in turns[first:] + turns[:first]:
@@ -118,7 +118,7 @@ class Bench:
                 self.rival("rebuild", name, n, k, PYTHON_RUNS[n])
 
     def record(self, n):
-        """One more event on a history of `n`."""
+        """Appends one more event to a history of `n`."""
         if n < LARGE or self.round == 0:
             self.ours("record", n, KEYS, self.plan.record_runs)
         if n < LARGE and os.path.isdir(MEMORY):
@@ -129,7 +129,7 @@ class Bench:
             self.rival("record", "python_reread", n, KEYS, REREAD_RUNS[n])
 
     def opening(self, n):
-        """Opening a store, if this binary can measure it."""
+        """Opens a store, if this binary can measure it."""
         help_text = run([self.workshop.ipse, "bench", "--help"]).out
         if "- open:" in help_text:
             self.ours("open", n, KEYS, OPEN_RUNS)
@@ -137,7 +137,7 @@ class Bench:
             say("opening: not measured, this binary has no such job")
 
     def ours(self, job, n, k, runs, impl=OURS):
-        """One job of `ipse bench`."""
+        """Runs one job of `ipse bench`."""
         command = [self.workshop.ipse, "bench", job, "--store", self.workshop.store(n, k),
                    "--keys", str(k), "--runs", str(runs), "--json"]
         place = {"TMPDIR": MEMORY} if impl == OURS_IN_MEMORY else {}
@@ -148,7 +148,7 @@ class Bench:
                   wall_p99_ms=answer["wall_ms"]["p99"], per_second=answer["per_second"])
 
     def rival(self, job, name, n, k, runs):
-        """One job of one rival."""
+        """Runs one job of one rival."""
         program = os.path.join(prepare.HERE, "rivals.py")
         command = [self.workshop.python, program, job, name, self.workshop.inputs(n, k), str(runs)]
         taken = run(command, self.workshop.env)
@@ -160,7 +160,7 @@ class Bench:
                   wall_ms=answer["wall_ms"])
 
     def memory(self, n, k):
-        """Peak memory of `ipse rebuild`, the command itself."""
+        """Measures the peak memory of the command `ipse rebuild`."""
         command = [self.workshop.ipse, "rebuild", "--store", self.workshop.store(n, k)]
         peak = peak_memory(command, self.workshop.env)
         say(f"round {self.round + 1}/{self.plan.rounds}: memory {named(n, k)}: "
@@ -169,7 +169,7 @@ class Bench:
                              "peak_bytes": peak})
 
     def keep(self, job, impl, n, k, taken, **figures):
-        """Adds a sample, and says so."""
+        """Adds a sample and logs it."""
         say(f"round {self.round + 1}/{self.plan.rounds}: {job} {named(n, k)} {impl}: "
             f"{figures['cpu_ms']:.4g} ms CPU")
         self.samples.append({"job": job, "impl": impl, "n": n, "k": k, "round": self.round,

@@ -1,6 +1,6 @@
-"""What the figures were measured on: hardware, kernel, versions.
+"""Describes the machine of a measurement: hardware, kernel, versions.
 
-Guarantee: nothing here names the machine, its paths, its users or where packages came from.
+Guarantee: nothing here names the machine, its paths, its users or the origin of packages.
 """
 import os
 import platform
@@ -44,31 +44,31 @@ def cpu_model():
 
 
 def versions(workshop):
-    """Everything whose version moves a figure."""
+    """The version of everything that affects a figure."""
     rivals = run([workshop.python, "-c", PROBE]).json()
     return {**our_versions(workshop), "SQLite in Python": sqlite3.sqlite_version, **rivals}
 
 
 def serving_versions(workshop):
-    """The same for what is measured over HTTP."""
+    """The same for the measurements over HTTP."""
     rivals = run([workshop.python, "-c", SERVING_PROBE]).json()
     return {**our_versions(workshop), "wrk": wrk(), **rivals}
 
 
 def our_versions(workshop):
-    """What our binary is and was made of."""
+    """The version of our binary and of its parts."""
     ours = run([workshop.ipse, "--version"]).out.split()[-1]
     return {"ipse": ours, "rustc": rustc(), "libsqlite3-sys (SQLite in ipse)": bundled_sqlite()}
 
 
 def wrk():
-    """The version of `wrk`, which tells it when asked for and then ends with an error."""
-    told = subprocess.run(["wrk", "-v"], capture_output=True, text=True, check=False).stdout
-    return told.split()[1].removeprefix("debian/") if told.split()[1:] else "unknown"
+    """The version of `wrk`, which prints it on request and then ends with an error."""
+    output = subprocess.run(["wrk", "-v"], capture_output=True, text=True, check=False).stdout
+    return output.split()[1].removeprefix("debian/") if output.split()[1:] else "unknown"
 
 
 def rustc():
-    """The compiler on this machine, if there is one."""
+    """The compiler on this machine, if any."""
     try:
         return run(["rustc", "--version"]).out.split()[1]
     except Trouble:
@@ -76,7 +76,7 @@ def rustc():
 
 
 def bundled_sqlite():
-    """The crate that brings SQLite along, as the lock file has it."""
+    """The crate that contains SQLite, from the lock file."""
     with open(os.path.join(prepare.REPOSITORY, "Cargo.lock"), encoding="utf-8") as file:
         found = re.search(r'name = "libsqlite3-sys"\nversion = "([^"]+)"', file.read())
     return found.group(1) if found else "unknown"

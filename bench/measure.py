@@ -1,6 +1,6 @@
-"""Runs one process and says what it took: CPU, wall, and what everybody else took meanwhile.
+"""Runs one process and measures it: CPU, wall time, and the CPU of all other processes meanwhile.
 
-Guarantees: a process that fails ends the whole run with its own words; one that is interrupted is
+Guarantees: a process that fails ends the whole run with its own message; an interrupted process is
 ended and waited for, so none is left behind.
 """
 import json
@@ -11,8 +11,8 @@ import tempfile
 import time
 from dataclasses import dataclass
 
-# Starts a command and prints its exit code and peak memory in KiB. A process is charged with the
-# memory of the one that started it until it has become another program; this one is small.
+# Starts a command and prints its exit code and peak memory in KiB. Until it has become another
+# program, a process is charged with the memory of its parent; this one is small.
 SMALL_STARTER = """
 import os, sys
 child = os.posix_spawn(sys.argv[1], sys.argv[1:], os.environ)
@@ -22,12 +22,12 @@ print(os.waitstatus_to_exitcode(status), usage.ru_maxrss, file=sys.stderr)
 
 
 class Trouble(Exception):
-    """Something that ends the run and that a person can mend."""
+    """An error that ends the run and that the user can fix."""
 
 
 @dataclass
 class Taken:
-    """What a process said and took; `others` is the CPU of all other processes, in cores."""
+    """Output and cost of a process; `others` is the CPU of all other processes, in cores."""
 
     out: str
     err: str
@@ -36,12 +36,12 @@ class Taken:
     others: float
 
     def json(self):
-        """The answer of a program that prints one line of JSON."""
+        """The output of a program that prints one line of JSON."""
         return json.loads(self.out)
 
 
 def busy_seconds():
-    """CPU seconds that the machine has spent so far, all processes; None if it does not tell."""
+    """CPU seconds of all processes since boot; None if the system does not report them."""
     try:
         with open("/proc/stat", encoding="ascii") as file:
             ticks = [int(word) for word in file.readline().split()[1:9]]
@@ -52,7 +52,7 @@ def busy_seconds():
 
 
 def run(command, env=None, cwd=None):
-    """Runs a command to its end; anything but exit 0 is trouble."""
+    """Runs a command to its end; any exit code but 0 is an error."""
     busy, begun = busy_seconds(), time.perf_counter()
     with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
         code, usage = _wait(command, env, cwd, out, err)
@@ -89,7 +89,7 @@ def _text(file):
 
 
 def peak_memory(command, env):
-    """The most memory that a command held, in bytes."""
+    """The peak memory of a command, in bytes."""
     starter = [sys.executable, "-I", "-S", "-c", SMALL_STARTER, *command]
     words = run(starter, env).err
     code, kib = words.split()[-2:]
@@ -99,5 +99,5 @@ def peak_memory(command, env):
 
 
 def say(words):
-    """A line of progress on standard error."""
+    """Prints a line of progress on standard error."""
     print(f"{time.strftime('%H:%M:%S')} {words}", file=sys.stderr, flush=True)

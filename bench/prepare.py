@@ -1,8 +1,8 @@
-"""Everything that is made before anything is measured: environment, binary, streams, stores.
+"""Prepares everything before the measurements: environment, binary, streams, stores.
 
-Guarantees: what is found complete is used again; what is not yet complete has a temporary name, so
-an interrupted run leaves nothing that looks finished; a store that another binary made is made
-anew; one binary serves a whole run, even if the one it was copied from is replaced.
+Guarantees: complete parts are reused; incomplete ones have a temporary name, so an interrupted run
+leaves nothing that looks finished; a store that another binary made is made again; one binary is
+used for a whole run, even if the file it was copied from is replaced.
 """
 import contextlib
 import fcntl
@@ -20,11 +20,11 @@ from measure import Trouble, run, say
 PACKAGES = ("duckdb", "polars", "pyarrow", "fastapi", "uvicorn", "uvloop", "httptools")
 HERE = os.path.dirname(os.path.abspath(__file__))
 REPOSITORY = os.path.dirname(HERE)
-# Baselines that are not ours lie beside the repository and are run there.
+# Baselines that are not ours are next to the repository and are run there.
 SHARED = os.path.join(os.path.dirname(REPOSITORY), "shared", "bench")
-# Beyond this size the stream is removed once it is imported: no rival reads it.
+# A larger stream is removed once it is imported: no rival reads it.
 KEPT_STREAM = 1_000_000
-# A store of 1e7 events takes about 6 GB, its stream 3 GB; a job copies the store before it writes.
+# A store of 1e7 events takes about 6 GB, its stream 3 GB; a job that writes copies the store.
 LARGE_BYTES, LARGE_COPY_BYTES = 15_000_000_000, 8_000_000_000
 MANIFEST = {"agent_id": "bench", "operator": "bench", "embodiment": "none",
             "policy_hash": "1" * 64, "ecm_registry_hash": "2" * 64, "temperament_hash": "3" * 64,
@@ -32,7 +32,7 @@ MANIFEST = {"agent_id": "bench", "operator": "bench", "embodiment": "none",
 
 
 class Workshop:
-    """The folder in which all of this happens, and its lock."""
+    """The working directory of a run, and its lock."""
 
     def __init__(self):
         target = os.environ.get("CARGO_TARGET_DIR") or os.path.join(REPOSITORY, "target")
@@ -41,7 +41,7 @@ class Workshop:
         self.temporary = self.path("tmp")
         self.python = self.path("venv", "bin", "python")
         self.ipse = self.path("ipse")
-        # Jobs that write copy a store into TMPDIR: it must lie on a disk, not in memory.
+        # Jobs that write copy a store into TMPDIR: it must be on a disk, not in memory.
         self.env = {**os.environ, "TMPDIR": self.temporary}
         self.env.pop("IPSE_STORE", None)
         self.binary_hash = None
@@ -52,13 +52,13 @@ class Workshop:
 
     @contextlib.contextmanager
     def locked(self):
-        """Holds the folder for this process; temporary files are gone before and after."""
+        """Locks the directory for this process; removes temporary files before and after."""
         os.makedirs(self.root, exist_ok=True)
         with open(self.path("lock"), "w", encoding="ascii") as lock:
             try:
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except OSError as error:
-                raise Trouble("another ./bench/run is at work in the same folder") from error
+                raise Trouble("another ./bench/run uses the same directory") from error
             self.sweep()
             try:
                 yield
@@ -66,13 +66,13 @@ class Workshop:
                 self.sweep()
 
     def sweep(self):
-        """Removes everything temporary."""
+        """Removes all temporary files."""
         shutil.rmtree(self.temporary, ignore_errors=True)
         os.makedirs(self.temporary)
 
     @contextlib.contextmanager
     def new_directory(self, final):
-        """A directory that gets its name once its contents are complete."""
+        """A directory that gets its final name once its contents are complete."""
         part = os.path.join(self.temporary, "part-" + os.path.basename(final))
         os.makedirs(part)
         yield part
@@ -82,7 +82,7 @@ class Workshop:
 
     @contextlib.contextmanager
     def copied(self, store):
-        """A copy of a store with its keys, for whoever writes; gone afterwards."""
+        """A copy of a store with its keys, for a job that writes; removed afterwards."""
         folder = os.path.join(self.temporary, "copy")
         os.makedirs(folder)
         try:
@@ -94,7 +94,7 @@ class Workshop:
             shutil.rmtree(folder, ignore_errors=True)
 
     def stream(self, n, k):
-        """The file of W(N, K), made if it is not there."""
+        """The file of W(N, K), created if it is missing."""
         final = self.path("streams", f"{n}_{k}.jsonl")
         if not os.path.exists(final):
             say(f"writing {workload.named(n, k)}")
@@ -105,7 +105,7 @@ class Workshop:
         return final
 
     def inputs(self, n, k):
-        """The directory that rivals read for W(N, K), made if it is not there."""
+        """The input directory of the rivals for W(N, K), created if it is missing."""
         final = self.path("inputs", f"{n}_{k}")
         if not os.path.exists(final):
             say(f"loading {workload.named(n, k)} for the rivals")
@@ -115,11 +115,11 @@ class Workshop:
         return final
 
     def store(self, n, k):
-        """The store of W(N, K), made if it is not there."""
+        """The store of W(N, K), created if it is missing."""
         return os.path.join(self._store_directory(n, k), "store.db")
 
     def load(self, n, k):
-        """What importing W(N, K) took, and the bytes it came to."""
+        """The cost and the size of importing W(N, K)."""
         with open(os.path.join(self._store_directory(n, k), "load.json"), encoding="ascii") as file:
             return json.load(file)
 
@@ -138,7 +138,7 @@ class Workshop:
         return final
 
     def has_store(self, n, k):
-        """Whether the store is there and this binary made it."""
+        """Whether the store exists and was made by this binary."""
         try:
             with open(self.path("stores", f"{n}_{k}", "load.json"), encoding="ascii") as file:
                 return json.load(file)["binary"] == self.binary_hash
@@ -156,7 +156,7 @@ class Workshop:
 
 
 def store_bytes(store):
-    """The size of a store that no process has open, with what is left of a write-ahead log."""
+    """The size of a store that no process has open, with the rest of a write-ahead log."""
     files = (store, store + "-wal")
     return sum(os.path.getsize(file) for file in files if os.path.exists(file))
 
@@ -168,7 +168,7 @@ def event_bytes(store):
 
 
 def fact_counts(store):
-    """Per kind of a store: how many facts, and how many observations behind them."""
+    """Per kind: the number of facts, and the number of observations behind them."""
     summary = {}
     with contextlib.closing(sqlite3.connect(f"file:{store}?mode=ro", uri=True)) as db:
         for kind, value in db.execute("SELECT fact_kind, value FROM fact"):
@@ -179,7 +179,7 @@ def fact_counts(store):
 
 
 def write_json(path, value):
-    """Writes a file that is whole or not there."""
+    """Writes a file completely or not at all."""
     part = path + ".part"
     try:
         with open(part, "w", encoding="ascii") as file:
@@ -191,7 +191,7 @@ def write_json(path, value):
 
 
 def environment(workshop):
-    """Makes the private environment that the rivals run in."""
+    """Creates the private environment of the rivals."""
     complete, wanted = workshop.path("venv", "complete"), " ".join(PACKAGES) + "\n"
     if read_text(complete) == wanted:
         return
@@ -207,7 +207,7 @@ def environment(workshop):
 
 
 def read_text(path):
-    """The text of a file; None if there is none."""
+    """The text of a file; None if it does not exist."""
     try:
         with open(path, encoding="utf-8") as file:
             return file.read()
@@ -216,11 +216,11 @@ def read_text(path):
 
 
 def wrk():
-    """Puts the program in place that asks servers over and over."""
+    """Installs `wrk`, the load generator, if it is missing."""
     if shutil.which("wrk"):
         return
     if os.geteuid() != 0 or not shutil.which("apt-get"):
-        raise Trouble("there is no `wrk` here; on Debian: apt-get install wrk")
+        raise Trouble("`wrk` is not installed; on Debian: apt-get install wrk")
     say("installing wrk")
     run(["apt-get", "update", "-qq"])
     run(["apt-get", "install", "-y", "-qq", "--no-install-recommends", "wrk"],
@@ -228,12 +228,12 @@ def wrk():
 
 
 def has_shared(name):
-    """Whether a baseline is at hand."""
+    """Whether a baseline is available."""
     return os.path.exists(os.path.join(SHARED, name))
 
 
 def binary(workshop):
-    """Puts the binary to measure in place: the one IPSE_BIN names, or a build of the profile `dist`."""
+    """Installs the binary to measure: the one in IPSE_BIN, or a build of the profile `dist`."""
     given = os.environ.get("IPSE_BIN")
     if not given:
         say("cargo build --profile dist --locked")
@@ -251,7 +251,7 @@ def binary(workshop):
 
 
 def check_space(workshop, n, k):
-    """Stops before a large store would fill the disk."""
+    """Fails before a large store would fill the disk."""
     needed = LARGE_COPY_BYTES if workshop.has_store(n, k) else LARGE_BYTES
     free = shutil.disk_usage(workshop.root).free
     if free < needed:

@@ -1,13 +1,13 @@
-"""A producer: appends events of the workload over HTTP, at a rate or as fast as it goes.
+"""A producer: appends events of the workload over HTTP, at a rate or as fast as possible.
 
 usage: producer.py EVENTS_FILE PORT TOKEN SOURCE EVENTS_A_BATCH BATCHES A_SECOND
 
-Prints `ready`, waits for a line, posts, and prints one line of JSON. With BATCHES above 0 it posts
-so many, made before it says that it is ready, one after the other. With BATCHES 0 it posts A_SECOND
-batches a second until its standard input ends.
+Prints `ready`, waits for a line, posts, and prints one line of JSON. With BATCHES above 0 it
+creates this many batches before it prints `ready`, and posts one after the other. With BATCHES 0 it
+posts A_SECOND batches per second until its standard input ends.
 
-Guarantees: no event comes twice, as each producer has a source of its own; an event that was not
-appended is an error; a batch that is late is not made up for, so that there are no bursts.
+Guarantees: no event is sent twice, as each producer has its own source; an event that was not
+appended is an error; a late batch is not made up for, so that there are no bursts.
 """
 import http.client
 import itertools
@@ -20,7 +20,7 @@ TIMEOUT_S = 60
 
 
 class Producer:
-    """One connection that is kept, and what became of each batch."""
+    """One persistent connection, and the result of each batch."""
 
     def __init__(self, port, token, per_batch):
         self.connection = http.client.HTTPConnection("127.0.0.1", port, timeout=TIMEOUT_S)
@@ -36,7 +36,7 @@ class Producer:
         self.ended = time.monotonic()
 
     def post_at_rate(self, bodies, a_second):
-        """Posts so many bodies a second until standard input ends."""
+        """Posts `a_second` bodies per second until standard input ends."""
         self.begun = due = time.monotonic()
         for body in bodies:
             wait = max(0.0, due - time.monotonic())
@@ -58,7 +58,7 @@ class Producer:
         self.answers.append(text)
 
     def report(self):
-        """What became of it all; looked at only now, as looking takes time too."""
+        """Checks and reports the results. This is done at the end, because it takes time too."""
         for text in self.answers:
             answer = json.loads(text)
             if answer["appended"] != self.per_batch:
@@ -69,7 +69,7 @@ class Producer:
 
 
 def bodies(events_file, source, per_batch):
-    """Batches without end: the events of the file, over and over, as others of this source."""
+    """Endless batches: the events of the file, repeated, with the ids of this source."""
     with open(events_file, encoding="ascii") as file:
         rests = [line.split(',"source":"w",', 1)[1] for line in file]
     for first in itertools.count(0, per_batch):
@@ -79,7 +79,7 @@ def bodies(events_file, source, per_batch):
 
 
 def main(events_file, port, token, source, per_batch, batches, a_second):
-    """Makes what it can before, posts when it is told to, and reports."""
+    """Prepares the batches, posts them on request, and reports."""
     producer = Producer(int(port), token, int(per_batch))
     endless = bodies(events_file, source, int(per_batch))
     made = list(itertools.islice(endless, int(batches) or 1))

@@ -20,7 +20,7 @@ class Figure:
 
 
 class Results:
-    """What `results.json` holds, by question."""
+    """The content of `results.json`, by figure."""
 
     def __init__(self, data):
         self.data = data
@@ -41,12 +41,12 @@ class Results:
         return figure and figure.median
 
     def times_ours(self, rival, n, k, field="cpu_ms"):
-        """How many times ours a rival takes for a rebuild."""
+        """The rebuild time of a rival, divided by ours."""
         return over(self.median("rebuild", rival, n, k, field),
                     self.median("rebuild", OURS, n, k, field))
 
     def growth(self, impl, n, base):
-        """How many times as much one more event costs on `n` events as on `base`."""
+        """The cost of one more event on `n` events, divided by the cost on `base`."""
         return over(self.median("record", impl, n, KEYS), self.median("record", impl, base, KEYS))
 
     def sizes(self, job):
@@ -54,7 +54,7 @@ class Results:
         return sorted({sample["n"] for sample in self.samples if sample["job"] == job})
 
     def disk_ratio(self, n, k):
-        """Bytes of a store to the bytes of its canonical events; None if there is none."""
+        """Bytes of a store divided by the bytes of its canonical events; None if not measured."""
         for load in self.data["loads"]:
             if (load["n"], load["k"]) == (n, k):
                 return load["store_bytes"] / load["event_bytes"]
@@ -66,13 +66,13 @@ class Results:
 
 
 def over(above, below):
-    """A quotient, if both are there."""
+    """A quotient, if both values exist."""
     return above / below if above is not None and below else None
 
 
 @dataclass
 class Target:
-    """One promise: a bound, what was measured, and in which unit both are told."""
+    """One target: a bound, the measured value, and the unit of both."""
 
     goal: str
     sign: str
@@ -82,7 +82,7 @@ class Target:
 
     @property
     def missing(self):
-        """The part of the bound by which it was missed, below zero if met; None if unmeasured."""
+        """The relative distance from the bound, below zero if met; None if not measured."""
         if self.measured is None:
             return None
         part = self.measured / self.bound
@@ -95,7 +95,7 @@ class Target:
 
     @property
     def verdict(self):
-        """Met, missed by how much, or not measured."""
+        """Met, missed with the distance, or not measured."""
         if self.missing is None:
             return "not measured"
         return f"missed by {self.missing * 100:.1f} %" if self.missed else "met"
@@ -107,7 +107,7 @@ def targets(results):
 
 
 def rebuild_targets(results):
-    """Targets for all facts anew."""
+    """Targets for the rebuild of all facts."""
     small, big = (100_000, 2), (1_000_000, 1000)
 
     def faster(rival, words, cell, bound):
@@ -127,14 +127,14 @@ def rebuild_targets(results):
 
 
 def event_targets(results):
-    """Targets for events as they come, and for asking."""
+    """Targets for appends and queries."""
     synced = scaled(results.median("record", OURS, 1_000_000, KEYS), 1e3)
     one = scaled(results.median("record", OURS_IN_MEMORY, 1_000_000, KEYS), 1e3)
     lookup = scaled(results.median("lookup", OURS, 1_000_000, KEYS, "wall_p99_ms"), 1e3)
     return [
-        Target("one more event on 1e6, with its pass, the disk aside", "≤", 60, "µs CPU", one),
-        Target("… with what the kernel does for a sync", "≤", 60, "µs CPU", synced),
-        Target("… on 1e6 against on 1e4", "≤", 1.5, "×", results.growth(OURS, 1_000_000, 10_000)),
+        Target("one more event on 1e6, with its pass, without the disk", "≤", 60, "µs CPU", one),
+        Target("… with the kernel's work for a sync", "≤", 60, "µs CPU", synced),
+        Target("… on 1e6 relative to 1e4", "≤", 1.5, "×", results.growth(OURS, 1_000_000, 10_000)),
         Target("durable ingest onto 1e6, batches of 1000, signed head", "≥", 100_000, "events/s",
                results.median("append", OURS, 1_000_000, KEYS, "per_second")),
         Target("… signed by a producer, 1024 at a time", "≥", 50_000, "events/s",
@@ -158,11 +158,11 @@ def resource_targets(results):
         Target("peak memory of a rebuild, 1e6, K = 1000", "≤", 60, "MB", peak(1_000_000, 1000)),
         Target("opening a store of 1e7", "≤", 100, "ms",
                results.median("open", OURS, LARGE, KEYS, "wall_ms")),
-        Target("disk, to the bytes of the canonical events", "≤", 2.2, "×",
+        Target("disk, relative to the bytes of the canonical events", "≤", 2.2, "×",
                None if None in disk else max(disk)),
     ]
 
 
 def scaled(value, factor):
-    """A value in another unit, if there is one."""
+    """A value in another unit, if it exists."""
     return None if value is None else value * factor

@@ -1,12 +1,12 @@
-"""Runs one rival in a process of its own and prints what it took, as one line of JSON.
+"""Runs one rival in its own process and prints its cost as one line of JSON.
 
 usage: rivals.py JOB RIVAL INPUTS_DIRECTORY RUNS
 
-JOB is `rebuild` (all facts anew) or `record` (one more event, then a pass; the stand-in only).
+JOB is `rebuild` (rebuild all facts) or `record` (one more event, then a pass; the stand-in only).
 
 Runs in the private environment. Guarantees: loading and clearing are not timed; one warm-up run is
-thrown away; CPU time is that of the whole process, all threads; a rival works on a copy of its
-input; the counts of what it computed are printed too, so that the caller can tell wrong from fast.
+discarded; CPU time is that of the whole process, all threads; a rival works on a copy of its
+input; the counts of its results are printed too, so that the caller can detect wrong results.
 """
 import json
 import os
@@ -20,7 +20,7 @@ import time
 import inputs
 import standin
 
-# One text for both DuckDB rivals and for reading or writing: only the source differs. The last
+# One query for both DuckDB rivals and for reading or writing: only the source differs. The last
 # supporting event is the one with the greatest number, which in W(N, K) is the latest.
 DUCKDB_FACTS = """
 WITH attempt AS ({source}),
@@ -57,17 +57,17 @@ FROM (SELECT id, json_transform(payload, '{"skill_id": "VARCHAR", "target_class"
 
 
 class StandIn:
-    """The Python stand-in: a pass over a log that none has been over."""
+    """The Python stand-in: a pass over a log without earlier passes."""
 
     def __init__(self, directory):
         self.db = sqlite3.connect(os.path.join(directory, inputs.STANDIN))
 
     def reset(self):
-        """Back to no facts."""
+        """Removes all facts."""
         standin.forget_passes(self.db)
 
     def run(self):
-        """The pass."""
+        """Runs the pass."""
         standin.consolidate(self.db, "2026-05-01T00:00:00Z")
 
     def facts(self):
@@ -89,10 +89,10 @@ class StandInRecord(StandIn):
         self.payloads = [row[0] for row in rows]
 
     def reset(self):
-        """Nothing: every event builds on the one before."""
+        """Does nothing: every event builds on the one before."""
 
     def run(self):
-        """Append, commit, pass."""
+        """Appends, commits and runs a pass."""
         payload = self.payloads[self.number % len(self.payloads)]
         self.number += 1
         standin.append(self.db, f"2026-06-01T00:00:00.{self.number:06d}Z", "execution_result",
@@ -110,11 +110,11 @@ class DuckDb:
         self.query, self.writes, self.rows = DUCKDB_FACTS.format(source=source), writes, []
 
     def reset(self):
-        """Back to no facts."""
+        """Removes all facts."""
         self.db.execute("DELETE FROM fact")
 
     def run(self):
-        """The query."""
+        """Runs the query."""
         if self.writes:
             self.db.execute("INSERT INTO fact " + self.query)
         else:
@@ -137,10 +137,10 @@ class Polars:
         self.results = []
 
     def reset(self):
-        """Nothing: nothing was written."""
+        """Does nothing: nothing was written."""
 
     def run(self):
-        """Both aggregations, collected together."""
+        """Runs both aggregations together."""
         lazy = self.frame.lazy()
         self.results = self.pl.collect_all([self.skills(lazy), self.patterns(lazy)])
 
@@ -182,7 +182,7 @@ RIVALS = {
 
 
 def measure(rival, runs):
-    """CPU and wall milliseconds of each run but the first."""
+    """CPU and wall milliseconds of each run except the first."""
     taken = []
     for _ in range(runs + 1):
         rival.reset()
@@ -193,7 +193,7 @@ def measure(rival, runs):
 
 
 def counts(facts):
-    """Per kind: how many facts, and how many observations behind them."""
+    """Per kind: the number of facts, and the number of observations behind them."""
     summary = {}
     for kind, observations in facts:
         so_far = summary.setdefault(kind, [0, 0])

@@ -1,8 +1,8 @@
-"""Servers that are measured, and the producers and readers that keep them at work.
+"""Servers that are measured, and the producers and readers that generate their load.
 
-Guarantees: whatever is started here is ended when its `with` is left, whichever way that is; CPU is
-that of a whole process, all threads, those that have ended too, kernel included, to the nanosecond
-that the kernel keeps; an answer that is an error ends the run.
+Guarantees: a process that is started here ends when its `with` block ends, in any case; CPU is that
+of a whole process, with all threads, ended ones and the kernel included, to the nanosecond; an
+answer that is an error ends the run.
 """
 import contextlib
 import http.client
@@ -16,15 +16,15 @@ from dataclasses import dataclass
 import prepare
 from measure import Trouble, run
 
-# How long a server may take until it says where it listens, and a producer until it is ready.
+# The longest time until a server prints its address, and until a producer is ready.
 PATIENCE_S = 60
-# The kernel's clock of a whole process, as clock_getcpuclockid(3) makes it.
+# The kernel's CPU clock of a whole process, as in clock_getcpuclockid(3).
 CPU_CLOCK_OF_PROCESS = 2
 UNITS = {"us": 1.0, "ms": 1e3, "s": 1e6, "m": 60e6}
 
 
 def cpu_seconds(pid):
-    """What a process has spent since it began."""
+    """The CPU seconds of a process since it began."""
     try:
         return time.clock_gettime((~pid << 3) | CPU_CLOCK_OF_PROCESS)
     except OSError as error:
@@ -33,7 +33,7 @@ def cpu_seconds(pid):
 
 @contextlib.contextmanager
 def started(command, env=None, **streams):
-    """A process that does not outlive the `with`."""
+    """A process that ends with the `with` block."""
     try:
         child = subprocess.Popen(command, env=env, **{"stdin": subprocess.DEVNULL, **streams})
     except OSError as error:
@@ -51,17 +51,17 @@ def started(command, env=None, **streams):
 
 @dataclass
 class Server:
-    """A server that listens."""
+    """A running server."""
 
     pid: int
     port: int
 
     def cpu(self):
-        """What it has spent so far, in seconds."""
+        """Its CPU seconds so far."""
         return cpu_seconds(self.pid)
 
     def get(self, path, headers):
-        """One answer: status, tag and body."""
+        """Sends a request: status, tag and body of the answer."""
         connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=PATIENCE_S)
         try:
             connection.request("GET", path, headers=headers)
@@ -75,14 +75,14 @@ class Server:
 
 @contextlib.contextmanager
 def serving(command, env, words_file):
-    """A server, once it has said on standard error where it listens."""
+    """A server, once it has printed its address on standard error."""
     with open(words_file, "w+b") as words:
         with started(command, env, stdout=subprocess.DEVNULL, stderr=words) as child:
             yield Server(child.pid, listening_port(child, words_file))
 
 
 def listening_port(child, words_file):
-    """The port that a server names."""
+    """The port that a server printed."""
     end = time.monotonic() + PATIENCE_S
     while time.monotonic() < end:
         ended = child.poll()
@@ -94,24 +94,24 @@ def listening_port(child, words_file):
         if ended is not None:
             raise Trouble(f"a server ended with {ended}:\n{words[-2000:]}")
         time.sleep(0.02)
-    raise Trouble(f"a server does not say where it listens:\n{words[-2000:]}")
+    raise Trouble(f"a server did not print its address:\n{words[-2000:]}")
 
 
 def ipse(workshop, store, *more):
-    """Our server on a store of its own."""
+    """Our server on its own store."""
     command = [workshop.ipse, "serve", "--listen", "127.0.0.1:0", "--store", store, *more]
     return serving(command, workshop.env, store + ".words")
 
 
 def token(workshop, store, role):
-    """A new token of a role."""
+    """Creates a token of a role."""
     command = [workshop.ipse, "token", "create", "--role", role, "--json", "--store", store]
     return run(command, workshop.env).json()["token"]
 
 
 def fastapi(workshop, facts):
-    """The baseline, run where it lies, on a database of facts."""
-    # Nothing is left behind where it lies, compiled files neither.
+    """The baseline, run in its own directory, on a database of facts."""
+    # Leave nothing behind in that directory, not even compiled files.
     env = {**workshop.env, "FACTS_DB": facts, "PYTHONDONTWRITEBYTECODE": "1"}
     command = [workshop.python, "-m", "uvicorn", "http_fastapi:app", "--app-dir", prepare.SHARED,
                "--host", "127.0.0.1", "--port", "0", "--no-access-log", "--loop", "uvloop",
@@ -129,12 +129,12 @@ class Producer:
             raise Trouble("a producer ended before it began")
 
     def go(self):
-        """Lets it begin."""
+        """Starts the producer."""
         self.child.stdin.write(b"\n")
         self.child.stdin.flush()
 
     def report(self):
-        """Ends its input and waits for what it has to say."""
+        """Ends its input and waits for its report."""
         said, _ = self.child.communicate()
         if self.child.returncode != 0:
             raise Trouble(f"a producer ended with {self.child.returncode}")
@@ -143,7 +143,7 @@ class Producer:
 
 @contextlib.contextmanager
 def producer(workshop, events_file, server, bearer, source, per_batch, batches=0, a_second=0):
-    """A producer at a rate, or of so many batches."""
+    """A producer at a rate, or with a fixed number of batches."""
     program = os.path.join(prepare.HERE, "producer.py")
     command = [workshop.python, program, events_file, str(server.port), bearer, source,
                str(per_batch), str(batches), str(a_second)]
@@ -154,7 +154,7 @@ def producer(workshop, events_file, server, bearer, source, per_batch, batches=0
 
 @dataclass
 class Asked:
-    """What `wrk` measured; `taken` is about `wrk` itself."""
+    """The result of `wrk`; `taken` is the cost of `wrk` itself."""
 
     requests: int
     per_second: float
@@ -164,7 +164,7 @@ class Asked:
 
 
 def wrk(server, path, headers, connections, seconds, script=None):
-    """Asks the same thing over and over on so many connections; a script can make it a POST."""
+    """Repeats the same request on several connections; a script can make it a POST."""
     scripted = ["-s", script] if script else []
     named = [word for name, value in headers.items() for word in ("-H", f"{name}: {value}")]
     url = f"http://127.0.0.1:{server.port}{path}"
@@ -180,10 +180,10 @@ def wrk(server, path, headers, connections, seconds, script=None):
 
 
 def found(pattern, text):
-    """What a pattern finds in the words of `wrk`."""
+    """The match of a pattern in the output of `wrk`."""
     match = re.search(pattern, text, re.MULTILINE)
     if not match:
-        raise Trouble(f"`wrk` said what is not understood:\n{text}")
+        raise Trouble(f"cannot parse the output of `wrk`:\n{text}")
     return match.group(1)
 
 

@@ -1,8 +1,8 @@
-"""What is measured over HTTP, beside the endpoint as the paper imagines it.
+"""The measurements over HTTP, compared with the endpoint that the paper describes.
 
 Guarantees: both servers have the same facts, compared before anything is measured; they take turns
-in one sitting, and who begins changes from round to round; a round begins with a fresh copy of the
-store; what producers cost the server is measured without readers too, and both figures are kept.
+in one run, and the first one changes from round to round; a round begins with a fresh copy of the
+store; the cost of producers is also measured without readers, and both figures are kept.
 """
 import contextlib
 import json
@@ -24,20 +24,20 @@ PATH = "/api/agent/semantic"
 QUERY = "?skill_id=manipulation.grasp&target_class=object_class_000&env=sim_relaxed"
 FACT_KEY = "manipulation.grasp + object_class_000 + sim_relaxed"
 ONE_KIND = "skill_success_rate"
-# What is asked of whom: the fact as the target has it, and what is told beside it.
+# The kinds of requests: the facts of the target, and four for comparison.
 FACTS, ONE, SAME, GROUNDING, SQL = "facts", "one", "same", "grounding", "sql"
 PATHS = {(OURS, FACTS): PATH + QUERY, (OURS, ONE): f"{PATH}{QUERY}&kind={ONE_KIND}",
          (OURS, SAME): PATH + QUERY, (OURS, GROUNDING): f"{PATH}{QUERY}&format=grounding",
          (FASTAPI, FACTS): PATH + QUERY, (FASTAPI, SQL): "/sql" + QUERY}
 CONNECTIONS = (1, 16)
-# In turns: whoever is asked, what, on how many connections.
+# The order of measurements: server, kind of request, connections.
 TURNS = ((OURS, FACTS, 1), (FASTAPI, FACTS, 1), (OURS, FACTS, 16), (FASTAPI, FACTS, 16),
          (OURS, ONE, 16), (FASTAPI, SQL, 16), (OURS, SAME, 16), (OURS, GROUNDING, 16))
-# What appends while others read: so many events at a time, so many times a second.
+# The producer during reads: events per batch, and batches per second.
 RATE_BATCH, RATE = 100, 10
-# Ingest: events of a batch, and how many producers share the batches.
+# Ingest: events of a batch, and the number of producers that share the batches.
 INGEST_BATCH, PRODUCERS = 1000, (1, 4)
-# What planners propose: with nothing echoed, and with what they read.
+# Intents of planners: without and with a consultation.
 PLAIN, ECHOED = "plain", "echoed"
 INTENTS = "/api/agent/intents"
 INTENT = {"skill_id": "manipulation.place", "environment": "sim_relaxed",
@@ -45,7 +45,7 @@ INTENT = {"skill_id": "manipulation.place", "environment": "sim_relaxed",
 EXAMPLES = os.path.join(os.path.dirname(prepare.HERE), "examples", "gates")
 GATES = {name: os.path.join(EXAMPLES, f"{name.replace('_', '-')}.toml")
          for name in ("ecm_registry", "policy", "temperament")}
-# A producer's first batches, and the last pass after ingest, which follows a second of quiet.
+# A producer's first batches, and the last pass after ingest, which follows a second without events.
 WARM_S, SETTLE_S = 0.5, 1.5
 
 
@@ -60,7 +60,7 @@ class Plan:
 
 
 def plan(quick, rounds):
-    """The plan that the flags ask for."""
+    """The plan for the flags."""
     if quick:
         return Plan("quick", rounds or 2, 1, 20)
     return Plan("full", rounds or 5, 4, 100)
@@ -77,7 +77,7 @@ class Serving:
         self.has_baseline = prepare.has_shared("http_fastapi.py")
 
     def prepare(self):
-        """Makes stream, store and the baseline's facts, so that rounds only measure."""
+        """Creates stream, store and the baseline's facts, so that rounds only measure."""
         self.workshop.stream(EVENTS, KEYS)
         store = self.store()
         make_gated(self.workshop, self.workshop.stream(EVENTS, KEYS), self.gated)
@@ -87,7 +87,7 @@ class Serving:
             say("SKIPPED: FastAPI is not measured (no ../shared/bench/http_fastapi.py)")
 
     def one_round(self, number):
-        """Everything once, each part on a copy of the store."""
+        """Runs everything once, each part on a copy of the store."""
         self.round = number
         with contextlib.ExitStack() as stack:
             store = stack.enter_context(self.workshop.copied(self.store()))
@@ -111,7 +111,7 @@ class Serving:
         return self.workshop.store(EVENTS, KEYS)
 
     def read_in_turns(self, running, headers):
-        """Every reading once, while nobody appends."""
+        """Runs every read once, without appends."""
         turns = [turn for turn in TURNS if turn[0] in running]
         first = 2 * self.round % len(turns)
         for impl, what, connections in turns[first:] + turns[:first]:
@@ -120,13 +120,13 @@ class Serving:
             self.keep("read", impl, what=what, connections=connections, **figures)
 
     def reading(self, server, impl, what, headers, connections, clients=()):
-        """One reading: what was asked and answered, and the server's CPU meanwhile."""
+        """One measurement: requests, answers, and the server's CPU meanwhile."""
         path, wanted = PATHS[impl, what], 200
         _, tag, body = server.get(path, headers)
         if what == SAME:
             headers, wanted = {**headers, "If-None-Match": tag}, 304
         expect(server, path, headers, wanted)
-        # The first requests of a server or a connection are dearer; nobody counts them.
+        # The first requests of a server or a connection cost more; they are not counted.
         servers.wrk(server, path, headers, connections, 1)
         before, others = server.cpu(), client_seconds(clients)
         asked = servers.wrk(server, path, headers, connections, self.plan.seconds)
@@ -139,7 +139,7 @@ class Serving:
                 "others": max(0.0, taken.others - (cpu_s + others) / taken.wall_s)}
 
     def read_while_appending(self, server, headers, producer_token):
-        """The facts again while a producer appends, and the same producer without readers."""
+        """Reads facts while a producer appends; measures the same producer without readers."""
         source = f"steady-{self.round}"
         events = self.workshop.stream(EVENTS, KEYS)
         with servers.producer(self.workshop, events, server, producer_token, source, RATE_BATCH,
@@ -159,13 +159,13 @@ class Serving:
             self.keep("read-appending", OURS, what=FACTS, appended_per_second=appended, **figures)
 
     def appending_alone(self, server):
-        """CPU of the server in cores while a producer appends and nobody reads."""
+        """CPU of the server in cores while a producer appends, without readers."""
         before, begun = server.cpu(), time.perf_counter()
         time.sleep(self.plan.seconds)
         return (server.cpu() - before) / (time.perf_counter() - begun)
 
     def ingest(self, producers):
-        """Durable ingest by so many producers, onto the same history each time."""
+        """Durable ingest by several producers, onto the same history each time."""
         batches = self.plan.batches // producers
         events = self.workshop.stream(EVENTS, KEYS)
         with contextlib.ExitStack() as stack:
@@ -175,7 +175,7 @@ class Serving:
             crowd = [stack.enter_context(servers.producer(
                 self.workshop, events, server, token, f"bulk-{number}", INGEST_BATCH, batches))
                 for number in range(producers)]
-            # Producers that have ended count as children, with what they did before they began.
+            # Producers that have ended count as children, with their preparation.
             clients = client_seconds(crowd) + ended_seconds()
             busy, before, begun = busy_seconds(), server.cpu(), time.perf_counter()
             for producer in crowd:
@@ -188,13 +188,13 @@ class Serving:
         self.keep_ingest(producers, reports, cpu_s, others)
 
     def propose(self):
-        """Intents, each judged and durable before it is answered."""
+        """Proposes intents. Each is judged and durable before it is answered."""
         flags = [word for name, file in GATES.items()
                  for word in (f"--{name.replace('_', '-')}", file)]
         with contextlib.ExitStack() as stack:
             store = stack.enter_context(self.workshop.copied(self.gated))
             headers = bearer(servers.token(self.workshop, store, "planner"))
-            # As fast as it can: ten thousand a second is no limit.
+            # As fast as possible: ten thousand per second is no limit.
             server = stack.enter_context(
                 servers.ipse(self.workshop, store, *flags, "--intent-rate", "600000"))
             _, _, body = server.get(PATH + QUERY, headers)
@@ -216,7 +216,7 @@ class Serving:
                   others=max(0.0, taken.others - cpu_s / taken.wall_s))
 
     def keep_ingest(self, producers, reports, cpu_s, others):
-        """Adds a sample of ingest: from the first batch that was sent to the last answer."""
+        """Adds a sample of ingest, from the first batch sent to the last answer."""
         count = sum(report["events"] for report in reports)
         span = max(one["ended"] for one in reports) - min(one["begun"] for one in reports)
         waits = sorted(wait for report in reports for wait in report["waits_s"])
@@ -225,7 +225,7 @@ class Serving:
                   p99_us=waits[int(len(waits) * 0.99)] * 1e6, others=others)
 
     def keep(self, job, impl, **figures):
-        """Adds a sample, and says so."""
+        """Adds a sample and logs it."""
         what = " ".join(str(figures[name]) for name in ("what", "connections", "producers")
                         if name in figures)
         say(f"round {self.round + 1}/{self.plan.rounds}: {job} {impl} {what}: "
@@ -245,7 +245,7 @@ def make_gated(workshop, events, store):
 
 
 def posting(workshop, intent):
-    """What makes `wrk` propose an intent."""
+    """Writes the script that makes `wrk` propose an intent."""
     script = os.path.join(workshop.temporary, "intent.lua")
     with open(script, "w", encoding="ascii") as file:
         file.write(f"wrk.method = 'POST'\nwrk.body = [==[{json.dumps(intent)}]==]\n"
@@ -254,12 +254,12 @@ def posting(workshop, intent):
 
 
 def bearer(token):
-    """What a request with a token carries."""
+    """The headers of a request with a token."""
     return {"Authorization": f"Bearer {token}"}
 
 
 def client_seconds(clients):
-    """CPU that clients have spent so far."""
+    """CPU seconds of clients so far."""
     return sum(servers.cpu_seconds(client.pid) for client in clients)
 
 
@@ -301,6 +301,6 @@ def check_same_facts(running, headers):
             facts = json.loads(body).get("facts", [])
             answers.append([(fact["fact_key"], fact["value"]) for fact in facts])
     if len(answers[0]) != 1 or answers[0][0][0] != FACT_KEY:
-        raise Trouble(f"the fact that is asked for is not there: {answers[0]}")
+        raise Trouble(f"the requested fact is missing: {answers[0]}")
     if any(answer != answers[0] for answer in answers):
-        raise Trouble(f"the servers do not know the same: {answers}")
+        raise Trouble(f"the servers have different facts: {answers}")

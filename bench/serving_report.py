@@ -1,7 +1,7 @@
 """Writes the section "Over HTTP" of the page from `results-http.json`.
 
-Guarantees: every figure comes from the results and none from this file, targets aside; the section
-can be put into a page whose other sections stay as they are, byte for byte.
+Guarantees: every figure comes from the results, except for the targets; the section can be put into
+a page whose other sections stay unchanged, byte for byte.
 """
 import statistics
 
@@ -13,50 +13,49 @@ from workload import named
 
 HEADING = "## Over HTTP"
 MAX_CPU_US, MIN_TIMES, MAX_P99_MS = 20, 15, 1
-NAMES = {(OURS, FACTS): "ipse", (OURS, ONE): "ipse, the one fact that FastAPI answers with",
-         (OURS, SAME): "ipse, `If-None-Match`, answered with 304",
+NAMES = {(OURS, FACTS): "ipse", (OURS, ONE): "ipse, only the fact that FastAPI returns",
+         (OURS, SAME): "ipse, `If-None-Match`, 304",
          (OURS, GROUNDING): "ipse, `format=grounding`", (FASTAPI, FACTS): "FastAPI",
-         (FASTAPI, SQL): "FastAPI, asks SQLite each time"}
+         (FASTAPI, SQL): "FastAPI, SQLite query per request"}
 
 WORDS = """\
-A planner asks `GET /api/agent/semantic{query}`
-of a store that holds {stream}. **FastAPI** is the endpoint as the paper imagines it: one process of
-uvicorn with uvloop and httptools, the same facts in a dict, or one point query of SQLite for each
-request. `wrk` asks with one thread on 1 or 16 connections that stay open, the next question once
-the last is answered. The servers take turns. Server CPU is that of the server's process, all
-threads, kernel included, by the kernel's own clock of it, divided by the requests answered; a
-second of warming up is not counted.
+A planner requests `GET /api/agent/semantic{query}`
+from a store that holds {stream}. **FastAPI** is the endpoint that the paper describes: one process
+of uvicorn with uvloop and httptools, with the same facts in a dict, or one point query of SQLite
+for each request. `wrk` runs one thread with 1 or 16 persistent connections, and sends the next request
+when the last one is answered. The servers take turns. Server CPU is that of the server's process,
+all threads, kernel included, by the kernel's clock, divided by the number of answered requests; one
+second of warm-up is not counted.
 
-They do not do the same. ipse checks a token that may have been revoked a second ago, answers with
-all facts that match ({facts} here), the checkpoint that they are of, the consultation with its
-hash, and the grounding text, and tags the answer. FastAPI lets anybody in and answers with one
-fact.
+The servers do not do the same work. ipse checks a token that may have been revoked a second ago. It
+returns all matching facts ({facts} here), their checkpoint, the consultation with its hash, the
+grounding text, and an ETag. FastAPI checks no token and returns one fact.
 """
 
 APPENDING = """\
 The same while a producer appends {batch} events at a time, {rate} times a second, each time durable
-and followed by a pass, so that the checkpoint of the answers moves. The server's CPU then holds the
-appends too. *Raw* divides all of it by the requests; *net* first takes off what the same producer
-costs the server in an interval without readers. FastAPI is the one above, to which nobody appends.
+and followed by a pass, so that the checkpoint of the answers changes. The server's CPU then
+includes the appends. *Raw* divides all of it by the requests; *net* first subtracts the cost of the same
+producer in an interval without readers. FastAPI is the one above, without appends.
 """
 
 INGEST = """\
 Durable ingest, in batches of 1000 lines of JSON (`application/x-ndjson`), onto the same store by
-producers in Python on the same machine. A batch is answered once it is durable; CPU holds all
-passes, the last one too.
+producers in Python on the same machine. A batch is answered once it is durable; CPU includes all
+passes.
 """
 
 PROPOSE = """\
-Intents, proposed by `wrk` to the same log under the gates of `examples/gates`. Each is judged, stands in
-the log with its verdict, durable, before it is answered; one that echoes what was read is held against
-what was known as well.
+Intents, proposed by `wrk` to the same log under the gates of `examples/gates`. Each is judged and
+stored with its verdict, durably, before it is answered. An intent with a consultation is also
+checked against the facts at that time.
 """
 
 ABSENT = "Not measured yet: `./bench/run --only http` measures it.\n"
 
 
 class ServingResults:
-    """What `results-http.json` holds, by question."""
+    """The content of `results-http.json`, by figure."""
 
     def __init__(self, data):
         self.data, self.samples = data, data["samples"]
@@ -70,7 +69,7 @@ class ServingResults:
         return Figure(statistics.median(values), min(values), max(values), len(values))
 
     def read(self, field, impl, what, connections):
-        """A figure of reading while nobody appends."""
+        """A figure of reading without appends."""
         return self.figure(field, job="read", impl=impl, what=what, connections=connections)
 
     def appending(self, field, connections):
@@ -83,7 +82,7 @@ class ServingResults:
 
 
 def median(figure):
-    """The median, if there is a figure."""
+    """The median, if the figure exists."""
     return figure and figure.median
 
 
@@ -95,20 +94,20 @@ def section(data):
     words = WORDS.format(query=QUERY, stream=named(EVENTS, KEYS), facts=data["facts"])
     return "\n".join([
         f"{HEADING}\n", machine_words(results), words, target_table(targets(results)),
-        "While nobody appends:\n", read_table(results),
+        "Without appends:\n", read_table(results),
         APPENDING.format(batch=RATE_BATCH, rate=RATE), appending_table(results),
         INGEST, ingest_table(results), PROPOSE, propose_table(results)])
 
 
 def targets(results):
-    """What was promised for a fact over HTTP."""
+    """The targets for a fact over HTTP."""
     return [target for connections in CONNECTIONS
             for target in (*quiet_targets(results, connections),
                            *appending_targets(results, connections))]
 
 
 def quiet_targets(results, connections):
-    """Targets while nobody appends."""
+    """Targets without appends."""
     ours = median(results.read("cpu_us", OURS, FACTS, connections))
     theirs = median(results.read("cpu_us", FASTAPI, FACTS, connections))
     found = [Target(f"a fact over HTTP, {counted(connections)}", "≤", MAX_CPU_US, "µs CPU", ours),
@@ -133,7 +132,7 @@ def appending_targets(results, connections):
 
 
 def counted(connections):
-    """Connections in words."""
+    """The number of connections as text."""
     return "1 connection" if connections == 1 else f"{connections} connections"
 
 
@@ -149,8 +148,8 @@ def read_table(results):
                          spread(figures["p50_us"]), spread(figures["p99_us"]),
                          spread(figures["cpu_us"]), times(over(base, figures["cpu_us"].median)),
                          f"{figures['bytes'].median:.0f}"))
-    return table(("asked", "connections", "requests/s", "p50 µs", "p99 µs", "server CPU µs",
-                  "FastAPI's CPU to it", "bytes of the body"), rows, "lrrrrrrr")
+    return table(("request", "connections", "requests/s", "p50 µs", "p99 µs", "server CPU µs",
+                  "FastAPI's CPU relative to it", "body bytes"), rows, "lrrrrrrr")
 
 
 def appending_table(results):
@@ -166,8 +165,8 @@ def appending_table(results):
                      spread(results.appending("alone_cores", connections), 1e3),
                      digits(median(results.appending("appended_per_second", connections)))))
     return table(("connections", "requests/s", "p50 µs", "p99 µs", "server CPU µs, raw", "net",
-                  "FastAPI's CPU to raw", "to net", "appends alone, CPU ms/s", "events/s appended"),
-                 rows, "r" * 10)
+                  "FastAPI's CPU relative to raw", "to net", "appends alone, CPU ms/s",
+                  "events/s appended"), rows, "r" * 10)
 
 
 def ingest_table(results):
@@ -179,25 +178,25 @@ def ingest_table(results):
         rate, cpu, p50, p99 = figures
         rows.append((str(producers), spread(rate), spread(cpu), spread(p50, 1e-3),
                      spread(p99, 1e-3)))
-    return table(("producers", "events/s", "server CPU µs an event", "p50 ms a batch",
-                  "p99 ms a batch"), rows, "rrrrr")
+    return table(("producers", "events/s", "server CPU µs per event", "p50 ms per batch",
+                  "p99 ms per batch"), rows, "rrrrr")
 
 
 def propose_table(results):
-    """Intents by what they echo."""
+    """Intents with and without a consultation."""
     rows = []
-    for what, words in ((PLAIN, "nothing"), (ECHOED, "what was read")):
+    for what, words in ((PLAIN, "none"), (ECHOED, "with its facts")):
         for connections in CONNECTIONS:
             figures = [results.figure(field, job="propose", what=what, connections=connections)
                        for field in ("per_second", "p50_us", "p99_us", "cpu_us")]
             if figures[0]:
                 rows.append((words, str(connections), *(spread(figure) for figure in figures)))
-    return table(("echoed", "connections", "intents/s", "p50 µs", "p99 µs", "server CPU µs"), rows,
-                 "lrrrrr")
+    return table(("consultation", "connections", "intents/s", "p50 µs", "p99 µs", "server CPU µs"),
+                 rows, "lrrrrr")
 
 
 def put(page, heading, text, before=None):
-    """The page with one section replaced, or put in before another if it was not there."""
+    """The page with one section replaced, or inserted before another."""
     begin = find(page, heading)
     if begin is None:
         begin = end = find(page, before) if before else None
@@ -212,6 +211,6 @@ def put(page, heading, text, before=None):
 
 
 def find(page, heading):
-    """Where a section begins; None if it is not there."""
+    """The offset of a section; None if it is missing."""
     at = ("\n" + page).find(f"\n{heading}\n")
     return at if at >= 0 else None

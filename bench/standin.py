@@ -1,19 +1,19 @@
 """The paper's consolidator, as a Python programmer would write it from the text.
 
-The paper's own program is not published; this one stands in for it: sqlite3, json and statistics,
+The paper's own program is not published; this one replaces it: sqlite3, json and statistics,
 the paper's two tables, and its steps in order: read the events past the checkpoint, extract, group,
 aggregate, upsert the facts, append a consolidation_run event, commit. It is neither tuned nor
 slowed down.
 
-Guarantees: a pass commits; it reads the log and never a cache of it; the standard library is all
-that it uses.
+Guarantees: a pass commits; it reads the log and never a cache of it; it uses the standard library
+only.
 """
 import json
 import math
 import statistics
 from collections import Counter, defaultdict
 
-# Two readings of "a pass after each event". REREAD reads the whole log and renews the facts that
+# Two readings of "a pass after each event". REREAD reads the whole log and updates the facts that
 # new events touch: exact. DELTA reads new events only and adds counts to the old ones: mean and
 # quartiles are then those of the new events alone.
 REREAD, DELTA = "reread", "delta"
@@ -39,14 +39,14 @@ def append(db, time, kind, payload):
 
 
 def forget_passes(db):
-    """Puts the log back to where no pass has been."""
+    """Resets the log to the state before any pass."""
     db.execute("DELETE FROM semantic_facts")
     db.execute("DELETE FROM episodic_events WHERE kind = 'consolidation_run'")
     db.commit()
 
 
 def consolidate(db, now, reading=REREAD):
-    """One pass. Returns the number of new events it took in."""
+    """Runs one pass. Returns the number of new events."""
     since = checkpoint(db)
     groups = Groups(since)
     groups.take(read(db, "" if reading == REREAD else since))
@@ -75,14 +75,14 @@ def checkpoint(db):
 
 
 def read(db, since):
-    """The results that came after a time, oldest first."""
+    """The results after a time, oldest first."""
     return db.execute("SELECT id, ts, payload_json FROM episodic_events WHERE identity_hash = ? "
                       "AND kind = 'execution_result' AND ts > ? ORDER BY ts, id",
                       (IDENTITY, since))
 
 
 class Groups:
-    """Attempts by skill key and failures by pattern, and which of them are new."""
+    """Attempts by skill key and failures by pattern, with the new ones marked."""
 
     def __init__(self, since):
         self.since = since
@@ -109,7 +109,7 @@ class Groups:
                 self.note_new(event_id, time, key, pattern)
 
     def note_new(self, event_id, time, key, pattern):
-        """Remembers what an event past the checkpoint touches."""
+        """Marks the groups that an event past the checkpoint touches."""
         self.new_events += 1
         self.new_skills.add(key)
         if pattern:
@@ -135,7 +135,7 @@ def skill_value(attempts):
 
 
 def spread(forces):
-    """Mean and quartiles, as far as there are any."""
+    """Mean and quartiles, if there are values."""
     mean = statistics.fmean(forces) if forces else None
     if len(forces) < 2:
         return mean, (mean, mean, mean)
@@ -143,7 +143,7 @@ def spread(forces):
 
 
 def confidence(n, rate, forces, mean):
-    """Grows with the count, falls with the variance and with contradiction, as the paper asks."""
+    """Grows with the count, falls with the variance and with contradiction, as in the paper."""
     deviation = 0.0
     if forces and mean:
         deviation = math.sqrt(sum((f - mean) ** 2 for f in forces) / len(forces)) / mean

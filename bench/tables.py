@@ -1,19 +1,19 @@
-"""How figures, targets and machines are written on the page.
+"""Formats figures, targets and machines for the page.
 
-Guarantees: the same figure looks the same in every section; a target that is missed stands out.
+Guarantees: the same figure looks the same in every section; a missed target is bold.
 """
 import statistics
 
-# Beyond this many cores, used by others in the median, a reader should know.
+# If other processes use more cores than this in the median, the page says so.
 BUSY = 0.25
 
 
 def machine_words(results):
-    """What it was measured on, when, and how quiet that was."""
+    """The machine, the date and the load of other processes."""
     machine, versions = results.data["machine"], results.data["versions"]
     others = results.others()
     usual, most = statistics.median(others), max(others)
-    noticed = "noticed" if usual > BUSY else "hardly noticed"
+    noticed = "noticeable" if usual > BUSY else "low"
     listed = ", ".join(f"{name} {version}" for name, version in versions.items())
     rounds = results.data["rounds"]
     return (f"Measured on {results.data['date']}, {rounds} round{'s' if rounds != 1 else ''} "
@@ -21,8 +21,8 @@ def machine_words(results):
             f"- Machine: {machine['cpu']}, {machine['cores']} cores, "
             f"{machine['memory_bytes'] / 1e9:.0f} GB of memory, {machine['kernel']}.\n"
             f"- Versions: {listed}.\n"
-            f"- Load from others: {noticed}. Other processes, the kernel's among them, used "
-            f"{usual:.2f} cores in the median of all measurements, {most:.2f} at most.\n")
+            f"- Load from others: {noticed}. Other processes, including the kernel's, used "
+            f"{usual:.2f} cores in the median of all measurements, at most {most:.2f}.\n")
 
 
 def target_table(targets):
@@ -33,7 +33,7 @@ def target_table(targets):
 
 
 def verdict(target):
-    """What became of a target; bold if it was missed."""
+    """The verdict about a target; bold if it was missed."""
     return f"**{target.verdict}**" if target.missed else target.verdict
 
 
@@ -59,7 +59,7 @@ def spread(figure, factor=1):
 
 
 def digits(value):
-    """Three digits that matter, and no exponent."""
+    """Three significant digits, without an exponent."""
     for decimals, limit in ((3, 0.9995), (2, 9.995), (1, 99.95)):
         if value < limit:
             return f"{value:.{decimals}f}"

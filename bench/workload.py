@@ -1,8 +1,8 @@
-"""The stream of events that everything here is measured on.
+"""The stream of events of all measurements.
 
 Workload W(N, K) as defined by the project's benchmark contract: N attempts over K keys of skill,
-target class and environment. K = 2 is the paper's stream, a glass cup that mostly holds and an
-unknown object that mostly does not, four to one; a larger K spreads attempts evenly over that many
+target class and environment. K = 2 is the paper's stream: a glass cup that mostly holds and an
+unknown object that mostly does not, four to one. A larger K spreads attempts evenly over that many
 keys.
 
 Guarantees: the same N and K give the same bytes on any machine; W(N, K) begins with W(M, K) for
@@ -19,7 +19,7 @@ ENVIRONMENTS = ("sim_relaxed", "sim_strict", "ward_day", "ward_night")
 KEYS_PER_TARGET = len(SKILLS) * len(ENVIRONMENTS)
 # The spread of the force around its mean, as a part of it.
 SPREAD = 0.12
-# The first event is at 2026-02-01T02:40:00Z, and one follows the other by so much.
+# The first event is at 2026-02-01T02:40:00Z, with a fixed interval between events.
 START_MS = (2 * 60 + 40) * 60_000
 STEP_MS = 137
 # Times stay inside February up to here.

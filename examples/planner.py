@@ -1,14 +1,14 @@
 #!/usr/bin/env python3
-"""A planner that learns without becoming someone else: consult, decide, propose, act, report.
+"""A planner that learns while its identity stays the same: consult, decide, propose, act, report.
 
-Each round it wants to lift a glass cup. It reads what the agent knows, decides with which force to
-grasp, proposes that as an intent, acts in a toy simulator with what the gates admitted, and reports
-how it went, naming the intent. With --ignore-facts it never asks what is known: the same planner,
-the same dice, the same gates, and nothing learned from.
+In each round it wants to lift a glass cup. It reads the facts, chooses a force, proposes it as an
+intent, acts in a toy simulator with the admitted parameters, and reports the outcome, naming the
+intent. With --ignore-facts it never reads facts: the same planner, the same random numbers, the
+same gates, but no learning.
 
-It needs nothing but Python, a server (`ipse serve` with the three files of examples/gates) and two
-tokens: IPSE_PLANNER may consult and propose, IPSE_PRODUCER may report. Its twin in Rust is
-crates/cli/examples/planner.rs: the same dice give the same rounds.
+It needs only Python, a server (`ipse serve` with the three files of examples/gates) and two tokens:
+IPSE_PLANNER may consult and propose, IPSE_PRODUCER may report. crates/cli/examples/planner.rs is
+the same in Rust: the same random numbers give the same rounds.
 
     IPSE_PLANNER=… IPSE_PRODUCER=… python3 planner.py http://127.0.0.1:7477 --rounds 200
 """
@@ -22,12 +22,12 @@ import urllib.parse
 import urllib.request
 
 SKILL, TARGET, WARD = "manipulation.grasp", "glass_cup", "sim_relaxed"
-# A recommendation is followed once it is more likely right than not.
+# A recommendation is followed if its confidence is at least one half.
 TRUST = 0.5
 
 
 class Dice:
-    """Chance that both twins throw alike: a linear congruential generator."""
+    """Random numbers that are the same in both programs: a linear congruential generator."""
 
     def __init__(self, seed):
         self.state = seed
@@ -39,7 +39,7 @@ class Dice:
 
 
 def simulate(force):
-    """The toy world: what becomes of a glass cup that is grasped with so many newtons."""
+    """The toy world: the outcome for a glass cup that is grasped with this force in newtons."""
     if force < 20:
         return {"success": False, "failure_reason": "slip"}
     if force > 28:
@@ -48,7 +48,7 @@ def simulate(force):
 
 
 class Agent:
-    """The server's side of the planner: three requests."""
+    """The requests that the planner sends to the server."""
 
     def __init__(self, url):
         self.url = url.rstrip("/")
@@ -65,7 +65,7 @@ class Agent:
             except urllib.error.HTTPError as error:
                 if error.code != 429:
                     raise SystemExit(f"{path}: {error.code} {error.read().decode()}") from None
-                # Too fast: the server says how long to wait.
+                # Too fast: the server returns the time to wait.
                 time.sleep(int(error.headers["Retry-After"]))
 
     def identity(self):
@@ -84,7 +84,7 @@ class Agent:
         return self.ask(self.planner, "/api/agent/intents", intent)
 
     def report(self, intent, outcome):
-        """Reports at the time of the intent: this world has no clock of its own."""
+        """Reports at the time of the intent: this world has no clock."""
         data = {"skill_id": SKILL, "target_class": TARGET, "environment": WARD,
                 "params": intent["admitted_params"], "intent": intent["event_ref"], **outcome}
         self.ask(self.producer, "/api/agent/events", {
@@ -93,7 +93,7 @@ class Agent:
 
 
 def recommended(facts):
-    """The force that is known to work, if that is known well enough."""
+    """The recommended force, if its confidence is high enough."""
     for fact in facts:
         force = fact["value"].get("params", {}).get("force_n", {}).get("recommended")
         if fact["fact_kind"] == "skill_success_rate" and force and force["confidence"] >= TRUST:
@@ -106,32 +106,33 @@ def main():
     parser.add_argument("url", help="where `ipse serve` listens")
     parser.add_argument("--rounds", type=int, default=200)
     parser.add_argument("--seed", type=int, default=7)
-    parser.add_argument("--ignore-facts", action="store_true", help="never ask what is known")
+    parser.add_argument("--ignore-facts", action="store_true", help="never read facts")
     args = parser.parse_args()
 
     agent, dice = Agent(args.url), Dice(args.seed)
-    told = dict.fromkeys(["rounds", "informed", "admitted", "clamped", "needs_confirmation",
-                          "denied", "worked", "failed"], 0)
+    counts = dict.fromkeys(["rounds", "informed", "admitted", "clamped", "needs_confirmation",
+                            "denied", "worked", "failed"], 0)
     before = agent.identity()
     for _ in range(args.rounds):
-        told["rounds"] += 1
-        # The dice are thrown in every round, so that both ways of planning meet the same chance.
+        counts["rounds"] += 1
+        # A number is drawn in every round, so that both ways of planning get the same random
+        # numbers.
         force, consultation = dice.throw(1, 60), None
         if not args.ignore_facts:
             known = agent.consult()
             consultation = known["consultation"]
             best = recommended(known["facts"])
-            told["informed"] += best is not None
+            counts["informed"] += best is not None
             force = force if best is None else best
         intent = agent.propose(force, consultation)
-        told[intent["verdict"]] += 1
-        # What waits for a person is left alone: there are other cups.
+        counts[intent["verdict"]] += 1
+        # Intents that wait for a person are skipped: there are other cups.
         if intent["verdict"] in ("admitted", "clamped"):
             outcome = simulate(intent["admitted_params"]["force_n"])
-            told["worked" if outcome["success"] else "failed"] += 1
+            counts["worked" if outcome["success"] else "failed"] += 1
             agent.report(intent, outcome)
-    told["identity"], told["unchanged"] = before, agent.identity() == before
-    print(json.dumps(told))
+    counts["identity"], counts["unchanged"] = before, agent.identity() == before
+    print(json.dumps(counts))
 
 
 main()

@@ -1,7 +1,7 @@
-"""A real `ipse serve` with two agents, and the tools of others that talk to it.
+"""A real `ipse serve` with two agents, and third-party tools that connect to it.
 
-Shared by `api/check` and by the trials of `interop/run`. It guarantees that a server which does not
-start, or does not stop with exit code 0, ends the program with its log.
+Shared by `api/check` and by the trials of `interop/run`. If a server does not start, or does not
+stop with exit code 0, the program ends and prints the server's log.
 """
 
 import json
@@ -21,7 +21,7 @@ GATES = {"ecm_registry": SOURCE / "examples/gates/ecm-registry.toml",
          "temperament": SOURCE / "examples/gates/temperament.toml"}
 ROLES = ["planner", "producer", "operator", "auditor"]
 DEADLINE = 60  # seconds: far more than any awaited step takes
-WIDE = 300  # columns that are shown of a failure
+WIDE = 300  # shown characters of a failure
 
 
 def fail(message):
@@ -29,7 +29,7 @@ def fail(message):
 
 
 def call(*command, **more):
-    """Standard output of a command that must succeed."""
+    """The standard output of a command that must succeed."""
     done = subprocess.run(command, capture_output=True, text=True, **more)
     if done.returncode != 0:
         fail(f"{command} ended with {done.returncode}:\n{done.stdout}{done.stderr}")
@@ -37,7 +37,7 @@ def call(*command, **more):
 
 
 def set_up(directory, tools, python_packages, node_packages):
-    """Installs packages once into `directory`, and goes on inside the virtual environment."""
+    """Installs packages once into `directory`, and continues inside the virtual environment."""
     missing = [tool for tool in tools if shutil.which(tool) is None]
     if missing:
         print(f"missing programs: {', '.join(missing)}", file=sys.stderr)
@@ -63,7 +63,7 @@ def bare(package):
 
 
 def lived():
-    """Events beside the glass cup's: every kind of fact, and some that feed none."""
+    """Events in addition to the glass cup's: every kind of fact, and some that feed none."""
     for n in range(60):
         data = {"environment": "ward3", "zone": ["kitchen", "hall"][n % 2],
                 "skill_id": "navigation.dock", "target_class": "charger",
@@ -98,7 +98,7 @@ class Server:
                                     for identity in identities)
 
     def bound(self, manifest):
-        """A manifest that names the files of the gates instead of hashes."""
+        """A manifest that names the gate files instead of their hashes."""
         for name, file in GATES.items():
             line = f'{name} = {json.dumps(str(file))}'
             manifest = re.sub(f"^{name}_hash = .*$", line, manifest, flags=re.MULTILINE)
@@ -140,7 +140,7 @@ class Server:
             fail(f"the server ended with {code}:\n" + (self.directory / "serve.log").read_text())
 
     def ask(self, path, token=None, body=None, headers=(), method=None):
-        """Status, headers and the open answer."""
+        """Sends a request: status, headers and the open answer."""
         request = urllib.request.Request(self.url + path, body, dict(headers), method=method)
         if token:
             request.add_header("Authorization", f"Bearer {token}")

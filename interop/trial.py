@@ -1,16 +1,16 @@
-"""What a trial gets, and how it says that a promise does not hold."""
+"""The input of a trial, and its way to report a violated guarantee."""
 
 import dataclasses
 import pathlib
 
 
 class Failed(Exception):
-    """A promise that does not hold, in one sentence."""
+    """A violated guarantee, in one sentence."""
 
 
 @dataclasses.dataclass
 class Place:
-    """The binaries under trial, the installed packages, a directory of its own."""
+    """The binaries under test, the installed packages, and a temporary directory."""
 
     ipse: str
     verify: str

@@ -21,7 +21,7 @@ NODE = ["cloudevents"]
 HERE = pathlib.Path(__file__).resolve().parent
 TYPE = "execution_result"
 TIME = "2026-05-06T10:00:00Z"
-# Members that an event has too, so that a reader of the wrong place is found out.
+# Members with the names of event attributes, to detect a reader of the wrong place.
 DATA = {"skill_id": "grasp", "success": True, "id": "INNER", "type": "note",
         "time": "2020-01-01T00:00:00Z"}
 HINT = "feeds no fact; did you mean execution_result"
@@ -38,7 +38,7 @@ def stored(directory, event_id):
 
 
 def check_stored(server, event_id, source, **more):
-    """The event of that id is what the SDK was given."""
+    """Checks that the event with this id has the values that the SDK was given."""
     event = stored(server.directory, event_id)
     want = {"source": source, "type": TYPE, "time": TIME, "specversion": "1.0", **more}
     for name, value in want.items():
@@ -48,7 +48,7 @@ def check_stored(server, event_id, source, **more):
 
 
 def posted(server, headers, body, want):
-    """The answer to what an SDK made of an event."""
+    """Posts the output of an SDK and returns the answer."""
     import requests
 
     token = {"Authorization": f"Bearer {server.tokens['producer']}"}
@@ -74,7 +74,7 @@ def python_v1(server):
     for event_id in ["py1-binary", "py1-typed", "py1-structured", "py1-bytes"]:
         check_stored(server, event_id, "arm-py1")
     bytes_event = stored(server.directory, "py1-bytes")
-    expect("data_base64" not in bytes_event, "bytes that hold JSON are kept as bytes")
+    expect("data_base64" not in bytes_event, "bytes that contain JSON are kept as bytes")
     near = event("py1-near")
     near["type"] = f"com.example.{TYPE}"
     answer = posted(server, *to_binary(near), 201).json()
@@ -109,7 +109,7 @@ def python_v2(server):
 
 
 def javascript(server, place):
-    """The emitter of npm's package, in the two modes that it has, and its events as a batch."""
+    """The emitter of npm's package, in both of its modes, and its events as a batch."""
     env = {**os.environ, "NODE_PATH": str(place.packages / "node_modules")}
     command = ["node", str(HERE / "emit.js"), f"{server.url}/api/agent/events",
                server.tokens["producer"]]

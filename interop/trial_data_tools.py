@@ -1,7 +1,7 @@
 """sqlite3, pandas, DuckDB and Datasette on a store that is being served.
 
-Runs every block of docs/guide/data-tools.md as it stands there (Datasette on a free port), while the
-server appends. Guarantee: a command that the page shows and that does not work is a failure.
+Runs every block of docs/guide/data-tools.md unchanged (Datasette on a free port), while the server
+appends. Guarantee: a command on the page that does not work is a failure.
 """
 
 import csv
@@ -59,7 +59,7 @@ class Trial:
                 self.datasette]
 
     def append(self):
-        """One more event, acknowledged by the server: tools must see it."""
+        """Appends one more event, acknowledged by the server: tools must see it."""
         self.appended += 1
         self.newest = f"live-{self.appended}"
         event = {"id": self.newest, "source": "trial", "type": "note",
@@ -77,7 +77,7 @@ class Trial:
         return done.stdout
 
     def count(self):
-        """Events of the source that appends, as the server's own log says."""
+        """The number of events of the appending source, from the server's own log."""
         log = self.server.run("log", "--identity", self.server.identity, "--json")
         return log.count('"live-')
 
@@ -152,7 +152,7 @@ print("rows", duckdb.sql("SELECT count(*) FROM 'events.parquet' WHERE source = '
         expect(get(url + "/ipse.json?sql=select+1")[0] == 403, "datasette runs any SQL")
 
     def immutable_is_wrong(self):
-        """What the page warns of does happen; otherwise the warning must go."""
+        """The warning on the page must be true; otherwise it must be removed."""
         query = "SELECT count(*) FROM episodic_events WHERE source = 'trial'"
         readers = {mode: sqlite3.connect(f"file:{self.directory / 'ipse.db'}?{mode}", uri=True)
                    for mode in ("mode=ro", "immutable=1")}
@@ -178,7 +178,7 @@ print("rows", duckdb.sql("SELECT count(*) FROM 'events.parquet' WHERE source = '
 
 
 def get(url):
-    """Status and text, or None while there is no server."""
+    """Status and text, or None while no server answers."""
     try:
         with urllib.request.urlopen(url, timeout=DEADLINE) as answer:
             return answer.status, answer.read().decode()

@@ -62,14 +62,14 @@ CALLS = {
     "document": lambda done: {},
     "docs": lambda done: {},
 }
-# What no generated client calls: the operation, and the media type if only that one is meant.
+# The operations that no generated client calls, with the media type if only that one is meant.
 NOT_CALLED = {
     ("followLog", None), ("metrics", None),
     ("appendEvents", "application/cloudevents-batch+json"),
     ("appendEvents", "application/x-ndjson"),
     ("consultFacts", "text/plain"), ("explainAction", "text/plain"),
 }
-# Media types that are another name of one that is called.
+# Media types that are aliases of one that is called.
 SAME = {"application/cloudevents+json": "application/json"}
 # Operations that openapi-python-client 0.29 generates and cannot call: its module for a body of
 # several media types raises NameError, and it leaves out answers that are neither JSON nor text.
@@ -95,7 +95,7 @@ class Operation:
         return snake(self.id)
 
     def media(self):
-        """Every media type that stands beside JSON."""
+        """Every media type other than JSON."""
         for several in (self.bodies, self.answers):
             yield from (one for one in several - {"application/json"}
                         if len(several) > 1 and one not in SAME)
@@ -113,7 +113,7 @@ def operations():
 
 
 def ran(*command, cwd=None):
-    """Standard output of a program that must succeed. None of them may call home."""
+    """The standard output of a program that must succeed. None of them may send telemetry."""
     quiet = {"REDOCLY_TELEMETRY": "off", "REDOCLY_SUPPRESS_UPDATE_NOTICE": "true"}
     done = subprocess.run(command, cwd=cwd, env={**os.environ, **quiet}, capture_output=True,
                           text=True)
@@ -203,7 +203,7 @@ class PythonClient:
 
 
 def check_lists(described):
-    """That every operation is called or listed, and that the guide lists the same."""
+    """Checks that every operation is called or listed, and that the guide lists the same."""
     by_id = {operation.id: operation for operation in described}
     for operation in described:
         expect(operation.id in CALLS or (operation.id, None) in NOT_CALLED,
@@ -221,7 +221,7 @@ def check_lists(described):
 
 
 def check_answers(done):
-    """That the values are there, not only the types."""
+    """Checks the values, not only the types."""
     fact, explained = done["readFact"], done["explainFact"]["fact"]
     expect(fact["fact_id"] == explained["fact_id"] and fact["value"] == explained["value"],
            "a fact and its explanation differ:", fact, explained)
@@ -237,7 +237,7 @@ def check_answers(done):
 
 
 def check_python_block(place, server):
-    """The Python program of the guide, as it stands there."""
+    """Runs the Python program of the guide unchanged."""
     program = re.search(r"```python\n(.*?)```", GUIDE.read_text(), re.DOTALL)
     expect(program, f"{GUIDE.name} has no program in Python")
     file = place.scratch / "guide.py"

@@ -1,9 +1,8 @@
-"""A producer with a key that OpenSSL made, registered by its PEM file, and no ipse on its machine.
+"""A producer without ipse, with a key from OpenSSL that is registered by its PEM file.
 
-It guarantees that batches which were signed by a shell script of openssl and jq, and by Python with
-`securesystemslib` and `in-toto-attestation`, whose statements are not canonical JSON, are accepted
-over HTTP and by import, and that `ipse verify`, `ipse-verify` and securesystemslib verify them in a
-bundle.
+It guarantees: signed batches of a shell script (openssl and jq) and of Python (`securesystemslib`
+and `in-toto-attestation`), whose statements are not canonical JSON, are accepted over HTTP and by
+import; and `ipse verify`, `ipse-verify` and securesystemslib verify them in a bundle.
 """
 
 import base64
@@ -26,7 +25,7 @@ SENT = "urn:ipse:sent:v1"
 
 
 def new_key(server, name):
-    """A key pair of OpenSSL; its public half is registered, and its verifier key is returned."""
+    """Creates a key pair with OpenSSL, registers its public half, and returns the verifier key."""
     private, public = server.directory / f"{name}.key", server.directory / f"{name}.pem"
     call("openssl", "genpkey", "-algorithm", "ed25519", "-out", str(private))
     call("openssl", "pkey", "-in", str(private), "-pubout", "-out", str(public))
@@ -67,7 +66,7 @@ def in_toto_statement(lines, identity):
 
 
 def plain_statement(lines, identity):
-    """The statement as a program writes it that knows nothing of canonical JSON."""
+    """The statement as written by a program without canonical JSON."""
     subjects = [{"name": name, "digest": {"sha256": digest}}
                 for name, digest in names_and_digests(lines)]
     return json.dumps({"predicateType": SENT, "_type": "https://in-toto.io/Statement/v1",
@@ -89,14 +88,14 @@ def signed_by_python(private, keyid, lines, payload):
 
 
 def signed_by_shell(server, private, keyid, lines):
-    """A signed file, made by openssl and jq alone."""
+    """A signed file, made by openssl and jq only."""
     plain = server.directory / "plain.jsonl"
     plain.write_text("".join(line + "\n" for line in lines))
     return call("sh", str(HERE / "sign.sh"), str(plain), str(private), keyid, server.identity)
 
 
 def posted(server, text):
-    """What the server made of lines."""
+    """Posts lines and returns the answer."""
     status, _, answer = server.ask("/api/agent/events", server.tokens["producer"], text.encode(),
                                    {"Content-Type": "application/x-ndjson"})
     body = json.loads(answer.read())

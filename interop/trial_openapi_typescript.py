@@ -1,7 +1,7 @@
 """Types by openapi-typescript 7.13 and calls by openapi-fetch, compiled by TypeScript 5 under --strict.
 
-It guarantees: the program of docs/guide/clients.md compiles as it stands there and does what it says
-against a real server; and the types reject what the document does not allow.
+It guarantees: the program of docs/guide/clients.md compiles unchanged and works against a real
+server; and the types reject what the document does not allow.
 """
 
 import re

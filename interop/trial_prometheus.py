@@ -22,14 +22,14 @@ OPENMETRICS = "application/openmetrics-text; version=1.0.0; charset=utf-8"
 
 
 def page(server, token, accept):
-    """A page of measurements, and its content type."""
+    """A page of metrics, and its content type."""
     status, headers, answer = server.ask("/metrics", token, headers={"Accept": accept})
     expect(status == 200, "/metrics answered", status)
     return headers["Content-Type"], answer.read().decode()
 
 
 def check_text(server, token):
-    """The text format, to `promtool` without a complaint."""
+    """Checks the text format with `promtool`."""
     kind, text = page(server, token, "text/plain;version=0.0.4")
     expect(kind == TEXT, "the content type is", kind)
     done = subprocess.run(["promtool", "check", "metrics"], input=text, capture_output=True,
@@ -40,7 +40,7 @@ def check_text(server, token):
 
 
 def check_openmetrics(server, token):
-    """OpenMetrics, to the parser of the Python client."""
+    """Checks OpenMetrics with the parser of the Python client."""
     from prometheus_client.openmetrics.parser import text_string_to_metric_families
 
     kind, text = page(server, token, "application/openmetrics-text;version=1.0.0")
@@ -95,7 +95,7 @@ def query(url, words):
 
 
 def scraped(place, server, token):
-    """Prometheus finds the server up, and has its figures under the names of the guide."""
+    """Checks that Prometheus finds the server up, with the metric names of the guide."""
     with prometheus(place, server, token) as url:
         until = time.monotonic() + DEADLINE
         while time.monotonic() < until:

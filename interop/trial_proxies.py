@@ -1,9 +1,9 @@
 """nginx, HAProxy and Caddy with the configurations of `docs/guide/serve.md`, TLS in front.
 
-Only addresses, ports and certificates of the guide's configurations are replaced. It holds for each
-proxy: an answer that ipse gives before it has read the body arrives as its problem, events of a stream
-arrive, and a large batch is taken. Streams that clients close free their places at once, directly and
-through nginx. nginx streams with its defaults too. A wrong host is refused.
+Only addresses, ports and certificates of the guide's configurations are replaced. For each proxy:
+an answer that ipse gives before it has read the body arrives as its problem, events of a stream
+arrive, and a large batch is accepted. Streams that clients close free their slots at once, directly
+and through nginx. nginx also streams with its defaults. A wrong host is rejected.
 """
 
 import contextlib
@@ -24,8 +24,8 @@ TOOLS = ["nginx", "haproxy", "caddy", "curl", "openssl"]
 NAME = "ipse.example.org"
 TRIES = 30
 STREAMS = 64  # of one agent, as documented
-# Seconds in which the places of closed streams are free: below the 15 s after which a comment would
-# find the closed connection, and far above what it takes.
+# Seconds in which the slots of closed streams must be free: below the 15 s after which a comment
+# would detect the closed connection, and far above the time that it takes.
 FREE = 10
 MB = 1_000_000
 
@@ -34,7 +34,7 @@ MB = 1_000_000
 
 
 def block(language):
-    """The one configuration of that kind in the guide."""
+    """The only configuration of this kind in the guide."""
     guide = (SOURCE / "docs/guide/serve.md").read_text()
     found = re.findall(f"^```{language}\n(.*?)^```$", guide, re.MULTILINE | re.DOTALL)
     expect(len(found) == 1, len(found), f"configurations for {language} in the guide")
@@ -42,7 +42,7 @@ def block(language):
 
 
 def replaced(text, *pairs):
-    """The text with other addresses; each of them must be in it."""
+    """The text with other addresses; each old one must be in it."""
     for old, new in pairs:
         expect(old in text, "the guide has no", repr(old))
         text = text.replace(old, new)
@@ -154,7 +154,7 @@ class Proxies:
 
 
 def early_answers(proxies, proxy, token, files):
-    """Sends bodies that are not wanted, with curl: every answer must be ipse's problem."""
+    """Sends unwanted bodies with curl: every answer must be ipse's problem."""
     port, out = proxies.ports[proxy], proxies.scratch / "answer"
     base = ["curl", "--silent", "--show-error", "--http1.1", "--max-time", str(DEADLINE),
             "--cacert", str(proxies.chain), "--resolve", f"{NAME}:{port}:127.0.0.1",
@@ -202,7 +202,7 @@ def followed(proxies, proxy, server):
 
 
 def freed(proxies, proxy, token):
-    """Opens all streams that there may be, closes them, and opens them again."""
+    """Opens the maximum number of streams, closes them, and opens them again."""
     opened = []
     for _ in range(STREAMS):
         connection, answer = open_stream(proxies, proxy, token)
@@ -241,8 +241,8 @@ def hosts(proxies):
     for proxy in [None, "nginx", "haproxy", "caddy"]:
         expect(code(proxy, NAME) == 200, proxy, "its own name:", code(proxy, NAME))
     for proxy in [None, "nginx", "haproxy"]:
-        told = code(proxy, "evil.example")
-        expect(told == "host_not_allowed", proxy, "another name:", told)
+        answer = code(proxy, "evil.example")
+        expect(answer == "host_not_allowed", proxy, "another name:", answer)
     expect(code("nginx, defaults", NAME) == 200, "nginx with its defaults names the upstream")
 
 

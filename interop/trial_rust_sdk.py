@@ -16,7 +16,7 @@ BUILD_SECONDS = 900  # far more than a build on a busy machine takes
 
 
 def built(place):
-    """The program, built once beside the other packages."""
+    """The program, built once next to the other packages."""
     target = place.packages / "rust-sdk"
     env = {**os.environ, "CARGO_TARGET_DIR": str(target)}
     done = subprocess.run(["cargo", "build", "--quiet", "--locked"], env=env,

@@ -5,7 +5,7 @@ usage: compare.py PATH_TO_IPSE FIRST_SEED COUNT [EVENTS [replays]]
 
 Guarantee: exit 0 only if for every seed the counts, the refused line numbers and the snapshot
 bytes of both programs agree, and `ipse rebuild` finds them equal too; with `replays` also all
-counts of V3's question to the log.
+counts of V3's experiment on the log.
 """
 import hashlib
 import json
@@ -47,7 +47,7 @@ def theirs(log):
 
 
 def holds(ours, theirs):
-    """Whether everything that the oracle says stands in ours too."""
+    """Whether ours contains every value of the oracle."""
     if isinstance(theirs, dict):
         return all(name in ours and holds(ours[name], value) for name, value in theirs.items())
     if isinstance(theirs, list):

@@ -1,14 +1,14 @@
 #!/usr/bin/env python3
-"""The oracle: from a log of events to the snapshot of rule set v1, straight from the text.
+"""The oracle: from a log of events to the snapshot of rule set v1, written from the specification.
 
     python3 oracle/facts.py FILE.jsonl[.gz] [--forget refs.json]
 
 Guarantees: the bytes on stdout are those that docs/formats/fact.md prescribes for the events of
-FILE that pass the door (docs/formats/event.md), less those whose refs are listed in refs.json;
-stderr holds one line of JSON with what became of each line of FILE. Nothing is accumulated: every fact is
-computed anew from the list of its observations. No float takes part in any computation: a double
-exists only between its JSON text and its shortest decimal form. Standard library only, and
-nothing is shared with the program that it judges.
+FILE that pass the door (docs/formats/event.md), without those whose refs are listed in refs.json;
+stderr holds one line of JSON with the result of each line of FILE. Nothing is accumulated: every
+fact is computed from the full list of its observations. No computation uses floats: a double exists
+only between its JSON text and its shortest decimal form. Standard library only, and no code is
+shared with the program that it checks.
 """
 
 import argparse
@@ -29,7 +29,7 @@ SIZE_LIMIT = 65536  # bytes of an event, as sent and canonical
 DEPTH_LIMIT = 32  # the event itself is 1
 PARAMS_LIMIT = 256
 NAME_LIMIT = 256  # bytes of id, source and type
-TEXT_LIMIT = 1024  # bytes of a text that facts are made of
+TEXT_LIMIT = 1024  # bytes of a text that facts use
 INTEGER_LIMIT = 2**53 - 1
 USABLE_LIMIT = 10**15  # micro-units
 OUTCOMES = ("success", "failed", "denied", "interrupted", "canceled", "unknown")
@@ -53,7 +53,7 @@ class Event(NamedTuple):
     type: str
     time: int  # microseconds since 1970, finer digits cut off
     data: dict
-    content: bytes  # canonical, without salt: what duplicates are compared by
+    content: bytes  # canonical, without salt: compared to find duplicates
 
 
 class Observation(NamedTuple):
@@ -137,7 +137,7 @@ def read_number(text):
 
 
 def read_integer(text):
-    """A number without fraction and exponent: no double holds a longer one exactly."""
+    """A number without fraction and exponent: a double cannot hold a longer one exactly."""
     refuse_if(abs(float(text)) > INTEGER_LIMIT, "integer beyond 2^53-1")
     return read_number(text)
 
@@ -147,7 +147,7 @@ def refuse_constant(name):
 
 
 def read_json(line):
-    """Strict JSON of one line; Python's leniencies are closed here and in check_tree."""
+    """Strict JSON of one line; check_tree rejects the rest of what Python tolerates."""
     text = line.decode("utf-8")
     refuse_if(text.startswith("\ufeff"), "byte order mark")
     return json.loads(
@@ -231,8 +231,8 @@ def event_ref(source, event_id):
 
 
 def decode_data(event):
-    """Puts a JSON object that is in `data_base64` under `data`; both together are refused. An event
-    that has its salt stays as it is."""
+    """Moves a JSON object from `data_base64` to `data`; both together are refused. An event with
+    its own salt stays unchanged."""
     encoded = event.get("data_base64")
     refuse_if("data_base64" in event and "data" in event, "data and data_base64")
     if not isinstance(encoded, str) or "salt" in event:
@@ -279,7 +279,7 @@ def lines_of(raw):
 
 
 def read_log(raw):
-    """The stored events by ref, and what became of each line."""
+    """The stored events by ref, and the result of each line."""
     events = {}
     report = {"appended": 0, "duplicates": 0, "conflicts": 0, "refused": []}
     for number, line in lines_of(raw):
@@ -333,7 +333,7 @@ def rank(ordered, num, den):
 
 
 def wilson(a, n, k):
-    """W(a, n; K) in units of 1/10000; the condition holds up to a greatest t, found by halving."""
+    """W(a, n; K) in units of 1/10000: the greatest t that meets the condition, by bisection."""
     def holds(t):
         y = 10**4 * (2 * a + k) - 2 * (n + k) * t
         return y >= 0 and y * y * n >= (k * k * n + 4 * k * a * (n - a)) * 10**8
@@ -390,7 +390,7 @@ def outcome_of(event):
 
 
 def property_value(value):
-    """A text, micro-units, or None for what is no property value."""
+    """A text, micro-units, or None for a value that is not a property value."""
     if isinstance(value, bool):
         return "true" if value else "false"
     return text_or_none(value) if isinstance(value, str) else usable(value)
@@ -570,7 +570,7 @@ def zone_value(observations):
 
 
 def agreeing_numbers(numbers):
-    """How many fine cells lie within 10 % of the median cell."""
+    """The number of fine cells within 10 % of the median cell."""
     fine = sorted(cell(v, 4) for v in numbers)
     median = rank(fine, 1, 2) if fine else 0
     return sum(10 * abs(v - median) <= abs(median) for v in fine)

@@ -5,9 +5,9 @@
 
 Guarantees: the same SEED and N give the same bytes, on any machine with Python 3.11. About N lines
 (default 400), of which about 3 % are to be refused; the rest feed all four fact kinds under few
-keys. SEED modulo 6 picks the profile: one skill with a window, thresholds met exactly, zones,
-objects, odd texts, and everything at once. What is expected of a log is the business of `facts.py`
-alone: nothing here knows the rules, only where they hurt.
+keys. SEED modulo 6 selects the profile: one skill with a window, thresholds met exactly, zones,
+objects, odd texts, and everything at once. Only `facts.py` computes the expected result of a log:
+this program knows the edge cases of the rules, not the rules.
 """
 
 import datetime
@@ -51,7 +51,7 @@ OTHER_TYPES = ("operator_note", "Execution_Result", "execution_skipped", "ipsex"
 
 
 class Num(str):
-    """The text of a JSON number, which may be written in another spelling of the same value."""
+    """The text of a JSON number, which may be respelled with the same value."""
 
 
 # ---- writing JSON in many spellings --------------------------------------------------------
@@ -86,7 +86,7 @@ def write_text(rng, text):
 
 
 def write(rng, value, gaps):
-    """JSON text of a value, members in random order, `gaps` as the whitespace to choose from."""
+    """JSON text of a value, with members in random order and white space chosen from `gaps`."""
     def gap():
         return rng.choice(gaps)
 
@@ -104,7 +104,7 @@ def write(rng, value, gaps):
 
 
 def dress(rng, event):
-    """One line for an event: `kind` or `type`, defaults there or not, with salt or without."""
+    """One line for an event: `kind` or `type`, with or without defaults and salt."""
     worn = dict(event)
     if rng.random() < 0.5:
         worn["kind"] = worn.pop("type")
@@ -167,7 +167,7 @@ def some(rng, names, chance):
 
 
 class Habits:
-    """What one log is made of: few keys, a profile, and how often it strays."""
+    """The ingredients of one log: few keys, a profile, and the rate of odd values."""
 
     def __init__(self, rng, profile):
         self.rng, self.profile = rng, profile
@@ -200,13 +200,13 @@ class Habits:
         return [format(base + i * step, "f") for i in range(rng.choice((2, 4, 8, 16)))]
 
     def field(self, names):
-        """Something odd, or one of few names, the first more often than all others."""
+        """An odd value, or one of a few names, the first more often than all others."""
         if self.rng.random() < self.stray:
             return odd_field(self.rng)
         return names[0] if self.rng.random() < self.first else self.rng.choice(names)
 
     def value(self, name):
-        """A number of the grid, more often from its middle, or something odd."""
+        """A number of the grid, more often from its middle, or an odd value."""
         if name not in self.grids or self.rng.random() < self.stray / 2:
             return odd_value(self.rng)
         grid = self.grids[name]
@@ -223,7 +223,7 @@ class Habits:
         return {name: self.value(name) for name in chosen}
 
     def works(self, params):
-        """The first parameter decides: a window works, with a hole in it; noise on top."""
+        """The first parameter decides: a window works, except for a hole in it; with noise."""
         rng = self.rng
         chance = rng.choice((self.good, self.bad))
         if self.params and isinstance(params, dict) and self.params[0] in params:
@@ -317,7 +317,7 @@ def observation_data(habits):
 def formless_data(habits):
     rng = habits.rng
     if rng.random() < 0.5:
-        return result_data(habits)  # the structure is there, the type is not
+        return result_data(habits)  # the structure fits, the type does not
     note, deep = {"note": "free text \x02"}, {"deep": [[[[Num("1")]]]]}
     return rng.choice(({}, note, deep, {"n": odd_number(rng)}))
 
@@ -337,7 +337,7 @@ def random_event(habits):
 
 
 def boundary(rng, k):
-    """(more, fewer) with (more - fewer)^2 = k * (more + fewer), or one beside it."""
+    """(more, fewer) with (more - fewer)^2 = k * (more + fewer), or a neighbour of it."""
     j = rng.choice((1, 1, 1, 2, 2, 3) if k < 6 else (1, 1, 2))
     more, fewer = (k * j * j + k * j) // 2, (k * j * j - k * j) // 2
     return more + rng.choice((0, 0, -1, 1)), max(fewer + rng.choice((0, 0, 0, -1, 1)), 0)
@@ -458,13 +458,13 @@ REFUSED_LINES = (
 
 
 def door_line(number, **fields):
-    """One compact line; a field set to None is left out."""
+    """One compact line; a field set to None is omitted."""
     event = GOOD | {"id": f'"door-{number}"'} | fields
     return ("{" + ",".join(f'"{k}":{v}' for k, v in event.items() if v is not None) + "}").encode()
 
 
 def sized_line(number, size, complete):
-    """A line of exactly `size` bytes; a complete one is in canonical form already."""
+    """A line of exactly `size` bytes; a complete one is already canonical."""
     extra = {"salt": '"' + "0" * 32 + '"', "specversion": '"1.0"'} if complete else {}
     fields = {"data": '{"pad":""}', **extra}
     pad = size - len(door_line(number, **fields))
@@ -514,7 +514,7 @@ def all_refused_bytes(number):
 
 
 def edge_line(rng, number):
-    """A line that is just inside the door."""
+    """A line that the door just accepts."""
     kind = rng.choice(("field", "value", "value", "bytes", "absent"))
     if kind == "field":
         return door_line(number, **pick(rng, ACCEPTED_FIELDS))
@@ -553,7 +553,7 @@ def changed(rng, event, number):
 
 
 class Log:
-    """Writes lines one by one; remembers what it wrote, to repeat and to contradict it."""
+    """Writes lines one by one; remembers them to repeat and to contradict them."""
 
     def __init__(self, rng, profile, room):
         self.rng, self.room, self.written = rng, room, []

@@ -1,19 +1,19 @@
 #!/usr/bin/env python3
-"""V3's question asked of a real log, counted a second time.
+"""V3's experiment on a real log, counted independently.
 
     python3 oracle/real.py FILE.jsonl[.gz]
 
-Guarantees: one line of JSON on stdout with the counts of `ipse reproduce real` for FILE, from the
-protocol and not from the Rust: what became of the lines, the split, and for each of six policies
-what was skipped, avoided and lost. No ratio, no interval, no float. Standard library only; lines
-are read and decisions found by the oracle of the rules, beside this file.
+Guarantees: one line of JSON on stdout with the counts of `ipse reproduce real` for FILE, written
+from the protocol and not from the Rust code: the results of the lines, the split, and for each of
+six policies the skipped, avoided and lost attempts. No ratio, no interval, no float. Standard
+library only; lines are read and decisions found by the oracle of the rules, facts.py.
 
 The protocol. Events that pass the door, each ref once (of several the first by time, then by
 content), by time and then by ref. A decision is an event that supports a skill_success_rate fact.
 History is everything not later than the decision at the half of all decisions, rounded up. After
 it, each decision is skipped if the fact under its key has a success rate below one half, unless
-the policy retries and the key was last attempted a day or longer ago. What is skipped is not
-lived through, everything else is. Facts are as of the last pass: after the history only, before
+the policy retries and the key was last attempted a day or longer ago. A skipped event is not part
+of the history; all others are. Facts are as of the last pass: after the history only, before
 the first event of each UTC day, or after each event.
 """
 import gzip
@@ -28,7 +28,7 @@ RETRIES = ("never", "after a day")
 
 
 def read(path):
-    """The events in order, and how many lines said nothing new, otherwise, or nothing."""
+    """The events in order, and the numbers of duplicate, conflicting and refused lines."""
     with (gzip.open if path.endswith(".gz") else open)(path, "rb") as file:
         lines = [facts.admit_or_none(line) for _, line in facts.lines_of(file.read())]
     admitted = [event for event in lines if event is not None]

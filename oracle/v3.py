@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""V3 and the sweeps replayed with CPython's own generator and SciPy's own intervals.
+"""Repeats V3 and the sweeps with CPython's generator and SciPy's intervals.
 
-Usage: v3.py IPSE. Needs NumPy and SciPy. Written from the protocol, not from the Rust: the scene,
-the controls and the counts stand here once more, and every figure that `ipse reproduce v3` and
-`ipse reproduce sweeps` print for seeds that nobody chose for them must be the same.
+Usage: v3.py IPSE. Needs NumPy and SciPy. Written from the protocol, not from the Rust code: it
+implements the scene, the controls and the counts again. Every figure that `ipse reproduce v3` and
+`ipse reproduce sweeps` print, also for random seeds, must be the same.
 """
 
 import json
@@ -17,12 +17,12 @@ from scipy import stats
 CHANCE = {"glass": 0.8, "unknown": 0.2}
 PAPER = [20260506, 20260507, 20260513, 20260517, 20260519, 20260523, 20260529, 20260531,
          20260601, 20260607]
-# Zero, a negative one, and seeds of two, three and four words.
+# Zero, a negative seed, and seeds of two, three and four words.
 ODD = [0, 1, -7, 2**31, 2**32 - 1, 2**32, 2**40 + 5, 2**64 - 1, 2**64 + 3, 2**100 + 17]
 
 
 def replay(seed, control, decisions=1000, threshold=0.5, mean=0.5, weight=10):
-    """Attempts that fail without memory, attempts, and those of them that fail."""
+    """The numbers of failed attempts without memory, of attempts, and of failed attempts."""
     r = random.Random(seed)
     draw = lambda name, n: sum(r.random() < CHANCE[name] for _ in range(n))
     rate = {"glass": draw("glass", 160) / 160, "unknown": draw("unknown", 40) / 40}
@@ -59,7 +59,7 @@ def check(ours, seeds, what, control, **setting):
     for run, seed in zip(ours["per_seed"], seeds, strict=True):
         base, _, _ = replay(seed, "raw", setting.get("decisions", 1000))
         _, tried, failed = replay(seed, control, **setting)
-        # Seeds beyond what every reader of JSON takes are texts.
+        # Seeds that not every JSON reader can read exactly are texts.
         got = (int(run["seed"]), run["no_memory_unproductive"], run["attempts"], run["unproductive"])
         assert got == (seed, base, tried, failed), (what, got, (seed, base, tried, failed))
         reductions.append(100 * (1 - failed / base))
@@ -80,7 +80,7 @@ def ask(ipse, what, seeds):
 
 
 def main(ipse):
-    chosen = random.Random("nobody chose these")
+    chosen = random.Random("arbitrary seeds")
     some = lambda n: [chosen.randrange(2**32) for _ in range(n)]
     for seeds in [PAPER, ODD, some(10), some(3), some(2), some(1), some(40)]:
         ours = ask(ipse, "v3", seeds)
@@ -95,7 +95,7 @@ def main(ipse):
             check(point, seeds, name, "calibrated", mean=mean, weight=weight)
         for name, point in ours["n"].items():
             check(point, seeds, name, "calibrated", decisions=int(name))
-    print("V3 and the sweeps are what CPython and SciPy compute")
+    print("V3 and the sweeps equal the results of CPython and SciPy")
 
 
 main(*sys.argv[1:])

@@ -1,4 +1,4 @@
-"""The commands that are swept: how each begins, and what it promises.
+"""The commands of the sweep: the initial state and the guarantees of each.
 
 Guarantee: every command of docs/reference/cli.md that writes below the store, the keys or a given
 path is here, and `READERS` are run to show that they change nothing.
@@ -18,15 +18,15 @@ SOURCE = pathlib.Path(__file__).resolve().parent.parent
 GATES = {name: SOURCE / "examples/gates" / file for name, file in [
     ("policy", "policy.toml"), ("ecm_registry", "ecm-registry.toml"),
     ("temperament", "temperament.toml")]}
-# A pass over so many events seals a chunk of 256.
+# A pass over this many events seals a chunk of 256.
 WEEK = 300
 CANARY = b"canary-7f3a91d2c4"
 CANARY_ID = "to-be-forgotten"
 STORE, KEYS = "ipse.db", "ipse.db.keys"
-# Stores of earlier versions, and the one that has to take the most steps.
+# Stores of earlier versions, and the one that needs the most migration steps.
 SAMPLES = SOURCE / "vectors/store"
 OLDEST = "schema_5"
-# The roles of tokens: who appends, who proposes, who reads bundles.
+# The roles of tokens: appends, proposes, reads bundles.
 ROLES = ("producer", "planner", "auditor")
 ALL = ("kill", "torn", "short", "eio", "late", "dead", "full", "unread")
 
@@ -65,7 +65,7 @@ def template(programs, scratch):
     world.fine("--store", "spare.db", "init", "--manifest", "agent.json")
     world.fine("import", "-", stdin=lines("first", 20))
     world.fine("key", "new", "producer", "arm-7", "--out", "arm-7.key")
-    # A key that was made elsewhere: only its public half comes here.
+    # A key that was made elsewhere: only its public half is registered here.
     public = world.fine("--store", "spare.db", "key", "new", "producer", "arm-8", "--out",
                         "elsewhere.key")
     world.write("elsewhere.vkey", public.encode())
@@ -125,7 +125,7 @@ def is_signed_file(world):
 
 
 def is_signed_prefix(world):
-    """Input that breaks off is signed up to there, which its exit code says."""
+    """Truncated input is signed up to the break, and the exit code reports it."""
     *events, envelope = world.path("out/signed.jsonl").read_bytes().splitlines(keepends=True)
     need(b"".join(events) == b"".join(lines("week", WEEK).splitlines(True)[:len(events)])
          and b"payloadType" in envelope, "the signed file is neither complete nor a prefix")
@@ -143,7 +143,7 @@ def listed_keys(world, role):
 
 
 def has_head(world):
-    """The newest tree head covers the log and is the one beside the keys."""
+    """The newest tree head covers the log and equals the one next to the keys."""
     head = world.json("tree-head")
     kept = list(world.path(f"{KEYS}/heads").glob("*.note"))
     need([path.read_text() for path in kept] == [head["note"]], "the two newest heads differ")
@@ -162,13 +162,13 @@ def has_operator_key(world):
 
 
 def producer_signs(key):
-    """A producer's private half is there, and what it signs is accepted."""
+    """A producer's private key exists, and events that it signs are accepted."""
     def check(world):
         signed = world.fine("sign", "-", "--key", key, "--name", "arm-8", stdin=event("signed", 0))
         other = world.copy(world.place)
         ran = other.ipse("import", "--signed", "-", stdin=signed.encode())
         other.remove()
-        need(ran.code == 0, f"what the producer signs is refused: {ran.err.strip()[-200:]}")
+        need(ran.code == 0, f"the producer's events are refused: {ran.err.strip()[-200:]}")
         public = pathlib.Path(key).with_suffix(".vkey")
         if world.path(public.parent).name == "producers":
             need(world.path(public).exists(), f"{public} is missing")
@@ -239,7 +239,7 @@ def is_report(world):
 
 
 def done_nothing(world):
-    """What it does for others is seen in what it said."""
+    """The output is checked instead of the effect."""
 
 
 # ---- what a command said before it ended -------------------------------------------------------
@@ -248,7 +248,7 @@ def done_nothing(world):
 def said_refs(world, ran):
     known = {json.loads(line)["event_ref"] for line in world.log()}
     missing = set(refs_in(ran.out)) - known
-    need(not missing, f"printed, and not in the log: {missing}")
+    need(not missing, f"printed, but not in the log: {missing}")
 
 
 def said_durable(world, ran):
@@ -258,7 +258,7 @@ def said_durable(world, ran):
 
 
 def said_all_or_nothing(world, ran):
-    need(world.log("spare.db") in ([], world.log()), "a part of the bundle was taken in")
+    need(world.log("spare.db") in ([], world.log()), "a part of the bundle was imported")
     world.verify("spare.db")
 
 
@@ -281,7 +281,7 @@ def said_token(world, ran):
 def said_served(world, ran):
     known = {json.loads(line)["event_ref"] for line in world.log()}
     missing = set(ran.acknowledged) - known
-    need(not missing, f"acknowledged, and not in the log: {missing}")
+    need(not missing, f"acknowledged, but not in the log: {missing}")
     if ran.bundle:
         name = world.place / "downloaded.ipse"
         name.write_bytes(ran.bundle)
@@ -295,7 +295,7 @@ def said_fine(world, ran):
 
 
 def said_nothing(world, ran):
-    """Its exit code is all that it says."""
+    """The exit code is the only output."""
 
 
 # ---- the commands -------------------------------------------------------------------------------
@@ -303,23 +303,23 @@ def said_nothing(world, ran):
 
 @dataclasses.dataclass
 class Case:
-    """A command: where it starts, and what must hold afterwards."""
+    """A command: its initial state, and what must hold afterwards."""
 
     name: str
     arguments: tuple
     # Holds after exit 0; raises `Broken` if not.
     done: typing.Callable
-    # Holds of what the command printed, whatever became of it.
+    # Checks the output of the command, whatever its exit code.
     said: typing.Callable = said_nothing
     # Commands that prepare the template, without a fault.
     before: tuple = ()
     prepare: typing.Callable = lambda world: None
     # Files that it may change, besides stores and tree heads.
     changes: tuple = ()
-    # The file that must be as it was or complete, and what that means if it is not `done`.
+    # The file that must be unchanged or complete; how to check it if not by `done`.
     output: str = ""
     whole: typing.Callable = None
-    # Exit codes of a repetition that finds the work done.
+    # Exit codes of a second run that finds the work done.
     repeated: tuple = (0,)
     # Whether events of the template may lose their content.
     forgets: bool = False
@@ -327,7 +327,7 @@ class Case:
     fresh: bool = False
     # Whether `ipse verify` must find nothing before the command is run again.
     verifies: bool = True
-    # The command that completes what a repetition finds done, if there is one.
+    # The command that completes the work after a second run, if any.
     settled_by: tuple = ()
     # Names of files that a killed process may leave.
     leaves: tuple = ("*/.new-ipse-*",)
@@ -336,7 +336,7 @@ class Case:
     # The part of the root whose operations count.
     below: str = ""
     modes: tuple = ALL
-    # Modes in which every operation is hit, also where every N-th is asked for.
+    # Modes in which every operation is hit, even if only every N-th is requested.
     always: tuple = ()
     run: typing.Callable = None
 
@@ -347,7 +347,7 @@ class Case:
         return run(world, fault)
 
     def template(self, base, scratch):
-        """The world that every run of this case is a copy of."""
+        """The world that every run of this case copies."""
         world = base.copy(scratch)
         self.prepare(world)
         for arguments in self.before:
@@ -448,12 +448,12 @@ CASES = (
          is_set("signatures", "require")),
     Case("migrate", ("--store", "older.db", "migrate"), is_migrated, prepare=with_older_store),
     Case("serve", (), done_nothing, said_served, run=serve(GATES), serves=True),
-    # Its experiments run in stores of their own below tmp.
+    # Its experiments run in their own stores below tmp.
     Case("reproduce --out", REPORT, is_report, below="out", leaves=("*/.new-ipse-*", "tmp/*")),
     Case("verify", ("verify",), done_nothing, said_fine),
 )
 
-# Commands that read: each must leave every file as it is.
+# Commands that read: each must leave every file unchanged.
 READERS = (
     ("verify",), ("rebuild",), ("identity",), ("identity", "--certificate"), ("facts",),
     ("explain", "grasp + cup + ward3"), ("snapshot",), ("diff", "0", "15"), ("log",), ("passes",),

@@ -1,4 +1,4 @@
-"""A server that is started, asked for one append, one intent and one bundle, and stopped."""
+"""Starts a server, requests one append, one intent and one bundle, and stops it."""
 import contextlib
 import fcntl
 import http.client
@@ -20,7 +20,7 @@ INTENT = {"skill_id": "manipulation.grasp", "target_class": "glass_cup", "enviro
 
 
 def serve(gates):
-    """How a case runs a server with these files of gates."""
+    """Returns a function that runs a server with these gate files."""
     def run(world, fault):
         env, record = world.faulty(fault) if fault else (world.env, None)
         command = [world.programs.ipse, "serve"]
@@ -63,7 +63,7 @@ def one_at_a_time():
 
 
 def free_port():
-    """A port below those that the kernel gives to clients."""
+    """A port below the ephemeral range of the kernel."""
     while True:
         port = random.randrange(20000, 32000)
         with socket.socket() as probe:
@@ -75,7 +75,7 @@ def free_port():
 
 
 def listens(process, port):
-    """Whether the server came up; if not, it ended."""
+    """Whether the server started; if not, it ended."""
     until = time.monotonic() + DEADLINE
     while time.monotonic() < until and process.poll() is None:
         with socket.socket() as probe:
@@ -88,7 +88,7 @@ def listens(process, port):
 
 
 def ask_all(world, port, ran):
-    """Asks, and keeps what was acknowledged. A request that fails is none of it."""
+    """Sends the requests and records what was acknowledged. A failed request is not recorded."""
     for role, path, body in [("producer", "/api/agent/events", EVENT),
                              ("planner", "/api/agent/intents", INTENT)]:
         status, answer = ask(world, port, role, path, body)
@@ -100,7 +100,7 @@ def ask_all(world, port, ran):
 
 
 def ask(world, port, role, path, body=None):
-    """Status and whole answer; status 0 if there was none."""
+    """Status and complete answer; status 0 without an answer."""
     connection = http.client.HTTPConnection(HOST, port, timeout=DEADLINE)
     headers = {"Authorization": f"Bearer {world.path(f'{role}.token').read_text()}",
                "Content-Type": "application/json"}

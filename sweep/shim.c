@@ -1,11 +1,11 @@
 /* Makes one file operation of a process fail, or kills the process at it. For tests only.
  *
  * Loaded with LD_PRELOAD on Linux for x86-64. A seccomp filter traps the system calls below, so no
- * call escapes, whatever library makes it; the handler counts it, and carries it out or not.
+ * call is missed, whatever library makes it; the handler counts it, and executes it or not.
  *
  * Guarantees: only operations on files below SWEEP_ROOT count, and no other call is changed. The
  * counts are in the file SWEEP_RECORD as soon as they change, so a killed process has reported
- * them. Every operation is counted before it is carried out.
+ * them. Every operation is counted before it is executed.
  *
  *   SWEEP_ROOT    the directory, without a slash at its end
  *   SWEEP_RECORD  a file outside the root, as large as `struct record`
@@ -93,7 +93,7 @@ static const struct call CALLS[] = {
     {SYS_fchownat, "fchownat", CHANGE, AT0},
 };
 
-/* ---- what happens ------------------------------------------------------------------------- */
+/* ---- the faults --------------------------------------------------------------------------- */
 
 enum action { NOTHING, KILL, TEAR, SHORTEN, FAIL, FAIL_LATE };
 
@@ -102,7 +102,7 @@ static const struct mode {
     int counted;
     enum action action;
     int error;
-    int lasting; /* from the operation on, not once */
+    int lasting; /* from this operation on, not once */
 } MODES[] = {
     {"count", CHANGE, NOTHING, 0, 0},
     {"kill", CHANGE, KILL, 0, 0},         /* the process dies before the operation */
@@ -110,18 +110,18 @@ static const struct mode {
     {"short", WRITE, SHORTEN, 0, 0},      /* half of it is written, which a caller must expect */
     {"eio", CHANGE, FAIL, EIO, 0},        /* it fails and is not done */
     {"late", CHANGE, FAIL_LATE, EIO, 0},  /* it is done and reports that it failed */
-    {"dead", CHANGE, FAIL, EIO, 1},       /* no change succeeds any more */
-    {"full", SPACE, FAIL, ENOSPC, 1},     /* nothing that needs space succeeds any more */
+    {"dead", CHANGE, FAIL, EIO, 1},       /* from here on no change succeeds */
+    {"full", SPACE, FAIL, ENOSPC, 1},     /* from here on nothing that needs space succeeds */
     {"unread", READ, FAIL, EIO, 0},       /* a file cannot be opened or read */
 };
 
 /* Shared with the program that started the process. */
 struct record {
     uint64_t counts[CLASSES]; /* of each class, in the order of their bits */
-    uint64_t hit;             /* how many operations were changed */
+    uint64_t hit;             /* number of changed operations */
     uint64_t lost_names;      /* the first was the sync of a directory with new names ... */
     uint64_t synced_later;    /* ... and a later sync of it succeeded */
-    uint64_t unsynced_name;   /* a file was renamed, and a directory was not synced after it: 1
+    uint64_t unsynced_name;   /* a file was renamed, but a directory was not synced after it: 1
                                  the one that it is in now, 2 the one that it was in */
     char what[216];           /* the first operation that was changed */
 };
@@ -131,13 +131,13 @@ static uint64_t at;
 static char root[PATH_MAX];
 static size_t root_length;
 static struct record *record;
-static char unsynced[PATH_MAX]; /* the directory whose sync was made to fail */
+static char unsynced[PATH_MAX]; /* the directory whose sync failed */
 static char renamed[PATH_MAX];  /* the directory of the last rename */
-static char left[PATH_MAX];     /* the directory that it took the name from, if it is another */
+static char left[PATH_MAX];     /* the directory it was moved from, if another */
 static char created[PATH_MAX];  /* the directory of a store or its log, until it is synced */
 static char synced[PATH_MAX];   /* that directory after it was synced */
 
-/* The one place whose system calls the filter lets through. Returns -errno, as the kernel does. */
+/* The only code whose system calls pass the filter. Returns -errno, as the kernel does. */
 long sweep_raw(long number, long a, long b, long c, long d, long e, long f);
 extern const char sweep_raw_end[];
 __asm__(".text\n"
@@ -214,7 +214,7 @@ static int classes_of(const struct call *call, const long *a, const char *path)
             return READ;
         return flags & O_CREAT && access(path, F_OK) != 0 ? CHANGE | SPACE : CHANGE;
     }
-    /* Half of one byte is none, which no file system writes. */
+    /* Half of one byte is zero bytes, which no file system writes. */
     int divisible = call->number == SYS_writev || call->number == SYS_pwritev || a[2] > 1;
     return call->classes & WRITE && !divisible ? call->classes & ~WRITE : call->classes;
 }
@@ -279,7 +279,7 @@ static void keep_directory(char *directory, const char *path)
     *strrchr(directory, '/') = 0;
 }
 
-/* Keeps account of the names that a power cut would undo. */
+/* Tracks the names that a power failure would undo. */
 static void done(const struct call *call, const long *a, const char *path, int classes)
 {
     int opens = call->number == SYS_open || call->number == SYS_openat;
@@ -295,7 +295,7 @@ static void done(const struct call *call, const long *a, const char *path, int c
             created[0] = 0;
         }
     } else if (opens && classes & CHANGE && (ends_with(path, "-wal") || ends_with(path, ".db"))) {
-        /* A file that is there may be of a process that did not sync its name. */
+        /* An existing file may come from a process that did not sync its name. */
         char directory[PATH_MAX];
         keep_directory(directory, path);
         if (classes & SPACE || strcmp(directory, synced) != 0)

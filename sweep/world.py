@@ -1,4 +1,4 @@
-"""A directory with a store in it, and programs that run there, with a fault or without one.
+"""A directory with a store, and programs that run there with or without a fault.
 
 Guarantees: every run sees the same bytes and times, copied from a template that no run touches;
 nothing outside the directory is part of a run; a fault hits only operations below the directory.
@@ -16,21 +16,21 @@ import signal
 import subprocess
 import tempfile
 
-# A run that takes longer is stuck. The slowest takes half a second when the machine is idle.
+# A run that takes longer is stuck. The slowest takes half a second on an idle machine.
 DEADLINE = 60
-# As long ago as the last tree head is then; one is signed at most once a second.
+# The age that the last tree head gets, so that a new one is due: at most one is signed per second.
 AN_HOUR = 3600
-# What SQLite keeps beside a store while it is open, or until the next process opens it.
+# The files that SQLite keeps next to an open store, or until the next process opens it.
 SIDE_FILES = ("-wal", "-shm", "-journal")
 PROGRAM_DIED = (101, 134)
 
 
 class Broken(Exception):
-    """An invariant that does not hold, in words."""
+    """A violated invariant, as a message."""
 
 
 class Record(ctypes.Structure):
-    """What the shim reports: `struct record` of shim.c."""
+    """The report of the shim: `struct record` of shim.c."""
 
     _fields_ = [("counts", ctypes.c_uint64 * 4), ("hit", ctypes.c_uint64),
                 ("lost_names", ctypes.c_uint64), ("synced_later", ctypes.c_uint64),
@@ -39,7 +39,7 @@ class Record(ctypes.Structure):
 
 @dataclasses.dataclass
 class Fault:
-    """Which operation of a mode's class is hit; only files below a part of the root count."""
+    """The operation of a mode's class that is hit; only files below a part of the root count."""
 
     mode: str
     at: int
@@ -48,12 +48,12 @@ class Fault:
 
 @dataclasses.dataclass
 class Ran:
-    """What came of a run."""
+    """The result of a run."""
 
     code: int
     out: str
     err: str
-    # The rest is of a run with a fault.
+    # The rest is set by a run with a fault.
     counts: tuple = ()
     hit: int = 0
     lost_names: bool = False
@@ -63,7 +63,7 @@ class Ran:
     bundle: bytes = b""
 
     def died(self):
-        """Whether the process was killed, as a fault may ask for."""
+        """Whether the process was killed, which a fault may require."""
         return self.code == -signal.SIGKILL
 
     def panicked(self):
@@ -72,18 +72,18 @@ class Ran:
 
 
 class Programs:
-    """What is built: ipse, ipse-verify and the shim."""
+    """The built programs: ipse, ipse-verify and the shim."""
 
     def __init__(self, ipse, ipse_verify, shim):
         self.ipse, self.ipse_verify, self.shim = ipse, ipse_verify, shim
 
 
 class World:
-    """A directory `root` that holds all files of a run, and a place outside for the record."""
+    """A directory `root` with all files of a run, and a place outside for the record."""
 
     def __init__(self, programs, place, identity):
         self.programs, self.place = programs, pathlib.Path(place)
-        # The one that is meant where a store holds several.
+        # The identity to use if a store holds several.
         self.identity = identity
         self.root = self.place / "root"
         self.env = {name: value for name, value in os.environ.items()
@@ -191,12 +191,12 @@ class World:
         return ran.out.splitlines()
 
     def ids(self, store="ipse.db"):
-        """The ids of events whose content is there."""
+        """The ids of events that still have content."""
         events = (json.loads(line)["event"] for line in self.log(store))
         return [event["id"] for event in events if event]
 
     def verify(self, store="ipse.db"):
-        """The store opens, and everything in it is what the log gives."""
+        """Checks that the store opens and everything in it follows from the log."""
         ran = self.ipse("--store", store, "--identity", self.identity, "verify")
         if ran.code != 0:
             raise Broken(f"`ipse verify` exits {ran.code}: {(ran.out + ran.err).strip()[-300:]}")

@@ -115,7 +115,7 @@ def check_sent(raw, keys, identity, digests):
         return None
     envelope.verify(known, len(known))
     statement = statement_of(envelope, "urn:ipse:sent:v1")
-    demand(statement["predicate"] == {"identity_hash": identity}, "it was sent to somebody else")
+    demand(statement["predicate"] == {"identity_hash": identity}, "it was sent to another identity")
     subjects = subjects_of(statement)
     for name, digest in subjects:
         demand(name in digests, f"{name} was signed and is not in the log")

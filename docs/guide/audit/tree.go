@@ -133,7 +133,7 @@ func (t *tree) continues(place string, earlier, now head) {
 	if t.root(earlier.size) != earlier.root {
 		wrong(place, fmt.Sprintf("the first %d entries were others then: a fork", earlier.size))
 	}
-	fmt.Printf("tree: %s: this log goes on from those %d entries\n", place, earlier.size)
+	fmt.Printf("tree: %s: this log continues those %d entries\n", place, earlier.size)
 }
 
 // proves checks a proof file: C2SP tlog-proof, without extra data.

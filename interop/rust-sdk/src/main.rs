@@ -2,7 +2,7 @@
 //!
 //!     rust-sdk URL TOKEN
 //!
-//! Prints status and body of each answer, one a line.
+//! Prints status and body of each answer, one per line.
 
 use cloudevents::binding::reqwest::RequestBuilderExt;
 use cloudevents::{Event, EventBuilder, EventBuilderV10};
