@@ -96,8 +96,9 @@ pub fn unused(event: &Admitted) -> Vec<Unused> {
     else {
         return Vec::new();
     };
-    let Some(Value::Object(data)) = members.get("data") else { return Vec::new() };
-    let mut found = Vec::new();
+    let none = Object::default();
+    let data = members.get("data").and_then(Value::as_object).unwrap_or(&none);
+    let mut found = outside(&members);
     found.extend(outcome(data));
     found.extend(MEMBERS.iter().filter_map(|(names, meant)| misnamed(data, names, meant)));
     if let Some(params) = data.get("params") {
@@ -161,14 +162,42 @@ fn meant(word: &str) -> Option<Outcome> {
     })
 }
 
+/// Members of an attempt that stand next to `data` and not in it.
+fn outside(members: &Object<'_>) -> Vec<Unused> {
+    let names = ["skill_id", "target_class", "outcome", "success", "params"];
+    let names = names.into_iter().filter(|name| members.get(name).is_some());
+    let message = "is outside of `data` and feeds no fact";
+    names.map(|name| Unused { field: name.to_string(), message: message.to_string() }).collect()
+}
+
 /// A member under another name, if the one that rules read is absent.
 fn misnamed(data: &Object<'_>, names: &[&str], meant: &str) -> Option<Unused> {
     let has_outcome = meant == "outcome" && data.get("success").is_some();
     if data.get(meant).is_some() || has_outcome {
         return None;
     }
-    let name = names.iter().find(|name| data.get(name).is_some())?;
+    let other = names.iter().copied().find(|name| data.get(name).is_some());
+    let meant = if meant == "outcome" { ["outcome", "success"].as_slice() } else { &[meant] };
+    let near = || {
+        let pairs = data.iter().flat_map(|(name, _)| meant.iter().map(move |it| (name, *it)));
+        pairs.into_iter().find(|(name, it)| is_near(name, it))
+    };
+    let (name, meant) = other.map(|name| (name, meant[0])).or_else(near)?;
     Some(found(name, format!("feeds no fact; did you mean `{meant}`?")))
+}
+
+/// Whether one letter was added, dropped or exchanged, or two were swapped.
+fn is_near(typed: &str, meant: &str) -> bool {
+    let (a, b) = (typed.as_bytes(), meant.as_bytes());
+    let start = a.iter().zip(b).take_while(|(x, y)| x == y).count();
+    let (a, b) = (&a[start..], &b[start..]);
+    let rest = |from: usize, of: &[u8]| of.get(from..).map(<[u8]>::to_vec);
+    let swapped = a.len() >= 2 && b.len() >= 2 && (a[0], a[1]) == (b[1], b[0]);
+    (!a.is_empty() || !b.is_empty())
+        && (rest(1, a) == Some(b.to_vec())
+            || rest(1, b) == Some(a.to_vec())
+            || (rest(1, a).is_some() && rest(1, a) == rest(1, b))
+            || (swapped && rest(2, a) == rest(2, b)))
 }
 
 fn parameters(params: &Value<'_>) -> Vec<Unused> {
@@ -244,6 +273,8 @@ mod tests {
         check(r#"{"skill_id":"a","success":1}"#, &[number]);
         let skill = "`data.tool` feeds no fact; did you mean `skill_id`?";
         check(r#"{"tool":"a","success":true}"#, &[skill]);
+        let typed = "`data.sucess` feeds no fact; did you mean `success`?";
+        check(r#"{"skill_id":"a","sucess":true}"#, &[typed]);
         let status = "`data.status` feeds no fact; did you mean `outcome`?";
         check(r#"{"skill_id":"a","status":"ok"}"#, &[status]);
         let arguments = "`data.args` feeds no fact; did you mean `params`?";
