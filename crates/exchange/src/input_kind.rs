@@ -24,6 +24,8 @@ pub enum InputKind {
     SpreadJson,
     /// Rows with separators, such as CSV.
     Table,
+    /// Settings, such as a manifest or a gate file.
+    Toml,
 }
 
 impl fmt::Display for InputKind {
@@ -34,6 +36,7 @@ impl fmt::Display for InputKind {
             InputKind::Array => "one JSON array",
             InputKind::SpreadJson => "JSON with objects over several lines",
             InputKind::Table => "a table such as CSV",
+            InputKind::Toml => "TOML",
         })
     }
 }
@@ -76,17 +79,52 @@ fn first_line(text: &[u8], ended: bool) -> Option<Option<InputKind>> {
     let line = &text[..end.unwrap_or(text.len())];
     let complete = ended || end.is_some();
     match line {
+        [b'[', ..] if is_heading(line) => complete.then_some(Some(InputKind::Toml)),
         [b'[', ..] => Some(Some(InputKind::Array)),
-        [b'{', rest @ ..] if rest.trim_ascii().is_empty() => {
-            complete.then(|| end.map(|_| InputKind::SpreadJson))
-        }
+        [b'{', ..] if is_open(line) => complete.then(|| end.map(|_| InputKind::SpreadJson)),
+        [b'#', ..] => Some(Some(InputKind::Toml)),
         [first, ..] if first.is_ascii_alphanumeric() || *first == b'"' => {
             let is_table = line.iter().any(|byte| b",;\t".contains(byte)) && !line.contains(&b'{');
-            complete.then(|| is_table.then_some(InputKind::Table))
+            let kind = match is_setting(line) {
+                true => Some(InputKind::Toml),
+                false => is_table.then_some(InputKind::Table),
+            };
+            complete.then_some(kind)
         }
         [] => ended.then_some(None),
         _ => Some(None),
     }
+}
+
+/// Whether braces or brackets of a line stay open at its end, outside of texts.
+fn is_open(line: &[u8]) -> bool {
+    let (mut depth, mut in_text, mut escaped) = (0_i64, false, false);
+    for byte in line {
+        match byte {
+            _ if escaped => escaped = false,
+            b'\\' if in_text => escaped = true,
+            b'"' => in_text = !in_text,
+            b'{' | b'[' if !in_text => depth += 1,
+            b'}' | b']' if !in_text => depth -= 1,
+            _ => {}
+        }
+    }
+    depth > 0
+}
+
+/// Whether a line is the heading of a TOML table.
+fn is_heading(line: &[u8]) -> bool {
+    let inner = line.trim_ascii_end().strip_prefix(b"[").and_then(|it| it.strip_suffix(b"]"));
+    let plain = |byte: &u8| byte.is_ascii_alphanumeric() || b"._-\"[]".contains(byte);
+    inner.is_some_and(|it| it.first().is_some_and(u8::is_ascii_alphabetic) && it.iter().all(plain))
+}
+
+/// Whether a line gives a value to a name, as TOML does.
+fn is_setting(line: &[u8]) -> bool {
+    let Some(at) = line.iter().position(|byte| *byte == b'=') else { return false };
+    let name = line[..at].trim_ascii();
+    let plain = |byte: &u8| byte.is_ascii_alphanumeric() || b"._-\"".contains(byte);
+    !name.is_empty() && name.iter().all(plain)
 }
 
 #[cfg(test)]
@@ -103,6 +141,11 @@ mod tests {
             (b"hello\n", Beginning::Lines),
             (b"", Beginning::Lines),
             (b"{", Beginning::Lines),
+            (b"{\"a\":\"{\"}\n", Beginning::Lines),
+            (b"{\"id\":\"1\",\n\"x\":1}\n", other(InputKind::SpreadJson)),
+            (b"# a manifest\nagent_id = \"a\"\n", other(InputKind::Toml)),
+            (b"agent_id = \"a\"\n", other(InputKind::Toml)),
+            (b"[skills.\"grasp\"]\n", other(InputKind::Toml)),
             (b"\xff\xfe{\0", other(InputKind::File(FileKind::Utf16))),
             (b"SQLite format 3\0x", other(InputKind::File(FileKind::Sqlite))),
             (b" [ {", other(InputKind::Array)),
@@ -117,8 +160,8 @@ mod tests {
 
     #[test]
     fn a_pause_after_the_first_event_is_not_waited_for() {
-        assert_eq!(beginning(b"{\"", false), Beginning::Lines);
-        for open in [&b""[..], b"{", b"{ ", b"\xef\xbb", b"id,ti", b"\x89MC", b"  "] {
+        assert_eq!(beginning(b"{\"a\":1}\n", false), Beginning::Lines);
+        for open in [&b""[..], b"{", b"{ ", b"\xef\xbb", b"id,ti", b"\x89MC", b"  ", b"{\"a\":"] {
             assert_eq!(beginning(open, false), Beginning::Open, "{open:?}");
         }
     }
