@@ -47,7 +47,7 @@ pub(crate) struct Args {
     )]
     pub(crate) key_dir: Option<PathBuf>,
 
-    /// Select an identity by its first digits; not needed if the store has only one
+    /// Select an identity by its first digits, at least 4; not needed if the store has only one
     #[arg(long, global = true, value_name = "PREFIX", help_heading = "Everywhere")]
     pub(crate) identity: Option<String>,
 

@@ -47,7 +47,7 @@ impl Refused {
             let json = Members::new().raw("forgotten", 0).raw("refused", refused);
             terminal.json(&json.finish())?;
         }
-        writeln!(terminal.err, "{}", self.message)?;
+        writeln!(terminal.asks(), "{}", self.message)?;
         Ok(Exit::Found)
     }
 }

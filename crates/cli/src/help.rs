@@ -26,7 +26,7 @@ pub(crate) fn command() -> Command {
     let groups = groups(&command);
     command.help_template(format!(
         "{{before-help}}{{about-with-newline}}\n{{usage-heading}} {{usage}}\n\n{groups}\
-         Options:\n{{options}}\n\n{{after-help}}"
+         Options:\n{{options}}{{after-help}}"
     ))
 }
 

@@ -230,7 +230,9 @@ fn public_hint(error: &KeyError) -> Option<String> {
             "put back a copy of it, or delete it and run {}, which makes it from the private half",
             completion(path)
         ),
-        KeyError::Io { path, .. } => format!("let this user read and write {}", shown(path)),
+        KeyError::Io { path, .. } => {
+            format!("let this user read {} and enter its directory", shown(path))
+        }
         _ => return None,
     })
 }
@@ -263,17 +265,22 @@ fn is_address_in_use(cause: &(dyn std::error::Error + 'static)) -> bool {
     error.is_some_and(|error| error.kind() == std::io::ErrorKind::AddrInUse)
 }
 
+/// Whether this user may write a file.
+pub(crate) fn is_writable(path: &Path) -> bool {
+    rustix::fs::access(path, rustix::fs::Access::WRITE_OK).is_ok()
+}
+
 /// The SQLite file next to a writable store that this user cannot write.
 fn leftover(location: &Location) -> Option<String> {
     let store = location.path()?;
-    let writable = |path: &Path| rustix::fs::access(path, rustix::fs::Access::WRITE_OK).is_ok();
     let beside = |suffix: &str| {
         let mut path = store.as_os_str().to_owned();
         path.push(suffix);
         PathBuf::from(path)
     };
-    let locked = ["-shm", "-wal"].map(beside).into_iter().find(|it| it.exists() && !writable(it));
-    locked.filter(|_| writable(store)).map(|it| shell_word(&it.to_string_lossy()))
+    let locked =
+        ["-shm", "-wal"].map(beside).into_iter().find(|it| it.exists() && !is_writable(it));
+    locked.filter(|_| is_writable(store)).map(|it| shell_word(&it.to_string_lossy()))
 }
 
 /// Whether an event was changed after it was stored.

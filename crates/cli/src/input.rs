@@ -56,10 +56,9 @@ fn advice(kind: InputKind, file: &str, command: &str) -> String {
     let piped = |convert: String| format!("Run: {convert} | ipse {command} -");
     let rows = "an event is one JSON object per line (ipse import --help shows one)";
     match kind {
-        InputKind::Bundle => format!(
-            "To import it (unpack it first if it is gzip), run: ipse import-bundle {file} --trust \
-             log.vkey operator.pub"
-        ),
+        InputKind::Bundle => {
+            format!("Run: ipse import-bundle {file} --trust log.vkey operator.pub")
+        }
         InputKind::Array => piped(format!("jq -c '.[]' {file}")),
         InputKind::SpreadJson => piped(format!("jq -c . {file}")),
         InputKind::File(FileKind::Utf16) => piped(format!("iconv -f UTF-16 -t UTF-8 {file}")),
@@ -73,6 +72,9 @@ fn advice(kind: InputKind, file: &str, command: &str) -> String {
         ),
         InputKind::File(FileKind::Mcap | FileKind::RosBag) => {
             format!("Convert its messages: {rows}")
+        }
+        InputKind::Toml => {
+            "A manifest goes to `ipse init --manifest`, a gate file to `ipse gates check`".into()
         }
         _ => format!("Convert its rows: {rows}"),
     }

@@ -45,6 +45,9 @@ fn parse(bytes: &[u8], base: &Path) -> anyhow::Result<Manifest> {
     if let Some(kind) = FileKind::of(bytes) {
         bail!("it is {}", kind.name());
     }
+    if ipse_bundle::is_bundle(bytes) == Some(true) {
+        bail!("it is a bundle: `tar -xOf FILE manifest.json` extracts its manifest");
+    }
     let text = std::str::from_utf8(bytes).context("it is not UTF-8 text")?;
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     let mut fields =
@@ -114,8 +117,10 @@ fn hash_named_files(fields: &mut BTreeMap<String, String>, base: &Path) -> anyho
         if file.is_empty() {
             bail!("field `{name}` is empty");
         }
-        let bytes = read_file(&base.join(&file), MAX_NAMED_BYTES)
-            .with_context(|| format!("field `{name}`: could not read {}", shown(&file)))?;
+        let bytes = read_file(&base.join(&file), MAX_NAMED_BYTES).with_context(|| {
+            let path = base.join(&file);
+            format!("field `{name}`: could not read {}", shown(&path.to_string_lossy()))
+        })?;
         fields.insert(field.to_string(), hex::encode(&sha256(&[&bytes])));
     }
     Ok(())

@@ -33,7 +33,7 @@ pub(crate) fn progress_at(
         Some(pass) => format!("the last pass recorded by then ended at seq {}", pass.last),
         None => "no pass was recorded by then".to_string(),
     };
-    writeln!(terminal.err, "note: facts of the log up to seq {seq}; {recorded}")?;
+    writeln!(terminal.err, "note: facts derived from the log up to seq {seq}; {recorded}")?;
     Ok(progress)
 }
 

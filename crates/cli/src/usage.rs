@@ -38,6 +38,9 @@ fn hint(error: &clap::Error, words: &[String]) -> Option<String> {
         ("explain", ErrorKind::UnknownArgument) if words.iter().any(|word| word == "+") => {
             Some("quote the key, as in: ipse explain 'grasp + cup + ward3'".into())
         }
+        ("record", ErrorKind::UnknownArgument) => {
+            Some("a parameter is written as --param NAME=VALUE, as in --param force_n=25".into())
+        }
         (_, ErrorKind::MissingRequiredArgument) => possible_values(error, command),
         _ => None,
     }

@@ -71,7 +71,7 @@ pub(crate) fn run(context: &Context, terminal: &mut Terminal<'_>, args: &Args) -
         [] => {
             let what = clean(&args.what);
             writeln!(
-                terminal.err,
+                terminal.asks(),
                 "no fact or event `{what}`\n\
                  hint: give a fact id (fa_…), an event ref (ev_…), or a key that `ipse facts` shows"
             )?;
@@ -104,7 +104,7 @@ fn tell(
 ) -> CommandResult {
     let pages = explanation.pages();
     if let Some(page) = page.filter(|page| *page as u64 > pages) {
-        writeln!(terminal.err, "no page {page}: the last page is {pages}")?;
+        writeln!(terminal.asks(), "no page {page}: the last page is {pages}")?;
         return Ok(Exit::Found);
     }
     match context.json {
@@ -145,7 +145,7 @@ fn proof(
 }
 
 fn no_event(terminal: &mut Terminal<'_>, event_ref: &EventRef) -> CommandResult {
-    writeln!(terminal.err, "no event {event_ref} in this log")?;
+    writeln!(terminal.asks(), "no event {event_ref} in this log")?;
     Ok(Exit::Found)
 }
 

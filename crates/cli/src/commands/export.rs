@@ -7,6 +7,7 @@ use crate::output::{Output, OverwriteRule, is_standard_output};
 use crate::terminal::{Terminal, counted, shown};
 use crate::vocabulary::at_least_one;
 use crate::{CommandResult, Exit};
+use anyhow::ensure;
 use ipse_exchange::{Export, Exported, Range, with_export};
 use std::path::{Path, PathBuf};
 
@@ -48,6 +49,10 @@ pub(crate) fn run(context: &Context, terminal: &mut Terminal<'_>, args: &Args) -
     let done = with_export(context.store()?, &identity, &keys, range, |export| {
         write(export, context, terminal, output, replaces)
     })?;
+    ensure!(
+        !(to_stdout && terminal.unread.get()),
+        "the reader of standard output closed it, so the bundle is incomplete"
+    );
     tell(context, terminal, (!to_stdout).then_some(output), &done)
 }
 
@@ -103,8 +108,8 @@ fn tell(
     let keys = shown(keys.path());
     writeln!(
         terminal.err,
-        "hint: an auditor who has {keys}/log.vkey and {keys}/operator.pub can check it: \
-         ipse-verify {name} --trust log.vkey operator.pub"
+        "hint: give {keys}/log.vkey and {keys}/operator.pub to auditors; they run: ipse-verify \
+         {name} --trust {keys}/log.vkey {keys}/operator.pub"
     )?;
     Ok(Exit::Fine)
 }

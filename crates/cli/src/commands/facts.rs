@@ -19,7 +19,8 @@ const MAX_VALUES: usize = 8;
 
 /// Show the facts, the most confident first
 ///
-/// A filter leaves out kinds of facts whose key has no such part. The grounding format is one
+/// A filter also hides facts without that field: `--zone` shows only facts about zones. The
+/// grounding format is one
 /// line per fact for a planner's prompt; its bytes change only when a fact in it changes, so that
 /// a prompt cache keeps it.
 ///

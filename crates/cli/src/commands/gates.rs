@@ -22,7 +22,8 @@ pub(crate) enum Action {
     ///
     /// Give one, two or all three, in any order: `format` says which file it is. Every mistake in a
     /// rule is an error: unknown members, names that the registry lacks, bounds that contradict
-    /// each other, and a scope that an intent could leave by not naming it.
+    /// each other, and rules for one target or environment that an intent could avoid by not naming
+    /// any.
     ///
     /// Prints the SHA-256 of each file, which belongs in the manifest. Exit 1 if a file has errors;
     /// each is printed with file, line and field on standard error.

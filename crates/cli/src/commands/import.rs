@@ -10,7 +10,12 @@ use ipse::{Refusal, Rule, SystemHost};
 use ipse_engine::TYPE_HINT;
 use ipse_exchange::{Imported, MAX_LISTED, Options, Progress, Signing, import};
 use ipse_store::Signatures;
+use signal_hook::consts::{SIGINT, SIGTERM};
+use signal_hook::iterator::Signals;
+use std::io::Write;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 /// Refusals that are printed; the others are counted.
@@ -24,7 +29,7 @@ const BAR_AFTER: Duration = Duration::from_secs(1);
 /// are stored. Refused lines are listed with their number, field and rule. Importing a file again
 /// is safe: stored events count as duplicates. One pass runs at the end.
 ///
-/// A line that facts are learned from:
+/// A line that facts are learned from, wrapped here to fit:
 /// {"id":"7","source":"arm","type":"execution_result","time":"2026-05-06T10:00:00Z","data":
 /// {"skill_id":"grasp","target_class":"cup","environment":"ward3","params":{"force_n":25},
 /// "success":false,"failure_reason":"slip","zone":"dock","object":{"mass_g":180}}}
@@ -51,8 +56,10 @@ pub(crate) fn run(context: &Context, terminal: &mut Terminal<'_>, args: &Args) -
     let signing = args.signed.then(|| signing(context, terminal)).transpose()?;
     let (live, consolidate) = (args.file == Path::new("-"), !args.no_consolidate);
     let options = Options { live, signing, consolidate };
-    let mut reporter =
-        ImportReporter { bar: Bar::new(size, terminal.shows_bars()), terminal, refused: 0 };
+    let durable = Arc::new(AtomicU64::new(0));
+    watch_interrupts(durable.clone())?;
+    let bar = Bar::new(size, terminal.shows_bars());
+    let mut reporter = ImportReporter { bar, terminal, refused: 0, durable };
     let input = reporter.bar.bar.wrap_read(input);
     let host = &mut SystemHost::new();
     let done = import(&mut log, input, &options, host, &mut |progress| reporter.report(progress));
@@ -62,6 +69,23 @@ pub(crate) fn run(context: &Context, terminal: &mut Terminal<'_>, args: &Args) -
     summarise(context, terminal, args, &done, refused)?;
     let signed_head = context.tell_head(terminal, &mut log)?;
     Ok(Exit::fine_if(done.is_clean() && signed_head))
+}
+
+/// Ends the process at an interrupt, and prints how far the import came. Ending is safe at any
+/// moment: a batch is stored completely or not at all.
+fn watch_interrupts(durable: Arc<AtomicU64>) -> anyhow::Result<()> {
+    let mut signals = Signals::new([SIGINT, SIGTERM])?;
+    std::thread::spawn(move || {
+        for signal in signals.forever() {
+            let line = durable.load(Ordering::Relaxed);
+            let _ = writeln!(
+                std::io::stderr(),
+                "\nstopped: lines up to {line} are stored; run the same command again to continue"
+            );
+            std::process::exit(128 + signal);
+        }
+    });
+    Ok(())
 }
 
 /// The producers whose signatures count. Prints a note if there are none.
@@ -84,6 +108,8 @@ struct ImportReporter<'t, 'o> {
     bar: Bar,
     /// Refused lines so far.
     refused: u64,
+    /// The last durable line.
+    durable: Arc<AtomicU64>,
 }
 
 impl ImportReporter<'_, '_> {
@@ -98,6 +124,7 @@ impl ImportReporter<'_, '_> {
                 }
             }
             Progress::Durable { line, so_far, had_events } => {
+                self.durable.store(line, Ordering::Relaxed);
                 self.bar.durable(line);
                 if !had_events || !self.terminal.verbose {
                     return;

@@ -68,7 +68,10 @@ pub(crate) fn run(context: &Context, terminal: &mut Terminal<'_>, args: &Args) -
     if registered.created && others > 0 {
         writeln!(
             terminal.err,
-            "note: {store} holds {others} more; this manifest is another identity with its own log"
+            "note: {store} now holds {} identities, each with its own log; select one with \
+             --identity {}",
+            others + 1,
+            &registered.identity.to_string()[..8]
         )?;
     }
     Ok(Exit::fine_if(made.is_ok()))

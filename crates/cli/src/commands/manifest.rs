@@ -50,7 +50,7 @@ embodiment = "my-robot/rev-a"
 #   ipse gates new registry > ecm-registry.toml
 #   ipse gates new temperament > temperament.toml
 #   ipse gates check ecm-registry.toml policy.toml temperament.toml
-# Give the name of a file, and its bytes are hashed:
+# Give the name of a file in place of the hash below, and its bytes are hashed:
 #   policy = "policy.toml"
 #   ecm_registry = "ecm-registry.toml"
 #   temperament = "temperament.toml"

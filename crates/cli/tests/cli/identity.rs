@@ -261,7 +261,7 @@ fn a_manifest_edited_in_the_file_is_noticed() {
 fn a_changed_manifest_is_another_identity_with_its_own_log() {
     let store = Store::with("facts/glass_cup.events.jsonl");
     let first = store.run(&["identity", "--json"]).fine().json();
-    let second = init(&store, &toml(&[])).ended(0, &["another identity with its own log"]);
+    let second = init(&store, &toml(&[])).ended(0, &["2 identities, each with its own log"]);
     let (first, second) =
         (first["identity_hash"].as_str().unwrap().to_string(), second.out.trim().to_string());
     store.run(&["facts"]).ended(2, &["--identity PREFIX", &first, &second]);

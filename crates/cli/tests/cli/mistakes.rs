@@ -22,6 +22,7 @@ const MISTAKES: &[Mistake] = &[
     (&["demo"], 2, &["temporary store", "--store"]),
     (&["diff", "5"], 2, &["<TO>", "ipse diff 0 15"]),
     (&["explain", "manipulation.grasp", "+", "glass_cup"], 2, &["quote the key"]),
+    (&["record", "--force_n", "25", "--success"], 2, &["--param NAME=VALUE"]),
     (&["record"], 2, &["--success", "--failed", "--outcome"]),
     (&["record", "--skill", "a", "--param", "force_n=hard", "--success"], 2, &["`hard`", "number"]),
     (&["record", "--skill", "a", "--outcome", "failure"], 2, &["tip", "'failed'"]),
@@ -42,6 +43,7 @@ const MISTAKES: &[Mistake] = &[
     (&["init", "--manifest", "@misspelt.toml"], 2, &["`agentid`", "did you mean `agent_id`"]),
     (&["init", "--manifest", "@bare-date.toml"], 2, &["commissioned_at", "quoted string"]),
     (&["init", "--manifest", "@broken.toml"], 2, &["not valid TOML", "line 1"]),
+    (&["init", "--manifest", "@agent.ipse"], 2, &["it is a bundle"]),
     (&["init", "--manifest", "@store.sqlite"], 2, &["an SQLite database"]),
     (&["init", "--manifest", "@directory"], 2, &["not an ordinary file"]),
     // Files that are not JSON Lines.
@@ -50,6 +52,8 @@ const MISTAKES: &[Mistake] = &[
     (&["import", "@array.json"], 2, &["one JSON array", "jq -c '.[]'"]),
     (&["import", "@array-pretty.json"], 2, &["one JSON array", "jq -c '.[]'"]),
     (&["import", "@pretty.json"], 2, &["over several lines", "jq -c ."]),
+    (&["import", "@spread.json"], 2, &["over several lines", "jq -c ."]),
+    (&["import", "@misspelt.toml"], 2, &["TOML", "ipse init --manifest"]),
     (&["import", "@table.csv"], 2, &["a table such as CSV", "one JSON object per line"]),
     (&["import", "@store.sqlite"], 2, &["an SQLite database", "export -o"]),
     (&["import", "@bag.mcap"], 2, &["an MCAP robot bag"]),
@@ -82,6 +86,7 @@ fn files(store: &Store) {
         ("array.json", b"[{\"id\":\"1\"}]"),
         ("array-pretty.json", b"[\n  {\n    \"id\": \"1\"\n  }\n]\n"),
         ("pretty.json", b"{\n  \"id\": \"1\"\n}\n"),
+        ("spread.json", b"{\"id\":\"1\",\n\"type\":\"note\"}\n"),
         ("table.csv", b"id,time,skill\n1,2026-05-06,grasp\n"),
         ("store.sqlite", b"SQLite format 3\0\x10\0"),
         ("bag.mcap", b"\x89MCAP0\r\n\x01"),
@@ -210,4 +215,42 @@ fn an_output_that_cannot_be_written_is_named() {
     assert_eq!(output.status.code(), Some(2));
     let message = String::from_utf8(output.stderr).unwrap();
     assert!(message.contains("could not write the output"), "{message}");
+}
+
+#[test]
+fn an_interrupted_import_says_how_far_it_came() {
+    let store = Store::new();
+    let mut child = std::process::Command::new(env!("CARGO_BIN_EXE_ipse"))
+        .args(["--store", store.path.to_str().unwrap(), "import", "-v", "-"])
+        .stdin(std::process::Stdio::piped())
+        .stdout(std::process::Stdio::null())
+        .stderr(std::process::Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut input = child.stdin.take().unwrap();
+    std::io::Write::write_all(&mut input, attempt("1", true).as_bytes()).unwrap();
+    let mut stderr = std::io::BufReader::new(child.stderr.take().unwrap());
+    let mut line = String::new();
+    std::io::BufRead::read_line(&mut stderr, &mut line).unwrap();
+    assert!(line.starts_with("durable up to line 1"), "{line}");
+    let id = child.id().to_string();
+    assert!(std::process::Command::new("kill").args(["-INT", &id]).status().unwrap().success());
+    let mut rest = String::new();
+    std::io::Read::read_to_string(&mut stderr, &mut rest).unwrap();
+    assert!(rest.contains("lines up to 1 are stored; run the same command again"), "{rest}");
+    assert_eq!(child.wait().unwrap().code(), Some(130));
+    let log = store.run(&["log", "--json"]).fine();
+    assert_eq!(log.out.matches("\"seq\":").count(), 1);
+}
+
+#[test]
+fn a_bundle_that_is_not_read_to_its_end_is_no_success() {
+    let store = Store::new();
+    let lines: String = (0..2000).map(|n| attempt(&n.to_string(), true)).collect();
+    store.import(lines).fine();
+    let ipse = format!("{} --store {}", env!("CARGO_BIN_EXE_ipse"), store.path.display());
+    let line = format!("({ipse} export -o - ; echo \"exit $?\" >&2) | head -c 10 > /dev/null");
+    let result = ran(assert_cmd::Command::new("sh").args(["-c", &line]));
+    assert!(result.err.contains("the bundle is incomplete"), "{}", result.err);
+    assert!(result.err.contains("exit 2"), "{}", result.err);
 }

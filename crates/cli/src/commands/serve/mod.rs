@@ -15,6 +15,7 @@ mod tls;
 
 use crate::context::Context;
 use crate::gate_files::GateFiles;
+use crate::hints::is_writable;
 use crate::notify::Notifier;
 use crate::terminal::{Terminal, counted};
 use crate::wiring::Wiring;
@@ -145,6 +146,9 @@ pub(crate) fn run(context: &Context, terminal: &mut Terminal<'_>, args: &Args) -
     watch_signals(stop).context("could not watch for signals")?;
     let notifier = Notifier::from_environment();
     notifier.ready(&tell(&listener, &secure, service.agent_count() as u64)?);
+    if settings.store.path().is_some_and(|store| !is_writable(store)) {
+        tracing::warn!("this user may not write the store: reads work, events are rejected");
+    }
     if no_tokens {
         tracing::warn!("no token exists, so every request is rejected: run `ipse token create`");
     }
