@@ -84,7 +84,7 @@ impl Standing {
             0 => String::new(),
             n => format!(", {n} forgotten"),
         };
-        page.line(format!("since then      {events}, {passes}{forgotten}"));
+        page.line(format!("in the log      {events}, {passes}{forgotten}"));
         if !self.is_unchanged() {
             let now = self.hashed();
             page.line(format!("the identity is CHANGED: the stored manifest gives\n  {now}"));

@@ -80,7 +80,10 @@ fn skill(tally: &Observed) -> Vec<String> {
         let more = unclear.len().saturating_sub(NAMED);
         unclear.truncate(NAMED);
         let more = if more > 0 { format!(" and {more} more") } else { String::new() };
-        words.push(format!("No value is clearly better of {}{more}.", unclear.join(", ")));
+        words.push(format!(
+            "No recommendation for {}{more}: no range of values is clearly better than the others.",
+            unclear.join(", ")
+        ));
     }
     words.push(agreement(best.1, n, best.2, best.3));
     words
@@ -109,8 +112,8 @@ fn window(name: &str, histogram: &Histogram, found: &Recommended, competitors: u
     let cells = histogram.coarse().len();
     let k = BASE + 2 * (lg(competitors) + lg(cells));
     format!(
-        "{}: {}; {what} {}..{}; recommended {}, confidence {}, the price of choosing among {} and \
-         {} included.",
+        "{}: {}; {what} {}..{}; recommended {}, confidence {} (lowered because {} and {} were \
+         compared).",
         clean(name),
         parts.join(", "),
         micro(low),
@@ -118,7 +121,7 @@ fn window(name: &str, histogram: &Histogram, found: &Recommended, competitors: u
         micro(found.value()),
         fraction(inside.successes, inside.n, k),
         counted(competitors as u64, "parameter"),
-        counted(cells as u64, "cell"),
+        counted(cells as u64, "range"),
     )
 }
 
@@ -163,7 +166,10 @@ fn property(tally: &Observed) -> Vec<String> {
 }
 
 fn agreement(agreeing: i64, n: i64, k: i128, how: &str) -> String {
-    format!("{agreeing} of {n} agree{how}: confidence {}.", fraction(agreeing, n, k))
+    format!(
+        "{agreeing} of {n} observations fit this{how}: confidence {}.",
+        fraction(agreeing, n, k)
+    )
 }
 
 /// A confidence with its computation: `15/(15+3) = 0.8333` if nothing contradicts.
