@@ -8,7 +8,10 @@ pub fn refusal_of(appended: Appended) -> Option<Refusal> {
     match appended {
         Appended::New(_) | Appended::Duplicate(_) => None,
         Appended::Conflict(seq) => {
-            let message = format!("seq {seq} has this source and id with other content");
+            let message = format!(
+                "seq {seq} has this source and id with other content; send a correction with a \
+                 new id"
+            );
             Some(Refusal::new("id", Rule::Conflict, &message))
         }
         Appended::Forgotten(seq) => {
