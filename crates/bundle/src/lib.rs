@@ -31,7 +31,7 @@ pub use name::signature_name;
 pub use open::{Log, Opened, open};
 pub use report::{Line, MAX_LINES, Report, Verdict};
 pub use source::Source;
-pub use trust::{OPERATOR, Trust, anchors, pem};
+pub use trust::{OPERATOR, Trust, anchors, key_sha256, pem};
 pub use verify::verify;
 pub use why::WhyError;
 pub use write::Writer;

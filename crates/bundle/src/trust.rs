@@ -5,7 +5,7 @@
 //! operators' keys come from one text, and so do all keys of one log. No other text can add one.
 
 use crate::Error;
-use ipse_core::Identity;
+use ipse_core::{Identity, sha256};
 use ipse_ledger::{NoteKey, PublicKey, TreeHead, base64};
 
 /// The name of every operator's key.
@@ -93,6 +93,19 @@ impl Trust {
         self.named(|name| name == OPERATOR)
     }
 
+    /// The same keys, without operator's keys that a manifest does not name. All stay if none of
+    /// them has the hash that the manifest names.
+    pub(crate) fn narrowed(&self, named: Option<[u8; 32]>) -> Trust {
+        let mut trust = self.clone();
+        let is_other = |key: &NoteKey| {
+            key.name() == OPERATOR && named.is_some_and(|named| key_sha256(key.key()) != named)
+        };
+        if self.operators().iter().any(|key| !is_other(key)) {
+            trust.keys.retain(|key| !is_other(key));
+        }
+        trust
+    }
+
     /// The keys that may sign an identity's log.
     pub(crate) fn logs(&self, identity: &Identity) -> Vec<NoteKey> {
         let origin = TreeHead::origin_of(identity);
@@ -128,6 +141,12 @@ fn operator_key(body: &str) -> Result<NoteKey, Error> {
     });
     let message = "a PEM block holds no Ed25519 public key, or a weak one";
     key.ok_or_else(|| Error::Key(message.to_string()))
+}
+
+/// The SHA-256 of a public key as DER (SubjectPublicKeyInfo), as a manifest may name it and
+/// `openssl pkey -pubin -outform DER | sha256sum` prints it.
+pub fn key_sha256(key: &PublicKey) -> [u8; 32] {
+    sha256(&[&DER_PREFIX, &key.bytes()])
 }
 
 /// A public key in PEM form, as `keys/operator.pub` has it and `openssl` reads it.

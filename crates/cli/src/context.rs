@@ -55,6 +55,11 @@ impl Context {
         self.prefix.is_some()
     }
 
+    /// Whether `--key-dir` or its environment variable was given.
+    pub(crate) fn names_key_directory(&self) -> bool {
+        self.keys.is_some()
+    }
+
     /// The same context for another store with its keys.
     pub(crate) fn with_store(&self, location: Location, keys: Option<PathBuf>) -> Self {
         Context { keys, json: self.json, ..Context::on(location) }

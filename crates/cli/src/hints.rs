@@ -183,6 +183,11 @@ fn key_hint(error: &KeyError) -> Option<String> {
                 shown(&path.with_extension("vkey"))
             )
         }
+        KeyError::OtherOperator { path, .. } => format!(
+            "copy operator.key or operator.pub of that key to {}; a new key needs a manifest that \
+             names it",
+            shown(path.parent().unwrap_or(Path::new(".")))
+        ),
         KeyError::Exists(_) => {
             "no key is overwritten: name another file, or revoke it first (ipse key revoke)".into()
         }

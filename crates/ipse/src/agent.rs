@@ -375,6 +375,7 @@ fn check(store: &Location, manifest: &Manifest, opening: &Opening) -> Result<()>
     // If the directory of the store is missing, creating the store reports that error first.
     if store.path().is_none_or(|path| directory_of(path).is_dir()) {
         keys.check_place()?;
+        keys.check_operator(manifest, passphrase)?;
         notary(&keys, &manifest.identity(), passphrase)?;
     }
     Ok(())

@@ -9,6 +9,7 @@
 
 extern crate alloc;
 
+use alloc::format;
 use alloc::string::{String, ToString};
 use core::fmt;
 use ipse_core::{Identity, Time, hex, json, json_parse, sha256};
@@ -26,6 +27,19 @@ pub const FIELDS: [&str; 7] = [
     "policy_hash",
     "temperament_hash",
 ];
+
+/// The text before the hash of the operator's key in the field `operator`.
+const KEY_BEGINS: &str = " <sha256:";
+
+/// The value of the field `operator` that names a key: `NAME <sha256:HEX>`.
+///
+/// ```
+/// let named = ipse_manifest::operator_with_key("St. Example", &[0xab; 32]);
+/// assert!(named.starts_with("St. Example <sha256:abab") && named.ends_with("ab>"));
+/// ```
+pub fn operator_with_key(name: &str, key: &[u8; 32]) -> String {
+    format!("{name}{KEY_BEGINS}{}>", hex::encode(key))
+}
 
 /// The seven fields that define an agent.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -57,6 +71,8 @@ pub enum ManifestError {
     NotADate(&'static str),
     /// The name is not a manifest field.
     Unknown(String),
+    /// The field `operator` seems to name a key, but not in the form of [`operator_with_key`].
+    OperatorKey,
     /// Stored bytes are not the canonical form of a manifest.
     NotCanonical,
 }
@@ -81,6 +97,10 @@ impl fmt::Display for ManifestError {
                  in the years 1970 to 9999 and without a leap second"
             ),
             Self::Unknown(field) => write!(f, "field `{field}` is not a manifest field"),
+            Self::OperatorKey => f.write_str(
+                "field `operator` has `<sha256:` but is not `NAME <sha256:HEX>` with 64 lower-case \
+                 hex digits, so it names no key",
+            ),
             Self::NotCanonical => f.write_str("these bytes are not a canonical manifest"),
         }
     }
@@ -143,6 +163,19 @@ impl Manifest {
             .finish()
     }
 
+    /// The SHA-256 of the operator's key (DER, SubjectPublicKeyInfo), if the field `operator` names
+    /// one: `NAME <sha256:HEX>`. A text that only resembles this form is an error. It is no error
+    /// in the manifest, whose field is any text.
+    pub fn operator_key(&self) -> Result<Option<[u8; 32]>, ManifestError> {
+        let wrong = ManifestError::OperatorKey;
+        let Some((name, key)) = self.operator.split_once(KEY_BEGINS) else {
+            let resembles = self.operator.to_ascii_lowercase().contains(KEY_BEGINS.trim_start());
+            return if resembles { Err(wrong) } else { Ok(None) };
+        };
+        let key = key.strip_suffix('>').and_then(hex::decode::<32>);
+        key.filter(|_| !name.trim().is_empty()).ok_or(wrong).map(Some)
+    }
+
     /// SHA-256 of the canonical bytes.
     pub fn identity(&self) -> Identity {
         Identity(sha256(&[self.canonical().as_bytes()]))
@@ -179,7 +212,6 @@ fn checked_date(field: &'static str, value: String) -> Result<String, ManifestEr
 #[cfg(test)]
 mod tests {
     use super::*;
-    use alloc::format;
 
     const HASHES: [&str; 3] = ["policy_hash", "ecm_registry_hash", "temperament_hash"];
 
@@ -247,6 +279,29 @@ mod tests {
         }
         let date = with("commissioned_at", "2026-05-01");
         assert_eq!(date, Err(ManifestError::NotADate("commissioned_at")));
+    }
+
+    #[test]
+    fn only_one_form_names_the_key_of_the_operator() {
+        let (hex, key) = ("ab".repeat(32), [0xab; 32]);
+        let cases = [
+            ("St. Example Hospital".to_string(), Ok(None)),
+            ("a > b (sha256)".to_string(), Ok(None)),
+            (operator_with_key("St. Example", &key), Ok(Some(key))),
+            (format!("A \"B\" <c> <sha256:{hex}>"), Ok(Some(key))),
+            (format!("A <sha256:{hex}> "), Err(ManifestError::OperatorKey)),
+            (format!("A<sha256:{hex}>"), Err(ManifestError::OperatorKey)),
+            (format!(" <sha256:{hex}>"), Err(ManifestError::OperatorKey)),
+            (format!("A <SHA256:{hex}>"), Err(ManifestError::OperatorKey)),
+            (format!("A <sha256:{}>", hex.to_uppercase()), Err(ManifestError::OperatorKey)),
+            (format!("A <sha256:{hex}"), Err(ManifestError::OperatorKey)),
+            (format!("A <sha256:{hex}> <sha256:{hex}>"), Err(ManifestError::OperatorKey)),
+            ("A <sha256:>".to_string(), Err(ManifestError::OperatorKey)),
+        ];
+        for (operator, wanted) in cases {
+            let manifest = with("operator", &operator).unwrap();
+            assert_eq!(manifest.operator_key(), wanted, "{operator}");
+        }
     }
 
     #[test]

@@ -49,6 +49,7 @@ pub(crate) fn run<'s>(
     let found = match Archive::read(source)? {
         Ok(archive) => {
             let report = &mut report;
+            let trust = &trust.narrowed(signed::named_key(&archive)?);
             Check { archive, trust, anchors, report, done, total, progress }.look()?
         }
         Err(fault) => {
@@ -82,6 +83,7 @@ impl<'s> Check<'_, 's> {
         let identity = manifest.identity();
         self.report.identity = Some(identity);
         self.certificate(&manifest)?;
+        self.named_operator(&manifest);
         let producers = self.keys(&identity)?;
         let head = self.head(&identity)?;
         self.report.size = head.as_ref().map(|head| head.size);

@@ -5,12 +5,13 @@
 
 use super::Check;
 use super::ledger::EntryIndex;
+use crate::archive::Archive;
 use crate::envelope;
 use crate::name::Name;
 use crate::report::counted;
-use crate::trust::{Trust, is_producer, read_keys, read_pem};
+use crate::trust::{OPERATOR, Trust, is_producer, key_sha256, read_keys, read_pem};
 use ipse_consolidate::Rules;
-use ipse_core::{Digest, Identity, Seq, sha256};
+use ipse_core::{Digest, Identity, Seq, hex, sha256};
 use ipse_ledger::dsse::{self, EnvelopeError, Statement, StatementIndex};
 use ipse_ledger::note::NoteError;
 use ipse_ledger::{Bundled, Certificate, Note, NoteKey, SentStatement, TreeHead};
@@ -20,6 +21,15 @@ use std::io;
 
 /// The longest manifest, note or list of keys.
 const MAX_SMALL: usize = 1 << 20;
+
+/// The hash of the operator's key that the manifest of an archive names. Reports nothing: a
+/// manifest that is not valid is reported later.
+pub(super) fn named_key(archive: &Archive<'_>) -> io::Result<Option<[u8; 32]>> {
+    let part = archive.part(Name::Manifest);
+    let bytes = part.map(|part| part.whole(MAX_SMALL)).transpose()?.flatten();
+    let manifest = bytes.and_then(|bytes| Manifest::from_canonical(&bytes).ok());
+    Ok(manifest.and_then(|manifest| manifest.operator_key().ok()?))
+}
 
 /// Opens a statement of the operator; returns it with the id of the key that signed it.
 fn operators_word(bytes: &[u8], kind: &str, trust: &Trust) -> Result<(Statement, String), String> {
@@ -115,6 +125,40 @@ impl Check<'_, '_> {
                 false => Err("is about another manifest".to_string()),
             }
         })
+    }
+
+    /// Compares the operator's key that the manifest names with the trusted one.
+    pub(super) fn named_operator(&mut self, manifest: &Manifest) {
+        let named = match manifest.operator_key() {
+            Ok(Some(named)) => named,
+            Ok(None) => {
+                let message = "the manifest names no operator key: that this operator answers for \
+                               the agent follows only from how you got operator.pub";
+                return self.report.limit(OPERATOR, message);
+            }
+            Err(error) => return self.report.limit(OPERATOR, format!("the manifest: {error}")),
+        };
+        let operators = self.trust.operators();
+        let shown = |key: &[u8; 32]| format!("sha256:{}", hex::encode(key));
+        match operators.iter().find(|key| key_sha256(key.key()) == named) {
+            Some(key) => {
+                let message = format!("the manifest names {}, and no other key", dsse::key_id(key));
+                self.report.pass(OPERATOR, message);
+            }
+            // Without a trusted key of an operator the check of the key in the bundle fails.
+            None if operators.is_empty() => {}
+            None => {
+                let given: Vec<_> =
+                    operators.iter().map(|key| shown(&key_sha256(key.key()))).collect();
+                let message = format!(
+                    "the manifest names the key {}, and the operator key that you trust is {}: \
+                     its signature does not count for this agent",
+                    shown(&named),
+                    given.join(", ")
+                );
+                self.report.fail(OPERATOR, message);
+            }
+        }
     }
 
     /// Checks that the keys in the bundle are trusted. Returns the producers' keys.

@@ -4,7 +4,7 @@
 //! the bytes of an archive. Everything below is computed again and signed with the true keys, so
 //! that only the intended check can detect it.
 
-use ipse_bundle::{Report, Trust, Verdict, pem, verify};
+use ipse_bundle::{Report, Trust, Verdict, key_sha256, pem, verify};
 use ipse_consolidate::{RuleSet, V1, f, snapshot};
 use ipse_core::json::{Members, list, quoted};
 use ipse_core::{Admitted, Digest, Event, EventRef, Identity, Seq, Time, is_housekeeping};
@@ -25,6 +25,18 @@ pub const MANIFEST: &str = concat!(
     r#""policy_hash":"1111111111111111111111111111111111111111111111111111111111111111","#,
     r#""temperament_hash":"3333333333333333333333333333333333333333333333333333333333333333"}"#,
 );
+
+/// The manifest, with an operator that names a key.
+pub fn manifest_naming(key: &NoteSigner) -> String {
+    let named = format!("<sha256:{}>", hex::encode(&key_sha256(key.public().key())));
+    MANIFEST.replace("St. Example Hospital", &format!("St. Example Hospital {named}"))
+}
+
+/// The keys that an auditor of a log with another manifest trusts, and these operators' keys.
+pub fn trusted_with(manifest: &str, operators: &[NoteSigner]) -> String {
+    let pems: String = operators.iter().map(|key| pem(key.public().key())).collect();
+    format!("{}\n{pems}", log_key(&identity_of(manifest)).public())
+}
 
 pub fn signer(name: &str, seed: u8) -> NoteSigner {
     NoteSigner::new(name, SecretKey::from_seed(&[seed; 32])).unwrap()

@@ -4,6 +4,7 @@ use crate::forge::{
     Draft, Log, MANIFEST, archive, fails, report, reported, trust_of, trusted, week,
 };
 use crate::forge::{decision, intent, intent_data, time_text};
+use crate::forge::{manifest_naming, operator, signer, trusted_with};
 use ipse_bundle::{Source, Verdict, Writer, open};
 use ipse_ledger::dsse::sign;
 use std::cell::Cell;
@@ -35,6 +36,22 @@ fn a_week_verifies() {
     has(&text, "LIMIT signatures: 44 events not signed by a trusted producer");
     has(&text, "PASS  anchor 3: this log continues those 42 entries");
     assert!(!text.contains("LIMIT anchors"), "{text}");
+}
+
+#[test]
+fn a_manifest_may_name_the_key_of_its_operator() {
+    let named = manifest_naming(&operator());
+    let cases = [
+        (MANIFEST.to_string(), "LIMIT operator: the manifest names no operator key"),
+        (named.clone(), "PASS  operator: the manifest names operator+"),
+        (named.replace(" <sha256:", "<sha256:"), "LIMIT operator: the manifest: field `operator`"),
+    ];
+    for (manifest, wanted) in cases {
+        let keys = trusted_with(&manifest, &[operator(), signer("operator", 66)]);
+        let report = report(&Log::new(&manifest).draft().pack(), &keys, &[]);
+        assert!(report.passed(), "{}", reported(&report));
+        has(&reported(&report), wanted);
+    }
 }
 
 #[test]

@@ -7,7 +7,7 @@ use crate::context::Context;
 use crate::terminal::{Terminal, counted, shown};
 use crate::{CommandResult, Exit};
 use anyhow::{Context as _, bail};
-use ipse_bundle::{Opened, Trust, Verdict, open};
+use ipse_bundle::{Line, OPERATOR, Opened, Trust, Verdict, open};
 use ipse_engine::sign_head;
 use ipse_exchange::take_in;
 use ipse_ledger::NoteKey;
@@ -83,6 +83,10 @@ fn taken_in(
         });
     bar.finish_and_clear();
     let done = done?;
+    let unnamed = |line: &&Line| line.verdict == Verdict::Limit && line.place == OPERATOR;
+    for line in opened.report.lines.iter().filter(unnamed) {
+        writeln!(terminal.err, "note: {}", line.message)?;
+    }
     if let Some(notary) = context.notary(terminal, &identity)? {
         sign_head(context.store()?, &identity, &notary)?;
     }

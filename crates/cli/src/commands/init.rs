@@ -19,7 +19,8 @@ use std::path::PathBuf;
 /// own.
 ///
 /// Creates missing keys next to the store: one signs the log, one signs for the operator. Keep
-/// them; give their public halves to auditors.
+/// them; give their public halves to auditors. A key that is already there is kept. If the manifest
+/// names an operator key, that key must be there.
 ///
 /// Example: ipse init --manifest agent.toml
 #[derive(clap::Args, Debug)]
@@ -39,11 +40,12 @@ pub(crate) fn run(context: &Context, terminal: &mut Terminal<'_>, args: &Args) -
     let keys = context.keys();
     let all_there = keys.has(Role::Log) && keys.has(Role::Operator);
     let passphrase = passphrase::chosen_if(args.passphrase && !all_there, terminal)?;
+    let word = passphrase.as_ref().map(|passphrase| passphrase.as_str());
+    keys.check_operator(&manifest, word)?;
     context.migrate_if_there(terminal)?;
     let registered = Store::create(&context.location)?.register(&manifest.canonical())?;
     // A dangling link leads to the new store now, and the keys belong next to that file.
     let keys = context.keys();
-    let word = passphrase.as_ref().map(|passphrase| passphrase.as_str());
     let made = keys.create(&registered.identity, &mut SystemHost::random, word);
     let made = made.map_err(anyhow::Error::from);
     if context.json {
@@ -62,6 +64,9 @@ pub(crate) fn run(context: &Context, terminal: &mut Terminal<'_>, args: &Args) -
     let words = if registered.created { "registered" } else { "already registered" };
     writeln!(terminal.err, "{words} in {store}")?;
     tell_keys(context, terminal, &made)?;
+    if let Err(error) = manifest.operator_key() {
+        writeln!(terminal.err, "note: {error}")?;
+    }
     let reader = context.store()?.reader()?;
     note_pending_erase(terminal, reader.erase_pending()?)?;
     let others = reader.manifests()?.len() - 1;

@@ -3,11 +3,17 @@
 //! **Invariant:** the template can be registered without a change.
 
 use crate::context::Context;
-use crate::terminal::Terminal;
+use crate::terminal::{Terminal, shown};
 use crate::vocabulary::Nested;
 use crate::{CommandResult, Exit};
+use anyhow::anyhow;
+use ipse::keys::{self, KeyError};
 use ipse_core::json::Members;
 use ipse_core::{Time, hex, sha256};
+use std::path::PathBuf;
+
+/// The name of the operator in a template.
+const ORGANISATION: &str = "my-organisation";
 
 pub(crate) type Args = Nested<Action>;
 
@@ -16,20 +22,42 @@ pub(crate) enum Action {
     /// Print a commented template
     ///
     /// Example: ipse manifest new > agent.toml
-    New,
+    New {
+        /// Name this key of the operator, a public key in PEM: a bundle of this agent then counts
+        /// only with its signature
+        #[arg(long, value_name = "FILE")]
+        operator_key: Option<PathBuf>,
+    },
 }
 
 pub(crate) fn run(context: &Context, terminal: &mut Terminal<'_>, args: &Args) -> CommandResult {
-    let Action::New = args.action;
+    let Action::New { operator_key } = &args.action;
+    let operator = match operator_key {
+        Some(file) => {
+            let key = keys::read_verifier(file, keys::OPERATOR).map_err(without_hint)?;
+            ipse_manifest::operator_with_key(ORGANISATION, &keys::key_sha256(key.key()))
+        }
+        None => ORGANISATION.to_string(),
+    };
     let template = match context.json {
-        true => json_template(context.now()) + "\n",
-        false => template(context.now()),
+        true => json_template(context.now(), &operator) + "\n",
+        false => template(context.now(), &operator),
     };
     terminal.out.write_all(template.as_bytes())?;
     Ok(Exit::Fine)
 }
 
-fn template(now: Time) -> String {
+/// The text of an error about a key file. Hints for key errors apply to keys of the store.
+fn without_hint(error: KeyError) -> anyhow::Error {
+    match error {
+        KeyError::Io { what, path, source } => {
+            anyhow::Error::new(source).context(format!("could not {what} {}", shown(&path)))
+        }
+        error => anyhow!("{error}"),
+    }
+}
+
+fn template(now: Time, operator: &str) -> String {
     let empty = hex::encode(&sha256(&[]));
     format!(
         r#"# The SHA-256 of these seven fields is the identity of the agent: change one and it is
@@ -38,8 +66,9 @@ fn template(now: Time) -> String {
 # The name of the agent.
 agent_id = "my-agent-01"
 
-# The organisation that answers for it.
-operator = "my-organisation"
+# The organisation that answers for it. Its key can be named, as --operator-key does:
+# "NAME <sha256:HEX>". Then only that key signs for this agent.
+operator = "{operator}"
 
 # The body or runtime it acts through.
 embodiment = "my-robot/rev-a"
@@ -66,11 +95,11 @@ commissioned_at = "{now}"
 }
 
 /// The template as JSON, without comments.
-fn json_template(now: Time) -> String {
+fn json_template(now: Time, operator: &str) -> String {
     let empty = hex::encode(&sha256(&[]));
     let fields = ipse_manifest::FIELDS.into_iter().map(|field| match field {
         "agent_id" => (field, "my-agent-01".to_string()),
-        "operator" => (field, "my-organisation".to_string()),
+        "operator" => (field, operator.to_string()),
         "embodiment" => (field, "my-robot/rev-a".to_string()),
         "commissioned_at" => (field, now.to_string()),
         _ => (field, empty.clone()),

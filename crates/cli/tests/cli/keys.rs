@@ -2,10 +2,11 @@
 
 use super::forget::on_a_terminal;
 use super::store::{CommandResult, Store, ran, vector};
+use ipse_core::{hex, sha256};
 use ipse_ledger::{Certificate, NoteKey, PublicKey, dsse};
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// A verifier key under which anyone can sign.
 const WEAK: &str = "arm+b0647592+AQEAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA";
@@ -83,6 +84,109 @@ fn openssl_reads_the_keys() {
     assert!(read(&locked, "log.key").contains("ENCRYPTED"));
     openssl(&["pkey", "-noout", "-in", &file, "-passin", "pass:a word"]).fine();
     assert_ne!(openssl(&["pkey", "-noout", "-in", &file, "-passin", "pass:b"]).code, 0);
+}
+
+/// The SHA-256 of a public key's DER, as OpenSSL writes it.
+fn sha256_of(public: &Path) -> String {
+    let args = ["pkey", "-pubin", "-outform", "DER", "-in", public.to_str().unwrap()];
+    let der = assert_cmd::Command::new("openssl").args(args).output().unwrap();
+    assert!(der.status.success());
+    hex::encode(&sha256(&[&der.stdout]))
+}
+
+/// A directory with an operator's key by OpenSSL, of which only the private half is named as in a
+/// key directory.
+fn keys_of_openssl(store: &Store, name: &str) -> PathBuf {
+    let directory = store.directory.path().join(name);
+    fs::create_dir(&directory).unwrap();
+    let file = |name: &str| directory.join(name).to_str().unwrap().to_string();
+    let private = file("operator.key");
+    openssl(&["genpkey", "-algorithm", "ed25519", "-out", &private]).fine();
+    fs::set_permissions(&private, fs::Permissions::from_mode(0o600)).unwrap();
+    fs::set_permissions(&directory, fs::Permissions::from_mode(0o700)).unwrap();
+    openssl(&["pkey", "-in", &private, "-pubout", "-out", &file("public.pem")]).fine();
+    directory
+}
+
+#[test]
+fn a_manifest_names_a_key_that_is_older_than_the_store() {
+    let store = Store::nothing();
+    store.run(&["key", "new", "operator"]).ended(2, &["no store"]);
+    let made = store.directory.path().join("made");
+    let key_dir = made.to_str().unwrap();
+    let new = store.run(&["key", "new", "operator", "--key-dir", key_dir]).fine();
+    assert!(NoteKey::parse(new.out.trim()).is_some_and(|key| key.name() == "operator"));
+    store.run(&["key", "new", "operator", "--key-dir", key_dir]).ended(2, &["already exists"]);
+    store.run(&["key", "new", "log", "--key-dir", key_dir]).ended(2, &["no store"]);
+    let cases = [(made, "operator.pub"), (keys_of_openssl(&store, "foreign"), "public.pem")];
+    for (at, (directory, public)) in cases.into_iter().enumerate() {
+        let public = directory.join(public);
+        let wanted = format!("my-organisation <sha256:{}>", sha256_of(&public));
+        let new = ["manifest", "new", "--operator-key", public.to_str().unwrap()];
+        assert_eq!(store.run(&[&new[..], &["--json"]].concat()).json()["operator"], wanted);
+        let template = store.run(&new).fine().out;
+        assert!(template.contains(&format!("\noperator = \"{wanted}\"\n")), "{template}");
+        let manifest = store.write("named.toml", template);
+        assert!(!store.path.exists(), "no store yet");
+        let path = store.directory.path().join(format!("{at}.db"));
+        let key = fs::read(directory.join("operator.key")).unwrap();
+        let (path, key_dir) = (path.to_str().unwrap(), directory.to_str().unwrap());
+        let init = ["--key-dir", key_dir, "init", "--manifest", &manifest];
+        let ran = ran(super::store::binary().args(["--store", path]).args(init)).fine();
+        assert!(ran.err.contains("log.key (keep them") && !ran.err.contains("operator.key"));
+        assert_eq!(fs::read(directory.join("operator.key")).unwrap(), key);
+        assert_eq!(sha256_of(&directory.join("operator.pub")), sha256_of(&public));
+    }
+}
+
+#[test]
+fn a_key_that_the_manifest_does_not_name_is_not_the_operator_s() {
+    let store = Store::nothing();
+    let (ours, theirs) = (keys_of_openssl(&store, "ours"), keys_of_openssl(&store, "theirs"));
+    let text = |path: PathBuf| path.to_str().unwrap().to_string();
+    let public = text(ours.join("public.pem"));
+    let template = store.run(&["manifest", "new", "--operator-key", &public]).fine().out;
+    let manifest = store.write("named.toml", template);
+    let words = ["names the operator key sha256:", "operator.pub", "hint: copy operator.key"];
+    init(&store, &manifest).ended(2, &words);
+    let other = ["--key-dir", &text(theirs.clone()), "init", "--manifest", &manifest];
+    store.run(&other).ended(2, &words);
+    assert!(!store.path.exists() && !key_file(&store, "").exists(), "nothing was created");
+    let key_dir = text(ours.clone());
+    let run = |args: &[&str]| store.run(&[&["--key-dir", &key_dir], args].concat());
+    run(&["init", "--manifest", &manifest]).fine();
+    let trust = ["--trust", &text(ours.join("log.vkey")), &text(ours.join("operator.pub"))];
+    for (name, code) in [("good.ipse", 0), ("swapped.ipse", 1)] {
+        let file = text(store.directory.path().join(name));
+        run(&["export", "-o", &file]).fine();
+        let copy = Store::nothing();
+        let keys = key_file(&copy, "");
+        fs::create_dir(&keys).unwrap();
+        fs::copy(&public, keys.join("operator.pub")).unwrap();
+        init(&copy, &manifest).fine();
+        let ran = copy.run(&[&["import-bundle", &file], &trust[..]].concat());
+        let words = ["FAIL operator: the manifest names the key sha256:", "does not count"];
+        ran.ended(code, if code == 0 { &[] } else { &words });
+        // The next bundle is signed by another key, which the importer was told to trust.
+        fs::copy(theirs.join("operator.key"), ours.join("operator.key")).unwrap();
+        fs::copy(theirs.join("public.pem"), ours.join("operator.pub")).unwrap();
+    }
+}
+
+#[test]
+fn a_file_without_a_public_key_is_not_named() {
+    let store = Store::nothing();
+    let keys = keys_of_openssl(&store, "keys");
+    let no_key = store.write("no.pem", "no key");
+    let private = keys.join("operator.key").to_str().unwrap().to_string();
+    let cases = [(private, "private key"), (no_key, "not an Ed25519"), ("none".into(), "no key")];
+    for (file, words) in cases {
+        let ran = store.run(&["manifest", "new", "--operator-key", &file]);
+        assert!(ran.ended(2, &[words]).out.is_empty());
+    }
+    let odd = fs::read_to_string(golden()).unwrap().replace("Hospital", "<sha256:12>");
+    let ran = init(&store, &store.write("odd.toml", odd));
+    ran.ended(0, &["note: field `operator` has `<sha256:` but is not"]);
 }
 
 #[test]

@@ -14,6 +14,7 @@ use super::{new_key_file, new_secret, pem, read_signer};
 use crate::files;
 use ipse_core::{Identity, hex};
 use ipse_ledger::{NoteKey, NoteSigner, PublicKey, TreeHead};
+use ipse_manifest::Manifest;
 use ipse_store::Location;
 use std::ffi::OsString;
 use std::fs::{File, OpenOptions};
@@ -147,6 +148,27 @@ impl KeyDirectory {
         }
         check_directory(&self.path)?;
         self.check_public()
+    }
+
+    /// Returns an error if a manifest names an operator key and it is not the one in this
+    /// directory. A private half that cannot be read now is an error of [`KeyDirectory::create`].
+    pub fn check_operator(
+        &self,
+        manifest: &Manifest,
+        passphrase: Option<&str>,
+    ) -> Result<(), KeyError> {
+        let Ok(Some(named)) = manifest.operator_key() else { return Ok(()) };
+        let other = || KeyError::OtherOperator {
+            path: self.file(Role::Operator.public()),
+            named: hex::encode(&named),
+        };
+        if !self.has(Role::Operator) {
+            return Err(other());
+        }
+        match self.public_half(Role::Operator, passphrase) {
+            Ok(key) if ipse_bundle::key_sha256(&key) != named => Err(other()),
+            _ => Ok(()),
+        }
     }
 
     /// Returns an error if a passphrase is given and this build does not support passphrases.

@@ -39,6 +39,7 @@ mod encryption;
 mod pem;
 
 pub use directory::{KeyDirectory, OPERATOR, Protection, Role};
+pub use ipse_bundle::key_sha256;
 pub use pem::MAX_KEY_BYTES;
 
 use crate::files;
@@ -86,6 +87,17 @@ pub enum KeyError {
         private: PathBuf,
         /// The file of the public half.
         public: PathBuf,
+    },
+    /// The manifest names another operator key.
+    #[error(
+        "the manifest names the operator key sha256:{named}, and that key is not at {}",
+        .path.display()
+    )]
+    OtherOperator {
+        /// The file of the public half.
+        path: PathBuf,
+        /// The SHA-256 of the key that the manifest names, as hex digits.
+        named: String,
     },
     /// The content is not a valid key.
     #[error("{} is not a valid key: {why}", .path.display())]

@@ -2,7 +2,7 @@
 
 use super::{Attack, Case, bytes, draft, refused};
 use crate::forge::{Draft, MANIFEST, camera, event, identity_of, log_key, operator, robot, signer};
-use crate::forge::{sums_of, trusted, week};
+use crate::forge::{Log, manifest_naming, sums_of, trusted, trusted_with, week};
 use ipse_core::json::Members;
 use ipse_core::{hex, sha256};
 use ipse_ledger::dsse::{Statement, key_id, pre_authentication, sign};
@@ -36,6 +36,14 @@ fn sums(change: fn(String) -> String) -> Case {
     let mut draft = week().draft();
     draft.sums = Some(change(sums_of(&draft.members())));
     Case::of(draft.pack())
+}
+
+/// A log whose manifest names a key of the operator, for an auditor who trusts these.
+fn naming(key: &NoteSigner, operators: &[NoteSigner]) -> Case {
+    let manifest = manifest_naming(key);
+    let mut log = Log::new(&manifest);
+    log.events(1..=3);
+    Case::of(log.draft().pack()).trusting(&trusted_with(&manifest, operators))
 }
 
 /// A signature that only a lenient verifier accepts: the order of the group added to `s`.
@@ -181,6 +189,21 @@ pub const ATTACKS: &[Attack] = &[
         "keys/operator.pub",
         "not the operator key that you trust",
         || draft(|draft| draft.operator_pub = ipse_bundle::pem(robot().public().key())),
+    ),
+    refused(
+        "operator key that the manifest does not name",
+        "operator",
+        "its signature does not count for this agent",
+        || naming(&signer("operator", 66), &[operator()]),
+    ),
+    refused(
+        "two operator keys, signed by the one that the manifest does not name",
+        "SHA256SUMS.sig",
+        "no trusted operator key",
+        || {
+            let other = signer("operator", 66);
+            naming(&other, &[operator(), other.clone()])
+        },
     ),
     refused(
         "producer's key as the log's",

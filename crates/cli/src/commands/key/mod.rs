@@ -67,7 +67,10 @@ pub(crate) enum NewKey {
 
     /// Create the key that signs certificates and bundles
     ///
-    /// Example: ipse key new operator --passphrase
+    /// With --key-dir it needs no store. `ipse manifest new --operator-key` names the key in a
+    /// manifest, and `ipse init` with the same --key-dir keeps it.
+    ///
+    /// Example: ipse key new operator --key-dir keys
     Operator {
         #[command(flatten)]
         lock: LockArgs,

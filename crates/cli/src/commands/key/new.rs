@@ -23,14 +23,18 @@ use std::path::{Path, PathBuf};
 /// The largest file that is read as a verifier key, which is one line.
 const MAX_NOTE_FILE: u64 = 4 << 10;
 
-/// Creates a key of the store.
+/// Creates a key of the store. The operator's key needs no store if the key directory is given: a
+/// manifest can then name the key before the store exists.
 pub(super) fn of_store(
     context: &Context,
     terminal: &mut Terminal<'_>,
     role: Role,
     encrypt: bool,
 ) -> CommandResult {
-    let identities = Watch::open(context.store()?)?.identities()?;
+    let identities = match role == Role::Operator && context.names_key_directory() {
+        true => Vec::new(),
+        false => Watch::open(context.store()?)?.identities()?,
+    };
     let directory = context.keys();
     // Checked before the user has to type a passphrase.
     if directory.has(role) && !directory.is_unfinished(role) {
