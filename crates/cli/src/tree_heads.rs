@@ -36,12 +36,15 @@ impl Context {
         }
     }
 
-    /// Prints a warning if a tree head could not be signed; returns whether it could.
+    /// Signs the tree head that the log owes, however new the last one is: this process does not
+    /// come back to sign it later. Prints a warning if it could not be signed; returns whether it
+    /// could.
     pub(crate) fn tell_head(
         &self,
         terminal: &mut Terminal<'_>,
         log: &mut Log,
     ) -> anyhow::Result<bool> {
+        log.sign_owed_head();
         let Some(error) = log.take_head_error() else { return Ok(true) };
         let hint = tree_head_hint(&error);
         let error = anyhow::Error::from(error);

@@ -124,8 +124,9 @@ impl Log {
         Ok(Log { writer, identity, rules, host, subscribers, broken, heads, erase_pending })
     }
 
-    /// Signs tree heads from now on: after passes, at most one per second. Fails if the log does
-    /// not continue the last tree head of the notary.
+    /// Signs tree heads from now on: after passes, at most one per second. A caller that ends
+    /// signs the last one with [`Log::sign_owed_head`]. Fails if the log does not continue the last
+    /// tree head of the notary.
     pub fn set_notary(&mut self, notary: Box<dyn Notary>) -> Result<(), Error> {
         let (store, view) = (self.writer.store(), self.writer.view());
         self.heads = Some(Heads::open(store, self.identity, notary, view)?);

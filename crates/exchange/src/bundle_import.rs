@@ -5,12 +5,12 @@
 
 use crate::error::Error;
 use ipse_bundle::Opened;
-use ipse_core::json::Members;
+use ipse_core::json::{Members, list, quoted};
 use ipse_core::{Admitted, Identity, Seq};
 use ipse_door::{Origin, admit};
 use ipse_engine::{CompleteLog, SignedBatch, restore};
-use ipse_ledger::{Entry, NoteKey};
-use ipse_store::Store;
+use ipse_ledger::{Entry, NoteKey, dsse};
+use ipse_store::{Signatures, Store};
 use std::io;
 
 /// The result of importing a bundle.
@@ -25,6 +25,9 @@ pub struct BundleReceipt {
     pub statements: u64,
     /// The number of omitted statements of producers that are not trusted.
     pub left_out: u64,
+    /// The ids of producers' keys in the bundle that are not registered, because they are not
+    /// trusted.
+    pub keys_left_out: Vec<String>,
     /// The position up to which the facts were computed.
     pub checkpoint: Seq,
 }
@@ -37,18 +40,21 @@ impl BundleReceipt {
             .raw("entries", self.entries)
             .raw("statements", self.statements)
             .raw("checkpoint", self.checkpoint)
+            .raw("keys_left_out", list(self.keys_left_out.iter().map(|id| quoted(id))))
             .finish()
     }
 }
 
 /// Imports a whole bundle into a store in which its identity is registered and its log is empty.
-/// `trusted` are the keys of producers whose statements are kept. `last_head` is the last tree head
+/// `trusted` are the keys of producers whose statements are kept. `signatures` is the requirement
+/// that the log gets here, if it is to change: a bundle does not carry it. `last_head` is the last tree head
 /// that was signed for this log, which the bundle must continue. `emit` is called with the number
 /// of imported entries and their total.
 pub fn take_in(
     store: &Store,
     opened: &Opened<'_>,
     trusted: &[NoteKey],
+    signatures: Option<Signatures>,
     last_head: Option<&str>,
     emit: &mut dyn FnMut(u64, u64),
 ) -> Result<BundleReceipt, Error> {
@@ -56,6 +62,10 @@ pub fn take_in(
     check(store, opened)?;
     let (statements, left_out) = statements(opened, trusted)?;
     let mut settings = store.settings()?;
+    // Set before the events arrive. If the process dies in between, the log is empty and stricter.
+    if let Some(signatures) = signatures {
+        settings.set_signatures(&identity, signatures)?;
+    }
     for endorsed in &statements {
         settings.put_producer(&identity, endorsed.signer())?;
     }
@@ -69,8 +79,17 @@ pub fn take_in(
         emit(done, entries);
     });
     restore(store, &identity, log, &whole)?;
+    let keys_left_out = keys_left_out(store, opened)?;
     let statements = statements.len() as u64;
-    Ok(BundleReceipt { identity, entries, statements, left_out, checkpoint })
+    Ok(BundleReceipt { identity, entries, statements, left_out, keys_left_out, checkpoint })
+}
+
+/// The ids of producers' keys in the bundle that the store does not have.
+fn keys_left_out(store: &Store, opened: &Opened<'_>) -> Result<Vec<String>, Error> {
+    let registered = store.reader()?.producers(&opened.identity)?;
+    let is_left_out =
+        |key: &&NoteKey| !registered.iter().any(|(registered, _)| *registered == key.to_string());
+    Ok(opened.producers.iter().filter(is_left_out).map(dsse::key_id).collect())
 }
 
 fn check(store: &Store, opened: &Opened<'_>) -> Result<(), Error> {

@@ -33,7 +33,8 @@ pub fn import_bundle(
     let last =
         keys.last_head(&opened.identity).map_err(|source| Error::file(keys.path(), source))?;
     let last = last.as_ref().map(|(note, _)| note.as_str());
-    Ok(take_in(&Store::open(&location)?, &opened, trust.keys(), last, &mut |_, _| {})?)
+    let store = Store::open(&location)?;
+    Ok(take_in(&store, &opened, trust.keys(), None, last, &mut |_, _| {})?)
 }
 
 fn first_fault(report: &Report) -> String {

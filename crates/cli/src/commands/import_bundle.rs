@@ -5,12 +5,14 @@
 
 use crate::context::Context;
 use crate::terminal::{Terminal, counted, shown};
+use crate::vocabulary::words;
 use crate::{CommandResult, Exit};
 use anyhow::{Context as _, bail};
 use ipse_bundle::{Line, OPERATOR, Opened, Trust, Verdict, open};
 use ipse_engine::sign_head;
-use ipse_exchange::take_in;
+use ipse_exchange::{BundleReceipt, take_in};
 use ipse_ledger::NoteKey;
+use ipse_store::Signatures;
 use std::fs::File;
 use std::io::Read;
 use std::path::{Path, PathBuf};
@@ -23,6 +25,9 @@ const MAX_KEYS_BYTES: u64 = 1 << 20;
 /// The identity must be registered in this store, and its log empty. Positions, facts and passes
 /// are those of the bundle. The bundle is imported completely or not at all.
 ///
+/// Settings, access tokens, private keys and revocations are not in a bundle. The command lists
+/// what did not travel.
+///
 /// Example: ipse import-bundle ward-robot.ipse --trust log.vkey --trust operator.pub
 #[derive(clap::Args, Debug)]
 pub(crate) struct Args {
@@ -31,6 +36,13 @@ pub(crate) struct Args {
     /// Trust this key, or the keys in this file; repeatable
     #[arg(long, value_name = "KEY", num_args = 1..)]
     trust: Vec<String>,
+    /// Set how producers' signatures are handled here, as `ipse config signatures` does
+    #[arg(
+        long,
+        value_name = "WORD",
+        value_parser = words(Signatures::ALL.map(Signatures::name), Signatures::parse)
+    )]
+    signatures: Option<Signatures>,
 }
 
 pub(crate) fn run(context: &Context, terminal: &mut Terminal<'_>, args: &Args) -> CommandResult {
@@ -64,7 +76,7 @@ pub(crate) fn run(context: &Context, terminal: &mut Terminal<'_>, args: &Args) -
             return Ok(Exit::Found);
         }
     };
-    taken_in(context, terminal, &opened, trust.keys())
+    taken_in(context, terminal, &opened, trust.keys(), args.signatures)
 }
 
 fn taken_in(
@@ -72,15 +84,17 @@ fn taken_in(
     terminal: &mut Terminal<'_>,
     opened: &Opened<'_>,
     trusted: &[NoteKey],
+    signatures: Option<Signatures>,
 ) -> CommandResult {
     let identity = opened.identity;
     let last_head = context.outside(&identity)?.last_head;
     let bar = terminal.bar("events");
-    let done =
-        take_in(context.store()?, opened, trusted, last_head.as_deref(), &mut |done, all| {
-            bar.set_length(all);
-            bar.set_position(done);
-        });
+    let mut tell = |done, all| {
+        bar.set_length(all);
+        bar.set_position(done);
+    };
+    let (store, last_head) = (context.store()?, last_head.as_deref());
+    let done = take_in(store, opened, trusted, signatures, last_head, &mut tell);
     bar.finish_and_clear();
     let done = done?;
     let unnamed = |line: &&Line| line.verdict == Verdict::Limit && line.place == OPERATOR;
@@ -95,12 +109,46 @@ fn taken_in(
         let words = "of producers that are not among --trust, left out";
         writeln!(terminal.err, "note: {statements} {words}")?;
     }
+    tell_left_behind(context, terminal, &done)?;
     if context.json {
         terminal.json(&done.json())?;
     } else {
         writeln!(terminal.out, "{identity}\nimported {}", counted(done.entries, "event"))?;
     }
     Ok(Exit::Fine)
+}
+
+/// Lists the settings and keys that a bundle does not carry. Warns if the log has signed events and
+/// accepts unsigned ones here, because the store that it came from may have required signatures.
+fn tell_left_behind(
+    context: &Context,
+    terminal: &mut Terminal<'_>,
+    done: &BundleReceipt,
+) -> anyhow::Result<()> {
+    let reader = context.store()?.reader()?;
+    let signatures = reader.view(&done.identity)?.view().signatures()?;
+    let retention = reader.retention(&done.identity)?;
+    let retention = retention.as_deref().map_or("off".to_string(), ipse_door::printable);
+    writeln!(
+        terminal.err,
+        "note: settings do not travel; here: signatures {}, retention {retention} (`ipse config`)\n\
+         note: keys that do not travel: private keys, access tokens, producers that signed nothing, \
+         and which keys were revoked (`ipse key`, `ipse token`)",
+        signatures.name()
+    )?;
+    if !done.keys_left_out.is_empty() {
+        let keys = done.keys_left_out.join(", ");
+        writeln!(terminal.err, "note: keys of producers that are not among --trust: {keys}")?;
+    }
+    let signed = done.statements + done.left_out > 0;
+    if signed && signatures != Signatures::Require {
+        writeln!(
+            terminal.err,
+            "WARNING: this log has signed events and accepts unsigned ones here; if it required \
+             signatures where it came from: ipse config signatures require"
+        )?;
+    }
+    Ok(())
 }
 
 /// Reads the values of `--trust`: a key, or a file of keys.

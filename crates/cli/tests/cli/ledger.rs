@@ -184,6 +184,26 @@ fn every_event_has_a_proof_that_needs_no_store() {
     store.run(&["explain", &last, "--proof"]).fine();
 }
 
+/// A command does not leave a tree head to a later process, however new the last one is.
+#[test]
+fn a_command_signs_what_it_owes_before_it_exits() {
+    let store = cup();
+    for id in ["1", "2", "3"] {
+        store.import(attempt(id, true)).fine();
+    }
+    let record = ["record", "--skill", "grasp", "--success"];
+    store.run(&record).fine();
+    let first = events(&store)[0]["event_ref"].as_str().unwrap().to_string();
+    store.run(&["forget", &first]).fine();
+    store.fed(&["import", "-", "--no-consolidate"], attempt("4", true)).fine();
+    let ran = store.run(&["verify"]).fine();
+    assert!(ran.out.contains("entries past the signed tree head: 1"), "{}", ran.out);
+    store.run(&["consolidate"]).fine();
+    let ran = store.run(&["verify"]).fine();
+    let all = format!("{}{}", ran.out, ran.err);
+    assert!(!all.contains("past the signed tree head") && !all.contains("no tree head"), "{all}");
+}
+
 fn export(store: &Store, name: &str, more: &[&str]) -> (PathBuf, CommandResult) {
     let file = store.directory.path().join(name);
     let args = [&["export", "-o", file.to_str().unwrap()], more].concat();

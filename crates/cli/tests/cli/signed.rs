@@ -254,6 +254,43 @@ fn what_is_sent_again_otherwise_does_not_make_a_bundle_fail() {
     assert!(report.json().contains("12 events not signed by a trusted producer"));
 }
 
+/// A bundle carries neither settings nor revocations: an import lists them and can set one.
+#[test]
+fn an_import_says_what_did_not_travel() {
+    let signed = Signed::new();
+    let store = &signed.store;
+    let file = signed.file("s.jsonl", "arm", &signed.identity, &attempts(0, 8));
+    signed.import(&file).fine();
+    exported(store);
+    store.run(&["config", "signatures", "require"]).fine();
+    let keys = store.path.with_extension("db.keys");
+    let text = |path: std::path::PathBuf| path.to_str().unwrap().to_string();
+    let bundle = text(store.directory.path().join("a.ipse"));
+    let key = |name: &str| text(keys.join(name));
+    let [log, operator, arm] = [key("log.vkey"), key("operator.pub"), key("producers/arm.vkey")];
+    let lists = ["signatures record, retention off", "private keys, access tokens, producers"];
+    let warning = "WARNING: this log has signed events and accepts unsigned ones here";
+    let import = ["import-bundle", &bundle, "--json", "--trust", &log, &operator];
+    let other = Store::new();
+    let ran = other.run(&import).ended(0, &lists);
+    assert!(
+        ran.err.contains(warning) && ran.err.contains("not among --trust: arm+"),
+        "{}",
+        ran.err
+    );
+    assert!(ran.json()["keys_left_out"][0].as_str().unwrap().starts_with("arm+"));
+    let other = Store::new();
+    let ran = other.run(&[&import[..], &[&arm, "--signatures", "require"]].concat());
+    let ran = ran.ended(0, &["signatures require", lists[1]]);
+    assert!(!ran.err.contains("WARNING") && !ran.err.contains("not among"), "{}", ran.err);
+    assert_eq!(ran.json()["keys_left_out"], serde_json::json!([]));
+    other.run(&["record", "--skill", "grasp", "--success"]).ended(1, &["unsigned"]);
+    other.run(&["verify"]).fine();
+    // An import that is rejected changes no setting.
+    other.run(&[&import[..], &["--signatures", "off"]].concat()).ended(2, &["not empty"]);
+    assert!(other.run(&["config", "signatures"]).fine().out.contains("require"));
+}
+
 /// Only ipse writes its own records: producers cannot sign them.
 #[test]
 fn pass_records_are_not_signed_by_producers() {
