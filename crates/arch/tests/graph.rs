@@ -47,7 +47,10 @@ const DEPENDS_ON: &[(&str, &[&str])] = &[
         "http",
         &["core", "ledger", "door", "gates", "access", "store", "engine", "inspect", "intents"],
     ),
-    ("reproduce", &["core", "manifest", "consolidate", "door", "store", "engine", "inspect"]),
+    (
+        "reproduce",
+        &["core", "manifest", "consolidate", "door", "gates", "store", "engine", "inspect"],
+    ),
     (
         "ipse",
         &[

@@ -11,6 +11,7 @@
 
 mod attempt;
 pub mod bca;
+pub mod clamp;
 pub mod errata;
 mod error;
 pub mod example;

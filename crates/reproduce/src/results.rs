@@ -12,7 +12,7 @@ use crate::sweeps::Sweeps;
 use crate::table::{Row, Sheet, Table, Verdict};
 use crate::v1::V1;
 use crate::v2::V2;
-use crate::v3::{Agents, Control, DECISIONS};
+use crate::v3::{Agents, Control, DECISIONS, Setting};
 use crate::v3_table::{QUICK, V3};
 use crate::{Error, runtime};
 use ipse_core::json::{Members, list};
@@ -27,6 +27,10 @@ pub struct Plan {
     pub seeds: Vec<i128>,
     /// The grounded controls of V3.
     pub controls: Vec<Control>,
+    /// The least confidence at which a planner of V3 attempts a skill.
+    pub threshold: f64,
+    /// The number of decisions of V3, if it is not that of the paper or of a quick run.
+    pub decisions: Option<u32>,
     /// Whether to use smaller samples.
     pub quick: bool,
 }
@@ -96,9 +100,12 @@ impl Results {
 
     /// Runs the experiments in which agents plan.
     fn plan(&mut self, agents: &Agents, plan: &Plan) {
-        let decisions = if plan.quick { QUICK } else { DECISIONS };
+        let usual = if plan.quick { QUICK } else { DECISIONS };
+        let (threshold, decisions) = (plan.threshold, plan.decisions.unwrap_or(usual));
         if plan.experiments.contains(&Experiment::V3) {
-            self.v3 = Some(V3::run(agents, &plan.seeds, &plan.controls, decisions));
+            let setting = |control: &Control| Setting { control: *control, threshold, decisions };
+            let settings: Vec<_> = plan.controls.iter().map(setting).collect();
+            self.v3 = Some(V3::of(agents, &plan.seeds, &settings));
         }
         if plan.experiments.contains(&Experiment::Sweeps) {
             self.sweeps = Some(Sweeps::run(agents, &plan.seeds));
@@ -138,6 +145,7 @@ impl Results {
         tables.extend(self.v1.as_ref().map(V1::table));
         tables.extend(self.v2.as_ref().map(V2::table));
         tables.extend(self.v3.as_ref().map(V3::table));
+        tables.extend(self.v3.as_ref().map(V3::gates_table));
         tables.extend(self.sweeps.iter().flat_map(Sweeps::tables));
         tables.extend(self.runtime.iter().flat_map(Runtime::tables));
         tables

@@ -7,6 +7,7 @@
 
 use crate::Error;
 use crate::attempt::Attempt;
+use crate::clamp;
 use crate::lab::{Agent, Lab};
 use crate::random::Python;
 use ipse_core::json::Value;
@@ -100,7 +101,8 @@ impl Scene {
     /// Records the history of a seed in an agent's own log of a store.
     pub fn live(lab: &Lab<'_>, store: &Path, seed: i128) -> Result<Self, Error> {
         let mut random = Python::new(seed);
-        let mut agent = lab.agent(store, &format!("v3 with seed {seed}"))?;
+        let manifest = clamp::manifest(&format!("v3 with seed {seed}"))?;
+        let mut agent = lab.agent_of(store, &manifest)?;
         let mut number = 0;
         let mut live = |agent: &mut Agent, attempts: [(Target, usize); 2]| {
             let all = attempts.into_iter().flat_map(|(target, n)| std::iter::repeat_n(target, n));

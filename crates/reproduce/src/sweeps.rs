@@ -88,8 +88,13 @@ fn lengths() -> Vec<Point> {
 impl Sweeps {
     /// Runs V3's planners under each setting.
     pub fn run(agents: &Agents, seeds: &[i128]) -> Self {
+        Self::of(seeds, &|setting| agents.plan(setting))
+    }
+
+    /// Runs `plan` under each setting.
+    pub fn of(seeds: &[i128], plan: &dyn Fn(Setting) -> Summary) -> Self {
         let all = |points: Vec<Point>| {
-            let one = |point: Point| (point.name, agents.plan(point.setting), point.printed);
+            let one = |point: Point| (point.name, plan(point.setting), point.printed);
             points.into_iter().map(one).collect()
         };
         let sweep = |name, varies, what, errata, points| {

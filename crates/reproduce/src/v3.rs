@@ -5,6 +5,7 @@
 
 use crate::Error;
 use crate::bca::bca;
+use crate::clamp::{Clamp, Judged};
 use crate::lab::Lab;
 use crate::normal::mean;
 use crate::scene::{Scene, Target};
@@ -76,6 +77,15 @@ pub struct Setting {
 }
 
 impl Setting {
+    /// Whether these are the paper's defaults, with this number of decisions.
+    pub fn is_papers(&self, decisions: u32) -> bool {
+        let prior = match self.control {
+            Control::Calibrated { .. } => self.control == Control::CALIBRATED,
+            Control::Raw | Control::Uniform => true,
+        };
+        prior && *self == Setting { decisions, ..Setting::of(self.control) }
+    }
+
     /// The paper's defaults for a control.
     pub fn of(control: Control) -> Self {
         Setting { control, threshold: THRESHOLD, decisions: DECISIONS }
@@ -148,10 +158,22 @@ impl Agents {
 
     /// Runs all agents under a setting.
     pub fn plan(&self, setting: Setting) -> Summary {
+        self.plan_through(setting, &mut |_| true)
+    }
+
+    /// The same with the gates on: every attempt of every planner is judged first.
+    pub fn plan_gated(&self, setting: Setting, clamp: &Clamp) -> (Summary, Judged) {
+        let mut judged = Judged::default();
+        let summary = self.plan_through(setting, &mut |target| clamp.admits(target, &mut judged));
+        (summary, judged)
+    }
+
+    /// The same with any gate: an attempt that it does not admit is not made.
+    pub fn plan_through(&self, setting: Setting, gate: &mut dyn FnMut(Target) -> bool) -> Summary {
         let one = |(seed, scene): &(i128, Scene)| {
-            let (own_no_memory, attempts, unproductive) = decide(scene, setting);
-            let raw = Setting::of(Control::Raw);
-            let (no_memory, ..) = decide(scene, Setting { decisions: setting.decisions, ..raw });
+            let (own_no_memory, attempts, unproductive) = decide(scene, setting, gate);
+            let raw = Setting { decisions: setting.decisions, ..Setting::of(Control::Raw) };
+            let (no_memory, ..) = decide(scene, raw, gate);
             Run { seed: *seed, no_memory, own_no_memory, attempts, unproductive }
         };
         let runs: Vec<Run> = self.0.iter().map(one).collect();
@@ -168,14 +190,21 @@ impl Agents {
     }
 }
 
-/// Counts failed attempts without memory, attempts of the grounded planner, and its failures.
-fn decide(scene: &Scene, setting: Setting) -> (u64, u64, u64) {
+/// Counts failed attempts without memory, attempts of the grounded planner, and its failures. The
+/// outcome of an attempt does not depend on the force that the gates admit.
+fn decide(
+    scene: &Scene,
+    setting: Setting,
+    gate: &mut dyn FnMut(Target) -> bool,
+) -> (u64, u64, u64) {
     let mut random = scene.random();
     let (mut no_memory, mut attempts, mut unproductive) = (0, 0, 0);
     for _ in 0..setting.decisions {
         let target = Target::ALL[random.below(2) as usize];
-        no_memory += u64::from(!target.holds(&mut random));
-        if setting.control.confidence(scene, target) >= setting.threshold {
+        if gate(target) {
+            no_memory += u64::from(!target.holds(&mut random));
+        }
+        if setting.control.confidence(scene, target) >= setting.threshold && gate(target) {
             attempts += 1;
             unproductive += u64::from(!target.holds(&mut random));
         }

@@ -1,10 +1,11 @@
 //! The results of V3 as a table and as JSON.
 
+use crate::clamp::{Clamp, Judged};
 use crate::normal::mean;
 use crate::printed::{Reduction, like, ours_alone, reduction};
 use crate::scene::Target;
 use crate::table::{Row, Table, Verdict};
-use crate::v3::{Agents, Control, DECISIONS, Run, SEEDS, Setting, Summary};
+use crate::v3::{Agents, Control, DECISIONS, Run, SEEDS, Setting, Summary, THRESHOLD};
 use ipse_core::json::{Members, list};
 
 /// The results of V3.
@@ -16,6 +17,8 @@ pub struct V3 {
     pub decisions: u32,
     /// The results of the grounded controls.
     pub controls: Vec<Summary>,
+    /// The same once more with the gates on, and the verdicts of the gates.
+    pub gated: Vec<(Summary, Judged)>,
     /// The least and greatest calibrated rate of each target over the seeds.
     pub shrunk: [[f64; 2]; 2],
 }
@@ -56,17 +59,77 @@ pub(crate) const QUICK: u32 = 100;
 const QUICK_PRINTED: Reduction = reduction("80.4", "75.2", "84.9");
 
 impl V3 {
-    /// Runs the agents under each control.
+    /// Runs the agents under each control, with the paper's threshold.
     pub fn run(agents: &Agents, seeds: &[i128], controls: &[Control], decisions: u32) -> Self {
-        let plan = |control: &Control| agents.plan(Setting { decisions, ..Setting::of(*control) });
-        let shrunk = Target::ALL.map(|target| agents.confidence(Control::CALIBRATED, target));
-        let controls = controls.iter().map(plan).collect();
-        V3 { seeds: seeds.to_vec(), decisions, controls, shrunk }
+        let setting = |control: &Control| Setting { decisions, ..Setting::of(*control) };
+        Self::of(agents, seeds, &controls.iter().map(setting).collect::<Vec<_>>())
+    }
+
+    /// Runs the agents under each setting, without gates and with them. All settings have the same
+    /// number of decisions.
+    pub fn of(agents: &Agents, seeds: &[i128], settings: &[Setting]) -> Self {
+        let clamp = Clamp::new();
+        let control = settings.iter().map(|setting| setting.control).find(is_calibrated);
+        let control = control.unwrap_or(Control::CALIBRATED);
+        V3 {
+            seeds: seeds.to_vec(),
+            decisions: settings.first().map_or(DECISIONS, |first| first.decisions),
+            controls: settings.iter().map(|setting| agents.plan(*setting)).collect(),
+            gated: settings.iter().map(|it| agents.plan_gated(*it, &clamp)).collect(),
+            shrunk: Target::ALL.map(|target| agents.confidence(control, target)),
+        }
     }
 
     /// Whether the paper has this run.
     fn printed(&self) -> bool {
-        self.seeds == SEEDS && self.decisions == DECISIONS
+        self.is_papers(DECISIONS)
+    }
+
+    /// Whether the seeds and all settings are the paper's, with this number of decisions.
+    fn is_papers(&self, decisions: u32) -> bool {
+        let is_papers = |summary: &Summary| summary.setting.is_papers(decisions);
+        self.seeds == SEEDS && self.controls.iter().all(is_papers)
+    }
+
+    /// The settings that are not the paper's, as words of a title.
+    fn other_settings(&self) -> String {
+        let settings = self.controls.iter().map(|summary| &summary.setting);
+        let other = settings.filter(|setting| !setting.is_papers(self.decisions));
+        let threshold = self.controls.first().map_or(THRESHOLD, |first| first.setting.threshold);
+        let words =
+            if threshold == THRESHOLD { String::new() } else { format!(", threshold {threshold}") };
+        other.fold(words, |words, setting| match setting.control {
+            prior @ Control::Calibrated { mean, weight } if prior != Control::CALIBRATED => {
+                format!("{words}, prior {mean}/{weight}")
+            }
+            _ => words,
+        })
+    }
+
+    /// The reductions with the gates on, which the gates must not move.
+    pub fn gates_table(&self) -> Table {
+        let mut rows = Vec::new();
+        for ((summary, judged), plain) in self.gated.iter().zip(&self.controls) {
+            let name = summary.setting.control.name();
+            let what = format!("{name}, gates on: reduction, mean [interval]");
+            rows.push(match self.printed() {
+                true => printed(summary.setting.control).reduction.row(what, summary),
+                false => ours_alone(what, summary),
+            });
+            let moved = summary.runs.iter().zip(&plain.runs).filter(|(on, off)| on != off).count();
+            let what = format!("{name}, gates on: runs that the gates changed");
+            let verdict = if moved == 0 { Verdict::Ours } else { Verdict::Differs };
+            rows.push(Row::with(verdict, what, "", moved.to_string()));
+            let Judged { intents, clamped, denied } = judged;
+            let verdicts = format!("{intents} intents, {clamped} clamped, {denied} denied");
+            let what = format!("{name}, gates on: verdicts");
+            rows.push(Row::with(Verdict::Ours, what, "", verdicts));
+        }
+        let title = "V3 once more with the gates on: the safety clamp is held constant".to_owned();
+        let note = "Every attempt of every planner is an intent, judged by the same three files. \
+                    They admit it with less force, and its outcome is drawn as before."
+            .to_owned();
+        Table { name: "v3-gates", title, rows, note, errata: &[11], timed: false }
     }
 
     /// The paper's table, and the claims of its text about it.
@@ -82,7 +145,8 @@ impl V3 {
             rows.extend(self.said());
         }
         let (seeds, decisions) = (seeds_words(self.seeds.len()), self.decisions);
-        let title = format!("V3: {decisions} decisions of each control, {seeds}");
+        let other = self.other_settings();
+        let title = format!("V3: {decisions} decisions of each control, {seeds}{other}");
         let errata = &[7, 11, 19, 20, 21];
         Table { name: "v3", title, rows, note: self.note(), errata, timed: false }
     }
@@ -90,15 +154,19 @@ impl V3 {
     fn note(&self) -> String {
         let against = "Reductions are against the no-memory count of the raw run, with 95 % BCa \
                        intervals of 10 000 resamples.";
-        let runs = |control: Control| {
-            self.controls.iter().find(|summary| summary.setting.control == control)
+        let runs = |is_it: &dyn Fn(&Control) -> bool| {
+            self.controls.iter().find(|summary| is_it(&summary.setting.control))
         };
-        let (Some(raw), Some(calibrated)) = (runs(Control::Raw), runs(Control::CALIBRATED)) else {
+        let raw = runs(&|control| *control == Control::Raw);
+        let (Some(raw), Some(calibrated)) = (raw, runs(&is_calibrated)) else {
             return against.to_owned();
         };
         let pairs = raw.runs.iter().zip(&calibrated.runs);
         let alike = match pairs.filter(|(raw, calibrated)| raw != calibrated).count() {
-            0 => "Raw and calibrated decide alike on all of them (erratum 7).".to_owned(),
+            0 if self.is_papers(self.decisions) => {
+                "Raw and calibrated decide alike on all of them (erratum 7).".to_owned()
+            }
+            0 => "Raw and calibrated decide alike on all of them.".to_owned(),
             n => format!("Raw and calibrated decide differently on {}.", seeds_words(n)),
         };
         format!("{against} {alike}")
@@ -106,13 +174,10 @@ impl V3 {
 
     fn rows_of(&self, summary: &Summary) -> Vec<Row> {
         let name = summary.setting.control.name();
-        let printed = match summary.setting.control {
-            Control::Uniform => UNIFORM,
-            _ => GROUNDED,
-        };
+        let printed = printed(summary.setting.control);
         let mut rows = self.cells(name, &printed.cells, figures(summary));
         let what = format!("{name}: reduction, mean [interval]");
-        let quick = self.seeds == SEEDS && self.decisions == QUICK;
+        let quick = self.is_papers(QUICK);
         rows.push(match summary.setting.control {
             _ if self.printed() => printed.reduction.row(what, summary),
             Control::Raw | Control::Calibrated { .. } if quick => QUICK_PRINTED.row(what, summary),
@@ -157,7 +222,12 @@ impl V3 {
     /// All counts of every seed as JSON.
     pub fn json(&self) -> String {
         let seeds = list(self.seeds.iter().map(|seed| seed_json(*seed)));
-        let start = Members::new().raw("seeds", seeds).raw("decisions", self.decisions);
+        let threshold = self.controls.first().map_or(THRESHOLD, |first| first.setting.threshold);
+        let start = Members::new()
+            .raw("seeds", seeds)
+            .raw("decisions", self.decisions)
+            .raw("threshold", threshold)
+            .raw("gates", self.gates_json());
         let add = |members: Members, summary: &Summary| {
             members.raw(summary.setting.control.name(), summary_json(summary))
         };
@@ -171,6 +241,32 @@ impl V3 {
         });
         self.controls.iter().fold(start, add).optional("no_memory", nothing).finish()
     }
+
+    /// The results with the gates on as JSON, by control.
+    fn gates_json(&self) -> String {
+        let add = |members: Members, (summary, judged): &(Summary, Judged)| {
+            let Judged { intents, clamped, denied } = judged;
+            let control = Members::new()
+                .raw("mean_reduction", summary.reduction())
+                .raw("intents", intents)
+                .raw("clamped", clamped)
+                .raw("denied", denied);
+            members.raw(summary.setting.control.name(), control.finish())
+        };
+        self.gated.iter().fold(Members::new(), add).finish()
+    }
+}
+
+fn is_calibrated(control: &Control) -> bool {
+    matches!(control, Control::Calibrated { .. })
+}
+
+/// The figures that the paper prints for a control.
+fn printed(control: Control) -> Printed {
+    match control {
+        Control::Uniform => UNIFORM,
+        Control::Raw | Control::Calibrated { .. } => GROUNDED,
+    }
 }
 
 fn seeds_words(count: usize) -> String {
@@ -178,7 +274,7 @@ fn seeds_words(count: usize) -> String {
 }
 
 /// A seed as JSON; a string if it is too large for some JSON readers.
-fn seed_json(seed: i128) -> String {
+pub(crate) fn seed_json(seed: i128) -> String {
     let safe = seed.unsigned_abs() < 1 << 53;
     if safe { seed.to_string() } else { format!("\"{seed}\"") }
 }

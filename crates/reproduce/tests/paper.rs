@@ -5,6 +5,7 @@ mod laboratory;
 
 use ipse_core::{EventRef, Seq, is_housekeeping};
 use ipse_reproduce::V3;
+use ipse_reproduce::clamp::{Clamp, Judged};
 use ipse_reproduce::errata::{ERRATA, Erratum};
 use ipse_reproduce::example::{Example, FIGURE, TEXT};
 use ipse_reproduce::lab::{Agent, Lab};
@@ -16,6 +17,7 @@ use ipse_reproduce::v2::{self, V2};
 use ipse_reproduce::v3::{Agents, Control, DECISIONS, Run, SEEDS, Setting, Summary};
 use laboratory::{lab, vector};
 use serde_json::{Value, json};
+use std::cell::Cell;
 use std::collections::BTreeSet;
 use std::path::Path;
 
@@ -112,6 +114,33 @@ fn sweeps_every_printed_figure() {
             check(summary, &replay[sweep.varies][name], &format!("{} {name}", sweep.varies));
         }
     }
+}
+
+/// The same files judge every attempt of every planner: V3 and the sweeps keep every figure.
+#[test]
+fn with_the_gates_on_all_48_figures_stay() {
+    let agents = lab(|lab| Agents::live(lab, &SEEDS).unwrap());
+    let v3 = V3::run(&agents, &SEEDS, &Control::ALL, DECISIONS);
+    let tables = [v3.gates_table()];
+    assert_eq!(tally(&tables), (9, vec![]));
+    let clamp = Clamp::new();
+    let judged = Cell::new(Judged::default());
+    let sweeps = Sweeps::of(&SEEDS, &|setting| {
+        let (gated, verdicts) = agents.plan_gated(setting, &clamp);
+        judged.set(verdicts);
+        assert_eq!(gated, agents.plan(setting), "{setting:?}");
+        gated
+    });
+    assert_eq!(tally(&sweeps.tables()), (48 - 9, vec![]));
+    let all = v3.gated.iter().map(|(_, judged)| *judged).chain([judged.get()]);
+    for Judged { intents, clamped, denied } in all {
+        assert!(intents > 20_000 && clamped == intents && denied == 0, "{clamped} of {intents}");
+    }
+    // The gates can forbid an attempt: without a verdict that admits it, nothing is attempted.
+    let (v3, none) = (&v3.controls[0], &mut |_| false);
+    assert!(v3.runs.iter().all(|run| run.attempts > 0));
+    let denied = agents.plan_through(v3.setting, none);
+    assert!(denied.runs.iter().all(|run| run.attempts + run.no_memory == 0));
 }
 
 #[test]

@@ -17,7 +17,7 @@ use ipse_reproduce::sweeps::Sweeps;
 use ipse_reproduce::table::{Row, Table, Verdict};
 use ipse_reproduce::v1::V1;
 use ipse_reproduce::v2::V2;
-use ipse_reproduce::v3::{Agents, Control, DECISIONS, SEEDS};
+use ipse_reproduce::v3::{Agents, Control, DECISIONS, SEEDS, THRESHOLD};
 use ipse_store::Store;
 use laboratory::{lab, vector};
 use serde_json::{Value, json};
@@ -47,7 +47,8 @@ impl Instruments for Unused {
 
 fn plan(experiments: &[Experiment], seeds: &[i128], quick: bool) -> Plan {
     let (experiments, seeds) = (experiments.to_vec(), seeds.to_vec());
-    Plan { experiments, seeds, controls: Control::ALL.to_vec(), quick }
+    let (threshold, decisions) = (THRESHOLD, None);
+    Plan { experiments, seeds, controls: Control::ALL.to_vec(), threshold, decisions, quick }
 }
 
 fn run(plan: &Plan, logs: &[Source]) -> Results {

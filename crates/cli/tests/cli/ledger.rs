@@ -191,6 +191,8 @@ fn a_command_signs_what_it_owes_before_it_exits() {
     for id in ["1", "2", "3"] {
         store.import(attempt(id, true)).fine();
     }
+    let ran = store.run(&["verify"]).fine();
+    assert!(!ran.out.contains("past the signed tree head"), "{}", ran.out);
     let record = ["record", "--skill", "grasp", "--success"];
     store.run(&record).fine();
     let first = events(&store)[0]["event_ref"].as_str().unwrap().to_string();

@@ -24,14 +24,15 @@ fn the_headline_is_printed() {
     let directory = tempfile::tempdir().unwrap();
     let v3 = reproduce(directory.path(), &["v3"]).fine();
     let rows = |figures: &str| v3.out.matches(figures).count();
-    assert_eq!(rows("79.82% [78.02%, 81.49%]"), 4, "raw and calibrated, paper and ours");
-    assert_eq!(rows("-2.6% [-4.7%, +0.4%]"), 2);
+    assert_eq!(rows("79.82% [78.02%, 81.49%]"), 8, "raw and calibrated, paper and ours, twice");
+    assert_eq!(rows("-2.6% [-4.7%, +0.4%]"), 4, "without gates and with them");
+    assert_eq!(rows(" clamped, 0 denied"), 3);
     assert!(v3.out.contains("seed 20260506 alone"), "{}", v3.out);
     assert!(v3.out.contains("74.58%"), "{}", v3.out);
     for number in 1..=6 {
         assert!(v3.out.contains(&format!("erratum {number}\n")), "{number}: {}", v3.out);
     }
-    assert!(v3.out.ends_with("14 figures equal as printed, 0 differ, 12 cells are errata\n"));
+    assert!(v3.out.ends_with("23 figures equal as printed, 0 differ, 12 cells are errata\n"));
 }
 
 #[test]
@@ -56,6 +57,66 @@ fn counts_of_seeds_for_programs() {
     assert_eq!(one["v3"]["raw"]["mean_reduction"].as_f64(), Some(100.0 * (1.0 - 122.0 / 480.0)));
     assert_eq!(one["v3"]["raw"]["ci"], Value::Null, "one seed has no interval");
     assert_eq!(one["v3"]["uniform"], Value::Null, "it was not asked for");
+}
+
+/// The paper's driver: each point of its sweeps is also a setting of V3.
+#[test]
+fn the_settings_of_v3_are_arguments() {
+    let directory = tempfile::tempdir().unwrap();
+    let replay: Value =
+        serde_json::from_slice(&fs::read(vector("v3_expected.json")).unwrap()).unwrap();
+    for (args, sweep, point) in [
+        (&["--threshold", "0.3"][..], "threshold", "0.3"),
+        (&["--threshold", "0.7"], "threshold", "0.7"),
+        (&["--prior-mean", "0.7", "--prior-weight", "5"], "prior", "0.7/5"),
+        (&["--prior-mean", "0.7"], "prior", "0.7/10"),
+        (&["--prior-mean", "0.7", "--prior-weight", "20"], "prior", "0.7/20"),
+        (&["--decisions", "500"], "n", "500"),
+    ] {
+        let ran = reproduce(directory.path(), &[&["v3", "--json"], args].concat()).fine();
+        let (ours, want) = (&ran.json()["v3"], &replay["replay"][sweep][point]);
+        let near = |ours: &Value, want: &Value| {
+            (ours.as_f64().unwrap() - want.as_f64().unwrap()).abs() < 1e-9
+        };
+        let ours = &ours["calibrated"];
+        assert!(near(&ours["mean_reduction"], &want["mean_reduction"]), "{args:?}");
+        assert!(near(&ours["ci"][0], &want["ci"][0]) && near(&ours["ci"][1], &want["ci"][1]));
+    }
+    let other = reproduce(directory.path(), &["v3", "--threshold", "0.4", "--prior-mean", "0.6"]);
+    let other = other.fine().out;
+    assert!(other.contains("10 seeds, threshold 0.4, prior 0.6/10"), "{other}");
+    assert!(other.ends_with("0 figures equal as printed, 0 differ\n"), "{other}");
+}
+
+#[test]
+fn each_run_is_a_file() {
+    let directory = tempfile::tempdir().unwrap();
+    for (args, prefix, count) in [
+        (&["sweeps"][..], "run-d-", 190),
+        (&["v3", "--seed", "1", "20260506", "--threshold", "0.4"], "run-v3-", 12),
+    ] {
+        let out = directory.path().join("report");
+        let args = [args, &["--out", out.to_str().unwrap()]].concat();
+        reproduce(directory.path(), &args).fine();
+        let files = files(&out);
+        let runs: Vec<_> = files.iter().filter(|(name, _)| name.starts_with("run-")).collect();
+        assert_eq!(runs.len(), count, "an earlier report is replaced");
+        let sums = String::from_utf8(files["SHA256SUMS"].clone()).unwrap();
+        for (name, bytes) in runs {
+            let run: Value = serde_json::from_slice(bytes).unwrap();
+            let seed = run["seed"].to_string();
+            assert!(name.starts_with(prefix) && name.ends_with(&format!("-{seed}.json")), "{name}");
+            assert!(run["decisions"].as_u64() >= Some(100) && run["threshold"].is_number());
+            assert!(sums.contains(&format!("  {name}\n")), "{name}");
+        }
+    }
+    let out = directory.path().join("report");
+    let run = fs::read(out.join("run-v3-gates-raw-20260506.json")).unwrap();
+    let run: Value = serde_json::from_slice(&run).unwrap();
+    assert_eq!(
+        (&run["gates"], &run["threshold"], &run["control"]),
+        (&true.into(), &0.4.into(), &"raw".into())
+    );
 }
 
 #[test]
@@ -146,6 +207,15 @@ fn what_would_be_passed_over_is_refused() {
     for (args, words) in [
         (&["real"][..], "needs logs"),
         (&["v3", log], "logs need `real` or `all`"),
+        (&["sweeps", "--threshold", "0.4"], "--threshold needs v3"),
+        (&["--prior-mean", "0.4"], "--prior-mean needs v3"),
+        (&["v1", "--decisions", "4"], "--decisions needs v3"),
+        (&["v3", "--decisions", "0"], "from 1 to 1000000"),
+        (&["v3", "--decisions", "4", "--quick"], "cannot be used with"),
+        (&["v3", "--threshold", "1.1"], "from 0 to 1"),
+        (&["v3", "--prior-weight", "inf"], "from 0 to 1000000"),
+        (&["v3", "--prior-mean", "0.4", "--confidence-weighting", "raw"], "calibrated control"),
+        (&["v3", "--prior-weight", "4", "--quick"], "calibrated control"),
         (&["v1", "--seed", "1"], "--seed needs v3 or sweeps"),
         (&["real", log, "--seed", "1"], "--seed needs v3 or sweeps"),
         (&["sweeps", "--confidence-weighting", "raw"], "--confidence-weighting needs v3"),

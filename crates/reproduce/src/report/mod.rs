@@ -4,6 +4,7 @@
 //! byte-equal in every run of the same plan, ordered by name.
 
 mod html;
+mod run_files;
 
 use crate::Error;
 use crate::figures::{self, Figure};
@@ -44,10 +45,11 @@ pub fn belongs(name: &str) -> bool {
         "v3-forest",
         "runtime-scaling",
     ];
-    const TABLES: [&str; 4] = ["v1", "v2", "v3", "worked-example"];
+    const TABLES: [&str; 5] = ["v1", "v2", "v3", "v3-gates", "worked-example"];
     const PREFIXES: [&str; 3] = ["d-", "g-", "real-"];
     match name.rsplit_once('.') {
         _ if [PAGE, SUMS, "results.json", "timings.json"].contains(&name) => true,
+        Some((stem, "json")) => stem.starts_with(run_files::PREFIX),
         Some((stem, "svg" | "png")) => FIGURES.contains(&stem),
         Some((stem, "csv")) => {
             TABLES.contains(&stem) || PREFIXES.iter().any(|prefix| stem.starts_with(prefix))
@@ -66,6 +68,8 @@ pub fn files(results: &Results) -> Result<Vec<File>, Error> {
         File::new("results.json", results.json() + "\n", true),
     ];
     files.extend(results.timings().map(|json| File::new("timings.json", json + "\n", false)));
+    let runs = run_files::files(results).into_iter();
+    files.extend(runs.map(|(name, json)| File::new(name, json, true)));
     for sheet in &sheets {
         files.push(File::new(format!("{}.csv", sheet.name), csv(sheet), !sheet.timed));
     }

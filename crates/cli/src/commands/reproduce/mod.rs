@@ -29,7 +29,7 @@ use std::path::{Path, PathBuf};
 /// if a figure differs that should be equal. Errata of the paper are listed with their reasons
 /// and never asserted.
 ///
-/// Examples: ipse reproduce v3; ipse reproduce --out report; ipse reproduce real week.jsonl
+/// Examples: ipse reproduce v3; ipse reproduce v3 --threshold 0.4 --decisions 500; ipse reproduce --out report; ipse reproduce real week.jsonl
 #[derive(clap::Args, Debug)]
 pub(crate) struct Args {
     /// Run this experiment
@@ -50,13 +50,31 @@ pub(crate) struct Args {
     #[arg(long, value_enum, value_name = "HOW")]
     confidence_weighting: Option<Weighting>,
 
+    /// Attempt a skill in V3 if the planner's confidence in it is at least this, from 0 to 1; the
+    /// paper's 0.5 if absent
+    #[arg(long, value_name = "RATE", value_parser = plan::a_share)]
+    threshold: Option<f64>,
+
+    /// Shrink towards this rate in the calibrated control of V3, from 0 to 1; the paper's 0.5 if
+    /// absent
+    #[arg(long, value_name = "RATE", value_parser = plan::a_share)]
+    prior_mean: Option<f64>,
+
+    /// Give that rate the weight of this many attempts; the paper's 10 if absent
+    #[arg(long, value_name = "N", value_parser = plan::a_weight)]
+    prior_weight: Option<f64>,
+
+    /// Make this many decisions with each seed and control of V3; the paper's 1000 if absent
+    #[arg(long, value_name = "N", conflicts_with = "quick", value_parser = plan::decisions)]
+    decisions: Option<u32>,
+
     /// Run a short version: 100 decisions of the raw control in V3, sweeps and runtime only if
     /// named, runtime up to 10⁴ events
     #[arg(long)]
     quick: bool,
 
-    /// Write a report to this directory: report.html, results.json, tables as CSV, figures as SVG
-    /// and PNG, and SHA256SUMS over the files that are byte-equal in every run
+    /// Write a report to this directory: report.html, results.json, one JSON for each run of V3 and
+    /// the sweeps, tables as CSV, figures as SVG and PNG, and SHA256SUMS over the files that are byte-equal in every run
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
 }

@@ -5,20 +5,15 @@
 use super::{Args, Selection, Weighting};
 use anyhow::bail;
 use ipse_reproduce::results::{Experiment, Plan};
-use ipse_reproduce::v3::{Control, SEEDS};
+use ipse_reproduce::v3::{Control, SEEDS, THRESHOLD};
 
 /// The most seeds of one run: more would take minutes and hardly narrow the interval.
 const MAX_SEEDS: usize = 1000;
 
-impl Weighting {
-    fn control(self) -> Control {
-        match self {
-            Weighting::Raw => Control::Raw,
-            Weighting::Uniform => Control::Uniform,
-            Weighting::Calibrated => Control::CALIBRATED,
-        }
-    }
-}
+/// The heaviest prior: far above any held-out part, so that only the prior counts.
+const MAX_WEIGHT: f64 = 1e6;
+/// The most decisions of one seed and control: a hundred times as many as in the paper.
+const MAX_DECISIONS: u32 = 1_000_000;
 
 impl Args {
     /// The experiments to run; an error if an argument would have no effect.
@@ -38,16 +33,44 @@ impl Args {
         if self.confidence_weighting.is_some() && !matches!(self.experiment, All | V3) {
             bail!("--confidence-weighting needs v3");
         }
+        let settings = [
+            ("--threshold", self.threshold.is_some()),
+            ("--prior-mean", self.prior_mean.is_some()),
+            ("--prior-weight", self.prior_weight.is_some()),
+            ("--decisions", self.decisions.is_some()),
+        ];
+        let given = settings.iter().find(|(_, given)| *given);
+        if let Some((name, _)) = given.filter(|_| self.experiment != V3) {
+            bail!("{name} needs v3: ipse reproduce v3 {name} VALUE");
+        }
         if self.quick && self.experiment == Real {
             bail!("real logs are always read completely: leave --quick out");
         }
-        let controls = match self.confidence_weighting {
-            Some(weighting) => vec![weighting.control()],
-            None if self.quick => vec![Control::Raw],
-            None => Control::ALL.to_vec(),
-        };
+        let (controls, threshold) = (self.controls()?, self.threshold.unwrap_or(THRESHOLD));
         let (experiments, seeds) = (self.experiments(), self.seeds()?);
-        Ok(Plan { experiments, seeds, controls, quick: self.quick })
+        let (decisions, quick) = (self.decisions, self.quick);
+        Ok(Plan { experiments, seeds, controls, threshold, decisions, quick })
+    }
+
+    /// The controls of V3, with the prior that was given.
+    fn controls(&self) -> anyhow::Result<Vec<Control>> {
+        let Control::Calibrated { mean, weight } = Control::CALIBRATED else {
+            unreachable!("BUG: the calibrated control has a prior")
+        };
+        let (mean, weight) = (self.prior_mean.unwrap_or(mean), self.prior_weight.unwrap_or(weight));
+        let calibrated = Control::Calibrated { mean, weight };
+        let controls = match self.confidence_weighting {
+            Some(Weighting::Raw) => vec![Control::Raw],
+            Some(Weighting::Uniform) => vec![Control::Uniform],
+            Some(Weighting::Calibrated) => vec![calibrated],
+            None if self.quick => vec![Control::Raw],
+            None => vec![Control::Uniform, Control::Raw, calibrated],
+        };
+        let prior = self.prior_mean.is_some() || self.prior_weight.is_some();
+        if prior && !controls.contains(&calibrated) {
+            bail!("a prior needs the calibrated control: --confidence-weighting calibrated");
+        }
+        Ok(controls)
     }
 
     fn experiments(&self) -> Vec<Experiment> {
@@ -84,6 +107,24 @@ impl Args {
     }
 }
 
+/// Parses a rate.
+pub(super) fn a_share(text: &str) -> Result<f64, &'static str> {
+    let share = text.parse().ok().filter(|share: &f64| (0.0..=1.0).contains(share));
+    share.ok_or("must be a number from 0 to 1")
+}
+
+/// Parses the weight of a prior.
+pub(super) fn a_weight(text: &str) -> Result<f64, String> {
+    let weight = text.parse().ok().filter(|weight: &f64| (0.0..=MAX_WEIGHT).contains(weight));
+    weight.ok_or_else(|| format!("must be a number from 0 to {MAX_WEIGHT}"))
+}
+
+/// Parses a number of decisions.
+pub(super) fn decisions(text: &str) -> Result<u32, String> {
+    let decisions = text.parse().ok().filter(|number| (1..=MAX_DECISIONS).contains(number));
+    decisions.ok_or_else(|| format!("must be a whole number from 1 to {MAX_DECISIONS}"))
+}
+
 /// Parses a seed.
 pub(super) fn a_seed(text: &str) -> Result<i128, String> {
     let number = text.parse::<i128>();
@@ -97,8 +138,18 @@ mod tests {
 
     fn args(experiment: Selection, quick: bool, seeds: usize) -> Args {
         let seed = (1..).take(seeds).collect();
-        let (files, confidence_weighting, out) = (Vec::new(), None, None);
-        Args { experiment, files, seed, confidence_weighting, quick, out }
+        Args {
+            experiment,
+            files: Vec::new(),
+            seed,
+            confidence_weighting: None,
+            threshold: None,
+            prior_mean: None,
+            prior_weight: None,
+            decisions: None,
+            quick,
+            out: None,
+        }
     }
 
     #[test]
