@@ -47,9 +47,9 @@ impl BundleReceipt {
 
 /// Imports a whole bundle into a store in which its identity is registered and its log is empty.
 /// `trusted` are the keys of producers whose statements are kept. `signatures` is the requirement
-/// that the log gets here, if it is to change: a bundle does not carry it. `last_head` is the last tree head
-/// that was signed for this log, which the bundle must continue. `emit` is called with the number
-/// of imported entries and their total.
+/// that the log gets here, if it is to change: a bundle does not carry it. `last_head` is the last
+/// tree head that was signed for this log, which the bundle must continue. `emit` is called with
+/// the number of imported entries and their total.
 pub fn take_in(
     store: &Store,
     opened: &Opened<'_>,

@@ -85,8 +85,8 @@ pub const ERRATA: [Erratum; 35] = [
     erratum(
         11,
         "The safety clamp held constant in V3",
-        "V3 as described has no clamp, and no parameter that a clamp could change. Here it runs once \
-         more with the gates on: every attempt is clamped, and all 48 figures stay.",
+        "V3 as described has no clamp, and no parameter that a clamp could change. Here it runs \
+         once more with the gates on: every attempt is clamped, and all 48 figures stay.",
     ),
     erratum(12, "About 4 points below the bound", "78.02 − 74.58 is 3.44."),
     erratum(

@@ -132,8 +132,8 @@ fn tell_left_behind(
     writeln!(
         terminal.err,
         "note: settings do not travel; here: signatures {}, retention {retention} (`ipse config`)\n\
-         note: keys that do not travel: private keys, access tokens, producers that signed nothing, \
-         and which keys were revoked (`ipse key`, `ipse token`)",
+         note: keys that do not travel: private keys, access tokens, producers that signed \
+         nothing, and which keys were revoked (`ipse key`, `ipse token`)",
         signatures.name()
     )?;
     if !done.keys_left_out.is_empty() {

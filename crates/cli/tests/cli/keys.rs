@@ -167,7 +167,7 @@ fn a_key_that_the_manifest_does_not_name_is_not_the_operator_s() {
         let ran = copy.run(&[&["import-bundle", &file], &trust[..]].concat());
         let words = ["FAIL operator: the manifest names the key sha256:", "does not count"];
         ran.ended(code, if code == 0 { &[] } else { &words });
-        // The next bundle is signed by another key, which the importer was told to trust.
+        // The next bundle is signed by another key, which the importer trusts.
         fs::copy(theirs.join("operator.key"), ours.join("operator.key")).unwrap();
         fs::copy(theirs.join("public.pem"), ours.join("operator.pub")).unwrap();
     }

@@ -29,7 +29,8 @@ use std::path::{Path, PathBuf};
 /// if a figure differs that should be equal. Errata of the paper are listed with their reasons
 /// and never asserted.
 ///
-/// Examples: ipse reproduce v3; ipse reproduce v3 --threshold 0.4 --decisions 500; ipse reproduce --out report; ipse reproduce real week.jsonl
+/// Examples: ipse reproduce v3; ipse reproduce v3 --threshold 0.4 --decisions 500; ipse reproduce
+/// --out report; ipse reproduce real week.jsonl
 #[derive(clap::Args, Debug)]
 pub(crate) struct Args {
     /// Run this experiment
@@ -74,7 +75,8 @@ pub(crate) struct Args {
     quick: bool,
 
     /// Write a report to this directory: report.html, results.json, one JSON for each run of V3 and
-    /// the sweeps, tables as CSV, figures as SVG and PNG, and SHA256SUMS over the files that are byte-equal in every run
+    /// the sweeps, tables as CSV, figures as SVG and PNG, and SHA256SUMS over the files that are
+    /// byte-equal in every run
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
 }
