@@ -4,27 +4,22 @@
 //! interface.
 
 use crate::Consultation;
-use crate::facts::{Filter, ScoredFact};
+use crate::facts::{Chosen, Filter, ScoredFact};
 use crate::grounding::{escaped_controls, grounding};
 use ipse_consolidate::Rules;
 use ipse_core::json::{Members, Value, list, write_text};
 use ipse_core::{Identity, Seq};
 use ipse_ledger::{Entry, ProofFile};
-use std::sync::Arc;
 
 /// Facts at a checkpoint.
-pub fn facts(
-    identity: &Identity,
-    checkpoint: Seq,
-    rule_version: &str,
-    facts: &[Arc<ScoredFact>],
-) -> Members {
-    let facts = facts.iter().map(|consulted| consulted.said(identity).json.clone());
+pub fn facts(identity: &Identity, checkpoint: Seq, rule_version: &str, chosen: &Chosen) -> Members {
+    let facts = chosen.facts.iter().map(|consulted| consulted.said(identity).json.clone());
     Members::new()
         .text("identity_hash", &identity.to_string())
         .raw("checkpoint", checkpoint)
         .text("rule_version", rule_version)
         .raw("facts", list(facts))
+        .raw("total", chosen.total)
 }
 
 /// The answer to a planner: the facts with their consultation and grounding. Written directly in
@@ -34,10 +29,11 @@ pub fn consulted(
     checkpoint: Seq,
     rule_version: &str,
     filter: &Filter,
-    facts: &[Arc<ScoredFact>],
+    chosen: &Chosen,
 ) -> String {
+    let facts = &chosen.facts;
     let consultation = Consultation::of(identity, checkpoint, rule_version, filter, facts);
-    let grounding = grounding(identity, rule_version, facts);
+    let grounding = grounding(identity, rule_version, chosen);
     let size: usize = facts.iter().map(|fact| fact.fact.value.len() + 512).sum();
     let mut out = String::with_capacity(size + 2 * grounding.len() + 512);
     out.push_str(&format!("{{\"checkpoint\":{checkpoint},\"consultation\":"));
@@ -51,7 +47,7 @@ pub fn consulted(
     write_text(&grounding, &mut out);
     out.push_str(&format!(",\"identity_hash\":\"{identity}\",\"rule_version\":"));
     write_text(rule_version, &mut out);
-    out.push('}');
+    out.push_str(&format!(",\"total\":{}}}", chosen.total));
     out
 }
 
@@ -95,11 +91,9 @@ pub fn written(value: &Value<'_>) -> String {
     text
 }
 
-/// A text for a table: escapes control characters, and replaces those that JSON does not escape.
+/// A text for a table or a terminal: every character that is not visible is escaped.
 pub fn clean(text: &str) -> String {
-    let turns = |c: char| matches!(c, '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}');
-    let other = |c: char| c.is_control() || turns(c) || ('\u{2066}'..='\u{2069}').contains(&c);
-    escaped_controls(text).replace(other, "\u{fffd}")
+    escaped_controls(text)
 }
 
 /// `1 event`, `2 events`.
@@ -131,15 +125,16 @@ mod tests {
         let identity = Identity([7; 32]);
         let filter = Filter { zone: Some("a \"b\"\n".to_owned()), ..Filter::default() };
         for facts in [vec![], vec![fact("a \"b\"\n")], vec![fact("a \"b\"\n"), fact("c")]] {
-            let facts = Filter::default().choose(facts).unwrap();
-            let text = consulted(&identity, Seq(9), "v1", &filter, &facts);
+            let chosen = Filter { limit: Some(1), ..Filter::default() }.chosen(facts).unwrap();
+            let facts = &chosen.facts;
+            let text = consulted(&identity, Seq(9), "v1", &filter, &chosen);
             let value = json_parse::parse(text.as_bytes(), 16).unwrap();
             assert_eq!(written(&value), text, "canonical");
-            let consultation = Consultation::of(&identity, Seq(9), "v1", &filter, &facts);
-            let whole = super::facts(&identity, Seq(9), "v1", &facts)
+            let consultation = Consultation::of(&identity, Seq(9), "v1", &filter, facts);
+            let whole = super::facts(&identity, Seq(9), "v1", &chosen)
                 .text("consultation_id", &consultation.id())
                 .raw("consultation", &consultation.json)
-                .text("grounding", &grounding(&identity, "v1", &facts));
+                .text("grounding", &grounding(&identity, "v1", &chosen));
             assert_eq!(whole.finish(), text);
         }
     }

@@ -3,6 +3,7 @@
 //! **Invariants:** reading writes nothing. A filter matches values exactly, and excludes the kinds
 //! whose key lacks that part. Only `environment` is ignored for interaction patterns.
 
+use crate::grounding::LineGroup;
 use crate::{Damaged, answer, grounding};
 use ipse_core::json::{Object, Value};
 use ipse_core::{Fact, FactId, FactKey, FactKind, Identity, Micro, json_parse};
@@ -63,6 +64,11 @@ impl Filter {
 
     /// The facts that match, by confidence descending, then kind, then key.
     pub fn choose(&self, facts: Vec<Fact>) -> Result<Vec<Arc<ScoredFact>>, Damaged> {
+        Ok(self.chosen(facts)?.facts)
+    }
+
+    /// Like [`Filter::choose`], with the number of facts that match.
+    pub fn chosen(&self, facts: Vec<Fact>) -> Result<Chosen, Damaged> {
         let mut choice = self.choice();
         for fact in facts.into_iter().filter(|fact| self.matches(&fact.key)) {
             choice.add(Arc::new(ScoredFact::new(fact)?));
@@ -70,20 +76,18 @@ impl Filter {
         Ok(choice.finish())
     }
 
-    /// Like [`Filter::choose`], for facts that arrive one by one.
+    /// Like [`Filter::chosen`], for facts that arrive one by one.
     pub fn choice(&self) -> Choice<'_> {
-        Choice { filter: self, best: Vec::new() }
+        Choice { filter: self, best: Vec::new(), total: 0 }
     }
 
-    /// Like [`Filter::choose`], for facts in memory.
-    pub fn among<'f>(
-        &self,
-        facts: impl Iterator<Item = &'f Arc<ScoredFact>>,
-    ) -> Vec<Arc<ScoredFact>> {
-        let mut chosen: Vec<_> =
+    /// Like [`Filter::chosen`], for facts in memory.
+    pub fn among<'f>(&self, facts: impl Iterator<Item = &'f Arc<ScoredFact>>) -> Chosen {
+        let mut facts: Vec<_> =
             facts.filter(|fact| self.matches(&fact.fact.key)).cloned().collect();
-        self.rank(&mut chosen);
-        chosen
+        let total = facts.len() as u64;
+        self.rank(&mut facts);
+        Chosen { facts, total }
     }
 
     /// Sorts facts by confidence descending, then kind, then key, and truncates to the limit.
@@ -95,10 +99,27 @@ impl Filter {
     }
 }
 
+/// The facts that a filter chooses.
+#[derive(Clone, PartialEq, Debug, Default)]
+pub struct Chosen {
+    /// The facts up to the limit, by confidence descending, then kind, then key.
+    pub facts: Vec<Arc<ScoredFact>>,
+    /// The number of facts that match, with those beyond the limit.
+    pub total: u64,
+}
+
+impl Chosen {
+    /// The number of matching facts beyond the limit.
+    pub fn left_out(&self) -> u64 {
+        self.total.saturating_sub(self.facts.len() as u64)
+    }
+}
+
 /// Collects the facts that a filter chooses. Keeps only a few more than its limit in memory.
 pub struct Choice<'f> {
     filter: &'f Filter,
     best: Vec<Arc<ScoredFact>>,
+    total: u64,
 }
 
 /// The number of facts beyond the limit that are kept before the worst are dropped.
@@ -108,6 +129,7 @@ impl Choice<'_> {
     /// Adds a matching fact.
     pub fn add(&mut self, fact: Arc<ScoredFact>) {
         self.best.push(fact);
+        self.total += 1;
         let most = self.filter.limit.unwrap_or(usize::MAX).saturating_add(BEYOND_LIMIT);
         if self.best.len() > most {
             self.filter.rank(&mut self.best);
@@ -124,10 +146,15 @@ impl Choice<'_> {
         chosen.filter(|key| keys.contains(key)).collect()
     }
 
+    /// Counts matching facts that are beyond the limit and were not added.
+    pub fn leave_out(&mut self, facts: u64) {
+        self.total += facts;
+    }
+
     /// The facts that match, by confidence descending, then kind, then key.
-    pub fn finish(mut self) -> Vec<Arc<ScoredFact>> {
+    pub fn finish(mut self) -> Chosen {
         self.filter.rank(&mut self.best);
-        self.best
+        Chosen { facts: self.best, total: self.total }
     }
 }
 
@@ -190,13 +217,15 @@ pub struct FactText {
     pub json: String,
     /// The line of the grounding, with its line feed.
     pub line: String,
+    /// The place of the line among others.
+    pub(crate) group: LineGroup,
 }
 
 impl FactText {
     fn of(identity: &Identity, fact: &ScoredFact) -> Self {
         let id = FactId::new(identity, &fact.fact.key).to_string();
-        let (json, line) = (answer::fact(&id, fact).finish(), grounding::line(&id, fact));
-        FactText { identity: *identity, id, json, line }
+        let (json, (group, line)) = (answer::fact(&id, fact).finish(), grounding::line(&id, fact));
+        FactText { identity: *identity, id, json, line, group }
     }
 }
 

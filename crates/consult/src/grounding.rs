@@ -1,76 +1,137 @@
 //! The grounding: one line per fact, for the prompt of a planner.
 //!
-//! **Invariant:** cache-stable. Its bytes depend only on its facts, so they change only when one of
-//! these facts changes. Lines are sorted by kind and key, not by confidence.
+//! **Invariants**
+//! - Cache-stable: the bytes depend only on the facts in it and on the number of facts left out.
+//!   Lines are sorted by usefulness and key, not by confidence.
+//! - One line per fact, however a reader splits lines: no text of an event contains a line end of
+//!   Unicode, Python or ECMAScript, nor a character that changes the direction of the text.
 
-use crate::facts::ScoredFact;
+use crate::facts::{Chosen, ScoredFact};
 use ipse_core::decimal::SCALE;
 use ipse_core::json::{Object, Value, escaped};
 use ipse_core::{FactKind, Identity, Micro};
-use std::sync::Arc;
 
 /// The grounding text of some facts.
-pub fn grounding(identity: &Identity, rule_version: &str, facts: &[Arc<ScoredFact>]) -> String {
-    let mut facts: Vec<&Arc<ScoredFact>> = facts.iter().collect();
-    facts.sort_by(|a, b| a.fact.key.cmp(&b.fact.key));
+pub fn grounding(identity: &Identity, rule_version: &str, chosen: &Chosen) -> String {
+    let mut said: Vec<_> = chosen.facts.iter().map(|fact| (fact.said(identity), fact)).collect();
+    said.sort_by(|(a, fact), (b, other)| {
+        let keys = || fact.fact.key.text().cmp(other.fact.key.text());
+        a.group.cmp(&b.group).then_with(keys)
+    });
     let mut text = format!("known facts for this agent (rule set {rule_version}):\n");
-    for fact in facts {
-        text.push_str(&fact.said(identity).line);
+    for (said, _) in &said {
+        text.push_str(&said.line);
+    }
+    if let more @ 1.. = chosen.left_out() {
+        text.push_str(&format!("({more} more facts not shown)\n"));
     }
     text
 }
 
-/// The line of a fact with its id.
-pub(crate) fn line(id: &str, fact: &ScoredFact) -> String {
+/// The groups of lines in their order: the most useful facts for a planner come first.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub(crate) enum LineGroup {
+    Recommends,
+    SkillSuccessRate,
+    ZoneRisk,
+    ObjectProperty,
+    InteractionPattern,
+}
+
+/// The line of a fact with its id, and its group.
+pub(crate) fn line(id: &str, fact: &ScoredFact) -> (LineGroup, String) {
+    let kind = fact.fact.key.kind();
+    let value = fact.value();
+    let (subject, group) = match kind {
+        FactKind::SkillSuccessRate if recommendations(&value).is_empty() => {
+            ("", LineGroup::SkillSuccessRate)
+        }
+        FactKind::SkillSuccessRate => ("", LineGroup::Recommends),
+        FactKind::ZoneRisk => ("zone ", LineGroup::ZoneRisk),
+        FactKind::ObjectProperty => ("object ", LineGroup::ObjectProperty),
+        FactKind::InteractionPattern => ("", LineGroup::InteractionPattern),
+    };
     let (key, body) = (escaped_controls(fact.fact.key.text()), body(fact));
     let (confidence, n) = (two_decimals(fact.confidence), fact.n_observations);
-    format!("- {key}: {body}, confidence = {confidence}, n_observations = {n} [{id}]\n")
+    let end = format!("confidence = {confidence}, n_observations = {n} [{id}]\n");
+    (group, format!("- {subject}{key}: {body}, {end}"))
 }
 
 /// The content of a fact as short text.
 pub fn body(fact: &ScoredFact) -> String {
     let value = fact.value();
-    match fact.fact.key.kind() {
+    let parts = match fact.fact.key.kind() {
         FactKind::SkillSuccessRate => {
             let mut parts = recommendations(&value);
             parts.push(format!("success_rate = {}", shown(value.get("success_rate"))));
-            parts.join(", ")
+            parts
         }
-        FactKind::InteractionPattern => "failure pattern".to_string(),
-        FactKind::ZoneRisk => format!("risk = {}", shown(value.get("risk"))),
-        FactKind::ObjectProperty => {
-            let numeric = object(&value, "numeric").map(|numeric| {
-                let figure = |name| shown(numeric.get(name));
-                format!("median = {} ({}..{})", figure("median"), figure("q1"), figure("q3"))
-            });
-            let categorical = object(&value, "categorical").and_then(|categorical| {
-                let top = object(categorical, "top")?;
-                let (word, k) = (shown(top.get("value")), shown(top.get("n")));
-                Some(format!("most common = {word} ({k} of {})", shown(categorical.get("n"))))
-            });
-            numeric.into_iter().chain(categorical).collect::<Vec<_>>().join(", ")
-        }
-    }
+        FactKind::ZoneRisk => vec![format!("risk = {}", shown(value.get("risk")))],
+        FactKind::ObjectProperty => object_property(&value),
+        FactKind::InteractionPattern => vec![interaction_pattern(fact, &value)],
+    };
+    parts.join(", ")
+}
+
+/// `N failures: REASON`, and ` at NAME = MEDIAN (Q1..Q3)` for each parameter, by name.
+fn interaction_pattern(fact: &ScoredFact, value: &Object<'_>) -> String {
+    let reason = fact.fact.key.parts().pop().unwrap_or_default();
+    let start = format!("{} failures: {}", fact.n_observations, escaped_controls(&reason));
+    let params = by_name(value, |param| Some(quartiles(param)));
+    params
+        .into_iter()
+        .fold(start, |all, (name, text)| format!("{all} at {} = {text}", escaped_controls(name)))
+}
+
+/// `median = M (Q1..Q3)` of the numbers, and `most common = VALUE (K of N)` of the texts.
+fn object_property(value: &Object<'_>) -> Vec<String> {
+    let numeric = object(value, "numeric").map(|it| format!("median = {}", quartiles(it)));
+    let categorical = object(value, "categorical").and_then(|categorical| {
+        let top = object(categorical, "top")?;
+        let (word, k) = (shown(top.get("value")), shown(top.get("n")));
+        Some(format!("most common = {word} ({k} of {})", shown(categorical.get("n"))))
+    });
+    numeric.into_iter().chain(categorical).collect()
+}
+
+/// `MEDIAN (Q1..Q3)` of some numbers.
+fn quartiles(numbers: &Object<'_>) -> String {
+    let figure = |name| shown(numbers.get(name));
+    format!("{} ({}..{})", figure("median"), figure("q1"), figure("q3"))
 }
 
 /// `recommended_NAME = V (LOW..HIGH, confidence = C)` for each recommended parameter, by name.
 fn recommendations(value: &Object<'_>) -> Vec<String> {
-    let Some(params) = object(value, "params") else { return Vec::new() };
-    let mut found: Vec<(&str, String)> = params
-        .iter()
-        .filter_map(|(name, param)| {
-            let recommended = object(param.as_object()?, "recommended")?;
-            let figure = |name| shown(recommended.get(name));
-            let confidence = two_decimals(recommended.get("confidence")?.as_micro()?);
-            let (value, low, high) = (figure("value"), figure("low"), figure("high"));
-            Some((name, format!("{value} ({low}..{high}, confidence = {confidence})")))
-        })
-        .collect();
+    let recommended = by_name(value, |param| {
+        let recommended = object(param, "recommended").filter(|it| is_preference(param, it))?;
+        let figure = |name| shown(recommended.get(name));
+        let confidence = two_decimals(recommended.get("confidence")?.as_micro()?);
+        let (value, low, high) = (figure("value"), figure("low"), figure("high"));
+        Some(format!("{value} ({low}..{high}, confidence = {confidence})"))
+    });
+    let line = |(name, text)| format!("recommended_{} = {text}", escaped_controls(name));
+    recommended.into_iter().map(line).collect()
+}
+
+/// Whether a recommendation prefers its window to other values. A wide window that holds every
+/// value that was tried only repeats what was tried.
+fn is_preference(param: &Object<'_>, recommended: &Object<'_>) -> bool {
+    let count = |object: &Object<'_>, name| object.get(name).and_then(Value::as_count);
+    let inside = count(recommended, "successes").zip(count(recommended, "failures"));
+    let all_inside = inside.map(|(worked, failed)| worked + failed) == count(param, "n");
+    !all_inside || recommended.get("low") == recommended.get("high")
+}
+
+/// A text for each parameter of a value that has one, by name.
+fn by_name<'v>(
+    value: &'v Object<'_>,
+    text: impl Fn(&Object<'_>) -> Option<String>,
+) -> Vec<(&'v str, String)> {
+    let params = object(value, "params").into_iter().flat_map(Object::iter);
+    let mut found: Vec<(&str, String)> =
+        params.filter_map(|(name, param)| Some((name, text(param.as_object()?)?))).collect();
     found.sort_by_key(|(name, _)| *name);
     found
-        .into_iter()
-        .map(|(name, text)| format!("recommended_{} = {text}", escaped_controls(name)))
-        .collect()
 }
 
 fn object<'o>(value: &'o Object<'_>, name: &str) -> Option<&'o Object<'o>> {
@@ -96,14 +157,25 @@ pub fn two_decimals(confidence: Micro) -> String {
     format!("{}.{:02}", hundredths / 100, hundredths % 100)
 }
 
-/// Escapes control characters as JSON does, so that a fact stays on its line.
+/// Escapes line ends, control characters and characters that change the direction of the text, so
+/// that a text of an event stays on its line and cannot imitate another one.
 pub fn escaped_controls(text: &str) -> String {
-    let control = |c: char| c < ' ';
-    if !text.contains(control) {
-        return text.to_string();
+    let mut out = String::with_capacity(text.len());
+    for c in text.chars() {
+        match c {
+            '\0'..='\u{1f}' => out.push_str(&escaped(&c.to_string())),
+            _ if is_hidden(c) => out.push_str(&format!("\\u{:04x}", u32::from(c))),
+            _ => out.push(c),
+        }
     }
-    let piece = |c: char| if control(c) { escaped(&c.to_string()) } else { c.to_string() };
-    text.chars().map(piece).collect()
+    out
+}
+
+/// Whether a character beyond ASCII control ends a line, controls a terminal, or turns the text
+/// around it.
+fn is_hidden(c: char) -> bool {
+    matches!(c, '\u{7f}'..='\u{9f}' | '\u{200e}' | '\u{200f}')
+        || matches!(c, '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
 
 #[cfg(test)]
@@ -120,5 +192,21 @@ mod tests {
     #[test]
     fn control_characters_do_not_break_a_line() {
         assert_eq!(escaped_controls("a\tb\n\u{1}ü\"\\"), "a\\tb\\n\\u0001ü\"\\");
+        assert_eq!(escaped_controls("\u{85}\u{2028}\u{202e}"), "\\u0085\\u2028\\u202e");
+    }
+
+    #[test]
+    fn the_listed_characters_are_escaped_and_no_others() {
+        let listed =
+            [(0, 0x1f), (0x7f, 0x9f), (0x200e, 0x200f), (0x2028, 0x202e), (0x2066, 0x2069)];
+        for c in '\0'..=char::MAX {
+            let code = u32::from(c);
+            let is_listed = listed.iter().any(|(first, last)| (*first..=*last).contains(&code));
+            let text = escaped_controls(&c.to_string());
+            assert_eq!(text.starts_with('\\') && c != '\\', is_listed, "U+{code:04X}");
+            if is_listed && code > 0x1f {
+                assert_eq!(text, format!("\\u{code:04x}"));
+            }
+        }
     }
 }

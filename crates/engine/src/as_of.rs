@@ -16,7 +16,7 @@
 use crate::differences::{
     DerivedDifferences, Difference, Differences, MovedSum, Stretch, behind, lacks, moved,
 };
-use crate::facts::{Choice, Filter, ScoredFact};
+use crate::facts::{Choice, Chosen, Filter, ScoredFact};
 use crate::hot_sums::{rule_set_of, stored_groups};
 use crate::latest::latest;
 use crate::rules::rules_of;
@@ -35,6 +35,8 @@ use std::sync::Arc;
 pub struct AsOf<F> {
     /// The facts.
     pub facts: Vec<F>,
+    /// The number of facts that match, with those beyond a limit.
+    pub total: u64,
     /// The number of positions whose events were folded or searched.
     pub events: u64,
 }
@@ -90,7 +92,7 @@ pub fn as_of_from<R: RuleSet>(
     let mut facts = Vec::new();
     let events = each_fact(view, rules, seq, EVERY_FACT, start, &mut facts)?;
     facts.sort_unstable_by(|a, b| a.key.cmp(&b.key));
-    Ok(AsOf { facts, events })
+    Ok(AsOf { total: facts.len() as u64, facts, events })
 }
 
 /// The facts as of a position that a filter selects; no others are computed. If a table of the
@@ -117,11 +119,26 @@ pub fn chosen_as_of_under<R: RuleSet>(
     let mut chosen = FilteredSink { filter, choice: filter.choice(), known };
     let wanted = |key: &FactKey| filter.matches(key);
     let events = each_fact(view, rules, seq, &wanted, Start::Nearest, &mut chosen)?;
-    Ok(AsOf { facts: chosen.choice.finish(), events })
+    let Chosen { facts, total } = chosen.choice.finish();
+    Ok(AsOf { facts, total, events })
 }
 
 /// Sums whose last supporting event is still to be found. For now each has one after the position.
 type Orphans<T> = BTreeMap<FactKey, Group<T>>;
+
+/// Orphans, split by whether their facts may be among the best.
+struct Contenders<T> {
+    chosen: Orphans<T>,
+    others: Orphans<T>,
+    /// The number of facts of the others.
+    left_out: u64,
+}
+
+impl<T> Contenders<T> {
+    fn all(chosen: Orphans<T>) -> Self {
+        Contenders { chosen, others: BTreeMap::new(), left_out: 0 }
+    }
+}
 
 /// A receiver of facts.
 trait FactSink {
@@ -138,9 +155,12 @@ trait FactSink {
         &self,
         _: &R,
         orphans: Orphans<R::Tally>,
-    ) -> Result<[Orphans<R::Tally>; 2], Error> {
-        Ok([orphans, BTreeMap::new()])
+    ) -> Result<Contenders<R::Tally>, Error> {
+        Ok(Contenders::all(orphans))
     }
+
+    /// Counts facts beyond the limit that are not received.
+    fn leave_out(&mut self, _: u64) {}
 
     /// Receives the wanted stored facts.
     fn take_stored(&mut self, view: View<'_>, wanted: Wanted<'_>) -> Result<(), Error> {
@@ -179,9 +199,9 @@ impl FactSink for FilteredSink<'_> {
         &self,
         rules: &R,
         orphans: Orphans<R::Tally>,
-    ) -> Result<[Orphans<R::Tally>; 2], Error> {
+    ) -> Result<Contenders<R::Tally>, Error> {
         if !self.is_limited() {
-            return Ok([orphans, BTreeMap::new()]);
+            return Ok(Contenders::all(orphans));
         }
         let mut facts = Vec::new();
         for (key, group) in &orphans {
@@ -189,9 +209,15 @@ impl FactSink for FilteredSink<'_> {
                 facts.push(Arc::new(ScoredFact::new(fact)?));
             }
         }
+        let published = facts.len();
         let keys = self.choice.contenders(facts);
+        let left_out = (published - keys.len()) as u64;
         let (chosen, others) = orphans.into_iter().partition(|(key, _)| keys.contains(key));
-        Ok([chosen, others])
+        Ok(Contenders { chosen, others, left_out })
+    }
+
+    fn leave_out(&mut self, facts: u64) {
+        self.choice.leave_out(facts);
     }
 
     fn take_stored(&mut self, view: View<'_>, wanted: Wanted<'_>) -> Result<(), Error> {
@@ -366,11 +392,13 @@ fn from_checkpoint<R: RuleSet>(
             hand_out(key, group, difference, taker)
         },
     )?;
-    let [contenders, others] = taker.contenders(rules, orphans)?;
-    let mut found = adopt(view, rules, contenders, &derived, seq, taker)?;
+    let Contenders { chosen, others, left_out } = taker.contenders(rules, orphans)?;
+    let mut found = adopt(view, rules, chosen, &derived, seq, taker)?;
     if found.missed {
         // A contender has no supporting event, so one of the others may replace it.
         found.events += adopt(view, rules, others, &derived, seq, taker)?.events;
+    } else {
+        taker.leave_out(left_out);
     }
     Ok(stretches.iter().map(Stretch::len).sum::<u64>() + found.events)
 }

@@ -4,7 +4,7 @@
 //! page. So a reader can use one checkpoint for any time, and never waits for a writer.
 
 use crate::Error;
-use crate::facts::{Filter, ScoredFact};
+use crate::facts::{Chosen, Filter, ScoredFact};
 use ipse_core::{Fact, FactKey, FactKind, Seq};
 use ipse_store::View;
 use std::sync::Arc;
@@ -98,6 +98,11 @@ impl FactTable {
 
     /// The facts that match a filter, by confidence descending, then kind, then key.
     pub fn choose(&self, filter: &Filter) -> Vec<Arc<ScoredFact>> {
+        self.chosen(filter).facts
+    }
+
+    /// Like [`FactTable::choose`], with the number of facts that match.
+    pub fn chosen(&self, filter: &Filter) -> Chosen {
         filter.among(self.matching(filter))
     }
 
@@ -211,7 +216,7 @@ mod tests {
         ) {
             let facts = keys.into_iter().map(|key| Fact { key, ..fact(0, 1) }).collect();
             let known = FactTable::default().after(Seq(1), facts, &[]).unwrap();
-            prop_assert_eq!(known.choose(&filter), filter.among(known.iter()));
+            prop_assert_eq!(known.chosen(&filter), filter.among(known.iter()));
         }
 
         #[test]
@@ -240,7 +245,7 @@ mod tests {
             }
             prop_assert!(known.get(&fact(601, 0).key).is_none());
             let zone = Filter { zone: Some("z17".to_owned()), ..Filter::default() };
-            prop_assert_eq!(known.choose(&zone), zone.among(known.iter()));
+            prop_assert_eq!(known.chosen(&zone), zone.among(known.iter()));
             prop_assert!(known.pages.iter().all(|page| !page.is_empty() && page.len() <= PAGE));
         }
     }

@@ -46,10 +46,11 @@ fn check<R: RuleSet>(world: &World, rules: &R, positions: impl Iterator<Item = u
             assert!(past.is_sorted_by(|a, b| a.key < b.key));
         }
         let filter = &filters[position as usize % filters.len()];
-        let want = filter.choose(want).unwrap();
+        let want = filter.chosen(want).unwrap();
         for known in [None, Some(&known)] {
-            let past = chosen_as_of_under(view, rules, Seq(position), filter, known).unwrap().facts;
-            assert_eq!(past, want, "as of {position}: {filter:?}");
+            let past = chosen_as_of_under(view, rules, Seq(position), filter, known).unwrap();
+            assert_eq!(past.facts, want.facts, "as of {position}: {filter:?}");
+            assert_eq!(past.total, want.total, "as of {position}: {filter:?}");
         }
     }
 }

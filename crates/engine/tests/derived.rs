@@ -88,10 +88,12 @@ fn check_as_of(world: &World, positions: impl Iterator<Item = u64>) {
                 assert!(past.is_sorted_by(|a, b| a.key < b.key));
             }
             for filter in &filters {
-                let want = filter.choose(want.clone()).unwrap();
+                let want = filter.chosen(want.clone()).unwrap();
                 for known in [None, Some(&known)] {
                     let past = chosen_as_of_under(view, &Advised, Seq(position), filter, known);
-                    assert_eq!(past.unwrap().facts, want, "as of {position}: {filter:?}");
+                    let past = past.unwrap();
+                    assert_eq!(past.facts, want.facts, "as of {position}: {filter:?}");
+                    assert_eq!(past.total, want.total, "as of {position}: {filter:?}");
                 }
             }
         }

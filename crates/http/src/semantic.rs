@@ -15,7 +15,7 @@ use axum::http::{HeaderMap, HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
 use ipse_core::{FactKind, Seq};
 use ipse_engine::FactTable;
-use ipse_engine::facts::{Filter, ScoredFact};
+use ipse_engine::facts::{Chosen, Filter};
 use ipse_engine::grounding::grounding;
 use ipse_inspect::answer;
 use std::borrow::Cow;
@@ -128,18 +128,19 @@ async fn consulted(service: &Service, request: Request, path: Path) -> Result<Re
     let asked = FactsQuery::read(query, path)?;
     let tag = tag(service, &agent.name, &known, asked.as_of);
     let Some(seq) = asked.as_of else {
-        let facts = known.choose(&asked.filter);
-        let answer = written(agent, &known, known.checkpoint(), &asked, &facts, tag);
+        let chosen = known.chosen(&asked.filter);
+        let answer = written(agent, &known, known.checkpoint(), &asked, &chosen, tag);
         agent.answers.keep(&known, question, &answer);
         return Ok(answer.sent_to(&head.headers));
     };
     if has(&head.headers, &tag) {
-        return Ok(Answer { kind: "", body: Bytes::new(), tag }.sent_to(&head.headers));
+        let known = Answer { kind: "", body: Bytes::new(), tag };
+        return Ok(known.sent_to(&head.headers));
     }
     let (look, filter, now) = (agent.look.clone(), asked.filter.clone(), known.clone());
-    let (facts, _turn) = caller.look(move || look.as_of(seq, &filter, Some(&now))).await?;
+    let (chosen, _turn) = caller.look(move || look.as_of(seq, &filter, Some(&now))).await?;
     let beyond = || Problem::not_found(format!("the log does not reach seq {seq} yet"));
-    let answer = written(agent, &known, seq, &asked, &facts.ok_or_else(beyond)?, tag);
+    let answer = written(agent, &known, seq, &asked, &chosen.ok_or_else(beyond)?, tag);
     Ok(answer.sent_to(&head.headers))
 }
 
@@ -148,17 +149,17 @@ fn written(
     known: &FactTable,
     checkpoint: Seq,
     asked: &FactsQuery,
-    facts: &[Arc<ScoredFact>],
+    chosen: &Chosen,
     tag: HeaderValue,
 ) -> Answer {
     let (identity, version) = (&agent.identity, answer::rule_version(known.rule_version()));
     match asked.format {
         Format::Grounding => {
-            let body = grounding(identity, version, facts).into();
+            let body = grounding(identity, version, chosen).into();
             Answer { kind: "text/plain; charset=utf-8", body, tag }
         }
         Format::Json => {
-            let body = answer::consulted(identity, checkpoint, version, &asked.filter, facts);
+            let body = answer::consulted(identity, checkpoint, version, &asked.filter, chosen);
             Answer { kind: "application/json", body: body.into(), tag }
         }
     }

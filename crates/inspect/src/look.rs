@@ -15,9 +15,9 @@ use crate::{Diff, Error, diff};
 use ipse_consolidate::with_rules;
 use ipse_consult::trail::{Found, IntentStanding, Listing, Proposal, Trail};
 use ipse_core::{EventRef, FactId, Identity, Seq, Time};
-use ipse_engine::facts::{Filter, ScoredFact};
+use ipse_engine::facts::{Chosen, Filter, ScoredFact};
 use ipse_engine::{
-    Claim, FactTable, LogView, Status, chosen_as_of, chosen_as_of_under, registered, rules_of,
+    AsOf, Claim, FactTable, LogView, Status, chosen_as_of, chosen_as_of_under, registered, rules_of,
 };
 use ipse_ledger::NoteKey;
 use ipse_store::{Signatures, Store, View};
@@ -64,12 +64,13 @@ impl Look {
         seq: Seq,
         filter: &Filter,
         known: Option<&FactTable>,
-    ) -> Result<Option<Vec<Arc<ScoredFact>>>, Error> {
+    ) -> Result<Option<Chosen>, Error> {
         self.view(|view| {
             if seq > view.head()? {
                 return Ok(None);
             }
-            Ok(Some(chosen_as_of(view, seq, filter, known)?.facts))
+            let AsOf { facts, total, .. } = chosen_as_of(view, seq, filter, known)?;
+            Ok(Some(Chosen { facts, total }))
         })
     }
 

@@ -239,19 +239,20 @@ impl Agent {
     /// 1000. [`Agent::facts`] returns all of them.
     pub fn consult(&self, query: &Query) -> Answer {
         let (known, identity) = (self.memory.known(), self.look.identity());
-        let (mut query, mut facts) = (query.clone(), known.choose(&query.0));
-        if facts.len() > MAX_FACTS {
+        let (mut query, mut chosen) = (query.clone(), known.chosen(&query.0));
+        if chosen.facts.len() > MAX_FACTS {
             query = query.limit(MAX_FACTS);
-            facts.truncate(MAX_FACTS);
+            chosen.facts.truncate(MAX_FACTS);
         }
-        Answer::new(identity, known.checkpoint(), known.rule_version(), &query, facts)
+        Answer::new(identity, known.checkpoint(), known.rule_version(), &query, chosen)
     }
 
     /// The facts computed from the log up to a position.
     pub fn facts_as_of(&self, seq: Seq, query: &Query) -> Result<Vec<Fact>> {
         let facts = self.look.as_of(seq, &query.0, Some(&self.memory.known()))?;
         let facts = facts.ok_or_else(|| self.beyond(seq))?;
-        Ok(facts.into_iter().map(|fact| Fact::new(self.look.identity(), fact)).collect())
+        let facts = facts.facts.into_iter();
+        Ok(facts.map(|fact| Fact::new(self.look.identity(), fact)).collect())
     }
 
     /// The changes of the facts between two positions.

@@ -3,10 +3,9 @@
 use crate::fact::{Fact, Query};
 use ipse_core::{Identity, Seq};
 use ipse_engine::Consultation;
-use ipse_engine::facts::ScoredFact;
+use ipse_engine::facts::Chosen;
 use ipse_engine::grounding::grounding;
 use ipse_inspect::answer::rule_version;
-use std::sync::Arc;
 
 /// The answer to a query.
 #[derive(Clone)]
@@ -15,6 +14,8 @@ pub struct Answer {
     pub facts: Vec<Fact>,
     /// The position up to which the log was read for them.
     pub checkpoint: Seq,
+    /// The number of facts that match the query, with those beyond its limit.
+    pub total: u64,
     consultation: String,
     id: String,
     grounding: String,
@@ -26,21 +27,22 @@ impl Answer {
         checkpoint: Seq,
         version: &str,
         query: &Query,
-        facts: Vec<Arc<ScoredFact>>,
+        chosen: Chosen,
     ) -> Self {
         let version = rule_version(version);
-        let consultation = Consultation::of(identity, checkpoint, version, &query.0, &facts);
+        let consultation = Consultation::of(identity, checkpoint, version, &query.0, &chosen.facts);
         Answer {
             checkpoint,
+            total: chosen.total,
             id: consultation.id(),
-            grounding: grounding(identity, version, &facts),
+            grounding: grounding(identity, version, &chosen),
             consultation: consultation.json,
-            facts: facts.into_iter().map(|fact| Fact::new(identity, fact)).collect(),
+            facts: chosen.facts.into_iter().map(|fact| Fact::new(identity, fact)).collect(),
         }
     }
 
     /// The text for the prompt of a planner: one line for each fact. Its bytes change only when a
-    /// fact in it changes.
+    /// fact in it changes, or the number of facts beyond the limit.
     pub fn grounding(&self) -> &str {
         &self.grounding
     }

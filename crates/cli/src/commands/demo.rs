@@ -144,14 +144,14 @@ fn show_fact(
         kind: Some(ipse::FactKind::SkillSuccessRate),
         ..Filter::default()
     };
-    let facts = filter.choose(facts)?;
-    let fact = facts.first().context("BUG: the pass made no fact")?;
+    let chosen = filter.chosen(facts)?;
+    let fact = chosen.facts.first().context("BUG: the pass made no fact")?;
     let (confidence, n) = (two_decimals(fact.confidence), fact.n_observations);
     writeln!(terminal.out, "the fact  {}", fact.fact.key.text())?;
     writeln!(terminal.out, "  {}", body(fact))?;
     writeln!(terminal.out, "  confidence {confidence}, {n} observations\n")?;
     writeln!(terminal.out, "what a planner reads, ready for its prompt:")?;
-    for line in grounding(identity, "v1", &facts).lines() {
+    for line in grounding(identity, "v1", &chosen).lines() {
         writeln!(terminal.out, "  {line}")?;
     }
     Ok(fact.fact.clone())

@@ -6,9 +6,9 @@ use crate::terminal::Terminal;
 use crate::vocabulary::{at_least_one, position, words};
 use crate::{CommandResult, Exit};
 use ipse_core::{FactKey, FactKind};
-use ipse_engine::chosen_as_of;
-use ipse_engine::facts::{Filter, ScoredFact};
+use ipse_engine::facts::{Chosen, Filter, ScoredFact};
 use ipse_engine::grounding::{body, grounding, two_decimals};
+use ipse_engine::{AsOf, chosen_as_of};
 use ipse_inspect::answer::{self, clean, rule_version};
 use ipse_store::View;
 use std::collections::BTreeSet;
@@ -20,9 +20,9 @@ const MAX_VALUES: usize = 8;
 /// Show the facts, the most confident first
 ///
 /// A filter also hides facts without that field: `--zone` shows only facts about zones. The
-/// grounding format is one
-/// line per fact for a planner's prompt; its bytes change only when a fact in it changes, so that
-/// a prompt cache keeps it.
+/// grounding format is one line per fact for a planner's prompt, the most useful first. Its bytes
+/// change only when a fact in it or the number of facts beyond the limit changes, so that a prompt
+/// cache keeps it.
 ///
 /// Example: ipse facts --skill manipulation.grasp --format grounding
 #[derive(clap::Args, Debug)]
@@ -45,7 +45,7 @@ pub(crate) struct Args {
     /// Show at most N facts, the most confident ones
     #[arg(long, value_name = "N", value_parser = at_least_one::<u64>)]
     limit: Option<u64>,
-    /// Show the facts as of this position: those of a pass that ended there
+    /// Show the facts that follow from the log up to this position
     #[arg(long, value_name = "SEQ", allow_negative_numbers = true,
           value_parser = position)]
     as_of: Option<u64>,
@@ -68,22 +68,24 @@ pub(crate) fn run(context: &Context, terminal: &mut Terminal<'_>, args: &Args) -
     let position = args.as_of;
     let (view, filter) = (snapshot.view(), filter(args));
     let progress = progress_at(terminal, view, position)?;
-    let facts = match position {
-        None => filter.choose(view.facts()?)?,
-        Some(_) => chosen_as_of(view, progress.checkpoint, &filter, None)?.facts,
+    let chosen = match position {
+        None => filter.chosen(view.facts()?)?,
+        Some(_) => {
+            let AsOf { facts, total, .. } = chosen_as_of(view, progress.checkpoint, &filter, None)?;
+            Chosen { facts, total }
+        }
     };
+    let (facts, checkpoint) = (&chosen.facts, progress.checkpoint);
+    let version = rule_version(&progress.rule_version);
     match format {
         Format::Json => {
-            let version = rule_version(&progress.rule_version);
-            let checkpoint = progress.checkpoint;
-            let answer = answer::consulted(&identity, checkpoint, version, &filter, &facts);
+            let answer = answer::consulted(&identity, checkpoint, version, &filter, &chosen);
             terminal.json(&answer)?;
         }
         Format::Grounding => {
-            let text = grounding(&identity, rule_version(&progress.rule_version), &facts);
-            terminal.out.write_all(text.as_bytes())?;
+            terminal.out.write_all(grounding(&identity, version, &chosen).as_bytes())?;
         }
-        Format::Table => facts_table(terminal, &facts)?,
+        Format::Table => facts_table(terminal, facts)?,
     }
     if facts.is_empty() {
         let why = if position == Some(0) {

@@ -16,7 +16,7 @@ use ipse_engine::as_of;
 /// sha256sum
 #[derive(clap::Args, Debug)]
 pub(crate) struct Args {
-    /// Print the facts as of this position: those of a pass that ended there
+    /// Print the facts that follow from the log up to this position
     #[arg(long, value_name = "SEQ", allow_negative_numbers = true,
           value_parser = position)]
     as_of: Option<u64>,

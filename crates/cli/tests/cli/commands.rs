@@ -245,6 +245,7 @@ fn facts_for_programs() {
         "grounding",
         "identity_hash",
         "rule_version",
+        "total",
     ];
     assert_eq!(members, expected, "the members that HTTP has");
     assert_eq!((&json["checkpoint"], &json["rule_version"]), (&15.into(), &"v1".into()));
@@ -325,9 +326,7 @@ fn every_kind_has_its_grounding_body() {
         assert_eq!(text.lines().count() - 1, store.snapshot().lines().count(), "a line a fact");
         all.push_str(&text);
     }
-    for body in
-        [": failure pattern, ", ": risk = ", ": median = ", ": most common = ", "success_rate = "]
-    {
+    for body in [" failures: ", ": risk = ", ": median = ", ": most common = ", "success_rate = "] {
         assert!(all.contains(body), "{body}");
     }
 }

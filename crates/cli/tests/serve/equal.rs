@@ -63,12 +63,12 @@ impl Both {
         let ours: Value = serde_json::from_str(&ours).unwrap();
         let theirs = self.store.run(&[&["facts", "--json"], args].concat());
         let theirs: Value = serde_json::from_str(&theirs.out).unwrap();
-        for name in ["facts", "identity_hash", "checkpoint", "rule_version"] {
+        for name in ["facts", "identity_hash", "checkpoint", "rule_version", "total"] {
             assert_eq!(ours[name], theirs[name], "{query}");
         }
-        let grounding = self.store.run(&[&["facts", "--format", "grounding"], args].concat()).out;
+        let grounding = self.store.run(&[&["facts", "--format", "grounding"], args].concat());
         let text = self.http("planner", &format!("/api/agent/semantic?{query}&format=grounding"));
-        assert_eq!(text, grounding, "{query}");
+        assert_eq!(text, grounding.out, "{query}");
         assert_eq!(ours["grounding"], text, "{query}");
         ours["facts"].as_array().unwrap().len()
     }

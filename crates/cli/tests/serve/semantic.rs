@@ -135,6 +135,18 @@ fn parameters_are_taken_at_their_word() {
     };
     assert_eq!([count(""), count("?limit=3"), count("?limit=1000")], [20, 3, 25]);
     assert_eq!([count("?target_class=cup7"), count("?target_class=cup")], [1, 0]);
+    for (query, total, last) in [
+        ("?limit=3", 25, Some("(22 more facts not shown)")),
+        ("?limit=25", 25, None),
+        ("?limit=3&target_class=cup7", 1, None),
+        ("?limit=3&as_of=13", 7, Some("(4 more facts not shown)")),
+    ] {
+        let answer = server.get(&format!("{SEMANTIC}{query}"), &agent.planner).ok().json();
+        assert_eq!(answer["total"], total, "{query}");
+        let text = answer["grounding"].as_str().unwrap();
+        let end = text.lines().last().filter(|line| line.starts_with('('));
+        assert_eq!(end, last, "{query}");
+    }
     for (query, code) in [
         ("?limit=0", "bad_parameter"),
         ("?limit=1001", "bad_parameter"),

@@ -2,6 +2,7 @@
 #![allow(missing_docs, unreachable_pub, clippy::unwrap_used)]
 
 mod consulted;
+mod grounding;
 mod hostile;
 mod log;
 mod page;
