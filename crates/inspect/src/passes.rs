@@ -2,10 +2,9 @@
 //!
 //! **Invariant:** all values are copied from the pass record. Nothing is computed.
 
-use crate::answer::written;
+use crate::answer::{clean, written};
 use crate::log::to_seconds;
 use crate::{Error, Page};
-use ipse_consult::grounding::escaped_controls;
 use ipse_core::event::MAX_DEPTH;
 use ipse_core::json::{Members, Value, list};
 use ipse_core::{EventRef, Seq, Time, json_parse};
@@ -64,7 +63,8 @@ impl PassEntry {
             self.figure("events_processed").to_owned(),
             self.figure("rows_touched").to_owned(),
             self.figure("trigger").to_owned(),
-            escaped_controls(&self.skipped),
+            clean(self.figure("rule_version")),
+            clean(&self.skipped),
         ]
     }
 }
@@ -115,7 +115,7 @@ impl PassPage {
     /// The passes as text.
     pub fn page(&self) -> Page {
         let mut page = Page::new();
-        let header = ["SEQ", "TIME", "RANGE", "EVENTS", "FACTS", "TRIGGER", "FED NO FACT"];
+        let header = ["SEQ", "TIME", "RANGE", "EVENTS", "FACTS", "TRIGGER", "RULES", "FED NO FACT"];
         page.table(&header, self.passes.iter().map(PassEntry::row).collect());
         page
     }
