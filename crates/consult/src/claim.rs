@@ -1,5 +1,8 @@
 //! Claims: consultations that planners echo, checked against the log.
 //!
+//! A planner that reads JSON echoes the whole consultation. A planner that reads text has the
+//! checkpoint and its own query; the rest is derived from the log.
+//!
 //! **Invariants**
 //! - A claim that can be read has the bytes, and so the id, of the consultation that it echoes.
 //! - A claim is verified only if its query, run again on the log up to its checkpoint, chooses
@@ -16,9 +19,62 @@ use std::sync::Arc;
 pub const MAX_FACTS: usize = 1000;
 
 const MEMBERS: [&str; 4] = ["checkpoint", "fact_ids", "query", "rule_version"];
+/// The consultation in errors.
+const PLACE: &str = "the consultation";
 const QUESTIONS: [&str; 6] = ["env", "kind", "limit", "skill_id", "target_class", "zone"];
 
-/// A consultation as a planner echoes it.
+/// A consultation in an intent.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Echo {
+    /// The whole consultation of a JSON answer.
+    Whole(Claim),
+    /// The checkpoint and the query of a text answer.
+    Query {
+        /// The claimed checkpoint.
+        checkpoint: Seq,
+        /// The claimed query.
+        filter: Filter,
+    },
+}
+
+impl Echo {
+    /// Reads the consultation of an intent. Without rule version and fact ids it is a query.
+    pub fn read(object: &Object<'_>) -> Result<Self, String> {
+        if object.get("rule_version").or(object.get("fact_ids")).is_some() {
+            return Claim::read(object).map(Echo::Whole);
+        }
+        known(object, &MEMBERS, PLACE)?;
+        let (checkpoint, filter) = checkpoint_and_query(object)?;
+        Ok(Echo::Query { checkpoint, filter })
+    }
+}
+
+/// The part of a consultation that the planner gave; ipse derived the rest. A consultation that
+/// was echoed whole has no basis.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Basis {
+    /// The checkpoint and the query.
+    Query,
+}
+
+impl Basis {
+    /// All bases.
+    pub const ALL: [Basis; 1] = [Basis::Query];
+
+    /// The name in JSON.
+    pub fn name(self) -> &'static str {
+        match self {
+            Basis::Query => "query",
+        }
+    }
+
+    /// Parses the name of a basis.
+    pub fn parse(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|basis| basis.name() == name)
+    }
+}
+
+/// A whole consultation, echoed or derived.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Claim {
     checkpoint: Seq,
@@ -52,14 +108,10 @@ impl Status {
 impl Claim {
     /// Reads an echoed consultation: exactly its four members, each of the right form.
     pub fn read(object: &Object<'_>) -> Result<Self, String> {
-        known(object, &MEMBERS, "the consultation")?;
-        let member = |name: &str| {
-            object.get(name).ok_or_else(|| format!("`{name}` is missing in the consultation"))
-        };
-        let checkpoint = member("checkpoint")?.as_count().map(Seq);
-        let rule_version = member("rule_version")?.as_text().map(str::to_owned);
-        let query = member("query")?.as_object().ok_or("`query` must be an object")?;
-        let Value::Array(ids) = member("fact_ids")? else {
+        known(object, &MEMBERS, PLACE)?;
+        let (checkpoint, filter) = checkpoint_and_query(object)?;
+        let rule_version = member(object, "rule_version")?.as_text().map(str::to_owned);
+        let Value::Array(ids) = member(object, "fact_ids")? else {
             return Err("`fact_ids` must be a list of fact ids (fa_…)".to_owned());
         };
         if ids.len() > MAX_FACTS {
@@ -68,12 +120,30 @@ impl Claim {
         let id = |id: &Value<'_>| id.as_text().and_then(FactId::parse);
         let fact_ids: Option<Vec<FactId>> = ids.iter().map(id).collect();
         Ok(Claim {
-            checkpoint: checkpoint
-                .ok_or("`checkpoint` must be a position of the log, 0 or more")?,
+            checkpoint,
             rule_version: rule_version.ok_or("`rule_version` must be a string")?,
-            filter: filter(query)?,
+            filter,
             fact_ids: fact_ids.ok_or("`fact_ids` must hold fact ids (fa_…) and nothing else")?,
         })
+    }
+
+    /// The consultation of facts that a query chooses at a checkpoint. `None` if there are more
+    /// than [`MAX_FACTS`].
+    pub fn derived(
+        identity: &Identity,
+        checkpoint: Seq,
+        rule_version: &str,
+        filter: &Filter,
+        facts: &[Arc<ScoredFact>],
+    ) -> Option<Self> {
+        let ids = facts.iter().map(|fact| FactId::new(identity, &fact.fact.key));
+        let claim = Claim {
+            checkpoint,
+            rule_version: rule_version.to_owned(),
+            filter: filter.clone(),
+            fact_ids: ids.collect(),
+        };
+        (facts.len() <= MAX_FACTS).then_some(claim)
     }
 
     /// The claimed checkpoint of the facts.
@@ -145,6 +215,17 @@ impl Claim {
         let answered = self.is_answered_by(identity, facts);
         Ok(if answered { Status::Verified } else { Status::Unverified })
     }
+}
+
+fn member<'o>(object: &'o Object<'_>, name: &str) -> Result<&'o Value<'o>, String> {
+    object.get(name).ok_or_else(|| format!("`{name}` is missing in {PLACE}"))
+}
+
+fn checkpoint_and_query(object: &Object<'_>) -> Result<(Seq, Filter), String> {
+    let checkpoint = member(object, "checkpoint")?.as_count().map(Seq);
+    let query = member(object, "query")?.as_object().ok_or("`query` must be an object")?;
+    let checkpoint = checkpoint.ok_or("`checkpoint` must be a position of the log, 0 or more")?;
+    Ok((checkpoint, filter(query)?))
 }
 
 /// Rejects unknown members.

@@ -6,7 +6,7 @@
 //! - A verdict is compared with the results of its gates. No gate runs here.
 //! - Missing content is not a fault: a decision may be about a forgotten intent.
 
-use crate::claim::Status;
+use crate::claim::{Basis, Status};
 use ipse_core::event::{FORGET, MAX_DEPTH, PASS_RECORD};
 use ipse_core::intent::{CONFIRMATION, INTENT, MAX_PLANNER_BYTES, confirmation_id};
 use ipse_core::json::{Object, Value};
@@ -164,10 +164,11 @@ impl Form {
 }
 
 /// The members of an intent's data, and whether each is required.
-const MEMBERS: [(&str, Form, bool); 12] = [
+const MEMBERS: [(&str, Form, bool); 13] = [
     ("admitted_params", Form::Object, false),
     ("confirm_by", Form::Text, false),
     ("consultation", Form::Object, false),
+    ("consultation_basis", Form::Text, false),
     ("consultation_id", Form::Text, false),
     ("environment", Form::Text, false),
     ("gates", Form::List, true),
@@ -192,6 +193,11 @@ fn is_planner(value: &Value<'_>) -> bool {
         && planner.iter().all(|(_, value)| value.as_text().is_some_and(is_label))
 }
 
+/// Whether a value is the part of a consultation that a planner can give.
+fn is_basis(value: &Value<'_>) -> bool {
+    value.as_text().and_then(Basis::parse).is_some()
+}
+
 /// The result of the gates as an intent records it.
 struct Recorded {
     ruling: Ruling,
@@ -210,7 +216,9 @@ impl Recorded {
         let formed = MEMBERS.iter().all(fits) && data.iter().all(|(name, _)| known(name));
         let consulted = ["consultation", "consultation_id"].map(|name| data.get(name).is_some());
         let named = data.get("planner").is_none_or(is_planner);
-        if !formed || !named || consulted[0] != consulted[1] {
+        let based = data.get("consultation_basis").is_none_or(is_basis);
+        let unfounded = data.get("consultation_basis").is_some() && !consulted[0];
+        if !formed || !named || !based || unfounded || consulted[0] != consulted[1] {
             return None;
         }
         let text = |name: &str| data.get(name).and_then(Value::as_text);

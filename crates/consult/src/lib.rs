@@ -15,7 +15,7 @@ pub mod grounding;
 pub mod intents;
 pub mod trail;
 
-pub use claim::{Claim, MAX_FACTS, Status};
+pub use claim::{Basis, Claim, Echo, MAX_FACTS, Status};
 pub use consultation::Consultation;
 
 use std::fmt;

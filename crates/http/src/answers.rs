@@ -25,6 +25,8 @@ pub(crate) struct Answer {
     pub(crate) body: Bytes,
     /// The `ETag`.
     pub(crate) tag: HeaderValue,
+    /// The checkpoint and the id of the consultation, if the body does not contain them.
+    pub(crate) consulted: Option<[HeaderValue; 2]>,
 }
 
 /// The cached responses from one table of facts.
@@ -67,7 +69,7 @@ mod tests {
 
     fn answer(text: &'static str) -> Answer {
         let (body, tag) = (Bytes::from_static(text.as_bytes()), HeaderValue::from_static("\"t\""));
-        Answer { kind: "text/plain", body, tag }
+        Answer { kind: "text/plain", body, tag, consulted: None }
     }
 
     #[test]

@@ -75,10 +75,10 @@ async fn audited(
     desk: &Arc<Desk>,
     request: &Request<'_>,
 ) -> Result<Audit, Problem> {
-    match (desk.audit_in_memory(request), request.claim()) {
-        (None, Some(claim)) => {
-            let (desk, claim) = (desk.clone(), claim.clone());
-            Ok(caller.look(move || desk.audit(&claim)).await?.0)
+    match (desk.audit_in_memory(request), request.echo()) {
+        (None, Some(echo)) => {
+            let (desk, echo) = (desk.clone(), echo.clone());
+            Ok(caller.look(move || desk.audit(&echo)).await?.0?)
         }
         (audit, _) => audit.ok_or_else(Problem::internal),
     }

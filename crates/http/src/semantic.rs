@@ -11,12 +11,12 @@ use crate::service::{Agent, Caller, Service};
 use axum::body::Bytes;
 use axum::extract::{Request, State};
 use axum::http::header::{CACHE_CONTROL, CONTENT_TYPE, ETAG, IF_NONE_MATCH, VARY};
-use axum::http::{HeaderMap, HeaderValue, StatusCode};
+use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
 use ipse_core::{FactKind, Seq};
-use ipse_engine::FactTable;
 use ipse_engine::facts::{Chosen, Filter};
 use ipse_engine::grounding::grounding;
+use ipse_engine::{Consultation, FactTable};
 use ipse_inspect::answer;
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -25,6 +25,10 @@ const KNOWN: [&str; 8] =
     ["skill_id", "target_class", "environment", "zone", "kind", "limit", "as_of", "format"];
 /// The parameters of `/api/agent/grounding`: all but `format`, which is fixed there.
 const KNOWN_OF_GROUNDING: &[&str] = KNOWN.split_at(KNOWN.len() - 1).0;
+/// The headers of a text: its checkpoint and the id of its consultation. An intent echoes the
+/// checkpoint with the query.
+const CONSULTED: [HeaderName; 2] =
+    [HeaderName::from_static("ipse-checkpoint"), HeaderName::from_static("ipse-consultation-id")];
 /// The default and the maximum number of facts in a response.
 const LIMIT: u64 = 20;
 const MAX_LIMIT: u64 = 1000;
@@ -134,7 +138,7 @@ async fn consulted(service: &Service, request: Request, path: Path) -> Result<Re
         return Ok(answer.sent_to(&head.headers));
     };
     if has(&head.headers, &tag) {
-        let known = Answer { kind: "", body: Bytes::new(), tag };
+        let known = Answer { kind: "", body: Bytes::new(), tag, consulted: None };
         return Ok(known.sent_to(&head.headers));
     }
     let (look, filter, now) = (agent.look.clone(), asked.filter.clone(), known.clone());
@@ -156,11 +160,15 @@ fn written(
     match asked.format {
         Format::Grounding => {
             let body = grounding(identity, version, chosen).into();
-            Answer { kind: "text/plain; charset=utf-8", body, tag }
+            let (filter, facts) = (&asked.filter, &chosen.facts);
+            let id = Consultation::of(identity, checkpoint, version, filter, facts).id();
+            let id = HeaderValue::from_str(&id).expect("BUG: the id is not printable ASCII");
+            let consulted = Some([HeaderValue::from(checkpoint.0), id]);
+            Answer { kind: "text/plain; charset=utf-8", body, tag, consulted }
         }
         Format::Json => {
             let body = answer::consulted(identity, checkpoint, version, &asked.filter, chosen);
-            Answer { kind: "application/json", body: body.into(), tag }
+            Answer { kind: "application/json", body: body.into(), tag, consulted: None }
         }
     }
 }
@@ -187,7 +195,10 @@ impl Answer {
             true => (StatusCode::NOT_MODIFIED, fresh).into_response(),
             false => {
                 let kind = [(CONTENT_TYPE, HeaderValue::from_static(self.kind))];
-                (kind, fresh, self.body).into_response()
+                let mut response = (kind, fresh, self.body).into_response();
+                let consulted = CONSULTED.into_iter().zip(self.consulted.into_iter().flatten());
+                response.headers_mut().extend(consulted.map(|(name, value)| (name, value)));
+                response
             }
         }
     }

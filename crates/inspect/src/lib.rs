@@ -32,7 +32,7 @@ pub use diff::{Changed, Diff, Figure, diff};
 pub use intents::IntentPage;
 pub use ipse_engine::Error;
 pub use log::{LogEntry, LogPage, LogRow, to_seconds};
-pub use look::Look;
+pub use look::{Derivation, Look};
 pub use page::{Block, Page};
 pub use passes::{PassEntry, PassPage};
 pub use preview::{Preview, preview, preview_under};

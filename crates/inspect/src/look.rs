@@ -23,6 +23,22 @@ use ipse_ledger::NoteKey;
 use ipse_store::{Signatures, Store, View};
 use std::sync::Arc;
 
+/// The consultation that follows from a checkpoint and a query.
+#[derive(Clone, PartialEq, Debug)]
+pub enum Derivation {
+    /// The consultation, its status and its facts.
+    Of {
+        /// The consultation.
+        claim: Claim,
+        /// The status, also after events were forgotten.
+        status: Status,
+        /// The facts, in the order of the consultation.
+        facts: Vec<Arc<ScoredFact>>,
+    },
+    /// The query chooses this many facts, more than a consultation may name.
+    TooMany(usize),
+}
+
 /// Read access to an identity's log.
 #[derive(Clone, Debug)]
 pub struct Look {
@@ -103,6 +119,32 @@ impl Look {
             }
             let forgotten = || forgotten_since(view, checkpoint);
             Ok((claim.status(&self.identity, &facts, head, forgotten)?, facts))
+        })
+    }
+
+    /// Derives the consultation of a planner that gives only checkpoint and query. It is unverified
+    /// and without facts if the log is shorter.
+    pub fn derived(
+        &self,
+        checkpoint: Seq,
+        filter: &Filter,
+        known: Option<&FactTable>,
+    ) -> Result<Derivation, Error> {
+        self.view(|view| {
+            let (head, rules) = (view.head()?, rules_of(view)?);
+            let mut facts = Vec::new();
+            if checkpoint <= head {
+                facts = with_rules!(rules, |rules| {
+                    chosen_as_of_under(view, rules, checkpoint, filter, known)?.facts
+                });
+            }
+            let (identity, version) = (&self.identity, rules.version());
+            let Some(claim) = Claim::derived(identity, checkpoint, version, filter, &facts) else {
+                return Ok(Derivation::TooMany(facts.len()));
+            };
+            let forgotten = || forgotten_since(view, checkpoint);
+            let status = claim.status(identity, &facts, head, forgotten)?;
+            Ok(Derivation::Of { claim, status, facts })
         })
     }
 

@@ -13,7 +13,7 @@ use ipse_core::intent::INTENT;
 use ipse_core::json::{Members, list, quoted};
 use ipse_core::{Admitted, Time, hex};
 use ipse_door::{Rule, admit_own};
-use ipse_engine::{Appended, Claim, Error, EventRecord, Host, Memory, Proposal};
+use ipse_engine::{Appended, Claim, Echo, Error, EventRecord, Host, Memory, Proposal};
 use ipse_gates::{Gates, Planner, Ruling, Verdict};
 use ipse_inspect::Look;
 use std::sync::Arc;
@@ -34,12 +34,13 @@ impl Desk {
 
     /// The audit of a request, if it needs no read of the log.
     pub fn audit_in_memory(&self, request: &Request<'_>) -> Option<Audit> {
-        Audit::in_memory(&self.memory, &self.look, request.claim())
+        Audit::in_memory(&self.memory, &self.look, request.echo())
     }
 
-    /// Audits a claim. This may read much of the log.
-    pub fn audit(&self, claim: &Claim) -> Result<Audit, Error> {
-        Audit::of(&self.memory, &self.look, claim)
+    /// Audits a consultation. This may read much of the log. A consultation that cannot be derived
+    /// is rejected.
+    pub fn audit(&self, echo: &Echo) -> Result<Result<Audit, IntentError>, Error> {
+        Audit::of(&self.memory, &self.look, echo)
     }
 
     /// The gates that judge intents.
@@ -105,8 +106,11 @@ impl Desk {
             Ok(request) => request,
             Err(rejected) => return Ok(Err(rejected)),
         };
-        let audit = match (self.audit_in_memory(&request), request.claim()) {
-            (None, Some(claim)) => self.audit(claim)?,
+        let audit = match (self.audit_in_memory(&request), request.echo()) {
+            (None, Some(echo)) => match self.audit(echo)? {
+                Ok(audit) => audit,
+                Err(rejected) => return Ok(Err(rejected)),
+            },
             (audit, _) => audit.expect("BUG: an intent without a claim needs no read of the log"),
         };
         self.record(&request, &audit, by, host)
@@ -161,7 +165,12 @@ fn record(
     audit: &Audit,
     (by, now): (&str, Time),
 ) -> String {
-    let Request { intent, claim } = request;
+    let Request { intent, echo } = request;
+    let (claim, basis) = match (&audit.derived, echo) {
+        (Some((claim, basis)), _) => (Some(claim), Some(basis)),
+        (None, Some(Echo::Whole(claim))) => (Some(claim), None),
+        (None, _) => (None, None),
+    };
     let text = |part: &Option<std::borrow::Cow<'_, str>>| part.as_deref().map(quoted);
     let mut params = String::new();
     intent.params.write(&mut params);
@@ -173,14 +182,15 @@ fn record(
         .optional("target_class", text(&intent.target_class))
         .optional("environment", text(&intent.environment))
         .raw("params", params)
-        .optional("consultation", claim.as_ref().map(Claim::json))
-        .optional("consultation_id", claim.as_ref().map(|claim| quoted(&claim.id())))
+        .optional("consultation", claim.map(Claim::json))
+        .optional("consultation_basis", basis.map(|basis| quoted(basis.name())))
+        .optional("consultation_id", claim.map(|claim| quoted(&claim.id())))
         .optional("planner", intent.planner.as_ref().map(planner))
         .text("token_id", by)
         .text("verdict", verdict.ruling.name())
         .optional("admitted_params", verdict.admitted_params())
         .optional("confirm_by", confirm_by.map(|time| quoted(&time.to_string())))
-        .raw("gates", list(verdict.gates().chain([audit.0.clone()])))
+        .raw("gates", list(verdict.gates().chain([audit.gate.clone()])))
         .finish()
 }
 

@@ -3,7 +3,7 @@
 //! **Invariant:** an invalid request is rejected with the field and the rule. It is neither judged
 //! nor recorded.
 
-use ipse_engine::Claim;
+use ipse_engine::Echo;
 use ipse_gates::Intent;
 use std::fmt;
 
@@ -11,7 +11,7 @@ use std::fmt;
 #[derive(Debug)]
 pub struct Request<'b> {
     pub(crate) intent: Intent<'b>,
-    pub(crate) claim: Option<Claim>,
+    pub(crate) echo: Option<Echo>,
 }
 
 impl<'b> Request<'b> {
@@ -22,18 +22,14 @@ impl<'b> Request<'b> {
             field: bad.field,
             message: bad.message,
         })?;
-        let claim = intent.consultation.as_ref().map(Claim::read).transpose();
-        let claim = claim.map_err(|message| IntentError::Bad {
-            rule: "bad_consultation",
-            field: "consultation".to_owned(),
-            message,
-        })?;
-        Ok(Request { intent, claim })
+        let echo = intent.consultation.as_ref().map(Echo::read).transpose();
+        let echo = echo.map_err(IntentError::bad_consultation)?;
+        Ok(Request { intent, echo })
     }
 
     /// The consultation that the planner echoes, if any.
-    pub fn claim(&self) -> Option<&Claim> {
-        self.claim.as_ref()
+    pub fn echo(&self) -> Option<&Echo> {
+        self.echo.as_ref()
     }
 }
 
@@ -55,6 +51,10 @@ pub enum IntentError {
 }
 
 impl IntentError {
+    pub(crate) fn bad_consultation(message: String) -> Self {
+        IntentError::Bad { rule: "bad_consultation", field: "consultation".to_owned(), message }
+    }
+
     /// The error code in HTTP problems.
     pub fn code(&self) -> &'static str {
         match self {

@@ -8,7 +8,7 @@ use crate::{CommandResult, Exit};
 use ipse_core::{FactKey, FactKind};
 use ipse_engine::facts::{Chosen, Filter, ScoredFact};
 use ipse_engine::grounding::{body, grounding, two_decimals};
-use ipse_engine::{AsOf, chosen_as_of};
+use ipse_engine::{AsOf, Consultation, chosen_as_of};
 use ipse_inspect::answer::{self, clean, rule_version};
 use ipse_store::View;
 use std::collections::BTreeSet;
@@ -22,7 +22,7 @@ const MAX_VALUES: usize = 8;
 /// A filter also hides facts without that field: `--zone` shows only facts about zones. The
 /// grounding format is one line per fact for a planner's prompt, the most useful first. Its bytes
 /// change only when a fact in it or the number of facts beyond the limit changes, so that a prompt
-/// cache keeps it.
+/// cache keeps it. It prints the checkpoint and the id of the consultation on standard error.
 ///
 /// Example: ipse facts --skill manipulation.grasp --format grounding
 #[derive(clap::Args, Debug)]
@@ -84,6 +84,9 @@ pub(crate) fn run(context: &Context, terminal: &mut Terminal<'_>, args: &Args) -
         }
         Format::Grounding => {
             terminal.out.write_all(grounding(&identity, version, &chosen).as_bytes())?;
+            terminal.out.flush()?;
+            let read = Consultation::of(&identity, checkpoint, version, &filter, facts);
+            writeln!(terminal.err, "checkpoint {checkpoint}, consultation {}", read.id())?;
         }
         Format::Table => facts_table(terminal, facts)?,
     }

@@ -351,6 +351,11 @@ fn log_and_passes_are_json_lines_with_seq() {
     let pass: serde_json::Value = serde_json::from_str(&passes).unwrap();
     assert_eq!(pass["seq"], 16);
     assert_eq!(pass["events_processed"], 15);
+    let table = store.run(&["passes"]).fine().out;
+    let columns: Vec<Vec<&str>> =
+        table.lines().map(|line| line.split_whitespace().collect()).collect();
+    assert_eq!(columns[0][5..7], ["TRIGGER", "RULES"]);
+    assert_eq!(columns[1][5..7], ["manual", "v1"]);
     assert_eq!(store.run(&["log", "--json", "--limit", "2"]).fine().out.lines().count(), 2);
     let empty = Store::new();
     empty.run(&["log"]).ended(1, &["empty"]);

@@ -67,6 +67,9 @@ impl Both {
             assert_eq!(ours[name], theirs[name], "{query}");
         }
         let grounding = self.store.run(&[&["facts", "--format", "grounding"], args].concat());
+        let read = format!("checkpoint {}, consultation ", theirs["checkpoint"]);
+        let id = theirs["consultation_id"].as_str().unwrap();
+        assert!(grounding.err.contains(&format!("{read}{id}\n")), "{}", grounding.err);
         let text = self.http("planner", &format!("/api/agent/semantic?{query}&format=grounding"));
         assert_eq!(text, grounding.out, "{query}");
         assert_eq!(ours["grounding"], text, "{query}");
@@ -205,7 +208,7 @@ fn what_an_auditor_takes_away_is_the_same() {
 }
 
 /// The auditor's program, if it was built next to this one.
-fn verifies(store: &Store, bundle: &str) {
+pub(crate) fn verifies(store: &Store, bundle: &str) {
     let program = std::path::Path::new(env!("CARGO_BIN_EXE_ipse")).with_file_name("ipse-verify");
     if !program.exists() {
         eprintln!("SKIPPED: ipse-verify is not built (cargo build -p ipse-verify)");

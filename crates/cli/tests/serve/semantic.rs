@@ -200,7 +200,13 @@ fn grounding_has_a_path_of_its_own() {
         let alone = get(&format!("/api/agent/grounding?{query}")).ok();
         let formatted = get(&format!("{SEMANTIC}?{query}&format=grounding")).ok();
         assert_eq!(alone.text(), formatted.text(), "{query}");
-        for header in ["content-type", "etag", "cache-control", "vary"] {
+        let json = get(&format!("{SEMANTIC}?{query}")).ok();
+        assert!(json.header("ipse-checkpoint").or(json.header("ipse-consultation-id")).is_none());
+        let json = json.json();
+        assert_eq!(alone.header("ipse-checkpoint"), Some(&*json["checkpoint"].to_string()));
+        assert_eq!(alone.header("ipse-consultation-id"), json["consultation_id"].as_str());
+        let headers = ["content-type", "etag", "cache-control", "vary"];
+        for header in headers.into_iter().chain(["ipse-checkpoint", "ipse-consultation-id"]) {
             assert!(alone.header(header).is_some(), "{header}");
             assert_eq!(alone.header(header), formatted.header(header), "{query} {header}");
         }

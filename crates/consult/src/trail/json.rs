@@ -95,6 +95,7 @@ fn consultation(claimed: &ConsultationClaim) -> String {
     Members::new()
         .raw("consultation_id", text_or_null(claimed.id.as_deref()))
         .raw("consultation", &claimed.json)
+        .optional("consultation_basis", claimed.basis.as_deref().map(quoted))
         .text("recorded", &claimed.recorded)
         .text("now", claimed.now.name())
         .raw("missing_fact_ids", list(missing))

@@ -17,6 +17,8 @@ pub(crate) struct ConsultationClaim {
     /// The JSON in the intent.
     pub(super) json: String,
     pub(super) checkpoint: Option<Seq>,
+    /// The part that the planner gave; `None` if it echoed the whole.
+    pub(super) basis: Option<String>,
     /// The status that the audit gate recorded.
     pub(super) recorded: String,
     /// The status now.
@@ -69,6 +71,7 @@ pub(super) fn of<R: Record>(
         id: None,
         json: written(echoed),
         checkpoint: None,
+        basis: data.get("consultation_basis").and_then(Value::as_text).map(str::to_owned),
         recorded: recorded(data),
         now: Status::Unverified,
         missing: Vec::new(),

@@ -7,6 +7,7 @@ use super::Trail;
 use super::attempt::Attempt;
 use super::intent::{Verdict, data_of, parse};
 use super::known::{ConsultationClaim, Facts, KnownFact};
+use crate::Basis;
 use crate::answer::{clean, counted, written};
 use crate::grounding::{body, two_decimals};
 use ipse_core::Ruling;
@@ -166,8 +167,17 @@ fn tell_claim(claimed: &ConsultationClaim, page: &mut Page) {
     let id = claimed.id.as_deref().unwrap_or("unreadable: not a consultation");
     page.field("consulted", id);
     page.optional("at", claimed.checkpoint.map(|seq| format!("checkpoint {seq}")));
+    page.optional("basis", claimed.basis.as_deref().map(basis));
     page.field("recorded", &shown(&claimed.recorded));
     page.field("now", claimed.now.name());
+}
+
+/// The part of a consultation that the planner gave.
+fn basis(name: &str) -> String {
+    match Basis::parse(name) {
+        Some(Basis::Query) => "query: ipse derived the facts from checkpoint and query".to_owned(),
+        None => format!("unknown: {}", shown(name)),
+    }
 }
 
 /// Writes which of the facts are on this page, unless it has all of them.

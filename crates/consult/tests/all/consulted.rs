@@ -74,6 +74,31 @@ fn a_true_consultation_is_verified_and_its_facts_are_those_of_then() {
 }
 
 #[test]
+fn a_trail_shows_which_part_of_the_consultation_the_planner_gave() {
+    let mut log = lived(15);
+    let said = log.consult(&cups());
+    let whole = grasp("clamped", Some(&said));
+    let with = |basis: &str| {
+        whole.replacen("\"consultation_id\"", &format!("{basis}\"consultation_id\""), 1)
+    };
+    for (basis, want) in [
+        ("", None),
+        ("\"consultation_basis\":\"query\",", Some("query: ipse derived the facts from ")),
+        ("\"consultation_basis\":\"x\\u001b\",", Some("unknown: x\\u001b")),
+    ] {
+        let intent = log.intent(&with(basis));
+        let (json, text) = (log.json(&intent), log.trail(&intent).text());
+        assert_eq!(json["consultation"]["now"], "verified", "{basis}");
+        let recorded = json["consultation"].get("consultation_basis").is_some();
+        assert_eq!(recorded, want.is_some(), "{basis}");
+        match want {
+            None => assert!(!text.contains("basis "), "{text}"),
+            Some(want) => assert!(text.contains(&format!("  basis      {want}")), "{text}"),
+        }
+    }
+}
+
+#[test]
 fn forged_stale_and_forgotten_consultations_are_distinguished() {
     let mut log = lived(15);
     let said = log.consult(&cups()).json;

@@ -65,6 +65,13 @@ const UNREADABLE: &str = "cannot be read";
 const DECISION: &str = "confirmation at seq 66";
 const NO_INTENT: &str = "is not an earlier intent that waited";
 
+/// The data of an intent with a consultation.
+fn consulted() -> Members {
+    let consultation = r#"{"checkpoint":0,"fact_ids":[],"query":{},"rule_version":"v1"}"#;
+    let data = intent_data("admitted").raw("consultation", consultation);
+    data.text("consultation_id", "co_00000000000000000000000000000000")
+}
+
 pub const ATTACKS: &[Attack] = &[
     refused("admitted over a denied gate", INTENT, GRAVEST, || {
         verdict("admitted", &["passed", "denied"])
@@ -126,6 +133,15 @@ pub const ATTACKS: &[Attack] = &[
     }),
     refused("intent with half a consultation", INTENT, UNREADABLE, || {
         with_intent(intent_data("admitted").raw("consultation", "{}"))
+    }),
+    refused("intent with a basis of nothing", INTENT, UNREADABLE, || {
+        with_intent(intent_data("admitted").text("consultation_basis", "query"))
+    }),
+    refused("intent with a basis that no planner gives", INTENT, UNREADABLE, || {
+        with_intent(consulted().text("consultation_basis", "whole"))
+    }),
+    refused("intent with a basis that is no text", INTENT, UNREADABLE, || {
+        with_intent(consulted().raw("consultation_basis", "null"))
     }),
     refused("intent of a planner that is a text", INTENT, UNREADABLE, || {
         with_intent(intent_data("admitted").text("planner", "p 1"))

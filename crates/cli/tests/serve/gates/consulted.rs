@@ -121,6 +121,90 @@ fn a_forgotten_fact_differs_from_one_that_never_existed() {
     assert_eq!(audit(&gated.propose(&echoing(&forged)))["result"], "unverified");
 }
 
+/// The answer in text, its checkpoint as the planner echoes it, and the JSON of the same query.
+fn read_text(gated: &Gated, query: &str) -> (Value, String, Value) {
+    let path = format!("/api/agent/grounding{query}");
+    let text = gated.server.get(&path, &gated.agent.planner).ok();
+    let checkpoint = text.header("ipse-checkpoint").unwrap().parse::<u64>().unwrap();
+    let id = text.header("ipse-consultation-id").unwrap().to_owned();
+    (checkpoint.into(), id, consult(gated, query))
+}
+
+#[test]
+fn a_planner_that_reads_text_echoes_checkpoint_and_query() {
+    let (gated, tried) = lived();
+    let derived = |gated: &Gated, echo: &Value| {
+        let intent = gated.propose(&echoing(echo));
+        assert_eq!(intent["consultation_basis"], "query");
+        assert_eq!(intent["verdict"], "admitted", "{echo}");
+        intent
+    };
+    for query in ["?limit=3", "", "?as_of=3", "?zone=nowhere&limit=1"] {
+        let (checkpoint, id, known) = read_text(&gated, query);
+        let echo = json!({ "checkpoint": checkpoint, "query": known["consultation"]["query"] });
+        let intent = derived(&gated, &echo);
+        assert_eq!(intent["consultation"], known["consultation"], "the rest is derived");
+        assert_eq!(
+            (&intent["consultation_id"], &known["consultation_id"]),
+            (&json!(id), &id.into())
+        );
+        assert_eq!(audit(&intent)["result"], "verified", "{query}");
+    }
+    let whole = gated.propose(&echoing(&consult(&gated, "")["consultation"]));
+    assert!(whole.get("consultation_basis").is_none(), "echoed whole");
+    // A later checkpoint than the log has: recorded, without facts, and judged alike.
+    let early = derived(&gated, &json!({ "checkpoint": 1_000_000, "query": {} }));
+    assert_eq!(audit(&early)["result"], "unverified");
+    assert_eq!(early["consultation"]["fact_ids"], json!([]));
+    let (checkpoint, _, known) = read_text(&gated, "");
+    let echo = json!({ "checkpoint": checkpoint, "query": known["consultation"]["query"] });
+    let body = json!({ "event_refs": tried[..1] }).to_string();
+    let forget = Request::post("/api/agent/forget", "application/json", body);
+    gated.server.ask(&forget.token(&gated.agent.operator)).ok();
+    assert_eq!(audit(&derived(&gated, &echo))["result"], "forgotten since");
+    for bad in [
+        json!({ "checkpoint": 3 }),
+        json!({ "query": {} }),
+        json!({ "checkpoint": 3, "query": {}, "fact_ids": [] }),
+        json!({ "checkpoint": 3, "query": {}, "rule_version": "v1" }),
+        json!({ "checkpoint": 3, "query": {}, "consultation_id": "co_" }),
+        json!({ "checkpoint": 3, "query": { "environment": "ward3" } }),
+    ] {
+        let problem = gated.ask(&echoing(&bad)).problem(422, "bad_intent");
+        assert_eq!(problem["rule"], "bad_consultation", "{bad}");
+    }
+}
+
+/// What the server derived from memory, another server derives from the log; the trail shows the
+/// basis, and both verifiers accept it.
+#[test]
+fn a_derived_consultation_is_verified_everywhere() {
+    let (gated, _) = lived();
+    let (checkpoint, _, known) = read_text(&gated, "?limit=2");
+    let echo = json!({ "checkpoint": checkpoint, "query": known["consultation"]["query"] });
+    gated.report("later", 20.0, false);
+    let kept = gated.propose(&echoing(&echo));
+    let Gated { store, agent, server } = gated;
+    server.stop();
+    let server = crate::server::Server::gated(&store, &["--pass-every", "1"]);
+    let gated = Gated { store, agent, server };
+    let read = gated.propose(&echoing(&echo));
+    for member in ["consultation", "consultation_id", "consultation_basis", "gates"] {
+        assert_eq!(read[member], kept[member], "{member}");
+    }
+    let path = format!("/api/audit/actions/{}", kept["event_ref"].as_str().unwrap());
+    let trail = gated.server.get(&path, &gated.agent.auditor).ok().json();
+    assert_eq!(trail["consultation"]["consultation_basis"], "query");
+    assert_eq!(trail["consultation"]["now"], "verified");
+    assert_eq!(trail["facts"].as_array().unwrap().len(), 2);
+    let fold = Request::new("POST", "/api/agent/consolidate").token(&gated.agent.operator);
+    gated.server.ask(&fold).ok();
+    let bundle = gated.server.get("/api/audit/bundle", &gated.agent.auditor).ok().body;
+    gated.agent.run(&gated.store, &["verify"]).fine();
+    let bundle = gated.store.write("derived.ipse", &bundle);
+    crate::equal::verifies(&gated.store, &bundle);
+}
+
 /// The cached history of a server and the log give the same result.
 #[test]
 fn a_server_that_was_not_there_verifies_as_well() {
