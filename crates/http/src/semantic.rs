@@ -197,7 +197,7 @@ impl Answer {
                 let kind = [(CONTENT_TYPE, HeaderValue::from_static(self.kind))];
                 let mut response = (kind, fresh, self.body).into_response();
                 let consulted = CONSULTED.into_iter().zip(self.consulted.into_iter().flatten());
-                response.headers_mut().extend(consulted.map(|(name, value)| (name, value)));
+                response.headers_mut().extend(consulted);
                 response
             }
         }
