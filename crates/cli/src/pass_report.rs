@@ -6,6 +6,18 @@ use ipse_engine::PassReport;
 /// The number of reasons for skipping in the message, the most frequent first.
 const MOST_REASONS: usize = 5;
 
+/// A reason code in words. The codes are those of pass records.
+fn in_words(code: &str) -> &str {
+    match code {
+        "no_outcome" => "no outcome",
+        "outcome_not_counted" => "an outcome that is not counted, and no skill",
+        "no_skill_or_zone" => "no skill and no zone",
+        "no_zone" => "no zone",
+        "no_object" => "no object of a target class",
+        other => other,
+    }
+}
+
 /// Describes a pass in a sentence.
 pub(crate) fn pass_words(report: Option<&PassReport>) -> String {
     let Some(report) = report else { return "nothing new".to_string() };
@@ -20,7 +32,7 @@ pub(crate) fn pass_words(report: Option<&PassReport>) -> String {
             .iter()
             .flat_map(|(kind, reasons)| {
                 let kind = ipse_door::printable(kind);
-                reasons.iter().map(move |(code, n)| (*n, format!("{n} {kind}: {code}")))
+                reasons.iter().map(move |(code, n)| (*n, format!("{n} {kind}: {}", in_words(code))))
             })
             .collect();
         reasons.sort_by_key(|(n, _)| std::cmp::Reverse(*n));

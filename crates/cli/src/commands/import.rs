@@ -76,7 +76,7 @@ pub(crate) fn run(context: &Context, terminal: &mut Terminal<'_>, args: &Args) -
 fn watch_interrupts(durable: Arc<AtomicU64>) -> anyhow::Result<()> {
     let mut signals = Signals::new([SIGINT, SIGTERM])?;
     std::thread::spawn(move || {
-        for signal in signals.forever() {
+        if let Some(signal) = signals.forever().next() {
             let line = durable.load(Ordering::Relaxed);
             let _ = writeln!(
                 std::io::stderr(),
