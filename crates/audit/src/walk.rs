@@ -1,17 +1,19 @@
 //! The walk: every entry in order, with its event.
 //!
-//! **Invariants:** forgetting, passes, intents and decisions are checked only here. The walk
+//! **Invariants:** forgetting, passes, rules, intents and decisions are checked only here. The walk
 //! continues in a damaged log: content that a verifier does not have is unknown, not absent.
 
-use ipse_consolidate::Skip;
+use ipse_consolidate::{Rules, Skip};
 use ipse_consult::intents::{Content, Intents};
-use ipse_core::event::{FORGET, PASS_RECORD};
+use ipse_core::event::{FORGET, PASS_RECORD, RULES};
 use ipse_core::{Admitted, EventRef, Seq, is_housekeeping};
-use ipse_ledger::account::{Fault, ForgetRecords, PassClaim, PreviousPass, Skipped, shortened};
+use ipse_ledger::account::{
+    Fault, ForgetRecords, PassClaim, PreviousPass, RULES_TRIGGER, Skipped, shortened,
+};
+use ipse_ledger::{Basis, RuleSetName, RulesEvent, RulesHistory, Step};
 use std::collections::BTreeMap;
 
 /// The result of a walk over a log.
-#[derive(Default)]
 pub struct Walk {
     /// Forgotten events and `forget` events.
     pub forgets: ForgetRecords,
@@ -25,6 +27,30 @@ pub struct Walk {
     counted: u64,
     /// The position of the last pass record, with or without content.
     last_pass: Option<Seq>,
+    /// The rules in force at every position.
+    pub rules: RulesHistory,
+    /// Approved activations with the rules in force before them, for a check of the signatures.
+    pub approvals: Vec<(Seq, RulesEvent, RuleSetName)>,
+    /// The last event, if it changed the rules: the pass over all events must follow.
+    changed_rules: Option<Seq>,
+}
+
+impl Default for Walk {
+    fn default() -> Self {
+        let default = Rules::default();
+        let default = RuleSetName { version: default.version().to_owned(), hash: default.hash() };
+        Walk {
+            forgets: ForgetRecords::default(),
+            intents: Intents::default(),
+            records: Vec::new(),
+            idle: Default::default(),
+            counted: 0,
+            last_pass: None,
+            rules: RulesHistory::new(default),
+            approvals: Vec::new(),
+            changed_rules: None,
+        }
+    }
 }
 
 /// A pass record.
@@ -49,15 +75,19 @@ impl Record {
 }
 
 impl Walk {
-    /// Adds the next entry with its content. Returns a fault if it is a `forget` event that cannot
-    /// be read.
+    /// Adds the next entry with its content. Returns the faults of `forget` events that cannot be
+    /// read and of `ipse.rules` events.
     pub fn next(
         &mut self,
         seq: Seq,
         name: EventRef,
         event_type: &str,
         content: Content<'_>,
-    ) -> Option<Fault> {
+    ) -> Vec<Fault> {
+        let mut faults = Vec::new();
+        if let Some(changed) = self.changed_rules.take().filter(|_| event_type != PASS_RECORD) {
+            faults.push(not_followed(changed));
+        }
         self.forgets.next(seq, event_type);
         self.intents.event(seq, name, event_type, content);
         let counted = self.counted;
@@ -67,7 +97,11 @@ impl Walk {
         match (event_type, content) {
             (_, Content::Forgotten) => self.forgets.gone(name, seq, event_type),
             (FORGET, Content::Bytes(payload)) if !self.forgets.said(seq, payload) => {
-                return Some((format!("forget event at seq {seq}"), "cannot be read".to_owned()));
+                faults.push((format!("forget event at seq {seq}"), "cannot be read".to_owned()));
+            }
+            (RULES, Content::Bytes(payload)) => {
+                let fault = self.change_rules(seq, payload).err();
+                faults.extend(fault.map(|what| (format!("rules event at seq {seq}"), what)));
             }
             (PASS_RECORD, Content::Bytes(payload)) => {
                 let claimed = PassClaim::read(seq, payload, counted);
@@ -75,7 +109,29 @@ impl Walk {
             }
             _ => {}
         }
-        None
+        faults
+    }
+
+    /// Adds a change of rules.
+    fn change_rules(&mut self, seq: Seq, payload: &[u8]) -> Result<(), String> {
+        let event = RulesEvent::read(seq, payload).ok_or("cannot be read")?;
+        let before = self.rules.in_force().clone();
+        self.rules.add(seq, &event).map_err(|fault| fault.message().to_owned())?;
+        match &event.step {
+            Step::Active(Basis::First) | Step::Proposed { .. } | Step::Withdrawn => {}
+            Step::Active(basis) => {
+                self.changed_rules = Some(seq);
+                if matches!(basis, Basis::Approved { .. }) {
+                    self.approvals.push((seq, event, before));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// The fault of a log that ends with a change of rules.
+    pub fn unfinished(&self) -> Option<Fault> {
+        self.changed_rules.map(not_followed)
     }
 
     /// Adds the reason why the rules skip the last event, if they do. A pass record must list the
@@ -116,10 +172,33 @@ impl Walk {
             };
             before = PreviousPass::Pass(claimed.clone());
             let earlier = if claimed.first < from { PreviousPass::Unreadable } else { earlier };
-            let wrong = claimed.contradictions(&earlier, names, &self.forgets);
+            let mut wrong = claimed.contradictions(&earlier, names, &self.forgets);
+            wrong.extend(self.rules_fault(claimed));
             (record, !matches!(earlier, PreviousPass::Unreadable), wrong)
         })
     }
+}
+
+impl Walk {
+    /// The contradiction of a pass record to the rules in force before it.
+    fn rules_fault(&self, claimed: &PassClaim) -> Option<&'static str> {
+        let before = Seq(claimed.seq.0.saturating_sub(1));
+        let rules = self.rules.at(before);
+        let follows_change = self.rules.changes().iter().any(|(seq, _)| *seq == before);
+        if rules.version != claimed.rule_version || rules.hex() != claimed.rule_set {
+            return Some("names rules that were not in force");
+        }
+        match claimed.trigger == RULES_TRIGGER {
+            true if !follows_change => Some("is triggered by rules, but none changed before it"),
+            true if claimed.first != Seq(1) => Some("must cover the log from seq 1"),
+            false if follows_change && before != Seq(1) => Some("must be triggered by rules"),
+            _ => None,
+        }
+    }
+}
+
+fn not_followed(seq: Seq) -> Fault {
+    (format!("rules event at seq {seq}"), "is not followed by its pass".to_owned())
 }
 
 /// The parts of a stored entry that differ from its event.

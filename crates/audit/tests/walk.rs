@@ -51,7 +51,7 @@ fn a_pass_record_follows_the_one_before_it_whether_that_is_there_or_not() {
     let mut walk = Walk::default();
     let contents = [Content::Unknown, Content::Bytes(b"{}"), Content::Bytes(b"{}")];
     for (seq, content) in (1..).zip(contents) {
-        assert_eq!(walk.next(Seq(seq), name(1), "consolidation_run", content), None);
+        assert_eq!(walk.next(Seq(seq), name(1), "consolidation_run", content), []);
     }
     let follows: Vec<_> = walk.records.iter().map(|record| (record.seq, record.follows)).collect();
     assert_eq!(follows, [(Seq(2), Some(Seq(1))), (Seq(3), Some(Seq(2)))]);
@@ -62,7 +62,7 @@ fn a_pass_record_follows_the_one_before_it_whether_that_is_there_or_not() {
 #[test]
 fn a_forget_event_that_cannot_be_read_is_a_fault_at_its_place() {
     let mut walk = Walk::default();
-    let fault = walk.next(Seq(7), name(7), "forget", Content::Bytes(b"{}")).unwrap();
+    let fault = walk.next(Seq(7), name(7), "forget", Content::Bytes(b"{}")).remove(0);
     assert_eq!(fault, ("forget event at seq 7".to_owned(), "cannot be read".to_owned()));
 }
 

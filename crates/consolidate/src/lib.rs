@@ -28,6 +28,8 @@ mod rules;
 mod samples;
 mod symbols;
 pub mod tally;
+#[cfg(feature = "trial-rules")]
+mod trial;
 pub mod v1;
 mod versions;
 
@@ -36,6 +38,8 @@ pub use rules::{
     BulkFold, Contribution, EVERY_FACT, LimitError, MAX_OBSERVATIONS, RuleSet, Skip, Totals, Wanted,
 };
 pub use tally::Tally;
+#[cfg(feature = "trial-rules")]
+pub use trial::Trial;
 pub use v1::V1;
 pub use versions::Rules;
 

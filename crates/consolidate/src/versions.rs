@@ -23,20 +23,27 @@ pub enum Rules {
     /// The rule set of `docs/formats/fact.md`.
     #[default]
     V1,
+    /// The rule set of tests.
+    #[cfg(feature = "trial-rules")]
+    Trial,
 }
 
 impl Rules {
     /// All of them, the oldest first.
-    pub const ALL: [Rules; 1] = [Rules::V1];
+    pub const ALL: &[Rules] = &[
+        Rules::V1,
+        #[cfg(feature = "trial-rules")]
+        Rules::Trial,
+    ];
 
     /// The rules of that version, as facts and pass records name it.
     pub fn of_version(version: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|rules| rules.version() == version)
+        Self::ALL.iter().copied().find(|rules| rules.version() == version)
     }
 
     /// The rules whose descriptor has that hash.
     pub fn of_hash(hash: &[u8; 32]) -> Option<Self> {
-        Self::ALL.into_iter().find(|rules| rules.hash() == *hash)
+        Self::ALL.iter().copied().find(|rules| rules.hash() == *hash)
     }
 
     /// The rules that a pass record names; `None` unless version and hash belong together.
@@ -68,6 +75,7 @@ impl Rules {
 ///
 /// assert_eq!(with_rules!(Rules::default(), |rules| rules.version()), "v1");
 /// ```
+#[cfg(not(feature = "trial-rules"))]
 #[macro_export]
 macro_rules! with_rules {
     ($value:expr, |$rules:ident| $body:expr) => {
@@ -80,13 +88,32 @@ macro_rules! with_rules {
     };
 }
 
+/// The same with the rule set of tests. An attribute inside the macro would look at the features
+/// of the calling crate.
+#[cfg(feature = "trial-rules")]
+#[macro_export]
+macro_rules! with_rules {
+    ($value:expr, |$rules:ident| $body:expr) => {
+        match $value {
+            $crate::Rules::V1 => {
+                let $rules = &$crate::V1;
+                $body
+            }
+            $crate::Rules::Trial => {
+                let $rules = &$crate::Trial;
+                $body
+            }
+        }
+    };
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
     fn versions_and_hashes_name_one_rule_set_each() {
-        for rules in Rules::ALL {
+        for rules in Rules::ALL.iter().copied() {
             assert_eq!(Rules::of_version(rules.version()), Some(rules));
             assert_eq!(Rules::of_hash(&rules.hash()), Some(rules));
             assert_eq!(Rules::recorded(rules.version(), &rules.hash()), Some(rules));

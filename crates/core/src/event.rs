@@ -19,6 +19,8 @@ pub const EXECUTION_RESULT: &str = "execution_result";
 pub const INCIDENT: &str = "incident";
 /// The type of a pass record.
 pub const PASS_RECORD: &str = "consolidation_run";
+/// The type of the events that change which rules are in force.
+pub const RULES: &str = "ipse.rules";
 /// The type of the events that list forgotten events.
 pub const FORGET: &str = "forget";
 

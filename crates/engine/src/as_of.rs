@@ -19,7 +19,7 @@ use crate::differences::{
 use crate::facts::{Choice, Chosen, Filter, ScoredFact};
 use crate::hot_sums::{rule_set_of, stored_groups};
 use crate::latest::latest;
-use crate::rules::rules_of;
+use crate::rules::rules_at;
 use crate::scan::fold_wanted;
 use crate::{Error, FactTable};
 use ipse_consolidate::{Derived, EVERY_FACT, Group, RuleSet, Tally, Wanted, with_rules};
@@ -61,7 +61,7 @@ const EVENT_NANOS_PER_1000_FACTS: u64 = 32;
 
 /// All facts as of a position, sorted by kind and key.
 pub fn as_of(view: View<'_>, seq: Seq) -> Result<AsOf<Fact>, Error> {
-    with_rules!(rules_of(view)?, |rules| as_of_under(view, rules, seq))
+    with_rules!(rules_at(view, seq)?, |rules| as_of_under(view, rules, seq))
 }
 
 /// The same under rules of the caller's choice.
@@ -103,7 +103,7 @@ pub fn chosen_as_of(
     filter: &Filter,
     known: Option<&FactTable>,
 ) -> Result<AsOf<Arc<ScoredFact>>, Error> {
-    with_rules!(rules_of(view)?, |rules| chosen_as_of_under(view, rules, seq, filter, known))
+    with_rules!(rules_at(view, seq)?, |rules| chosen_as_of_under(view, rules, seq, filter, known))
 }
 
 /// The same under rules of the caller's choice.

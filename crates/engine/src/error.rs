@@ -24,6 +24,9 @@ pub enum Error {
         /// The hash of the rule set, in hex.
         rule_set: String,
     },
+    /// The rules were not changed.
+    #[error("the rules were not changed: {0}")]
+    Rules(#[from] crate::RulesError),
     /// Derived data cannot be read. It can be rebuilt from the log.
     #[error("the stored {0} cannot be read")]
     Damaged(String),

@@ -12,12 +12,14 @@ use crate::forget::{ForgetJob, Forgotten, Selection};
 use crate::head::{Heads, Notary};
 use crate::pass::{PassCommitted, PassReport, Trigger};
 use crate::rules::LogRules;
+use crate::rules_change::{self, RulesChange};
 use crate::signed::{SignedEvents, append_all};
 use crate::signed_batch::{SignatureError, SignedBatch};
 use ipse_consolidate::RuleSet;
 use ipse_core::intent::INTENT;
 use ipse_core::{Admitted, Identity, Seq, Time, is_housekeeping};
 use ipse_door::Salt;
+use ipse_ledger::{RulesEvent, RulesHistory};
 use ipse_store::{Appended, Batch, Erased, Patience, Store, Stored, View, Writer};
 use std::ops::ControlFlow;
 
@@ -296,6 +298,47 @@ impl Log {
             heads.owe();
         }
         Ok(Ok((event, appended, reported)))
+    }
+
+    /// The identity of the log.
+    pub(crate) fn identity(&self) -> &Identity {
+        &self.identity
+    }
+
+    /// Appends the change of rules that `make` derives from the log. If other rules are in force
+    /// then, all facts are derived again in the same transaction.
+    pub(crate) fn change_rules(
+        &mut self,
+        make: impl FnOnce(View<'_>, &RulesHistory) -> Result<RulesEvent, Error>,
+    ) -> Result<RulesChange, Error> {
+        if self.broken {
+            return Err(Error::Broken);
+        }
+        let mut batch = begin(&mut self.writer, &mut self.heads)?;
+        let history = rules_change::history_in(batch.view())?;
+        let event = make(batch.view(), &history)?;
+        let seq = batch.head().next();
+        let to = rules_change::checked(&history, seq, &event)?;
+        batch.append(&rules_change::stored_event(seq, &event, &mut *self.host))?;
+        let pass = to.map(|to| self.rules.change(&mut batch, &self.identity, &mut *self.host, to));
+        let pass = match pass.transpose() {
+            Ok(pass) => pass.flatten(),
+            Err(error) => {
+                drop(batch);
+                self.rules = LogRules::log();
+                return Err(error);
+            }
+        };
+        if let Err(error) = batch.commit() {
+            self.rules.cool();
+            self.broken = true;
+            return Err(error.into());
+        }
+        if let Some(heads) = &mut self.heads {
+            heads.owe();
+        }
+        self.passed(pass.as_ref());
+        Ok(RulesChange { seq, event, pass })
     }
 
     /// Forgets events permanently. Facts become equal to those of a log that never had the events.

@@ -15,7 +15,7 @@ use ipse_core::event::PASS_RECORD;
 use ipse_core::json::{Members, quoted};
 use ipse_core::{Admitted, Fact, FactKey, Identity, Seq, hex};
 use ipse_door::house_event;
-use ipse_ledger::account::{Skipped, shortened};
+use ipse_ledger::account::{RULES_TRIGGER, Skipped, shortened};
 use ipse_store::{Batch, Pass, PassRecord, Progress};
 use std::collections::BTreeMap;
 
@@ -31,6 +31,8 @@ pub enum Trigger {
     Manual,
     /// Events were forgotten.
     Forget,
+    /// The rules changed.
+    Rules,
 }
 
 impl Trigger {
@@ -41,6 +43,7 @@ impl Trigger {
             Trigger::Threshold => "threshold",
             Trigger::Manual => "manual",
             Trigger::Forget => "forget",
+            Trigger::Rules => RULES_TRIGGER,
         }
     }
 }
@@ -88,6 +91,8 @@ pub(crate) struct PassInput<'e> {
     pub(crate) trigger: Trigger,
     /// The stored progress before the pass.
     pub(crate) progress: Progress,
+    /// Whether facts of other rules may be deleted: only a change of rules may.
+    pub(crate) starts_over: bool,
 }
 
 /// Runs a pass inside a batch. Returns `None` and writes nothing if no event is new. The
@@ -100,10 +105,10 @@ pub(crate) fn run<R: RuleSet>(
     errand: PassInput<'_>,
     taught: Option<&ForgottenSums<R::Tally>>,
 ) -> Result<Option<PassReport>, Error> {
-    let PassInput { identity, host, trigger, progress } = errand;
+    let PassInput { identity, host, trigger, progress, starts_over } = errand;
     let pass = batch.pass()?;
     let rule_set = hot.rule_set();
-    let checkpoint = begin(&pass, hot, progress)?;
+    let checkpoint = begin(&pass, hot, progress, starts_over)?;
     let head = pass.head();
     if let Some(taught) = taught {
         taught.retract(&pass, rules, hot, identity, checkpoint)?;
@@ -112,7 +117,7 @@ pub(crate) fn run<R: RuleSet>(
     let limit = if taught.is_some() { usize::MAX } else { hot.limits.slice };
     let Folded { processed, skipped, slices, mut changes } =
         fold(&pass, rules, hot, identity, checkpoint, limit)?;
-    if processed == 0 && taught.is_none() {
+    if processed == 0 && taught.is_none() && trigger != Trigger::Rules {
         return Ok(None);
     }
     hot.publish(rules, identity, head, &pass, &mut changes)?;
@@ -147,13 +152,18 @@ pub(crate) fn run<R: RuleSet>(
     Ok(Some(report))
 }
 
-/// Finds the old checkpoint. Facts of another rule set are deleted first.
+/// Finds the old checkpoint. A change of rules deletes the facts of the old rules first.
 fn begin<T: ipse_consolidate::Tally>(
     pass: &Pass<'_>,
     hot: &mut HotSums<T>,
     mut progress: Progress,
+    starts_over: bool,
 ) -> Result<Seq, Error> {
     if progress.rule_set != hot.rule_set() {
+        if !starts_over && !progress.rule_version.is_empty() {
+            let hash = hex::encode(&progress.rule_set);
+            return Err(Error::unknown_rules(&progress.rule_version, hash));
+        }
         pass.start_over()?;
         progress = Progress::default();
         hot.cool();

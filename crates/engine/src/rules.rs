@@ -1,8 +1,9 @@
 //! The rules of a log, and passes under them.
 //!
 //! **Invariants**
-//! - This file is the only place that reads which rules a log follows: those of its newest pass, or
-//!   [`Rules::default`] before the first one.
+//! - This file is the only place that reads which rules a log follows. The log decides: the last
+//!   `ipse.rules` event that activates rules, or [`Rules::default`] without one. A change and its
+//!   pass are one transaction, so the newest pass names the same rules.
 //! - A log that follows unknown rules keeps its facts: no pass runs, and nothing is forgotten or
 //!   deleted.
 //! - A handle reads the rules of its log inside the transaction of each pass, so it follows a log
@@ -13,22 +14,64 @@ use crate::hot_sums::{HotSums, Limits};
 use crate::pass::{self, PassInput, PassReport};
 use crate::{Error, Host, Trigger};
 use ipse_consolidate::{RuleSet, Rules, with_rules};
-use ipse_core::{Identity, hex};
+use ipse_core::event::RULES;
+use ipse_core::{Identity, Seq, hex};
 use ipse_ledger::account::PassClaim;
+use ipse_ledger::{RuleSetName, RulesEvent, RulesHistory};
 use ipse_store::Progress;
 use ipse_store::{Batch, Erasing, View};
+use std::ops::ControlFlow;
 
-/// The rules that the facts of a log follow: those of its newest pass, or the default before the
-/// first pass. Unknown rules are an error.
+/// The rules that the facts of a log follow: those in force at its end. Unknown rules are an error.
 pub fn rules_of(view: View<'_>) -> Result<Rules, Error> {
-    rules_in(&view.progress()?)
+    let progress = view.progress()?;
+    match progress.rule_version.is_empty() {
+        // Without a pass, only the first event of the log can say so.
+        true => known(rules_history(view, Seq::MAX)?.in_force()),
+        false => rules_in(&progress),
+    }
+}
+
+/// The rules in force at a position.
+pub fn rules_at(view: View<'_>, seq: Seq) -> Result<Rules, Error> {
+    let history = rules_history(view, Seq::MAX)?;
+    match history.changes().is_empty() {
+        true => rules_of(view),
+        false => known(history.at(seq)),
+    }
+}
+
+/// The rules in force at every position up to `last`. Steps that do not follow from the log are
+/// left out: verification reports them.
+pub fn rules_history(view: View<'_>, last: Seq) -> Result<RulesHistory, Error> {
+    let mut events = Vec::new();
+    view.house_back(RULES, Seq(1)..=last, |stored| {
+        events.extend(
+            RulesEvent::read(stored.seq, stored.canonical.as_bytes())
+                .map(|event| (stored.seq, event)),
+        );
+        Ok::<_, Error>(ControlFlow::Continue(()))
+    })?;
+    let mut history = RulesHistory::new(name_of(Rules::default()));
+    for (seq, event) in events.iter().rev() {
+        let _ = history.add(*seq, event);
+    }
+    Ok(history)
+}
+
+/// The name of a rule set of this build.
+pub fn name_of(rules: Rules) -> RuleSetName {
+    RuleSetName { version: rules.version().to_owned(), hash: rules.hash() }
+}
+
+/// The rule set of this build with that name.
+pub fn known(name: &RuleSetName) -> Result<Rules, Error> {
+    let unknown = || Error::unknown_rules(&name.version, name.hex());
+    Rules::recorded(&name.version, &name.hash).ok_or_else(unknown)
 }
 
 fn rules_in(progress: &Progress) -> Result<Rules, Error> {
     let Progress { rule_version, rule_set, .. } = progress;
-    if rule_version.is_empty() {
-        return Ok(Rules::default());
-    }
     let unknown = || Error::unknown_rules(rule_version, hex::encode(rule_set));
     Rules::recorded(rule_version, rule_set).ok_or_else(unknown)
 }
@@ -153,7 +196,11 @@ impl LogRules {
         if let Some(rules) = self.of_log {
             let Progress { rule_version, rule_set, .. } = &progress;
             let same = *rule_set == self.consolidator.rule_set() && rule_version == rules.version();
-            let now = if same { rules } else { rules_in(&progress)? };
+            let now = match rule_version.is_empty() {
+                true => rules_of(view)?,
+                false if same => rules,
+                false => rules_in(&progress)?,
+            };
             if now != rules {
                 self.consolidator = with_rules!(now, |rules| under(*rules));
                 self.consolidator.limit(self.limits);
@@ -172,7 +219,25 @@ impl LogRules {
         trigger: Trigger,
     ) -> Result<Option<PassReport>, Error> {
         let progress = self.follow(batch.view())?;
-        self.consolidator.pass(batch, PassInput { identity, host, trigger, progress })
+        let starts_over = self.of_log.is_none();
+        self.consolidator.pass(batch, PassInput { identity, host, trigger, progress, starts_over })
+    }
+
+    /// Derives all facts again under other rules, and follows them from now on. The change of rules
+    /// is in the batch already.
+    pub(crate) fn change(
+        &mut self,
+        batch: &mut Batch<'_>,
+        identity: &Identity,
+        host: &mut dyn Host,
+        to: Rules,
+    ) -> Result<Option<PassReport>, Error> {
+        let (progress, trigger) = (batch.view().progress()?, Trigger::Rules);
+        self.consolidator = with_rules!(to, |rules| under(*rules));
+        self.consolidator.limit(self.limits);
+        self.of_log = Some(to);
+        let input = PassInput { identity, host, trigger, progress, starts_over: true };
+        self.consolidator.pass(batch, input)
     }
 
     /// Forgets events, and runs the pass that subtracts their contributions.
@@ -184,7 +249,9 @@ impl LogRules {
         host: &mut dyn Host,
     ) -> Result<Option<PassReport>, Error> {
         let progress = self.follow(erasing.batch().view())?;
-        let errand = PassInput { identity, host, trigger: Trigger::Forget, progress };
+        let trigger = Trigger::Forget;
+        let starts_over = self.of_log.is_none();
+        let errand = PassInput { identity, host, trigger, progress, starts_over };
         self.consolidator.forget(erasing, chosen, errand)
     }
 

@@ -200,6 +200,8 @@ pub struct PassClaim {
     pub rule_version: String,
     /// The hash of the rule set's descriptor, in hex.
     pub rule_set: String,
+    /// The reason for the pass.
+    pub trigger: String,
     /// The number of events before the record, without housekeeping.
     counted: u64,
     first_name: Option<EventRef>,
@@ -221,7 +223,9 @@ const RECORD_MEMBERS: [&str; 11] = [
     "trigger",
 ];
 /// The triggers of a pass.
-const TRIGGERS: [&str; 4] = ["startup", "threshold", "manual", "forget"];
+const TRIGGERS: [&str; 5] = ["startup", "threshold", "manual", "forget", RULES_TRIGGER];
+/// The trigger of the pass that follows a change of rules.
+pub const RULES_TRIGGER: &str = "rules";
 
 impl PassClaim {
     /// Reads the record at a position after `counted` events, without housekeeping.
@@ -247,6 +251,7 @@ impl PassClaim {
             last_name: name("last_processed_event_id"),
             rule_version: text("rule_version")?,
             rule_set: text("rule_set_sha256")?,
+            trigger: trigger.to_owned(),
         })
     }
 

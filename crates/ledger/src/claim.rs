@@ -1,10 +1,11 @@
 //! The signed statements: the manifest of an agent, the events of a producer, the contents of a
-//! bundle.
+//! bundle, the approval of rules.
 //!
 //! **Invariant:** reading is the exact inverse of writing. A statement with an additional member,
 //! another subject or another type is rejected.
 
 use crate::dsse::Statement;
+use crate::rules::RuleSetName;
 use alloc::collections::BTreeSet;
 use alloc::format;
 use alloc::string::{String, ToString};
@@ -16,6 +17,8 @@ use ipse_core::{Digest, EventRef, Identity, Seq, hex, json_parse, sha256};
 pub const MANIFEST: &str = "manifest.json";
 /// The name of a bundle's list of hashes.
 pub const SUMS: &str = "SHA256SUMS";
+/// The name of a rule set's descriptor in an approval and in a bundle.
+pub const RULE_SET: &str = "rule-set.json";
 /// The maximum nesting of a predicate.
 const DEPTH: usize = 4;
 
@@ -175,6 +178,58 @@ impl Bundled {
                 to: Seq(count("to")?),
                 size: count("tree_size")?,
                 checkpoint,
+            })
+        };
+        read(statement, Self::TYPE, parts, Self::statement)
+    }
+}
+
+/// The operator's approval of other rules.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct RulesApproval {
+    /// The identity of the log.
+    pub identity: Identity,
+    /// The position of the report.
+    pub checkpoint: Seq,
+    /// The hash of the rules in force before.
+    pub from: [u8; 32],
+    /// The approved rules.
+    pub rules: RuleSetName,
+    /// The SHA-256 of the report.
+    pub report: [u8; 32],
+}
+
+impl RulesApproval {
+    /// The predicate type.
+    pub const TYPE: &str = "urn:ipse:rules:v1";
+
+    /// Converts it to a statement.
+    pub fn statement(&self) -> Statement {
+        let predicate = Members::new()
+            .raw("checkpoint", self.checkpoint)
+            .text("from_rule_set_sha256", &hex::encode(&self.from))
+            .text("identity_hash", &self.identity.to_string())
+            .text("report_sha256", &hex::encode(&self.report))
+            .text("rule_version", &self.rules.version);
+        Statement {
+            subjects: Vec::from([(RULE_SET.to_string(), self.rules.hex())]),
+            predicate_type: Self::TYPE.to_string(),
+            predicate: predicate.finish(),
+        }
+    }
+
+    /// Reads it from a statement.
+    pub fn read(statement: &Statement) -> Option<Self> {
+        let (_, hash) = statement.subjects.first()?;
+        let parts = |predicate: &Object<'_>| {
+            let text = |name: &str| predicate.get(name)?.as_text();
+            let version = text("rule_version")?.to_string();
+            Some(RulesApproval {
+                identity: identity_of(predicate)?,
+                checkpoint: Seq(predicate.get("checkpoint")?.as_count()?),
+                from: hex::decode(text("from_rule_set_sha256")?)?,
+                rules: RuleSetName { version, hash: hex::decode(hash)? },
+                report: hex::decode(text("report_sha256")?)?,
             })
         };
         read(statement, Self::TYPE, parts, Self::statement)

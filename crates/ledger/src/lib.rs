@@ -22,12 +22,14 @@ pub mod head;
 pub mod key;
 pub mod note;
 pub mod proof;
+pub mod rules;
 pub mod tree;
 
-pub use claim::{Bundled, Certificate, SentStatement};
+pub use claim::{Bundled, Certificate, RulesApproval, SentStatement};
 pub use entry::{Entry, write_entry};
 pub use head::TreeHead;
 pub use key::{PublicKey, SecretKey};
 pub use note::{Note, NoteKey, NoteSigner};
 pub use proof::ProofFile;
+pub use rules::{Basis, RuleSetName, RulesEvent, RulesFault, RulesHistory, Step};
 pub use tree::{Edge, Hash, Nodes, entry_hash};

@@ -260,8 +260,8 @@ impl<T: Tally> WalkResult<T> {
             None if inside => Content::Forgotten,
             None => Content::Unknown,
         };
-        let fault = self.walk.next(*seq, *event_ref, event_type, content);
-        fault.into_iter().for_each(|(place, message)| report.fail(place, message));
+        let faults = self.walk.next(*seq, *event_ref, event_type, content);
+        faults.into_iter().for_each(|(place, message)| report.fail(place, message));
         match event.map(Admitted::typed) {
             Some(Some(typed)) => {
                 let skip = match Some(*seq) <= *checkpoint {

@@ -236,7 +236,8 @@ impl Check<'_, '_> {
             return Ok(Err(format!("is longer than {MAX_SMALL} bytes")));
         };
         Ok(Rules::of_hash(&sha256(&[&bytes])).ok_or_else(|| {
-            let ours = Rules::ALL.map(Rules::version).join(", ");
+            let ours =
+                Rules::ALL.iter().map(|rules| rules.version()).collect::<Vec<_>>().join(", ");
             format!("is an unknown rule set; this verifier can derive facts only with {ours}")
         }))
     }
