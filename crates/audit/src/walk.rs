@@ -6,11 +6,11 @@
 use ipse_consolidate::{Rules, Skip};
 use ipse_consult::intents::{Content, Intents};
 use ipse_core::event::{FORGET, PASS_RECORD, RULES};
-use ipse_core::{Admitted, EventRef, Seq, is_housekeeping};
+use ipse_core::{Admitted, EventRef, Identity, Seq, is_housekeeping};
 use ipse_ledger::account::{
     Fault, ForgetRecords, PassClaim, PreviousPass, RULES_TRIGGER, Skipped, shortened,
 };
-use ipse_ledger::{Basis, RuleSetName, RulesEvent, RulesHistory, Step};
+use ipse_ledger::{Basis, NoteKey, RuleSetName, RulesEvent, RulesHistory, Step};
 use std::collections::BTreeMap;
 
 /// The result of a walk over a log.
@@ -29,16 +29,22 @@ pub struct Walk {
     last_pass: Option<Seq>,
     /// The rules in force at every position.
     pub rules: RulesHistory,
-    /// Approved activations with the rules in force before them, for a check of the signatures.
-    pub approvals: Vec<(Seq, RulesEvent, RuleSetName)>,
+    /// Approved activations with the rules in force before them.
+    approvals: Vec<(Seq, RulesEvent, RuleSetName)>,
     /// The last event, if it changed the rules: the pass over all events must follow.
     changed_rules: Option<Seq>,
 }
 
 impl Default for Walk {
     fn default() -> Self {
-        let default = Rules::default();
-        let default = RuleSetName { version: default.version().to_owned(), hash: default.hash() };
+        let rules = Rules::default();
+        Self::new(RuleSetName { version: rules.version().to_owned(), hash: rules.hash() })
+    }
+}
+
+impl Walk {
+    /// A walk over a log in which these rules are in force until an event says otherwise.
+    pub fn new(rules: RuleSetName) -> Self {
         Walk {
             forgets: ForgetRecords::default(),
             intents: Intents::default(),
@@ -46,7 +52,7 @@ impl Default for Walk {
             idle: Default::default(),
             counted: 0,
             last_pass: None,
-            rules: RulesHistory::new(default),
+            rules: RulesHistory::new(rules),
             approvals: Vec::new(),
             changed_rules: None,
         }
@@ -101,7 +107,7 @@ impl Walk {
             }
             (RULES, Content::Bytes(payload)) => {
                 let fault = self.change_rules(seq, payload).err();
-                faults.extend(fault.map(|what| (format!("rules event at seq {seq}"), what)));
+                faults.extend(fault.map(|what| (rules_place(seq), what)));
             }
             (PASS_RECORD, Content::Bytes(payload)) => {
                 let claimed = PassClaim::read(seq, payload, counted);
@@ -129,9 +135,21 @@ impl Walk {
         Ok(())
     }
 
-    /// The fault of a log that ends with a change of rules.
-    pub fn unfinished(&self) -> Option<Fault> {
-        self.changed_rules.map(not_followed)
+    /// Whether an activation of rules was approved.
+    pub fn has_approvals(&self) -> bool {
+        !self.approvals.is_empty()
+    }
+
+    /// The faults of the changes of rules at the end of the walk: approvals that are not about
+    /// their change or that none of these operator keys signed, and a last change without its pass.
+    /// Without keys, approvals are not checked.
+    pub fn rules_faults(&self, identity: &Identity, operators: &[NoteKey]) -> Vec<Fault> {
+        let checked = self.approvals.iter().filter(|_| !operators.is_empty());
+        let faults = checked.filter_map(|(seq, event, before)| {
+            let fault = event.approval_fault(before, identity, operators)?;
+            Some((rules_place(*seq), fault))
+        });
+        faults.chain(self.changed_rules.map(not_followed)).collect()
     }
 
     /// Adds the reason why the rules skip the last event, if they do. A pass record must list the
@@ -197,8 +215,12 @@ impl Walk {
     }
 }
 
+fn rules_place(seq: Seq) -> String {
+    format!("rules event at seq {seq}")
+}
+
 fn not_followed(seq: Seq) -> Fault {
-    (format!("rules event at seq {seq}"), "is not followed by its pass".to_owned())
+    (rules_place(seq), "is not followed by its pass".to_owned())
 }
 
 /// The parts of a stored entry that differ from its event.

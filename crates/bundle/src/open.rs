@@ -12,7 +12,7 @@ use crate::verify::run;
 use ipse_core::{Identity, Seq, sha256};
 use ipse_door::MAX_EVENT_BYTES;
 use ipse_ledger::account::PassClaim;
-use ipse_ledger::{Bundled, Entry, NoteKey, TreeHead};
+use ipse_ledger::{Bundled, Entry, NoteKey, RulesHistory, TreeHead};
 use std::io;
 
 /// A bundle that passed verification.
@@ -29,6 +29,8 @@ pub struct Opened<'s> {
     pub head: TreeHead,
     /// The claims of the pass records in the range, in order.
     pub passes: Vec<PassClaim>,
+    /// The rules in force at every position.
+    pub rules: RulesHistory,
     /// The producers' keys in the bundle. They are not trusted.
     pub producers: Vec<NoteKey>,
     pub(crate) archive: Archive<'s>,

@@ -281,6 +281,11 @@ impl Record for Walk<'_> {
         Ok(Some(EventRecord { seq, event_ref, event_type, time, outcome, canonical }))
     }
 
+    fn rules_at(&self, seq: Seq) -> Result<Option<Rules>, WhyError> {
+        let in_force = self.opened.rules.at(seq);
+        Ok(Rules::recorded(&in_force.version, &in_force.hash))
+    }
+
     fn facts_at(&self, seq: Seq, rules: Rules) -> Result<Vec<Fact>, WhyError> {
         with_rules!(rules, |rules| self.facts_under(rules, seq))
     }

@@ -5,7 +5,6 @@ use crate::context::Context;
 use crate::hints::tree_head_hint;
 use crate::passphrase;
 use crate::terminal::Terminal;
-use anyhow::Context as _;
 use ipse::DirectoryNotary;
 use ipse::keys::{KeyDirectory, KeyError};
 use ipse_core::Identity;
@@ -70,12 +69,7 @@ impl Context {
 
     /// Reads the evidence about a log that is outside its store.
     pub(crate) fn outside(&self, identity: &Identity) -> anyhow::Result<ExternalEvidence> {
-        let keys = self.keys();
-        let name = ipse_ledger::TreeHead::origin_of(identity);
-        let known = keys.log_keys()?;
-        let log_keys = known.into_iter().filter(|key| key.name() == name).collect();
-        let last = keys.last_head(identity).context("could not read the last tree head")?;
-        Ok(ExternalEvidence { log_keys, last_head: last.map(|(note, _)| note) })
+        Ok(self.keys().evidence(identity)?)
     }
 }
 

@@ -10,7 +10,7 @@
 
 use crate::consultation::{Parts, id_of};
 use crate::facts::{Filter, ScoredFact};
-use ipse_consolidate::Rules;
+
 use ipse_core::json::{Object, Value, quoted};
 use ipse_core::{FactId, FactKind, Identity, Seq};
 use std::sync::Arc;
@@ -156,10 +156,6 @@ impl Claim {
         &self.rule_version
     }
 
-    /// The claimed rules; `None` if they are unknown.
-    pub fn rules(&self) -> Option<Rules> {
-        Rules::of_version(&self.rule_version)
-    }
 
     /// The claimed query.
     pub fn filter(&self) -> &Filter {
@@ -190,22 +186,23 @@ impl Claim {
     }
 
     /// Whether a planner that could read up to `latest` can have read this: the checkpoint is not
-    /// later, and the rules are known.
-    pub fn is_possible(&self, latest: Seq) -> bool {
-        self.checkpoint <= latest && self.rules().is_some()
+    /// later, and the rules are those in force at the checkpoint.
+    pub fn is_possible(&self, latest: Seq, in_force: &str) -> bool {
+        self.checkpoint <= latest && self.rule_version == in_force
     }
 
     /// Checks the claim of a planner that could read up to `latest`. `facts` are the facts that its
-    /// query chooses at its checkpoint under its rules. `forgotten` says whether an event up to the
-    /// checkpoint was forgotten after it.
+    /// query chooses at its checkpoint under the rules in force there. `forgotten` says whether an
+    /// event up to the checkpoint was forgotten after it.
     pub fn status<E>(
         &self,
         identity: &Identity,
         facts: &[Arc<ScoredFact>],
         latest: Seq,
+        in_force: &str,
         forgotten: impl FnOnce() -> Result<bool, E>,
     ) -> Result<Status, E> {
-        if !self.is_possible(latest) {
+        if !self.is_possible(latest, in_force) {
             return Ok(Status::Unverified);
         }
         // The facts may have had other values then, even if the query chooses the same ones now.

@@ -60,7 +60,9 @@ pub use pass::{PassCommitted, PassReport, Trigger};
 pub use rebuild::{Rebuilt, rebuild, rebuild_under, rebuild_without};
 pub use refused::refusal_of;
 pub use restore::{CompleteLog, restore, restore_under};
-pub use rules::{known as known_rules, name_of as rules_name, rules_at, rules_history, rules_of};
+pub use rules::{
+    known as known_rules, name_of as rules_name, rules_at, rules_history, rules_name_at, rules_of,
+};
 pub use rules_change::{RulesChange, RulesError};
 pub use rules_report::{ChangedFact, KindCounts, RulesReport};
 pub use scan::fold_range;

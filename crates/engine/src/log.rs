@@ -11,7 +11,7 @@ use crate::Error;
 use crate::forget::{ForgetJob, Forgotten, Selection};
 use crate::head::{Heads, Notary};
 use crate::pass::{PassCommitted, PassReport, Trigger};
-use crate::rules::LogRules;
+use crate::rules::{LogRules, rules_history};
 use crate::rules_change::{self, RulesChange};
 use crate::signed::{SignedEvents, append_all};
 use crate::signed_batch::{SignatureError, SignedBatch};
@@ -315,7 +315,7 @@ impl Log {
             return Err(Error::Broken);
         }
         let mut batch = begin(&mut self.writer, &mut self.heads)?;
-        let history = rules_change::history_in(batch.view())?;
+        let history = rules_history(batch.view())?;
         let event = make(batch.view(), &history)?;
         let seq = batch.head().next();
         let to = rules_change::checked(&history, seq, &event)?;

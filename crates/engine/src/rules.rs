@@ -27,25 +27,32 @@ pub fn rules_of(view: View<'_>) -> Result<Rules, Error> {
     let progress = view.progress()?;
     match progress.rule_version.is_empty() {
         // Without a pass, only the first event of the log can say so.
-        true => known(rules_history(view, Seq::MAX)?.in_force()),
+        true => known(rules_history(view)?.in_force()),
         false => rules_in(&progress),
     }
 }
 
 /// The rules in force at a position.
 pub fn rules_at(view: View<'_>, seq: Seq) -> Result<Rules, Error> {
-    let history = rules_history(view, Seq::MAX)?;
-    match history.changes().is_empty() {
-        true => rules_of(view),
-        false => known(history.at(seq)),
+    known(&rules_name_at(view, seq)?)
+}
+
+/// The name of the rules in force at a position.
+pub fn rules_name_at(view: View<'_>, seq: Seq) -> Result<RuleSetName, Error> {
+    let history = rules_history(view)?;
+    let Progress { rule_version, rule_set, .. } = view.progress()?;
+    // A caller that chose its own rules named them in no event.
+    match history.changes().is_empty() && !rule_version.is_empty() {
+        true => Ok(RuleSetName { version: rule_version, hash: rule_set }),
+        false => Ok(history.at(seq).clone()),
     }
 }
 
-/// The rules in force at every position up to `last`. Steps that do not follow from the log are
-/// left out: verification reports them.
-pub fn rules_history(view: View<'_>, last: Seq) -> Result<RulesHistory, Error> {
+/// The rules in force at every position. Steps that do not follow from the log are left out:
+/// verification reports them.
+pub fn rules_history(view: View<'_>) -> Result<RulesHistory, Error> {
     let mut events = Vec::new();
-    view.house_back(RULES, Seq(1)..=last, |stored| {
+    view.house_back(RULES, Seq(1)..=Seq::MAX, |stored| {
         events.extend(
             RulesEvent::read(stored.seq, stored.canonical.as_bytes())
                 .map(|event| (stored.seq, event)),

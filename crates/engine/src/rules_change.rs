@@ -11,7 +11,7 @@
 use crate::Error;
 use crate::log::Log;
 use crate::pass::PassReport;
-use crate::rules::{known, name_of, rules_history};
+use crate::rules::{known, name_of};
 use crate::rules_report::RulesReport;
 use ipse_consolidate::Rules;
 use ipse_core::event::RULES;
@@ -127,10 +127,6 @@ pub(crate) fn stored_event(seq: Seq, event: &RulesEvent, host: &mut dyn crate::H
     house_event(RULES, &RulesEvent::id(seq), host.now(), &event.data(), host.salt())
 }
 
-/// The history of a log inside a transaction.
-pub(crate) fn history_in(view: View<'_>) -> Result<RulesHistory, Error> {
-    rules_history(view, Seq::MAX)
-}
 
 /// The activation that a signed approval is about.
 fn approved(approval: &str, operators: &[NoteKey]) -> Result<RulesEvent, Error> {

@@ -6,10 +6,10 @@
 use crate::error::Error;
 use ipse_bundle::{Writer, pem};
 use ipse_consolidate::snapshot;
-use ipse_core::event::{FORGET, PASS_RECORD};
+use ipse_core::event::{FORGET, PASS_RECORD, RULES};
 use ipse_core::json::Members;
 use ipse_core::{Identity, Seq};
-use ipse_engine::{Notary, as_of, head_of, rules_of, sign_head};
+use ipse_engine::{Notary, as_of, head_of, rules_at, sign_head};
 use ipse_ledger::account::PassClaim;
 use ipse_ledger::{Bundled, Certificate, Note, NoteKey, NoteSigner, TreeHead, dsse};
 use ipse_store::{Reader, Store, View};
@@ -195,7 +195,8 @@ impl<'v> Export<'v> {
         if let Some(facts) = &self.facts {
             writer.bytes("facts.jsonl", facts.as_bytes())?;
         }
-        writer.bytes("rule-set.json", rules_of(self.view)?.descriptor().as_bytes())?;
+        let rules = rules_at(self.view, self.bundled.checkpoint.unwrap_or(self.bundled.to))?;
+        writer.bytes("rule-set.json", rules.descriptor().as_bytes())?;
         writer.bytes("tree-head.note", self.note.as_bytes())?;
         let (signatures, signers) = self.signatures(&mut writer)?;
         let lines: String = log.iter().map(|key| format!("{key}\n")).collect();
@@ -214,9 +215,11 @@ impl<'v> Export<'v> {
         Ok(Exported { bundled, events, signatures, facts })
     }
 
-    /// The events of the range, and all later `forget` events.
+    /// The events of the range, all earlier changes of rules, and all later `forget` events.
     fn events(&self, each: LineCallback<'_>) -> Result<(), Error> {
         let Bundled { from, to, size, .. } = self.bundled;
+        let before = Seq(1)..=Seq(from.0.saturating_sub(1));
+        self.view.house_content(RULES, before, |event| Ok::<_, Error>(each(event)?))?;
         self.view.each_content(from..=to, |event| Ok::<_, Error>(each(event)?))?;
         self.view
             .house_content(FORGET, to.next()..=Seq(size), |event| Ok::<_, Error>(each(event)?))?;

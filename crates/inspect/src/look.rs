@@ -17,9 +17,10 @@ use ipse_consult::trail::{Found, IntentStanding, Listing, Proposal, Trail};
 use ipse_core::{EventRef, FactId, Identity, Seq, Time};
 use ipse_engine::facts::{Chosen, Filter, ScoredFact};
 use ipse_engine::{
-    AsOf, Claim, FactTable, LogView, Status, chosen_as_of, chosen_as_of_under, registered, rules_of,
+    AsOf, Claim, FactTable, LogView, Status, chosen_as_of, chosen_as_of_under, known_rules,
+    registered, rules_name_at,
 };
-use ipse_ledger::NoteKey;
+use ipse_ledger::{NoteKey, RuleSetName};
 use ipse_store::{Signatures, Store, View};
 use std::sync::Arc;
 
@@ -109,16 +110,10 @@ impl Look {
     ) -> Result<(Status, Vec<Arc<ScoredFact>>), Error> {
         self.view(|view| {
             let (checkpoint, head) = (claim.checkpoint(), view.head()?);
-            let mut facts = Vec::new();
-            if checkpoint <= head {
-                // A claim with unknown rules is unverified for any facts.
-                let rules = claim.rules().map_or_else(|| rules_of(view), Ok)?;
-                facts = with_rules!(rules, |rules| {
-                    chosen_as_of_under(view, rules, checkpoint, claim.filter(), known)?.facts
-                });
-            }
-            let forgotten = || forgotten_since(view, checkpoint);
-            Ok((claim.status(&self.identity, &facts, head, forgotten)?, facts))
+            let rules = rules_name_at(view, checkpoint)?;
+            let facts = chosen_at(view, &rules, checkpoint, claim.filter(), known)?;
+            let (version, forgotten) = (&rules.version, || forgotten_since(view, checkpoint));
+            Ok((claim.status(&self.identity, &facts, head, version, forgotten)?, facts))
         })
     }
 
@@ -131,19 +126,14 @@ impl Look {
         known: Option<&FactTable>,
     ) -> Result<Derivation, Error> {
         self.view(|view| {
-            let (head, rules) = (view.head()?, rules_of(view)?);
-            let mut facts = Vec::new();
-            if checkpoint <= head {
-                facts = with_rules!(rules, |rules| {
-                    chosen_as_of_under(view, rules, checkpoint, filter, known)?.facts
-                });
-            }
-            let (identity, version) = (&self.identity, rules.version());
+            let (head, rules) = (view.head()?, rules_name_at(view, checkpoint)?);
+            let facts = chosen_at(view, &rules, checkpoint, filter, known)?;
+            let (identity, version) = (&self.identity, &rules.version);
             let Some(claim) = Claim::derived(identity, checkpoint, version, filter, &facts) else {
                 return Ok(Derivation::TooMany(facts.len()));
             };
             let forgotten = || forgotten_since(view, checkpoint);
-            let status = claim.status(identity, &facts, head, forgotten)?;
+            let status = claim.status(identity, &facts, head, version, forgotten)?;
             Ok(Derivation::Of { claim, status, facts })
         })
     }
@@ -254,5 +244,26 @@ impl Look {
             let Some(seq) = view.find(event_ref)? else { return Ok(None) };
             Ok(Some(prove(view, seq)?))
         })
+    }
+}
+
+/// The facts that a query chooses at a position under the rules in force there; none if the log is
+/// shorter. Without those rules only the stored facts are known.
+fn chosen_at(
+    view: View<'_>,
+    rules: &RuleSetName,
+    seq: Seq,
+    filter: &Filter,
+    known: Option<&FactTable>,
+) -> Result<Vec<Arc<ScoredFact>>, Error> {
+    if seq > view.head()? {
+        return Ok(Vec::new());
+    }
+    match known_rules(rules) {
+        Ok(rules) => with_rules!(rules, |rules| {
+            Ok(chosen_as_of_under(view, rules, seq, filter, known)?.facts)
+        }),
+        Err(_) if view.progress()?.checkpoint == seq => Ok(filter.choose(view.facts()?)?),
+        Err(_) => Ok(Vec::new()),
     }
 }

@@ -9,7 +9,7 @@ use ipse_consolidate::{Rules, with_rules};
 use ipse_consult::trail::{EventRecord, EvidenceQuery, Record, names_intent, naming_text};
 use ipse_core::event::FORGET;
 use ipse_core::{Columns, EventRef, Fact, Outcome, Seq, is_housekeeping, sha256};
-use ipse_engine::as_of_under;
+use ipse_engine::{as_of_under, known_rules, rules_name_at};
 use ipse_ledger::account::forgotten_names;
 use ipse_ledger::{Entry, ProofFile};
 use ipse_store::Stored;
@@ -28,6 +28,10 @@ impl Record for StoreRecord<'_> {
 
     fn event(&self, seq: Seq) -> Result<Option<EventRecord>, Error> {
         self.0.stored(seq)?.map(reported).transpose()
+    }
+
+    fn rules_at(&self, seq: Seq) -> Result<Option<Rules>, Error> {
+        Ok(known_rules(&rules_name_at(self.0, seq)?).ok())
     }
 
     fn facts_at(&self, seq: Seq, rules: Rules) -> Result<Vec<Fact>, Error> {

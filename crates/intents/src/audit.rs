@@ -34,8 +34,7 @@ impl Audit {
                 let version = rule_version(then.rule_version());
                 let then = Some(&then).filter(|_| version == claim.rule_version())?;
                 let then = then.choose(claim.filter());
-                let possible = claim.is_possible(claim.checkpoint());
-                if !possible || !claim.is_answered_by(look.identity(), &then) {
+                if !claim.is_answered_by(look.identity(), &then) {
                     return None;
                 }
                 Some(Self::written(memory, claim, Status::Verified, &then))
@@ -44,10 +43,8 @@ impl Audit {
                 let then = memory.known_at(*checkpoint)?;
                 let (version, facts) = (rule_version(then.rule_version()), then.choose(filter));
                 let claim = Claim::derived(look.identity(), *checkpoint, version, filter, &facts)?;
-                claim.is_possible(*checkpoint).then(|| {
-                    let audit = Self::written(memory, &claim, Status::Verified, &facts);
-                    Audit { derived: Some((claim, Basis::Query)), ..audit }
-                })
+                let audit = Self::written(memory, &claim, Status::Verified, &facts);
+                Some(Audit { derived: Some((claim, Basis::Query)), ..audit })
             }
         }
     }

@@ -21,10 +21,9 @@ use ipse_engine::{
 };
 use ipse_exchange::{Export, Exported, Imported, Keys, Options, Range, import_shared, with_export};
 use ipse_inspect::explain::{ExplainedEvent, Explanation};
-use ipse_inspect::verify::{ExternalEvidence, Report, verify};
+use ipse_inspect::verify::{Report, verify};
 use ipse_inspect::{Diff, Look, Skills, Standing};
 use ipse_intents::{Decision, Desk, decide};
-use ipse_ledger::TreeHead;
 use ipse_manifest::Manifest;
 use ipse_store::{Location, Store};
 use std::io::{Read, Write};
@@ -322,7 +321,7 @@ impl Agent {
     pub fn export(&self, out: &mut dyn Write) -> Result<Exported> {
         let operator = self.keys.operator_signer(self.passphrase.as_deref())?;
         let notary = notary(&self.keys, self.look.identity(), self.passphrase.as_deref())?;
-        let keys = Keys { operator, log: self.outside()?.log_keys, notary };
+        let keys = Keys { operator, log: self.keys.evidence(self.look.identity())?.log_keys, notary };
         let (range, write) =
             (Range::default(), |export: &Export<'_>| export.write(out, &mut |_, _| {}));
         Ok(with_export(&self.store, self.look.identity(), &keys, range, write)?)
@@ -331,19 +330,11 @@ impl Agent {
     /// Recomputes everything that is stored or signed, and reports mismatches.
     pub fn verify(&self) -> Result<Report> {
         self.keys.check_public()?;
-        let (outside, manifest) = (self.outside()?, self.look.standing()?.manifest);
+        let outside = self.keys.evidence(self.look.identity())?;
+        let manifest = self.look.standing()?.manifest;
         let reader = self.store.reader()?;
         let snapshot = reader.view(self.look.identity())?;
         Ok(verify(&snapshot, self.look.identity(), &manifest, &outside, &mut |_, _| {})?)
-    }
-
-    /// The evidence about the log that is kept outside its store.
-    fn outside(&self) -> Result<ExternalEvidence> {
-        let name = TreeHead::origin_of(self.look.identity());
-        let log_keys = self.keys.log_keys()?.into_iter().filter(|key| key.name() == name).collect();
-        let last = self.keys.last_head(self.look.identity());
-        let last = last.map_err(|source| Error::file(self.keys.path(), source))?;
-        Ok(ExternalEvidence { log_keys, last_head: last.map(|(note, _)| note) })
     }
 }
 

@@ -8,8 +8,8 @@ use crate::report::counted;
 use ipse_audit::Walk;
 use ipse_consolidate::{Groups, RuleSet, Rules};
 use ipse_consult::intents::Intents;
-use ipse_core::{EventRef, FactKey, FactKind, HOUSE_SOURCE, Seq, hex, json_parse};
-use ipse_ledger::Bundled;
+use ipse_core::{EventRef, FactKey, FactKind, HOUSE_SOURCE, Seq, json_parse};
+use ipse_ledger::{Bundled, RulesHistory};
 use ipse_ledger::account::PassClaim;
 use std::io;
 
@@ -19,8 +19,9 @@ const MAX_LINE: usize = usize::MAX;
 const DEPTH: usize = 16;
 
 impl Check<'_, '_> {
-    /// Checks forgetting, passes, intents and facts with the rules in the bundle; returns the
-    /// claims of the pass records. If the rules are unknown, the facts are not checked.
+    /// Checks forgetting, rules, passes, intents and facts with the rules in the bundle; returns
+    /// the claims of the pass records and the rules in force. If the rules are unknown, the facts
+    /// are not checked.
     pub(super) fn derived<R: RuleSet>(
         &mut self,
         under: &R,
@@ -28,14 +29,15 @@ impl Check<'_, '_> {
         known: &EntryIndex,
         WalkResult { walk, groups }: WalkResult<R::Tally>,
         bundled: &Bundled,
-    ) -> io::Result<Vec<PassClaim>> {
+    ) -> io::Result<(Vec<PassClaim>, RulesHistory)> {
         let began = self.report.fails();
         walk.forgets.faults().into_iter().for_each(|(at, what)| self.report.fail(at, what));
         let message = "every missing event is named by a later forget event, and no other";
         self.holds_since(began, "forgetting", message);
+        self.rules_in_force(rules, &walk, bundled);
         let passes = self.passes(rules, known, &walk, bundled);
         self.intents(&walk.intents);
-        let Some(checkpoint) = bundled.checkpoint else { return Ok(passes) };
+        let Some(checkpoint) = bundled.checkpoint else { return Ok((passes, walk.rules)) };
         if rules.is_err() {
             self.report.limit(Name::Facts, "not derived again: its rules are unknown");
         } else if walk.forgets.lost(Seq(1)..=checkpoint) {
@@ -44,7 +46,32 @@ impl Check<'_, '_> {
         } else {
             self.facts(under, groups, checkpoint)?;
         }
-        Ok(passes)
+        Ok((passes, walk.rules))
+    }
+
+    /// Checks the changes of rules, and that the rule set in the bundle is the one in force.
+    fn rules_in_force(&mut self, rules: &Result<Rules, String>, walk: &Walk, bundled: &Bundled) {
+        let began = self.report.fails();
+        let (identity, operators) = (&bundled.identity, self.trust.operators());
+        let faults = walk.rules_faults(identity, &operators);
+        faults.into_iter().for_each(|(at, what)| self.report.fail(at, what));
+        let seq = bundled.checkpoint.unwrap_or(bundled.to);
+        let in_force = walk.rules.at(seq);
+        match rules {
+            Err(what) => self.report.fail(Name::RuleSet, what),
+            Ok(rules) if rules.hash() != in_force.hash => {
+                let message =
+                    format!("the rules in force at seq {seq} are others: {}", in_force.version);
+                self.report.fail(Name::RuleSet, message);
+            }
+            Ok(_) => {}
+        }
+        let changes = walk.rules.changes().len() as u64;
+        if changes > 0 {
+            let changes = counted(changes, "change");
+            let message = format!("{changes} of rules: each is allowed, and its pass follows it");
+            self.holds_since(began, "rules", message);
+        }
     }
 
     /// Checks the pass records; returns the claims of those that can be read.
@@ -55,13 +82,12 @@ impl Check<'_, '_> {
         walk: &Walk,
         Bundled { from, checkpoint, .. }: &Bundled,
     ) -> Vec<PassClaim> {
-        let (began, mut from_before_the_range) = (self.report.fails(), 0_u64);
-        rules.as_ref().err().into_iter().for_each(|what| self.report.fail(Name::RuleSet, what));
-        let newest = walk.records.last().map(|record| record.seq);
+        let (mut began, mut from_before_the_range, mut unknown) = (self.report.fails(), 0_u64, 0);
+        // Under unknown rules the passes are compared, but nothing vouches for them.
+        began -= u64::from(rules.is_err());
         for (record, whole, wrong) in walk.passes(&known.index.names, *from) {
             let mut fail = |message: &str| self.report.fail(record.place(), message);
-            let Some(PassClaim { first, last, rule_version, rule_set, .. }) = &record.claimed
-            else {
+            let Some(PassClaim { first, last, rule_version, .. }) = &record.claimed else {
                 wrong.into_iter().for_each(fail);
                 continue;
             };
@@ -73,18 +99,11 @@ impl Check<'_, '_> {
             }
             // The events forgotten before the range are unknown, so the counts are too.
             from_before_the_range += u64::from(joined && first < from);
-            if joined && whole && !record.lists_idle && !walk.forgets.any(*first..=*last) {
+            let known = Rules::of_version(rule_version).is_some();
+            unknown += u64::from(!known);
+            let compared = joined && whole && known && !walk.forgets.any(*first..=*last);
+            if compared && !record.lists_idle {
                 fail("its list of skipped events is not the one that the rules give");
-            }
-            if let Some(named) = Rules::of_version(rule_version) {
-                // The newest pass must name the rule set in the bundle.
-                let is_newest = newest == Some(record.seq);
-                let expected = rules.as_ref().map(|rules| if is_newest { *rules } else { named });
-                if expected.is_ok_and(|rules| hex::encode(&rules.hash()) != *rule_set) {
-                    fail("names another rule set than the one in rule-set.json");
-                }
-            } else {
-                fail(&format!("follows rules that this verifier does not know: {rule_version}"));
             }
             let id = format!("pass:{rule_version}:{first}-{last}");
             if record.name != EventRef::new(HOUSE_SOURCE, &id) {
@@ -101,6 +120,11 @@ impl Check<'_, '_> {
         let count = counted(passes.len() as u64, "pass record");
         let message = format!("{count}: ranges without gap or overlap, counts as in the log");
         self.holds_since(began, "passes", message);
+        if unknown > 0 {
+            let records = counted(unknown, "pass record");
+            let what = format!("{records} under rules that this verifier does not know");
+            self.report.limit("passes", format!("skipped events not compared: {what}"));
+        }
         if from_before_the_range > 0 {
             let what = "counts not compared for passes that began before the range";
             let what = format!("{what}: {from_before_the_range}");

@@ -12,7 +12,7 @@ use crate::source::{Broken, Lines};
 use ipse_audit::{Index, Walk, differences};
 use ipse_consolidate::{Groups, RuleSet, Tally};
 use ipse_consult::intents::Content;
-use ipse_core::event::FORGET;
+use ipse_core::event::{FORGET, RULES};
 use ipse_core::{Admitted, EventRef, HOUSE_SOURCE, Identity, Seq, is_housekeeping};
 use ipse_door::{MAX_EVENT_BYTES, Origin, Rule, admit};
 use ipse_ledger::account::can_be_forgotten;
@@ -236,14 +236,16 @@ impl<T: Tally> WalkResult<T> {
         let event_type = event.map_or(&entry.event_type, |event| &event.event_type);
         let place = || format!("events.jsonl, seq {seq}");
         let inside = (from..=to).contains(&seq);
-        let explains = event_type == FORGET && seq > to;
+        // Events outside of the range that the range cannot be understood without.
+        let explains = (event_type == FORGET && seq > to) || (event_type == RULES && seq < from);
         if event.is_some() && !inside && !explains {
             report.fail(place(), format!("lies outside of the range seq {from}..{to}"));
         } else if event.is_none() && inside && !can_be_forgotten(event_type) {
             let message = format!("is missing: {event_type} events cannot be forgotten");
             report.fail(place(), message);
         } else if event.is_none() && explains {
-            let message = "is missing: a bundle has all forget events after its range";
+            let side = if seq > to { "after" } else { "before" };
+            let message = format!("is missing: a bundle has all {event_type} events {side} its range");
             report.fail(place(), message);
         }
         let stored = (&event_ref.0[..], time.micros(), entry.event_type.as_bytes());

@@ -93,14 +93,24 @@ impl<'s> Check<'_, 's> {
         let fits = |bundled: &Bundled| self.fits(bundled, &head, &identity);
         let Some(bundled) = bundled.filter(fits) else { return Ok(None) };
         let rules = self.rules()?;
-        let passes = with_rules!(*rules.as_ref().unwrap_or(&Default::default()), |under| {
+        let (passes, history) = with_rules!(*rules.as_ref().unwrap_or(&Default::default()), |under| {
             let Some(walked) = self.events(under, &known, &bundled)? else { return Ok(None) };
             self.derived(under, &rules, &known, walked, &bundled)?
         });
         self.statements(&known, &identity)?;
         self.limits(&bundled);
         let (archive, manifest, report) = (self.archive, manifest.canonical(), Report::default());
-        Ok(Some(Opened { report, identity, manifest, bundled, head, passes, producers, archive }))
+        Ok(Some(Opened {
+            report,
+            identity,
+            manifest,
+            bundled,
+            head,
+            passes,
+            rules: history,
+            producers,
+            archive,
+        }))
     }
 
     /// Counts bytes that were read, and reports progress.

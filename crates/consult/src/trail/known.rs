@@ -80,7 +80,9 @@ pub(super) fn of<R: Record>(
     let Some(claim) = claim else { return Ok((Some(claimed), Facts::default())) };
     claimed.id = Some(claim.id());
     claimed.checkpoint = Some(claim.checkpoint());
-    let Some(rules) = claim.rules().filter(|_| claim.is_possible(latest)) else {
+    let in_force = record.rules_at(claim.checkpoint())?;
+    let possible = |rules: &Rules| claim.is_possible(latest, rules.version());
+    let Some(rules) = in_force.filter(possible) else {
         claimed.missing = distinct(claim.fact_ids());
         return Ok((Some(claimed), Facts::default()));
     };
@@ -102,7 +104,7 @@ pub(super) fn of<R: Record>(
     let mut facts = Facts::page(&found, &all, listing.page)?;
     let chosen = claim.filter().choose(all)?;
     let since = || record.forgotten_since(claim.checkpoint());
-    claimed.now = claim.status(identity, &chosen, latest, since)?;
+    claimed.now = claim.status(identity, &chosen, latest, rules.version(), since)?;
     let (up_to, wanted) = (claim.checkpoint(), listing.evidence.min(MAX_EVIDENCE));
     supported(record, rules, &mut facts.listed, up_to, wanted)?;
     Ok((Some(claimed), facts))

@@ -62,6 +62,9 @@ pub trait Record {
     /// The event at a position.
     fn event(&self, seq: Seq) -> Result<Option<EventRecord>, Self::Error>;
 
+    /// The rules in force at a position; `None` if this build does not have them.
+    fn rules_at(&self, seq: Seq) -> Result<Option<Rules>, Self::Error>;
+
     /// The facts that the log up to a position gives under some rules.
     fn facts_at(&self, seq: Seq, rules: Rules) -> Result<Vec<Fact>, Self::Error>;
 

@@ -187,6 +187,10 @@ impl Record for Log {
         Ok(Some(EventRecord { seq, event_ref, event_type, time, outcome, canonical }))
     }
 
+    fn rules_at(&self, _: Seq) -> Result<Option<Rules>, Damaged> {
+        Ok(Some(Rules::default()))
+    }
+
     fn facts_at(&self, seq: Seq, rules: Rules) -> Result<Vec<Fact>, Damaged> {
         self.asked.borrow_mut().push("facts_at");
         let events = self.typed(seq);

@@ -20,6 +20,8 @@ pub struct ExternalEvidence {
     pub log_keys: Vec<NoteKey>,
     /// The last signed tree head.
     pub last_head: Option<String>,
+    /// The keys that may approve other rules.
+    pub operator_keys: Vec<NoteKey>,
 }
 
 /// The stored tree and the tree heads, compared during the walk over the log.
@@ -129,7 +131,18 @@ impl<R: RuleSet> Check<'_, R> {
                 self.report.note_count("entries past the signed tree head", tail);
             }
         }
+        self.approvals();
         self.signatures()
+    }
+
+    /// Checks the approvals of rules, and that the pass of the last change exists.
+    fn approvals(&mut self) {
+        let (walk, keys) = (&self.log.walk, &self.outside.operator_keys);
+        self.report.all(GROUND, walk.rules_faults(self.identity, keys));
+        if keys.is_empty() && walk.has_approvals() {
+            let note = "approvals of rules were not checked: no key of an operator was found";
+            self.report.note(note);
+        }
     }
 
     /// Checks producers' keys and statements, including those of revoked keys.

@@ -21,6 +21,7 @@ use ipse_consolidate::{Groups, RuleSet, with_rules};
 use ipse_core::json::{Members, list, quoted};
 use ipse_core::{Identity, Seq, hex, sha256};
 use ipse_engine::rules_of;
+use ipse_ledger::RuleSetName;
 use ipse_store::{Progress, Snapshot, View};
 
 /// The severity of a finding.
@@ -176,11 +177,12 @@ pub fn verify(
     // Unknown or unreadable rules are reported with the passes.
     let rules = rules_of(snapshot.view()).unwrap_or_default();
     with_rules!(rules, |rules| {
-        verify_under(snapshot, rules, identity, manifest, outside, progress)
+        let (view, log) = (snapshot.view(), Log::default());
+        Check { log, ..Check::new(view, rules, identity, manifest, outside) }.run(snapshot, progress)
     })
 }
 
-/// Like [`verify`], with the caller's rules.
+/// Like [`verify`], with the caller's rules, which hold from the begin of the log.
 pub fn verify_under<R: RuleSet>(
     snapshot: &Snapshot<'_>,
     rules: &R,
@@ -189,19 +191,7 @@ pub fn verify_under<R: RuleSet>(
     outside: &ExternalEvidence,
     progress: &mut dyn FnMut(u64, u64),
 ) -> Result<Report, Error> {
-    let (view, (log, reached, report, sums)) = (snapshot.view(), Default::default());
-    let mut check = Check { view, rules, identity, manifest, outside, report, log, reached, sums };
-    match check.look(snapshot, progress) {
-        // An unreadable part is damage and cannot be compared.
-        Err(Error::Store(error)) if error.is_damage() => {
-            let why = std::error::Error::source(&error).map(|why| format!(": {why}"));
-            let message = format!("cannot be read any further: {error}{}", why.unwrap_or_default());
-            check.report.add(GROUND, "file", message);
-        }
-        ended => ended?,
-    }
-    check.report.findings.sort_by_key(|finding| finding.severity);
-    Ok(check.report)
+    Check::new(snapshot.view(), rules, identity, manifest, outside).run(snapshot, progress)
 }
 
 /// A running verification.
@@ -231,7 +221,38 @@ struct Log {
     tree: Tree,
 }
 
-impl<R: RuleSet> Check<'_, R> {
+impl<'c, R: RuleSet> Check<'c, R> {
+    fn new(
+        view: View<'c>,
+        rules: &'c R,
+        identity: &'c Identity,
+        manifest: &'c str,
+        outside: &'c ExternalEvidence,
+    ) -> Self {
+        let hash = sha256(&[rules.descriptor().as_bytes()]);
+        let walk = Walk::new(RuleSetName { version: rules.version().to_owned(), hash });
+        let (log, (reached, report, sums)) = (Log { walk, ..Log::default() }, Default::default());
+        Check { view, rules, identity, manifest, outside, report, log, reached, sums }
+    }
+
+    fn run(
+        mut self,
+        snapshot: &Snapshot<'_>,
+        progress: &mut dyn FnMut(u64, u64),
+    ) -> Result<Report, Error> {
+        match self.look(snapshot, progress) {
+            // An unreadable part is damage and cannot be compared.
+            Err(Error::Store(error)) if error.is_damage() => {
+                let why = std::error::Error::source(&error).map(|why| format!(": {why}"));
+                let why = why.unwrap_or_default();
+                self.report.add(GROUND, "file", format!("cannot be read any further: {error}{why}"));
+            }
+            ended => ended?,
+        }
+        self.report.findings.sort_by_key(|finding| finding.severity);
+        Ok(self.report)
+    }
+
     fn look(
         &mut self,
         snapshot: &Snapshot<'_>,

@@ -13,6 +13,7 @@ use super::{KeyError, Random, check_directory, check_producer_name};
 use super::{new_key_file, new_secret, pem, read_signer};
 use crate::files;
 use ipse_core::{Identity, hex};
+use ipse_inspect::verify::ExternalEvidence;
 use ipse_ledger::{NoteKey, NoteSigner, PublicKey, TreeHead};
 use ipse_manifest::Manifest;
 use ipse_store::Location;
@@ -458,6 +459,16 @@ impl KeyDirectory {
         let note = String::from_utf8(bytes)
             .map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error))?;
         Ok(Some((note, file.metadata()?.modified()?)))
+    }
+
+    /// The evidence about a log that is in this directory, outside its store.
+    pub fn evidence(&self, identity: &Identity) -> crate::Result<ExternalEvidence> {
+        let (name, mut log_keys) = (TreeHead::origin_of(identity), self.log_keys()?);
+        log_keys.retain(|key| key.name() == name);
+        let last = self.last_head(identity);
+        let last = last.map_err(|source| crate::Error::file(&self.head(identity), source))?;
+        let operator_keys = self.operator_key_if_there()?.into_iter().collect();
+        Ok(ExternalEvidence { log_keys, last_head: last.map(|(note, _)| note), operator_keys })
     }
 
     /// Stores a signed tree head durably and replaces the previous one. The caller holds the
