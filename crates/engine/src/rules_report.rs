@@ -4,8 +4,8 @@
 //! (`ipse-rules-report/1`). Values are compared without `rule_version`, which always differs.
 
 use crate::Error;
-use crate::as_of::as_of_under;
-use ipse_consolidate::{Rules, with_rules};
+use crate::as_of::{Start, as_of_from};
+use ipse_consolidate::{RuleSet, Rules, with_rules};
 use ipse_core::json::{Members, Object, Value, list};
 use ipse_core::{Fact, FactKey, FactKind, Identity, Seq, hex, json_parse, sha256};
 use ipse_store::View;
@@ -72,14 +72,14 @@ impl RulesReport {
         from: Rules,
         to: Rules,
     ) -> Result<Self, Error> {
-        let facts = |rules: Rules| -> Result<Vec<Fact>, Error> {
-            Ok(with_rules!(rules, |rules| as_of_under(view, rules, checkpoint))?.facts)
-        };
+        let facts =
+            |rules: Rules| with_rules!(rules, |rules| as_of_nothing(view, rules, checkpoint));
         let (before, after) = (facts(from)?, facts(to)?);
-        let back = match view.progress()?.checkpoint == checkpoint {
-            true => view.facts()? == before,
-            // The stored facts are of another position; they are derived from the same log.
-            false => true,
+        let (stored_at, mut stored) = (view.progress()?.checkpoint, view.facts()?);
+        stored.sort_unstable_by(|a, b| a.key.cmp(&b.key));
+        let back = match stored_at == checkpoint {
+            true => stored == before,
+            false => stored == with_rules!(from, |it| as_of_nothing(view, it, stored_at))?,
         };
         let mut report = RulesReport {
             checkpoint,
@@ -183,6 +183,11 @@ impl RulesReport {
     pub fn hash(&self) -> [u8; 32] {
         sha256(&[self.json().as_bytes()])
     }
+}
+
+/// The facts as of a position, derived from the events alone.
+fn as_of_nothing<R: RuleSet>(view: View<'_>, rules: &R, seq: Seq) -> Result<Vec<Fact>, Error> {
+    Ok(as_of_from(view, rules, seq, Start::Nothing)?.facts)
 }
 
 /// A fact's value without the version of its rules, in canonical JSON.

@@ -329,6 +329,7 @@ fn verify_holds_the_log_against_what_was_signed() {
     let outside = |last: &str| ExternalEvidence {
         log_keys: vec![notary.signer.public()],
         last_head: Some(last.to_string()),
+        ..ExternalEvidence::default()
     };
     assert!(world.findings(&outside(&note)).is_empty());
     assert!(world.findings(&outside(&older)).is_empty());

@@ -9,6 +9,7 @@ use crate::intents::IntentPage;
 use crate::log::{LogEntry, LogPage};
 use crate::passes::PassPage;
 use crate::proof::{Heads, Proof, SignedHead, prove};
+use crate::rules::RulesList;
 use crate::standing::Standing;
 use crate::walk::{StoreRecord, forgotten_since};
 use crate::{Diff, Error, diff};
@@ -17,8 +18,8 @@ use ipse_consult::trail::{Found, IntentStanding, Listing, Proposal, Trail};
 use ipse_core::{EventRef, FactId, Identity, Seq, Time};
 use ipse_engine::facts::{Chosen, Filter, ScoredFact};
 use ipse_engine::{
-    AsOf, Claim, FactTable, LogView, Status, chosen_as_of, chosen_as_of_under, known_rules,
-    registered, rules_name_at,
+    AsOf, Claim, FactTable, LogView, RulesReport, Status, chosen_as_of, chosen_as_of_under,
+    known_rules, registered, rules_name_at, rules_of,
 };
 use ipse_ledger::{NoteKey, RuleSetName};
 use ipse_store::{Signatures, Store, View};
@@ -135,6 +136,28 @@ impl Look {
             let forgotten = || forgotten_since(view, checkpoint);
             let status = claim.status(identity, &facts, head, version, forgotten)?;
             Ok(Derivation::Of { claim, status, facts })
+        })
+    }
+
+    /// The rules of the log.
+    pub fn rules(&self) -> Result<RulesList, Error> {
+        self.view(RulesList::read)
+    }
+
+    /// The report on a change to other rules, as of a position or of the stored facts. `None` if the
+    /// log is shorter, or this build does not have the rules.
+    pub fn rules_report(
+        &self,
+        to: &RuleSetName,
+        seq: Option<Seq>,
+    ) -> Result<Option<RulesReport>, Error> {
+        self.view(|view| {
+            let seq = seq.map_or_else(|| Ok(view.progress()?.checkpoint), Ok::<_, Error>)?;
+            let (from, to) = (rules_of(view)?, known_rules(to).ok());
+            let Some(to) = to.filter(|_| view.head().is_ok_and(|head| seq <= head)) else {
+                return Ok(None);
+            };
+            Ok(Some(RulesReport::compute(view, &self.identity, seq, from, to)?))
         })
     }
 
