@@ -6,7 +6,7 @@ use crate::commands::{bench, reproduce};
 use crate::commands::{
     completions, config, consolidate, demo, diff, explain, export, facts, forget, gates, identity,
     import, import_bundle, init, key, log, man, manifest, migrate, passes, prune, rebuild, record,
-    reference, serve, sign, skills, snapshot, token, tree_head, verify, version,
+    reference, rules, serve, sign, skills, snapshot, token, tree_head, verify, version,
 };
 use clap::{Parser, Subcommand};
 use std::path::PathBuf;
@@ -92,6 +92,12 @@ pub(crate) enum Command {
     Diff(diff::Args),
     Log(log::Args),
     Passes(passes::Args),
+    /// Show the rules of a log, and change them under the operator's approval
+    ///
+    /// The log decides which rules its facts follow. A change has four steps: `propose` records it,
+    /// `report` shows which facts would differ, `approve` signs that report with the operator's
+    /// key, `activate` puts the rules in force. `back` undoes it. docs/guide/rules.md explains them.
+    Rules(rules::Args),
     Forget(forget::Args),
     Prune(prune::Args),
     Config(config::Args),

@@ -52,6 +52,8 @@ pub(crate) enum OverwriteRule {
     Bundles(Identity),
     /// Files of signed events.
     SignedFiles,
+    /// Only empty files.
+    Empty,
 }
 
 impl OverwriteRule {
@@ -63,6 +65,9 @@ impl OverwriteRule {
             OverwriteRule::Anything => return Ok(()),
             OverwriteRule::Bundles(of) => ("a bundle of this agent", is_bundle_file(path, &of)),
             OverwriteRule::SignedFiles => ("a file of signed events", is_signed_file(path)),
+            OverwriteRule::Empty => {
+                ("empty", File::open(path).and_then(|it| Ok(it.metadata()?.len() == 0)))
+            }
         };
         if !fits.with_context(attempt)? {
             bail!(

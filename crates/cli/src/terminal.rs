@@ -9,9 +9,12 @@ use std::cell::Cell;
 use std::io::{self, IsTerminal, Write};
 use std::path::Path;
 use std::rc::Rc;
+use std::time::Duration;
 
 /// Columns of a sentence.
 const PROSE: usize = 78;
+/// The time between two pictures of a spinner.
+const SPIN_EVERY: Duration = Duration::from_millis(120);
 /// The narrowest table. On a narrower terminal each row is a block of lines.
 const MIN_WIDTH: u16 = 60;
 
@@ -140,6 +143,16 @@ impl<'t> Terminal<'t> {
         let template = format!("{{bar:40}} {{pos}} of {{len}} {what}, {{eta}} to go");
         let style = ProgressStyle::with_template(&template);
         ProgressBar::new(0).with_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()))
+    }
+
+    /// A sign of work of unknown length.
+    pub(crate) fn spinner(&self, what: &'static str) -> ProgressBar {
+        if !self.shows_bars() {
+            return ProgressBar::hidden();
+        }
+        let spinner = ProgressBar::new_spinner().with_message(what);
+        spinner.enable_steady_tick(SPIN_EVERY);
+        spinner
     }
 
     /// Prints one line of JSON.

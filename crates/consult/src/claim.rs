@@ -156,7 +156,6 @@ impl Claim {
         &self.rule_version
     }
 
-
     /// The claimed query.
     pub fn filter(&self) -> &Filter {
         &self.filter
@@ -379,7 +378,7 @@ mod tests {
         let other = read(&said.json.replace("\"v1\"", "\"v9\"")).unwrap();
         let turned = vec![both[1].clone(), both[0].clone()];
         let status = |claim: &Claim, identity: Identity, facts: &[_], latest: u64, gone: bool| {
-            let status = claim.status(&identity, facts, Seq(latest), || Ok::<_, ()>(gone));
+            let status = claim.status(&identity, facts, Seq(latest), "v1", || Ok::<_, ()>(gone));
             status.unwrap().name()
         };
         assert_eq!(status(&claim, ME, &both, 9, false), "verified");

@@ -16,7 +16,7 @@ use crate::rules_report::RulesReport;
 use ipse_consolidate::Rules;
 use ipse_core::event::RULES;
 use ipse_core::{Admitted, Identity, Seq};
-use ipse_door::house_event;
+use ipse_door::{house_event, printable};
 use ipse_ledger::dsse;
 use ipse_ledger::{
     Basis, NoteKey, RuleSetName, RulesApproval, RulesEvent, RulesFault, RulesHistory, Step,
@@ -74,9 +74,10 @@ impl Log {
         self.change_rules(|_, _| Ok(event))
     }
 
-    /// Puts the approved rules in force. `operators` are the operator's public keys.
+    /// Puts rules in force that the operator approved. `operators` are the operator's public keys.
     pub fn activate_rules(
         &mut self,
+        rules: Rules,
         approval: &str,
         operators: &[NoteKey],
     ) -> Result<RulesChange, Error> {
@@ -84,6 +85,11 @@ impl Log {
         self.change_rules(|view, history| {
             let event = approved(approval, operators)?;
             let from = history.in_force();
+            if event.rules != name_of(rules) {
+                let (wanted, other) = (rules.version(), &event.rules.version);
+                let fault = format!("the approval is for `{}`, not {wanted}", printable(other));
+                return Err(RulesError::NotApproved(fault).into());
+            }
             if let Some(fault) = event.approval_fault(from, &identity, operators) {
                 return Err(RulesError::NotApproved(fault).into());
             }
@@ -126,7 +132,6 @@ pub(crate) fn checked(
 pub(crate) fn stored_event(seq: Seq, event: &RulesEvent, host: &mut dyn crate::Host) -> Admitted {
     house_event(RULES, &RulesEvent::id(seq), host.now(), &event.data(), host.salt())
 }
-
 
 /// The activation that a signed approval is about.
 fn approved(approval: &str, operators: &[NoteKey]) -> Result<RulesEvent, Error> {

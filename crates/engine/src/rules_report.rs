@@ -64,6 +64,9 @@ pub struct RulesReport {
 }
 
 impl RulesReport {
+    /// The name of the format.
+    pub const FORMAT: &str = "ipse-rules-report/1";
+
     /// Derives the facts under both rule sets as of a position.
     pub fn compute(
         view: View<'_>,
@@ -169,7 +172,7 @@ impl RulesReport {
             .raw("checkpoint", self.checkpoint)
             .raw("equivalent", self.is_equivalent())
             .raw("facts", list(self.facts.iter().map(fact)))
-            .text("format", "ipse-rules-report/1")
+            .text("format", Self::FORMAT)
             .raw("from", rules(self.from))
             .text("identity_hash", &self.identity.to_string())
             .raw("kinds", kinds.finish())

@@ -321,7 +321,8 @@ impl Agent {
     pub fn export(&self, out: &mut dyn Write) -> Result<Exported> {
         let operator = self.keys.operator_signer(self.passphrase.as_deref())?;
         let notary = notary(&self.keys, self.look.identity(), self.passphrase.as_deref())?;
-        let keys = Keys { operator, log: self.keys.evidence(self.look.identity())?.log_keys, notary };
+        let keys =
+            Keys { operator, log: self.keys.evidence(self.look.identity())?.log_keys, notary };
         let (range, write) =
             (Range::default(), |export: &Export<'_>| export.write(out, &mut |_, _| {}));
         Ok(with_export(&self.store, self.look.identity(), &keys, range, write)?)

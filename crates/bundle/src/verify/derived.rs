@@ -9,8 +9,8 @@ use ipse_audit::Walk;
 use ipse_consolidate::{Groups, RuleSet, Rules};
 use ipse_consult::intents::Intents;
 use ipse_core::{EventRef, FactKey, FactKind, HOUSE_SOURCE, Seq, json_parse};
-use ipse_ledger::{Bundled, RulesHistory};
 use ipse_ledger::account::PassClaim;
+use ipse_ledger::{Bundled, RulesHistory};
 use std::io;
 
 /// The longest line of a fact. The rules have no limit, so the size of the member is the limit.

@@ -245,7 +245,8 @@ impl<T: Tally> WalkResult<T> {
             report.fail(place(), message);
         } else if event.is_none() && explains {
             let side = if seq > to { "after" } else { "before" };
-            let message = format!("is missing: a bundle has all {event_type} events {side} its range");
+            let message =
+                format!("is missing: a bundle has all {event_type} events {side} its range");
             report.fail(place(), message);
         }
         let stored = (&event_ref.0[..], time.micros(), entry.event_type.as_bytes());

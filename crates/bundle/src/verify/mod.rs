@@ -93,10 +93,11 @@ impl<'s> Check<'_, 's> {
         let fits = |bundled: &Bundled| self.fits(bundled, &head, &identity);
         let Some(bundled) = bundled.filter(fits) else { return Ok(None) };
         let rules = self.rules()?;
-        let (passes, history) = with_rules!(*rules.as_ref().unwrap_or(&Default::default()), |under| {
-            let Some(walked) = self.events(under, &known, &bundled)? else { return Ok(None) };
-            self.derived(under, &rules, &known, walked, &bundled)?
-        });
+        let (passes, history) =
+            with_rules!(*rules.as_ref().unwrap_or(&Default::default()), |under| {
+                let Some(walked) = self.events(under, &known, &bundled)? else { return Ok(None) };
+                self.derived(under, &rules, &known, walked, &bundled)?
+            });
         self.statements(&known, &identity)?;
         self.limits(&bundled);
         let (archive, manifest, report) = (self.archive, manifest.canonical(), Report::default());

@@ -27,6 +27,19 @@ const MAX_VALUES: usize = 8;
 /// Example: ipse facts --skill manipulation.grasp --format grounding
 #[derive(clap::Args, Debug)]
 pub(crate) struct Args {
+    #[command(flatten)]
+    selection: Selection,
+    /// Show the facts that follow from the log up to this position
+    #[arg(long, value_name = "SEQ", allow_negative_numbers = true,
+          value_parser = position)]
+    as_of: Option<u64>,
+    /// Print the facts in this format
+    #[arg(long, value_enum, default_value_t = Format::Table)]
+    format: Format,
+}
+
+#[derive(clap::Args, Debug)]
+pub(crate) struct Selection {
     /// Show only facts about this skill
     #[arg(long, value_name = "SKILL_ID")]
     skill: Option<String>,
@@ -45,13 +58,6 @@ pub(crate) struct Args {
     /// Show at most N facts, the most confident ones
     #[arg(long, value_name = "N", value_parser = at_least_one::<u64>)]
     limit: Option<u64>,
-    /// Show the facts that follow from the log up to this position
-    #[arg(long, value_name = "SEQ", allow_negative_numbers = true,
-          value_parser = position)]
-    as_of: Option<u64>,
-    /// Print the facts in this format
-    #[arg(long, value_enum, default_value_t = Format::Table)]
-    format: Format,
 }
 
 #[derive(clap::ValueEnum, Clone, Copy, PartialEq, Eq, Debug)]
@@ -66,7 +72,7 @@ pub(crate) fn run(context: &Context, terminal: &mut Terminal<'_>, args: &Args) -
     let snapshot = reader.view(&identity)?;
     let format = if context.json { Format::Json } else { args.format };
     let position = args.as_of;
-    let (view, filter) = (snapshot.view(), filter(args));
+    let (view, filter) = (snapshot.view(), args.selection.filter());
     let progress = progress_at(terminal, view, position)?;
     let chosen = match position {
         None => filter.chosen(view.facts()?)?,
@@ -141,18 +147,25 @@ fn part_of(key: &FactKey, part: &str) -> Option<String> {
     key.parts().into_iter().nth(index)
 }
 
-fn filter(args: &Args) -> Filter {
-    Filter {
-        skill: args.skill.clone(),
-        target: args.target.clone(),
-        environment: args.environment.clone(),
-        zone: args.zone.clone(),
-        kind: args.kind,
-        limit: args.limit.map(|limit| usize::try_from(limit).unwrap_or(usize::MAX)),
+impl Selection {
+    /// The filter of these arguments.
+    pub(crate) fn filter(&self) -> Filter {
+        Filter {
+            skill: self.skill.clone(),
+            target: self.target.clone(),
+            environment: self.environment.clone(),
+            zone: self.zone.clone(),
+            kind: self.kind,
+            limit: self.limit.map(|limit| usize::try_from(limit).unwrap_or(usize::MAX)),
+        }
     }
 }
 
-fn facts_table(terminal: &mut Terminal<'_>, facts: &[Arc<ScoredFact>]) -> anyhow::Result<()> {
+/// Prints facts as a table.
+pub(crate) fn facts_table(
+    terminal: &mut Terminal<'_>,
+    facts: &[Arc<ScoredFact>],
+) -> anyhow::Result<()> {
     let row = |fact: &Arc<ScoredFact>| {
         vec![
             two_decimals(fact.confidence),

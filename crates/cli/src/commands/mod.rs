@@ -28,6 +28,7 @@ pub(crate) mod record;
 pub(crate) mod reference;
 #[cfg(feature = "experiments")]
 pub(crate) mod reproduce;
+pub(crate) mod rules;
 pub(crate) mod serve;
 pub(crate) mod sign;
 pub(crate) mod skills;
@@ -80,6 +81,7 @@ pub(crate) fn run(
         Command::Reference(args) => reference::run(context, terminal, args),
         #[cfg(feature = "experiments")]
         Command::Reproduce(args) => reproduce::run(context, terminal, args),
+        Command::Rules(args) => rules::run(context, terminal, args),
         Command::Serve(args) => serve::run(context, terminal, args),
         Command::Sign(args) => sign::run(context, terminal, args),
         Command::Skills(args) => skills::run(context, terminal, args),

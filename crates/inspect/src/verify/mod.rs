@@ -178,7 +178,8 @@ pub fn verify(
     let rules = rules_of(snapshot.view()).unwrap_or_default();
     with_rules!(rules, |rules| {
         let (view, log) = (snapshot.view(), Log::default());
-        Check { log, ..Check::new(view, rules, identity, manifest, outside) }.run(snapshot, progress)
+        Check { log, ..Check::new(view, rules, identity, manifest, outside) }
+            .run(snapshot, progress)
     })
 }
 
@@ -245,7 +246,11 @@ impl<'c, R: RuleSet> Check<'c, R> {
             Err(Error::Store(error)) if error.is_damage() => {
                 let why = std::error::Error::source(&error).map(|why| format!(": {why}"));
                 let why = why.unwrap_or_default();
-                self.report.add(GROUND, "file", format!("cannot be read any further: {error}{why}"));
+                self.report.add(
+                    GROUND,
+                    "file",
+                    format!("cannot be read any further: {error}{why}"),
+                );
             }
             ended => ended?,
         }

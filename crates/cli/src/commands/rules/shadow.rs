@@ -1,0 +1,47 @@
+//! `rules facts`: the facts that another rule set would give. No planner reads them.
+
+use super::{Context, Exit, Terminal, Version};
+use crate::CommandResult;
+use crate::commands::facts::{Selection, facts_table};
+use crate::position::within;
+use crate::vocabulary::position;
+use ipse_consolidate::with_rules;
+use ipse_engine::facts::Chosen;
+use ipse_engine::{AsOf, chosen_as_of_under, rules_of};
+use ipse_inspect::answer;
+
+#[derive(clap::Args, Debug)]
+pub(crate) struct Args {
+    #[command(flatten)]
+    which: Version,
+    #[command(flatten)]
+    selection: Selection,
+    /// Derive them from the log up to this position; the checkpoint of the facts if absent
+    #[arg(long, value_name = "SEQ", allow_negative_numbers = true, value_parser = position)]
+    as_of: Option<u64>,
+}
+
+pub(super) fn run(context: &Context, terminal: &mut Terminal<'_>, args: &Args) -> CommandResult {
+    let rules = args.which.known()?;
+    let (reader, identity) = context.read()?;
+    let snapshot = reader.view(&identity)?;
+    let (view, filter) = (snapshot.view(), args.selection.filter());
+    let seq = match args.as_of {
+        Some(seq) => within(view, seq)?,
+        None => view.progress()?.checkpoint,
+    };
+    let AsOf { facts, total, .. } =
+        with_rules!(rules, |rules| chosen_as_of_under(view, rules, seq, &filter, None))?;
+    let chosen = Chosen { facts, total };
+    match context.json {
+        true => {
+            terminal.json(&answer::facts(&identity, seq, rules.version(), &chosen).finish())?;
+        }
+        false => facts_table(terminal, &chosen.facts)?,
+    }
+    if rules_of(view).ok() != Some(rules) {
+        let version = rules.version();
+        writeln!(terminal.err, "note: {version} is not in force: no planner reads these facts")?;
+    }
+    Ok(Exit::fine_if(!chosen.facts.is_empty()))
+}
