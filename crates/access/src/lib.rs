@@ -10,13 +10,14 @@
 #![forbid(unsafe_code)]
 
 use base64ct::{Base64UrlUnpadded, Encoding};
-use ipse_core::{HOUSE_SOURCE, Identity, Time, hex, sha256};
-use ipse_door::MAX_NAME_BYTES as MAX_SOURCE_BYTES;
+use ipse_core::sources::{self, SourcesError};
+use ipse_core::{Identity, Time, hex, sha256};
 use ipse_store::{Error, Reader, Store, TokenRow, TokenWriter, View};
 use std::fmt;
 use std::ops::Deref;
 use subtle::ConstantTimeEq;
 
+pub use ipse_core::sources::MAX_SOURCES;
 pub use ipse_store::{MAX_LIVE_TOKENS, Owner};
 
 /// The prefix of every token, so that a token in a log file can be recognised.
@@ -36,8 +37,6 @@ const DAY: i64 = 24 * 60 * MINUTE;
 
 /// Maximum bytes of a token's name: it has to fit a column of a table.
 pub const MAX_NAME_BYTES: usize = 64;
-/// Maximum sources of one token. A producer with more sources needs a token without a list.
-pub const MAX_SOURCES: usize = 16;
 /// The shortest lifetime of a token, in microseconds: below a minute clocks disagree.
 pub const MIN_LIFE: i64 = MINUTE;
 /// The longest lifetime of a token that expires, in microseconds: ten years with leap days.
@@ -125,7 +124,7 @@ pub struct NewToken {
     pub role: Role,
     /// A name for people.
     pub name: Option<String>,
-    /// The sources that a producer may send events of; empty permits all.
+    /// The sources that a producer may send events of, as in [`sources`]; empty permits all.
     pub sources: Vec<String>,
     /// The time from which on it is expired; `None` if it never expires.
     pub expires: Option<Time>,
@@ -147,15 +146,9 @@ pub enum TokenError {
     /// A token that is not a producer's has sources.
     #[error("only a producer's token can have sources; the role is {}", .0.name())]
     SourcesOf(Role),
-    /// Too many sources.
-    #[error("a token has at most {MAX_SOURCES} sources; {0} were given")]
-    Sources(usize),
-    /// No event can have this source.
-    #[error(
-        "`{}` is not a valid source: 1 to {MAX_SOURCE_BYTES} bytes, no control characters, and not \
-         `{HOUSE_SOURCE}`", ipse_door::printable(.0)
-    )]
-    Source(String),
+    /// The list of sources is not valid.
+    #[error(transparent)]
+    Sources(#[from] SourcesError),
     /// The lifetime is too short or too long.
     #[error("the lifetime of a token is at least a minute and at most ten years")]
     Life,
@@ -170,12 +163,7 @@ impl NewToken {
         if !self.sources.is_empty() && self.role != Role::Producer {
             return Err(TokenError::SourcesOf(self.role));
         }
-        if self.sources.len() > MAX_SOURCES {
-            return Err(TokenError::Sources(self.sources.len()));
-        }
-        if let Some(source) = self.sources.iter().find(|source| !is_source(source)) {
-            return Err(TokenError::Source(source.clone()));
-        }
+        sources::checked(self.sources.clone())?;
         let life = self.expires.map(|expires| expires.micros() - now.micros());
         let lives = life.is_none_or(|life| (MIN_LIFE..=MAX_LIFE).contains(&life));
         if lives { Ok(()) } else { Err(TokenError::Life) }
@@ -186,12 +174,6 @@ impl NewToken {
 fn is_name(name: &str) -> bool {
     let taken = name.starts_with(ID_PREFIX) || name.starts_with(TEXT_PREFIX);
     (1..=MAX_NAME_BYTES).contains(&name.len()) && !name.chars().any(char::is_control) && !taken
-}
-
-/// Validates a source by the rules that the door has for events of producers.
-fn is_source(source: &str) -> bool {
-    let fits = (1..=MAX_SOURCE_BYTES).contains(&source.len());
-    fits && !source.chars().any(char::is_control) && source != HOUSE_SOURCE
 }
 
 /// A token without its text: the stored row, with its id and its role parsed.
@@ -253,15 +235,16 @@ impl Token {
 
     /// Whether it permits events of this source.
     pub fn may_send(&self, source: &str) -> bool {
-        let listed = |sources: &Vec<String>| sources.iter().any(|allowed| allowed == source);
-        self.role == Role::Producer && self.sources.as_ref().is_none_or(listed)
+        let permits = |list: &Vec<String>| sources::permits(list, source);
+        self.role == Role::Producer && self.sources.as_ref().is_none_or(permits)
     }
 
     /// The source of an event that the server composes for a caller with this token: its only
-    /// source if it has exactly one, else `http`. The caller checks [`Token::may_send`].
+    /// source if its list names one and no more, else `http`. The caller checks
+    /// [`Token::may_send`].
     pub fn reporting_source(&self) -> &str {
         match self.sources.as_deref() {
-            Some([only]) => only,
+            Some([only]) if sources::is_whole(only) => only,
             _ => REPORTING_SOURCE,
         }
     }
@@ -306,12 +289,7 @@ pub fn make(
         Owner::Store => format!("{TEXT_PREFIX}{OBSERVER}{secret}"),
     };
     let hash = sha256(&[text.as_bytes()]);
-    let mut sources: Vec<String> = Vec::new();
-    for source in new.sources {
-        if !sources.contains(&source) {
-            sources.push(source);
-        }
-    }
+    let sources = sources::checked(new.sources)?;
     let (id, role) = (TokenId::of(&hash), new.role);
     let row = TokenRow {
         token_id: id.0,

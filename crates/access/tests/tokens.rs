@@ -6,6 +6,7 @@ use ipse_access::{
     Denied, MAX_LIFE, MAX_NAME_BYTES, MAX_SOURCES, MIN_LIFE, NewToken, Owner, Role, State, Token,
     TokenError, TokenId, Tokens, USE_EVERY, check, damaged, make, parse, tokens,
 };
+use ipse_core::sources::SourcesError;
 use ipse_core::{Identity, Time, hex, sha256};
 use ipse_store::{Location, Store};
 use proptest::prelude::*;
@@ -175,11 +176,11 @@ fn limits_are_refused_by_name() {
     let source = |source: &str| checked(&|token| token.sources = vec![source.to_string()]);
     assert_eq!(source(&"x".repeat(256)), Ok(()));
     for bad in ["", "ipse", "a\tb", &"x".repeat(257)] {
-        assert_eq!(source(bad), Err(TokenError::Source(bad.to_string())), "{bad:?}");
+        assert_eq!(source(bad), Err(SourcesError::Entry(bad.to_string()).into()), "{bad:?}");
     }
     let many = |n: usize| checked(&|token| token.sources = vec!["a".to_string(); n]);
     assert_eq!(many(MAX_SOURCES), Ok(()));
-    assert_eq!(many(MAX_SOURCES + 1), Err(TokenError::Sources(MAX_SOURCES + 1)));
+    assert_eq!(many(MAX_SOURCES + 1), Err(SourcesError::TooMany(MAX_SOURCES + 1).into()));
     for role in Role::ALL.into_iter().filter(|role| *role != Role::Producer) {
         let token = NewToken { sources: vec!["a".into()], ..new(role) };
         assert_eq!(token.check(at(NOW)), Err(TokenError::SourcesOf(role)));
@@ -205,6 +206,17 @@ fn words_and_rights() {
     assert!(some.may_send("leg") && !some.may_send("le") && !some.may_send("arm\nleg"));
     let (_, any) = make(&identity, new(Role::Producer), [2; 32], at(NOW)).unwrap();
     assert!(any.may_send("whatever"));
+    for (sources, reporting) in
+        [(&["arm"][..], "arm"), (&["arm*"], "http"), (&["arm", "leg"], "http"), (&[], "http")]
+    {
+        let sources = sources.iter().map(ToString::to_string).collect();
+        let of_sources = NewToken { sources, ..new(Role::Producer) };
+        let (_, token) = make(&identity, of_sources, [4; 32], at(NOW)).unwrap();
+        assert_eq!(token.reporting_source(), reporting);
+    }
+    let star = NewToken { sources: vec!["otel:*".into()], ..new(Role::Producer) };
+    let (_, star) = make(&identity, star, [5; 32], at(NOW)).unwrap();
+    assert!(star.may_send("otel:a") && !star.may_send("otel") && !star.may_send("arm"));
     assert!(!made(&identity, 3).1.may_send("arm"), "a planner sends nothing");
 }
 

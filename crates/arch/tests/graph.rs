@@ -24,7 +24,7 @@ const DEPENDS_ON: &[(&str, &[&str])] = &[
     ("bundle", &["core", "manifest", "consolidate", "consult", "audit", "ledger", "door"]),
     ("verify", &["bundle"]),
     ("store", &["core", "ledger"]),
-    ("access", &["core", "door", "store"]),
+    ("access", &["core", "store"]),
     ("engine", &["core", "consolidate", "consult", "ledger", "door", "store"]),
     (
         "inspect",

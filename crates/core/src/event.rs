@@ -4,7 +4,7 @@
 //! payload alone (the door computes them, once), so they can always be recomputed and compared.
 
 use crate::wire::{self, Wire};
-use crate::{Digest, EventRef, Micro, Time};
+use crate::{Digest, EventRef, Micro, Time, json_parse};
 use alloc::string::String;
 use alloc::vec::Vec;
 use core::ops::Range;
@@ -12,6 +12,8 @@ use core::ops::Range;
 /// The deepest nesting of an event, the event itself being 1. It bounds the recursion of every
 /// reader.
 pub const MAX_DEPTH: usize = 32;
+/// The longest `id`, `source` or `type`: they are names, and they stay when the event is forgotten.
+pub const MAX_NAME_BYTES: usize = 256;
 
 /// The type of an attempt at a skill.
 pub const EXECUTION_RESULT: &str = "execution_result";
@@ -254,6 +256,12 @@ pub struct Admitted {
     pub salt_at: Range<usize>,
     /// The typed columns, encoded.
     pub columns: Vec<u8>,
+}
+
+/// The source of an event in canonical form; `None` if it cannot be read.
+pub fn source_of(canonical: &str) -> Option<String> {
+    let event = json_parse::parse(canonical.as_bytes(), MAX_DEPTH).ok()?;
+    Some(event.as_object()?.get("source")?.as_text()?.into())
 }
 
 impl Admitted {

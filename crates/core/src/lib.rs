@@ -22,6 +22,7 @@ pub mod id;
 pub mod intent;
 pub mod json;
 pub mod json_parse;
+pub mod sources;
 pub mod text;
 pub mod time;
 pub mod wire;

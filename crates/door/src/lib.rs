@@ -19,6 +19,8 @@ pub use ipse_core::text::printable;
 pub use refusal::{Refusal, Rule};
 pub use unused::{Unused, UnusedMembers, unused};
 
+pub use ipse_core::event::MAX_NAME_BYTES;
+
 use alloc::borrow::Cow;
 use alloc::format;
 use alloc::string::{String, ToString};
@@ -30,8 +32,6 @@ use ipse_core::{Columns, sha256};
 
 /// The largest event, as sent and in canonical form: one event must not fill a batch or a page.
 pub const MAX_EVENT_BYTES: usize = 65_536;
-/// The longest `id`, `source` or `type`: they are names, and they stay when the event is forgotten.
-pub const MAX_NAME_BYTES: usize = 256;
 /// The most members of `data.params`: each parameter has its own distribution.
 pub const MAX_PARAMS: usize = 256;
 
