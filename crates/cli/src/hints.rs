@@ -174,12 +174,12 @@ fn key_hint(error: &KeyError) -> Option<String> {
             missing(path, "operator", "operator.pub")
         }
         KeyError::Missing(path) => {
-            format!("ipse key new producer NAME --out {} makes one", shown(path))
+            format!("ipse key new producer NAME --source SOURCE --out {} makes one", shown(path))
         }
         KeyError::Exists(path) if path.parent().is_some_and(|it| it.ends_with("producers")) => {
             format!(
-                "no key is overwritten; to register this one: ipse key new producer NAME --public \
-                 \"$(cat {})\"",
+                "no key is overwritten; to register this one: ipse key new producer NAME --source \
+                 SOURCE --public \"$(cat {})\"",
                 shown(&path.with_extension("vkey"))
             )
         }
@@ -246,7 +246,10 @@ fn public_hint(error: &KeyError) -> Option<String> {
 fn completion(public: &Path) -> String {
     let producer = public.parent().is_some_and(|parent| parent.ends_with("producers"));
     match public.file_stem().filter(|_| producer) {
-        Some(name) => format!("`ipse key new producer {}`", shell_word(&name.to_string_lossy())),
+        Some(name) => {
+            let name = shell_word(&name.to_string_lossy());
+            format!("`ipse key new producer {name} --source SOURCE`")
+        }
         None => "`ipse init` with each manifest".into(),
     }
 }

@@ -31,6 +31,7 @@ mod position;
 mod process;
 mod retention;
 mod scratch;
+mod sources;
 mod terminal;
 mod tree_heads;
 mod usage;

@@ -1,4 +1,5 @@
-//! The setting `retention`: how long the events of an identity are kept.
+//! The setting `retention`: how long the events of an identity are kept. Also the form of times in
+//! settings: hours, days or weeks.
 
 use anyhow::Context as _;
 use ipse_core::Identity;
@@ -18,20 +19,33 @@ pub(crate) struct Retention {
 
 impl Retention {
     pub(crate) fn parse(text: &str) -> Option<Self> {
-        let (number, unit) = text.split_at_checked(text.len().checked_sub(1)?)?;
-        let hours_each = match unit {
-            "h" => 1,
-            "d" => 24,
-            "w" => 24 * 7,
-            _ => return None,
-        };
-        let digits = !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit());
-        let hours = number.parse::<u64>().ok().filter(|_| digits)?.checked_mul(hours_each)?;
-        (1..=MAX_HOURS).contains(&hours).then_some(Retention { hours })
+        hours(text).map(|hours| Retention { hours })
     }
 
     pub(crate) fn micros(self) -> i64 {
         self.hours.cast_signed() * 3_600_000_000
+    }
+}
+
+/// Parses hours, days or weeks: at least an hour, at most a hundred years.
+pub(crate) fn hours(text: &str) -> Option<u64> {
+    let (number, unit) = text.split_at_checked(text.len().checked_sub(1)?)?;
+    let hours_each = match unit {
+        "h" => 1,
+        "d" => 24,
+        "w" => 24 * 7,
+        _ => return None,
+    };
+    let digits = !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit());
+    let hours = number.parse::<u64>().ok().filter(|_| digits)?.checked_mul(hours_each)?;
+    (1..=MAX_HOURS).contains(&hours).then_some(hours)
+}
+
+/// Hours as text: as days if they are whole.
+pub(crate) fn hours_text(hours: u64) -> String {
+    match hours % 24 {
+        0 => format!("{}d", hours / 24),
+        _ => format!("{hours}h"),
     }
 }
 

@@ -88,6 +88,10 @@ rules! {
     Conflict = "conflict",
     /// The log requires signed events, and this one has no valid signature.
     Unsigned = "unsigned",
+    /// The time is too far ahead of the clock of the receiver; only the ways in check this.
+    TimeAhead = "time_ahead",
+    /// The token or the key of the producer may not use this source; only the ways in check this.
+    SourceNotAllowed = "source_not_allowed",
     /// A producer's signature is invalid; its events count as unsigned.
     WrongSignature = "wrong_signature",
     /// The input ended inside this line.

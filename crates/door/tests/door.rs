@@ -31,6 +31,7 @@ fn every_refused_line_names_its_field_and_rule() {
     // Made elsewhere: before the door, by the store, by the reader of files, and the case above.
     seen.insert("data_and_base64");
     seen.extend(["conflict", "forgotten", "unsigned", "wrong_signature"]);
+    seen.extend(["time_ahead", "source_not_allowed"]);
     seen.extend(["truncated", "invalid_utf8"]);
     let all: BTreeSet<_> = Rule::ALL.iter().map(|rule| rule.code()).collect();
     assert_eq!(seen, all, "every rule has a vector");

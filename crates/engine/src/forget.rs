@@ -169,7 +169,7 @@ impl SelectedEvents {
         host: &mut dyn Host,
     ) -> Result<(), Error> {
         let events = self.forget_events(erasing.batch().head(), host);
-        let appended = erasing.batch().append_all(&events, |_| true)?;
+        let appended = erasing.batch().append_all(&events, |_| None)?;
         // The id of each contains its position, so no other event has the same name.
         for (event, appended) in events.iter().zip(appended) {
             let Appended::New(_) = appended else {

@@ -58,7 +58,7 @@ pub use log::{Acknowledged, Host, Log, LogView, NextStep};
 pub use memory::{Memory, Policy};
 pub use pass::{PassCommitted, PassReport, Trigger};
 pub use rebuild::{Rebuilt, rebuild, rebuild_under, rebuild_without};
-pub use refused::refusal_of;
+pub use refused::{refusal_of, refusal_under};
 pub use restore::{CompleteLog, restore, restore_under};
 pub use rules::{
     known as known_rules, name_of as rules_name, rules_at, rules_history, rules_name_at, rules_of,

@@ -6,6 +6,8 @@
 //!   although the data is lost, so it is never retried.
 //! - Nothing is appended to a log with fewer entries than were signed, or with other entries.
 //! - A log that follows unknown rules accepts events and runs no pass.
+//! - No event of a producer is appended that is dated further ahead of the host's clock than the
+//!   log allows.
 
 use crate::Error;
 use crate::forget::{ForgetJob, Forgotten, Selection};
@@ -232,7 +234,7 @@ impl Log {
             return Err(Error::Broken);
         }
         let mut batch = begin(&mut self.writer, &mut self.heads)?;
-        let (appended, signed) = append_all(&mut batch, events, endorsed)?;
+        let (appended, signed) = append_all(&mut batch, events, endorsed, self.host.now())?;
         let pass = match then {
             NextStep::Nothing => Ok(None),
             NextStep::Consolidate(trigger) => {

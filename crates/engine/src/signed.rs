@@ -1,15 +1,21 @@
-//! Appending events under the signature requirement, and storing the statements of producers.
+//! Appending events under the rules of a log for what enters it, and storing the statements of
+//! producers.
 //!
 //! **Invariants:** an envelope is stored with all of its events or not at all, in their
-//! transaction; an envelope that contradicts the log is never stored.
+//! transaction; an envelope that contradicts the log is never stored. The rules about time and
+//! sources hold for events that enter: nothing compares stored events with a clock or a list.
 
 use crate::Error;
 use crate::signed_batch::{SignatureError, SignedBatch};
-use ipse_core::{Admitted, EventRef, Seq, is_housekeeping};
+use ipse_core::event::source_of;
+use ipse_core::{Admitted, EventRef, Seq, Time, is_housekeeping, sources};
 use ipse_ledger::Entry;
 use ipse_ledger::dsse::StatementIndex;
-use ipse_store::{Appended, Batch, Signatures};
+use ipse_store::{Appended, Batch, Signatures, View};
 use std::collections::BTreeSet;
+
+/// An hour in microseconds.
+const HOUR: i64 = 3_600_000_000;
 
 /// The result of the signature checks of a batch.
 #[derive(Default)]
@@ -22,22 +28,33 @@ pub(crate) struct SignedEvents {
     pub(crate) unkept: Option<SignatureError>,
 }
 
-/// Appends the events that the signature requirement allows.
+/// Appends the events that the log accepts at this time: they are not dated too far ahead, and the
+/// signature requirement allows them.
 pub(crate) fn append_all(
     batch: &mut Batch<'_>,
     events: &[Admitted],
     endorsed: Option<&SignedBatch>,
+    now: Time,
 ) -> Result<(Vec<Appended>, SignedEvents), Error> {
-    let policy = batch.view().signatures()?;
+    let (policy, latest) = (batch.view().signatures()?, latest(batch.view(), now)?);
     let given = endorsed.filter(|_| policy != Signatures::Off);
-    let unkept = given.map(|endorsed| objection(batch, events, endorsed)).transpose()?.flatten();
-    let needed = given.is_some_and(|endorsed| endorsed.insists && unkept.is_some());
-    let needed = needed || policy == Signatures::Require;
+    let brought = Brought { events, latest };
+    let unkept = given.map(|endorsed| objection(batch, &brought, endorsed)).transpose()?.flatten();
+    let insists = given.is_some_and(|endorsed| endorsed.insists && unkept.is_some());
+    let needed = insists || policy == Signatures::Require;
+    // A producer that signs for the source of another must not get the events stored as unsigned.
+    let barred = given.filter(|_| matches!(unkept, Some(SignatureError::SourceNotAllowed(..))));
     let endorsed = given.filter(|_| unkept.is_none());
     let covered = |event: &Admitted| endorsed.is_some_and(|signed| signed.covers(&event.digest));
-    // Events that ipse writes have no producer.
-    let is_due = |event: &Admitted| needed && !is_housekeeping(&event.event_type);
-    let appended = batch.append_all(events, |event| !is_due(event) || covered(event))?;
+    let appended = batch.append_all(events, |event| {
+        let is_barred = barred.is_some_and(|signed| signed.covers(&event.digest));
+        // Events that ipse writes have no producer, and the time of its clock.
+        match latest.filter(|latest| event.time > *latest) {
+            _ if is_housekeeping(&event.event_type) => None,
+            Some(latest) => Some(Appended::Ahead(latest)),
+            None => (is_barred || needed && !covered(event)).then_some(Appended::Unsigned),
+        }
+    })?;
     let signed = match endorsed {
         Some(endorsed) => keep_statement(batch, events, &appended, endorsed)?,
         None => SignedEvents::default(),
@@ -45,34 +62,80 @@ pub(crate) fn append_all(
     Ok((appended, SignedEvents { unkept, ..signed }))
 }
 
+/// The latest time of an event that a log accepts now; `None` if it accepts any.
+fn latest(view: View<'_>, now: Time) -> Result<Option<Time>, Error> {
+    let Some(hours) = view.max_ahead()? else { return Ok(None) };
+    let ahead = i64::try_from(hours).unwrap_or(i64::MAX).saturating_mul(HOUR);
+    // No event is dated after the last time that can be written.
+    Ok(Time::from_micros(now.micros().saturating_add(ahead)))
+}
+
+/// The events that are sent with an envelope.
+struct Brought<'e> {
+    events: &'e [Admitted],
+    latest: Option<Time>,
+}
+
 /// Why an envelope is rejected. An envelope that is stored already is valid. A new one needs a key
-/// that is not revoked, and every event that it names must be in the batch or in the log with the
-/// signed digest. An envelope with another digest of a stored event would make an honest log look
-/// forged.
+/// that is not revoked and may use the sources of its events, and every event that it names must be
+/// in the batch or in the log with the signed digest. An envelope with another digest of a stored
+/// event would make an honest log look forged.
 fn objection(
     batch: &mut Batch<'_>,
-    events: &[Admitted],
+    brought: &Brought<'_>,
     endorsed: &SignedBatch,
 ) -> Result<Option<SignatureError>, Error> {
     let producers = batch.view().producers()?;
-    match producers.iter().find(|(key, _)| *key == endorsed.signer) {
-        None => return Ok(Some(SignatureError::UnknownProducer)),
-        Some((_, revoked)) if *revoked && !is_kept(batch, endorsed)? => {
-            return Ok(Some(SignatureError::Revoked));
-        }
-        Some(_) => {}
+    let Some(signer) = producers.iter().find(|producer| producer.key == endorsed.signer) else {
+        return Ok(Some(SignatureError::UnknownProducer));
+    };
+    if signer.revoked && !is_kept(batch, endorsed)? {
+        return Ok(Some(SignatureError::Revoked));
     }
-    let mut brought: Vec<[u8; 32]> = events.iter().map(|event| event.digest.0).collect();
-    brought.sort_unstable();
+    let mut sent: Vec<(&[u8; 32], &Admitted)> =
+        brought.events.iter().map(|event| (&event.digest.0, event)).collect();
+    sent.sort_unstable_by_key(|(digest, _)| *digest);
+    let mut all = Vec::new();
     for Named { name, digest, entry } in named(batch, endorsed)? {
-        match entry {
-            None if brought.binary_search(&digest).is_ok() => {}
-            None => return Ok(Some(SignatureError::Incomplete(name))),
-            Some(entry) if is_housekeeping(&entry.event_type) => {
+        let place = sent.binary_search_by_key(&&digest, |(digest, _)| digest);
+        let event = place.ok().map(|place| sent[place].1);
+        match (&entry, event) {
+            (None, None) => return Ok(Some(SignatureError::Incomplete(name))),
+            (None, Some(event)) if brought.latest.is_some_and(|latest| event.time > latest) => {
+                return Ok(Some(SignatureError::Ahead(name)));
+            }
+            (Some(entry), _) if is_housekeeping(&entry.event_type) => {
                 return Ok(Some(SignatureError::NotAProducers(name)));
             }
-            Some(entry) if entry.digest.0 == digest => {}
-            Some(_) => return Ok(Some(SignatureError::Contradicts(name))),
+            (Some(entry), _) if entry.digest.0 != digest => {
+                return Ok(Some(SignatureError::Contradicts(name)));
+            }
+            _ => all.push((name, entry.map(|entry| entry.seq), event)),
+        }
+    }
+    let Some(sources) = &signer.sources else { return Ok(None) };
+    let foreign = foreign(batch.view(), &all, sources)?;
+    Ok(if foreign.is_some() && is_kept(batch, endorsed)? { None } else { foreign })
+}
+
+/// A signed event: its name, its position if it is stored, and the event itself if it was sent.
+type SignedEvent<'e> = (EventRef, Option<Seq>, Option<&'e Admitted>);
+
+/// The error for the first event with a source that is not in a list. The source of a forgotten
+/// event is unknown.
+fn foreign(
+    view: View<'_>,
+    events: &[SignedEvent<'_>],
+    list: &[String],
+) -> Result<Option<SignatureError>, Error> {
+    for (event, seq, sent) in events {
+        let source = match (sent, seq) {
+            (Some(sent), _) => source_of(&sent.canonical),
+            (None, Some(seq)) => view.stored(*seq)?.and_then(|stored| source_of(&stored.canonical)),
+            (None, None) => None,
+        };
+        if let Some(source) = source.filter(|source| !sources::permits(list, source)) {
+            return Ok(Some(SignatureError::SourceNotAllowed(*event, source)));
         }
     }
     Ok(None)

@@ -4,11 +4,14 @@
 //! of a registered producer, about events of this identity.
 
 use ipse_core::{Digest, EventRef, Identity};
+use ipse_door::{Refusal, Rule, printable};
 use ipse_ledger::dsse::{self, EnvelopeError};
 use ipse_ledger::{NoteKey, SentStatement};
+use ipse_store::Producer;
 
 /// Why the envelope of a producer is rejected.
-#[derive(thiserror::Error, Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(thiserror::Error, Clone, PartialEq, Eq, Debug)]
+#[non_exhaustive]
 pub enum SignatureError {
     /// The envelope itself is invalid.
     #[error(transparent)]
@@ -34,6 +37,24 @@ pub enum SignatureError {
     /// The statement names an event that ipse wrote.
     #[error("it names {0}, which ipse wrote about itself")]
     NotAProducers(EventRef),
+    /// The statement names an event that is dated too far ahead.
+    #[error("it names {0}, which is dated too far ahead of the clock here")]
+    Ahead(EventRef),
+    /// The statement names an event of this source, which its key may not use.
+    #[error("it names {0} of source `{source}`, which its key may not use", source = printable(.1))]
+    SourceNotAllowed(EventRef, String),
+}
+
+impl SignatureError {
+    /// The refusal of the envelope, and of events that are refused with it.
+    pub fn refusal(&self) -> Refusal {
+        let rule = match self {
+            SignatureError::Ahead(_) => Rule::TimeAhead,
+            SignatureError::SourceNotAllowed(..) => Rule::SourceNotAllowed,
+            _ => Rule::WrongSignature,
+        };
+        Refusal::new("signatures", rule, &self.to_string())
+    }
 }
 
 /// A valid envelope.
@@ -98,6 +119,6 @@ impl SignedBatch {
 }
 
 /// The keys of registered producers, including revoked ones: their earlier signatures stay valid.
-pub fn registered(producers: &[(String, bool)]) -> Vec<NoteKey> {
-    producers.iter().filter_map(|(key, _)| NoteKey::parse(key)).collect()
+pub fn registered(producers: &[Producer]) -> Vec<NoteKey> {
+    producers.iter().filter_map(|producer| NoteKey::parse(&producer.key)).collect()
 }

@@ -200,7 +200,7 @@ fn append_signed() {
     });
     let signer = NoteSigner::new("arm", SecretKey::from_seed(&[5; 32])).unwrap();
     let mut settings = operation.base.store.settings().unwrap();
-    settings.put_producer(&operation.base.identity, &signer.public().to_string()).unwrap();
+    settings.put_producer(&operation.base.identity, &signer.public().to_string(), None).unwrap();
     drop(settings);
     assert!(operation.sweep() > 8);
 }

@@ -67,7 +67,8 @@ pub fn take_in(
         settings.set_signatures(&identity, signatures)?;
     }
     for endorsed in &statements {
-        settings.put_producer(&identity, endorsed.signer())?;
+        // A bundle has no lists of sources.
+        settings.put_producer(&identity, endorsed.signer(), None)?;
     }
     drop(settings);
     let checkpoint = opened.bundled.checkpoint.unwrap_or_default();
@@ -88,7 +89,7 @@ pub fn take_in(
 fn keys_left_out(store: &Store, opened: &Opened<'_>) -> Result<Vec<String>, Error> {
     let registered = store.reader()?.producers(&opened.identity)?;
     let is_left_out =
-        |key: &&NoteKey| !registered.iter().any(|(registered, _)| *registered == key.to_string());
+        |key: &&NoteKey| !registered.iter().any(|producer| producer.key == key.to_string());
     Ok(opened.producers.iter().filter(is_left_out).map(dsse::key_id).collect())
 }
 

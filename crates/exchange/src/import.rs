@@ -12,7 +12,7 @@ use ipse_core::{Admitted, Identity};
 use ipse_door::{MAX_EVENT_BYTES, Origin, Refusal, Rule, Unused, UnusedMembers, admit};
 use ipse_engine::{
     Acknowledged, Appended, Host, Log, Memory, NextStep, PassReport, SignatureError, SignedBatch,
-    Trigger, decode_data, refusal_of, registered, type_hint,
+    Trigger, decode_data, refusal_under, registered, type_hint,
 };
 use ipse_ledger::{NoteKey, SentStatement, dsse};
 use ipse_store::{Signatures, View};
@@ -67,7 +67,7 @@ impl Signing {
         }
         let text = String::from_utf8_lossy(envelope);
         let opened = SignedBatch::open(&text, &self.identity, &self.producers);
-        opened.map(Some).map_err(|error| wrong_signature(&error))
+        opened.map(Some).map_err(|error| error.refusal())
     }
 }
 
@@ -134,18 +134,22 @@ impl Imported {
             .finish()
     }
 
-    fn count(&mut self, appended: Appended) -> Option<Refusal> {
+    fn count(&mut self, appended: Appended, unkept: Option<&SignatureError>) -> Option<Refusal> {
         match appended {
             Appended::New(_) => self.appended += 1,
             Appended::Duplicate(_) => self.duplicates += 1,
             Appended::Conflict(_) => self.conflicts += 1,
             _ => self.refused += 1,
         }
-        refusal_of(appended)
+        refusal_under(appended, unkept)
     }
 
-    fn add(&mut self, parcel: Parcel, appended: &[Appended], emit: &mut dyn FnMut(Progress<'_>)) {
-        let mut refusals = parcel.refusals;
+    fn add(&mut self, parcel: Parcel, done: Acknowledged, emit: &mut dyn FnMut(Progress<'_>)) {
+        let (mut refusals, appended) = (parcel.refusals, &done.appended);
+        self.signed += done.signed;
+        if let Some(error) = &done.unkept {
+            refusals.push((parcel.last_line, error.refusal()));
+        }
         self.refused += refusals.len() as u64;
         for ((event, line), appended) in parcel.events.iter().zip(&parcel.lines).zip(appended) {
             let there = matches!(appended, Appended::New(_) | Appended::Duplicate(_));
@@ -155,7 +159,8 @@ impl Imported {
             }
         }
         for (line, appended) in parcel.lines.into_iter().zip(appended) {
-            refusals.extend(self.count(*appended).map(|refusal| (line, refusal)));
+            let refusal = self.count(*appended, done.unkept.as_ref());
+            refusals.extend(refusal.map(|refusal| (line, refusal)));
         }
         refusals.sort_by_key(|(line, _)| *line);
         for (line, refusal) in refusals {
@@ -337,10 +342,6 @@ fn not_asked_for() -> Refusal {
     Refusal::new("signatures", Rule::WrongSignature, message)
 }
 
-fn wrong_signature(error: &SignatureError) -> Refusal {
-    Refusal::new("signatures", Rule::WrongSignature, &error.to_string())
-}
-
 fn truncated(error: &io::Error) -> Refusal {
     let message = format!(
         "the input is broken here: {error}; lines before it are stored, later ones are lost, and \
@@ -368,11 +369,7 @@ fn store_all(
             .map_err(|source| Error::Stopped { line, source })?;
         line = parcel.last_line.max(line);
         let had_events = !parcel.events.is_empty();
-        done.signed += appended.signed;
-        if let Some(error) = appended.unkept {
-            parcel.refusals.push((parcel.last_line, wrong_signature(&error)));
-        }
-        done.add(parcel, &appended.appended, emit);
+        done.add(parcel, appended, emit);
         emit(Progress::Durable { line, so_far: done, had_events });
     }
     Ok(())

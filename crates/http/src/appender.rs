@@ -199,6 +199,7 @@ fn append(memory: &Memory, identity: &Identity, mut jobs: Vec<Job>, state: &Stat
             for job in jobs {
                 let appended = appended.by_ref().take(job.count).collect();
                 // The client may be gone; the events are durable anyway.
+                let unkept = unkept.clone();
                 let _ = job.answer.send(Ok(AppendResult { appended, signed, unkept }));
             }
         }

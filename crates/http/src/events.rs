@@ -16,8 +16,9 @@ use axum::extract::State;
 use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 use axum::response::Response;
 use ipse_access::Token;
+use ipse_core::event::source_of;
 use ipse_core::json::{Members, list, quoted};
-use ipse_core::{Admitted, EventRef, json_parse};
+use ipse_core::{Admitted, EventRef};
 use ipse_door::{Origin, Refusal, Rule, admit, unused};
 use ipse_engine::{Appended, SignatureError, SignedBatch, decode_data, refusal_of, type_hint};
 use ipse_ledger::dsse;
@@ -73,8 +74,6 @@ struct AdmittedEvent {
 enum Outcome {
     Done(AdmittedEvent, Appended),
     Refused(Refusal),
-    /// The token does not permit the source.
-    NotYours(String),
 }
 
 /// Events of a body that are appended together: all of them, or those under one envelope.
@@ -128,11 +127,8 @@ async fn append_part(
         Err(outcome) => outcome,
         Ok(passed) => {
             let appended = appended.next().expect("BUG: an event has no answer");
-            match (appended, done.unkept) {
-                (Appended::Unsigned, Some(why)) => {
-                    let why = why.to_string();
-                    Outcome::Refused(Refusal::new("signatures", Rule::WrongSignature, &why))
-                }
+            match (appended, &done.unkept) {
+                (Appended::Unsigned, Some(why)) => Outcome::Refused(why.refusal()),
                 (appended, _) => Outcome::Done(passed, appended),
             }
         }
@@ -299,14 +295,15 @@ fn admit_one(service: &Service, token: &Token, event: &[u8]) -> Result<Admitted,
     if token.sources.is_none() {
         return Ok(event);
     }
-    let source = source_of(&event);
-    if token.may_send(&source) { Ok(event) } else { Err(Outcome::NotYours(source)) }
+    let source = source_of(&event.canonical).unwrap_or_default();
+    if token.may_send(&source) { Ok(event) } else { Err(Outcome::Refused(not_yours(&source))) }
 }
 
-fn source_of(event: &Admitted) -> String {
-    let value = json_parse::parse(event.canonical.as_bytes(), ipse_door::MAX_DEPTH).ok();
-    let source = value.as_ref().and_then(|value| value.as_object()?.get("source")?.as_text());
-    source.unwrap_or_default().to_owned()
+/// The refusal of an event of a source that the token does not permit.
+fn not_yours(source: &str) -> Refusal {
+    let source = ipse_door::printable(source);
+    let why = format!("this token may not send events of the source `{source}`");
+    Refusal::new("source", Rule::SourceNotAllowed, &why)
 }
 
 /// Advice to a producer whose events may not be durable.
@@ -368,11 +365,6 @@ impl Outcome {
             Outcome::Refused(refusal) => {
                 Some((refusal.rule.code(), (&*refusal.field).into(), refusal.message.clone()))
             }
-            Outcome::NotYours(source) => {
-                let source = ipse_door::printable(source);
-                let why = format!("this token may not send events of the source `{source}`");
-                Some(("source_not_allowed", "source".into(), why))
-            }
             Outcome::Done(_, appended) => {
                 refusal_of(*appended).map(|it| (it.rule.code(), it.field.into(), it.message))
             }
@@ -430,7 +422,7 @@ pub(crate) fn refused(refusal: &Refusal) -> Problem {
 
 /// 422: the token does not permit the source of an event that the server would compose.
 pub(crate) fn source_not_allowed(source: &str) -> Problem {
-    problem_of(&Outcome::NotYours(source.to_owned()))
+    problem_of(&Outcome::Refused(not_yours(source)))
 }
 
 fn problem_of(outcome: &Outcome) -> Problem {

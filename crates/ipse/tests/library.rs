@@ -99,6 +99,22 @@ fn an_event_of_the_same_name_is_stored_once() {
     assert_eq!(code(world.agent.record(event())), "forgotten");
 }
 
+/// The clock is that of this machine, and the limit that of the log.
+#[test]
+fn an_event_that_is_dated_ahead_is_refused_when_it_enters() {
+    let World { agent, store, .. } = &World::new();
+    let event = r#"{"id":"1","source":"a","type":"note","time":"2999-01-01T00:00:00Z"}"#;
+    assert_eq!(code(agent.record_json(event.as_bytes())), "time_ahead");
+    let imported = agent.import(event.as_bytes()).unwrap();
+    assert_eq!((imported.appended, imported.refused), (0, 1));
+    let store = ipse_store::Store::open(&ipse_store::Location::file(store)).unwrap();
+    store.settings().unwrap().set_max_ahead(&agent.identity(), None).unwrap();
+    let first = agent.record_json(event.as_bytes()).unwrap();
+    store.settings().unwrap().set_max_ahead(&agent.identity(), Some(1)).unwrap();
+    let again = agent.record_json(event.as_bytes()).unwrap();
+    assert_eq!((again.seq, again.duplicate), (first.seq, true), "a stored event stays");
+}
+
 #[test]
 fn every_error_has_its_code() {
     let world = World::new();

@@ -11,7 +11,9 @@ use crate::session::{
     Typed, Upkeep, Visit, Wanted,
 };
 use crate::store::Store;
-use crate::{Erased, Error, Location, Patience, Registered, Signatures, Stored, TokenRow};
+use crate::{
+    Erased, Error, Location, Patience, Producer, Registered, Signatures, Stored, TokenRow,
+};
 use ipse_core::{Admitted, EventRef, Fact, FactId, Identity, Seq, Time};
 use ipse_ledger::Entry;
 use std::path::Path;
@@ -197,13 +199,15 @@ calls! {
         statements(log: Log, from: u64, limit: usize) -> Vec<StatementRow>;
         envelopes(log: Log, numbers: &[u64]) -> Vec<String>;
         put_statement(log: Log, statement: &StatementRow, envelope: &str) -> ();
-        producers(log: Log) -> Vec<(String, bool)>;
-        put_producer(log: Log, key: &str) -> bool;
+        producers(log: Log) -> Vec<Producer>;
+        put_producer(log: Log, key: &str, sources: Option<&[String]>) -> Producer;
         revoke_producer(log: Log, name: &str) -> bool;
     }
     impl Settings {
         signatures(log: Log) -> Signatures;
         set_signatures(log: Log, signatures: Signatures) -> ();
+        max_ahead(log: Log) -> Option<u64>;
+        set_max_ahead(log: Log, hours: Option<u64>) -> ();
         retention(log: Log) -> Option<String>;
         set_retention(log: Log, retention: Option<&str>) -> ();
     }

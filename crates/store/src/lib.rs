@@ -69,8 +69,26 @@ pub enum Appended {
     Conflict(Seq),
     /// The event at this position had the same source and id, and was forgotten.
     Forgotten(Seq),
-    /// The log accepts signed events only, and no valid signature covers this one.
+    /// The log accepts signed events only, and no valid signature covers this one. Or the signature
+    /// of its batch was rejected, and the batch with it.
     Unsigned,
+    /// The event is dated after this time, the latest that the log accepts at the moment.
+    Ahead(Time),
+}
+
+/// How many hours ahead of the clock of the receiver an event may be dated, if no other number is
+/// set: clocks and time zones that are set wrongly differ by less.
+pub const DEFAULT_MAX_AHEAD: u64 = 24;
+
+/// The key of a producer that may sign events of an identity.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Producer {
+    /// The verifier key.
+    pub key: String,
+    /// Whether the key is revoked. It stays revoked.
+    pub revoked: bool,
+    /// The event sources that the key may sign; any if absent.
+    pub sources: Option<Vec<String>>,
 }
 
 /// The signature requirement of a log.

@@ -89,7 +89,7 @@ impl<'b> Pass<'b> {
 
     /// Finishes the pass: appends its record, and adds its facts and checkpoint to the batch.
     pub fn commit(mut self, record: &PassRecord<'_>) -> Result<Seq> {
-        let appended = self.tail.append_all(&[record.event], |_| true)?;
+        let appended = self.tail.append_all(&[record.event], |_| None)?;
         let [Appended::New(seq)] = appended[..] else {
             return Err(Error::Corrupt(format!(
                 "a pass record for the range from seq {} exists already",

@@ -5,7 +5,7 @@
 //! in pages, so memory does not grow with its length.
 
 use crate::session::{Access, Kind, Log, Order, Pick, Result, Session};
-use crate::{Error, Progress, Store, Stored, TokenRow};
+use crate::{Error, Producer, Progress, Store, Stored, TokenRow};
 use ipse_core::event::{FORGET, PASS_RECORD};
 use ipse_core::{Digest, Event, EventRef, Fact, FactId, FactKey, Identity, Seq};
 use ipse_ledger::Entry;
@@ -49,8 +49,8 @@ impl Reader {
         self.session().tokens(None)
     }
 
-    /// The verifier keys of an identity's producers, and whether they are revoked.
-    pub fn producers(&self, identity: &Identity) -> Result<Vec<(String, bool)>> {
+    /// The keys of an identity's producers, including revoked ones.
+    pub fn producers(&self, identity: &Identity) -> Result<Vec<Producer>> {
         self.view(identity)?.view().producers()
     }
 

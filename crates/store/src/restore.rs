@@ -45,7 +45,7 @@ impl<'w> Restoring<'w> {
         let whole =
             |(entry, event): (Entry, Option<Admitted>)| event.unwrap_or_else(|| left(entry));
         let whole: Vec<Admitted> = events.into_iter().map(whole).collect();
-        let appended = self.batch.append_all(&whole, |_| true)?;
+        let appended = self.batch.append_all(&whole, |_| None)?;
         match seqs.iter().zip(appended).find(|(seq, done)| *done != Appended::New(**seq)) {
             Some((seq, _)) => Err(Error::Corrupt(format!("seq {seq} is not the next new event"))),
             None => Ok(()),

@@ -36,7 +36,9 @@
 //! a session that appends cannot change a manifest, an event or a token.
 
 use crate::audit::{Pair, RawEvent, RawFact, RawPass};
-use crate::{Erased, Error, Location, Patience, Registered, Signatures, Stored, TokenRow};
+use crate::{
+    Erased, Error, Location, Patience, Producer, Registered, Signatures, Stored, TokenRow,
+};
 use ipse_core::{Admitted, Event, EventRef, Fact, FactId, FactKey, Identity, Seq, Time};
 use ipse_ledger::Entry;
 use std::ops::{ControlFlow, RangeInclusive};
@@ -340,10 +342,11 @@ pub(crate) trait Statements {
     fn statements(&self, log: Log, from: u64, limit: usize) -> Result<Vec<StatementRow>>;
     fn envelopes(&self, log: Log, numbers: &[u64]) -> Result<Vec<String>>;
     fn put_statement(&self, log: Log, statement: &StatementRow, envelope: &str) -> Result<()>;
-    /// The verifier keys of producers, and whether they are revoked.
-    fn producers(&self, log: Log) -> Result<Vec<(String, bool)>>;
-    /// Registers a producer's key. Returns whether it is valid: a revoked key stays revoked.
-    fn put_producer(&self, log: Log, key: &str) -> Result<bool>;
+    /// The keys of producers, including revoked ones.
+    fn producers(&self, log: Log) -> Result<Vec<Producer>>;
+    /// Registers a producer's key for these sources, or for any. Returns the stored key: one that
+    /// is registered already does not change.
+    fn put_producer(&self, log: Log, key: &str, sources: Option<&[String]>) -> Result<Producer>;
     /// Revokes the keys of a producer. Returns whether one was valid.
     fn revoke_producer(&self, log: Log, name: &str) -> Result<bool>;
 }
@@ -352,6 +355,9 @@ pub(crate) trait Statements {
 pub(crate) trait Settings {
     fn signatures(&self, log: Log) -> Result<Signatures>;
     fn set_signatures(&self, log: Log, signatures: Signatures) -> Result<()>;
+    /// How many hours ahead of the clock an event may be dated; `None` means any time.
+    fn max_ahead(&self, log: Log) -> Result<Option<u64>>;
+    fn set_max_ahead(&self, log: Log, hours: Option<u64>) -> Result<()>;
     fn retention(&self, log: Log) -> Result<Option<String>>;
     fn set_retention(&self, log: Log, retention: Option<&str>) -> Result<()>;
 }

@@ -5,7 +5,7 @@
 
 use crate::read::{PAGE, View};
 use crate::session::Result;
-use crate::{Error, Signatures};
+use crate::{Error, Producer, Signatures};
 use ipse_core::Seq;
 use ipse_core::wire::{self, Wire};
 use std::ops::RangeInclusive;
@@ -64,14 +64,20 @@ impl View<'_> {
         Ok(self.session.envelopes(self.log, &[number])?.remove(0))
     }
 
-    /// The verifier keys of producers, and whether they are revoked.
-    pub fn producers(&self) -> Result<Vec<(String, bool)>> {
+    /// The keys of producers, including revoked ones.
+    pub fn producers(&self) -> Result<Vec<Producer>> {
         self.session.producers(self.log)
     }
 
     /// The signature requirement.
     pub fn signatures(&self) -> Result<Signatures> {
         self.session.signatures(self.log)
+    }
+
+    /// How many hours ahead of the clock of the receiver an event may be dated; `None` means any
+    /// time.
+    pub fn max_ahead(&self) -> Result<Option<u64>> {
+        self.session.max_ahead(self.log)
     }
 }
 

@@ -125,7 +125,7 @@ impl Tail<'_> {
     pub(crate) fn append_all(
         &mut self,
         events: &[&Admitted],
-        admits: impl Fn(&Admitted) -> bool,
+        refuses: impl Fn(&Admitted) -> Option<Appended>,
     ) -> Result<Vec<Appended>> {
         self.make_ready()?;
         let names: Vec<EventRef> = events.iter().map(|event| event.event_ref).collect();
@@ -140,12 +140,11 @@ impl Tail<'_> {
             // An earlier event of this set may have the same name.
             *place = Some(match places.get(&event.event_ref) {
                 Some(earlier) => compare(event, &new[*earlier].canonical, self.behind(*earlier)),
-                None if !admits(event) => Appended::Unsigned,
-                None => {
+                None => refuses(event).unwrap_or_else(|| {
                     places.insert(event.event_ref, new.len());
                     new.push(event);
                     Appended::New(self.behind(new.len() - 1))
-                }
+                }),
             });
         }
         self.insert(&new)?;
@@ -223,17 +222,17 @@ impl Batch<'_> {
 
     /// Appends an event, unless it is a duplicate or a conflict.
     pub fn append(&mut self, event: &Admitted) -> Result<Appended> {
-        Ok(self.tail()?.append_all(&[event], |_| true)?[0])
+        Ok(self.tail()?.append_all(&[event], |_| None)?[0])
     }
 
-    /// Appends events in order, except duplicates and conflicts. A new event for which `admits`
-    /// returns false is [`Appended::Unsigned`].
+    /// Appends events in order, except duplicates and conflicts. A new event for which `refuses`
+    /// returns a result has that result and is not stored.
     pub fn append_all(
         &mut self,
         events: &[Admitted],
-        admits: impl Fn(&Admitted) -> bool,
+        refuses: impl Fn(&Admitted) -> Option<Appended>,
     ) -> Result<Vec<Appended>> {
-        self.tail()?.append_all(&events.iter().collect::<Vec<_>>(), admits)
+        self.tail()?.append_all(&events.iter().collect::<Vec<_>>(), refuses)
     }
 
     /// The position of the event with this name, if it is in the log.

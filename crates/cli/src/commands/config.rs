@@ -2,7 +2,7 @@
 
 use crate::context::Context;
 use crate::erasure::note_pending_erase;
-use crate::retention::{RETENTION, Retention};
+use crate::retention::{RETENTION, hours, hours_text};
 use crate::terminal::Terminal;
 use crate::{CommandResult, Exit};
 use anyhow::bail;
@@ -12,6 +12,10 @@ use ipse_store::{Reader, Signatures};
 
 /// The setting for producers' signatures.
 const SIGNATURES: &str = "signatures";
+/// The setting for events that are dated ahead of the clock.
+const MAX_AHEAD: &str = "max-ahead";
+/// The settings, in the order in which they are shown.
+const SETTINGS: [&str; 3] = [RETENTION, SIGNATURES, MAX_AHEAD];
 /// The value that removes a setting.
 const OFF: &str = "off";
 
@@ -23,6 +27,10 @@ const OFF: &str = "off";
 /// `signatures`: how producers' signatures are handled. `record` stores them and accepts unsigned
 /// events too; `require` rejects events that are unsigned or wrongly signed; `off` ignores
 /// signatures.
+///
+/// `max-ahead`: how far an event may be dated ahead of the clock of this machine when it enters, in
+/// hours, days or weeks; 1d if it was never set. Events that are dated later are refused. `off`
+/// accepts any time.
 ///
 /// Example: ipse config retention 180d
 #[derive(clap::Args, Debug)]
@@ -40,12 +48,13 @@ pub(crate) fn run(context: &Context, terminal: &mut Terminal<'_>, args: &Args) -
         match name {
             Some(RETENTION) => set_retention(context, terminal, value)?,
             Some(SIGNATURES) => set_signatures(context, terminal, value)?,
+            Some(MAX_AHEAD) => set_max_ahead(context, terminal, value)?,
             _ => {}
         }
     }
-    if let Some(name) = name.filter(|name| ![RETENTION, SIGNATURES].contains(name)) {
+    if let Some(name) = name.filter(|name| !SETTINGS.contains(name)) {
         let name = ipse_door::printable(name);
-        bail!("unknown setting `{name}`; the settings are: {RETENTION}, {SIGNATURES}");
+        bail!("unknown setting `{name}`; the settings are: {}", SETTINGS.join(", "));
     }
     let reader = context.store()?.reader()?;
     tell(context, terminal, &reader, name)?;
@@ -56,21 +65,39 @@ pub(crate) fn run(context: &Context, terminal: &mut Terminal<'_>, args: &Args) -
     Ok(Exit::Fine)
 }
 
+/// Parses a time in hours, or `off`.
+fn hours_or_off(value: &str, what: &str) -> anyhow::Result<Option<u64>> {
+    match hours(value) {
+        None if value == OFF => Ok(None),
+        None => {
+            let value = ipse_door::printable(value);
+            bail!(
+                "`{value}` is not a {what}: give hours, days or weeks, such as 48h, 180d or 52w \
+                 (a hundred years at most), or {OFF}"
+            )
+        }
+        hours => Ok(hours),
+    }
+}
+
 fn set_retention(
     context: &Context,
     terminal: &mut Terminal<'_>,
     value: &str,
 ) -> anyhow::Result<()> {
-    if value != OFF && Retention::parse(value).is_none() {
-        let value = ipse_door::printable(value);
-        bail!(
-            "`{value}` is not a retention: give hours, days or weeks, such as 48h, 180d or 52w \
-             (a hundred years at most), or {OFF}"
-        );
-    }
-    let value = Some(value).filter(|value| *value != OFF);
+    let kept = hours_or_off(value, RETENTION)?.map(|_| value);
     let (_, identity) = context.read_to_write(terminal)?;
-    Ok(context.store()?.settings()?.set_retention(&identity, value)?)
+    Ok(context.store()?.settings()?.set_retention(&identity, kept)?)
+}
+
+fn set_max_ahead(
+    context: &Context,
+    terminal: &mut Terminal<'_>,
+    value: &str,
+) -> anyhow::Result<()> {
+    let hours = hours_or_off(value, "value of max-ahead")?;
+    let (_, identity) = context.read_to_write(terminal)?;
+    Ok(context.store()?.settings()?.set_max_ahead(&identity, hours)?)
 }
 
 fn set_signatures(
@@ -86,8 +113,14 @@ fn set_signatures(
     Ok(context.store()?.settings()?.set_signatures(&identity, policy)?)
 }
 
-/// An identity with its retention and its signature requirement.
-type Setting = (Identity, Option<String>, Signatures);
+/// The value of a setting of an identity; `None` if it is off.
+fn value_of(reader: &Reader, of: &Identity, setting: &str) -> anyhow::Result<Option<String>> {
+    Ok(match setting {
+        RETENTION => reader.retention(of)?,
+        SIGNATURES => Some(reader.view(of)?.view().signatures()?.name().to_owned()),
+        _ => reader.view(of)?.view().max_ahead()?.map(hours_text),
+    })
+}
 
 /// Shows one setting, or all.
 fn tell(
@@ -96,35 +129,28 @@ fn tell(
     reader: &Reader,
     name: Option<&str>,
 ) -> anyhow::Result<()> {
-    let shown = |setting: &str| name.is_none_or(|name| name == setting);
-    let mut all = Vec::new();
-    for identity in context.identities()? {
-        let policy = reader.view(&identity)?.view().signatures()?;
-        all.push((identity, reader.retention(&identity)?, policy));
-    }
+    let shown = SETTINGS.into_iter().filter(|setting| name.is_none_or(|name| name == *setting));
+    let (shown, identities) = (shown.collect::<Vec<_>>(), context.identities()?);
     if context.json {
-        let by_identity = |value: &dyn Fn(&Option<String>, Signatures) -> String| {
-            let add = |members: Members, (identity, kept, policy): &Setting| {
-                members.raw(identity.to_string(), value(kept, *policy))
-            };
-            all.iter().fold(Members::new(), add).finish()
-        };
-        let kept = by_identity(&|kept, _| kept.as_deref().map_or("null".to_string(), quoted));
-        let policies = by_identity(&|_, policy| quoted(policy.name()));
-        let json = Members::new()
-            .optional(RETENTION, shown(RETENTION).then_some(kept))
-            .optional(SIGNATURES, shown(SIGNATURES).then_some(policies));
-        return Ok(terminal.json(&json.finish())?);
-    }
-    let several = all.len() > 1;
-    for (identity, kept, policy) in all {
-        let whose = if several { format!("  ({identity})") } else { String::new() };
-        if shown(RETENTION) {
-            let kept = kept.as_deref().map_or(OFF.to_string(), ipse_door::printable);
-            writeln!(terminal.out, "{RETENTION:<10}  {kept}{whose}")?;
+        let mut all = Members::new();
+        for setting in shown {
+            let mut values = Members::new();
+            for identity in &identities {
+                let value = value_of(reader, identity, setting)?;
+                let value = value.as_deref().map_or("null".to_string(), quoted);
+                values = values.raw(identity.to_string(), value);
+            }
+            all = all.raw(setting, values.finish());
         }
-        if shown(SIGNATURES) {
-            writeln!(terminal.out, "{SIGNATURES}  {}{whose}", policy.name())?;
+        return Ok(terminal.json(&all.finish())?);
+    }
+    let several = identities.len() > 1;
+    for identity in identities {
+        let whose = if several { format!("  ({identity})") } else { String::new() };
+        for setting in &shown {
+            let value = value_of(reader, &identity, setting)?;
+            let value = value.as_deref().map_or(OFF.to_string(), ipse_door::printable);
+            writeln!(terminal.out, "{setting:<10}  {value}{whose}")?;
         }
     }
     Ok(())

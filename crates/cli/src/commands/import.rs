@@ -96,7 +96,7 @@ fn signing(context: &Context, terminal: &mut Terminal<'_>) -> anyhow::Result<Sig
         let hint = "`ipse config signatures record` stores them";
         writeln!(terminal.err, "note: signatures are ignored for this identity: {hint}")?;
     } else if signing.producers.is_empty() {
-        let hint = "`ipse key new producer NAME --public KEY` registers one";
+        let hint = "`ipse key new producer NAME --source SOURCE --public KEY` registers one";
         writeln!(terminal.err, "note: no producer is registered for this identity: {hint}")?;
     }
     Ok(signing)

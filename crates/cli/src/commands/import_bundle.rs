@@ -4,6 +4,7 @@
 //! imported completely or not at all.
 
 use crate::context::Context;
+use crate::retention::hours_text;
 use crate::terminal::{Terminal, counted, shown};
 use crate::vocabulary::words;
 use crate::{CommandResult, Exit};
@@ -25,8 +26,8 @@ const MAX_KEYS_BYTES: u64 = 1 << 20;
 /// The identity must be registered in this store, and its log empty. Positions, facts and passes
 /// are those of the bundle. The bundle is imported completely or not at all.
 ///
-/// Settings, access tokens, private keys and revocations are not in a bundle. The command lists
-/// what did not travel.
+/// Settings, access tokens, private keys, revocations and the sources of producers' keys are not in
+/// a bundle. The command lists what did not travel.
 ///
 /// Example: ipse import-bundle ward-robot.ipse --trust log.vkey --trust operator.pub
 #[derive(clap::Args, Debug)]
@@ -127,13 +128,16 @@ fn tell_left_behind(
 ) -> anyhow::Result<()> {
     let reader = context.store()?.reader()?;
     let signatures = reader.view(&done.identity)?.view().signatures()?;
+    let ahead = reader.view(&done.identity)?.view().max_ahead()?;
+    let ahead = ahead.map_or("off".to_string(), hours_text);
     let retention = reader.retention(&done.identity)?;
     let retention = retention.as_deref().map_or("off".to_string(), ipse_door::printable);
     writeln!(
         terminal.err,
-        "note: settings do not travel; here: signatures {}, retention {retention} (`ipse config`)\n\
+        "note: settings do not travel; here: signatures {}, retention {retention}, max-ahead \
+         {ahead} (`ipse config`)\n\
          note: keys that do not travel: private keys, access tokens, producers that signed \
-         nothing, and which keys were revoked (`ipse key`, `ipse token`)",
+         nothing, which keys were revoked, and which sources each may use (`ipse key`, `ipse token`)",
         signatures.name()
     )?;
     if !done.keys_left_out.is_empty() {

@@ -180,7 +180,7 @@ fn a_key_that_signs_is_not_written_to() {
     let run = || sign(&store, &events, &key, text(&store.path));
     changes_nothing(&store, run, &["it is the store"]);
     let journal = format!("{}-journal", text(&store.path));
-    let make = ["key", "new", "producer", "arm", "--out", &journal];
+    let make = ["key", "new", "producer", "arm", "--any-source", "--out", &journal];
     changes_nothing(&store, || store.run(&make), &["it is the store"]);
 }
 
@@ -442,7 +442,7 @@ fn a_producers_key_is_not_one_of_the_store() {
     let store = cup();
     for name in ["log.key", "operator.key", "new.key", "revoked"] {
         let out = place(&store, "ipse.db.keys").join(name);
-        let args = ["key", "new", "producer", "arm", "--out", text(&out)];
+        let args = ["key", "new", "producer", "arm", "--any-source", "--out", text(&out)];
         store.run(&args).ended(2, &["it is in the key directory"]);
     }
     assert!(!place(&store, "ipse.db.keys").join("revoked").exists());

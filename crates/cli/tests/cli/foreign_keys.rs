@@ -26,7 +26,7 @@ fn key_pair(store: &Store, name: &str, algorithm: &[&str]) -> String {
 }
 
 fn register(store: &Store, name: &str, public: &str) -> super::store::CommandResult {
-    store.run(&["key", "new", "producer", name, "--public", public])
+    store.run(&["key", "new", "producer", name, "--any-source", "--public", public])
 }
 
 #[test]

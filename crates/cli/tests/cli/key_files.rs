@@ -158,9 +158,10 @@ fn verify_says_that_no_signature_was_checked() {
 #[test]
 fn a_registered_key_that_cannot_be_read_is_a_finding() {
     let store = cup();
-    store.run(&["key", "new", "producer", "arm"]).fine();
+    store.run(&["key", "new", "producer", "arm", "--any-source"]).fine();
     store.run(&["verify"]).fine();
-    let sql = "UPDATE producer SET key = 'arm+00000000+AQID'";
+    unregister(&store);
+    let sql = "INSERT INTO producer VALUES (1, 1, 'arm+00000000+AQID', 0, NULL)";
     rusqlite::Connection::open(&store.path).unwrap().execute(sql, ()).unwrap();
     let out = store.run(&["verify"]).ended(1, &[]).out;
     assert!(out.contains("key of a producer"), "{out}");
@@ -169,7 +170,7 @@ fn a_registered_key_that_cannot_be_read_is_a_finding() {
 #[test]
 fn keys_are_not_used_from_a_directory_that_others_may_write_to() {
     let store = cup();
-    store.run(&["key", "new", "producer", "arm"]).fine();
+    store.run(&["key", "new", "producer", "arm", "--any-source"]).fine();
     let directory = keys(&store, "");
     let words = ["other users can write to", "chmod go-w"];
     for mode in [0o720, 0o702, 0o777] {
@@ -214,7 +215,7 @@ fn no_key_is_made_in_a_directory_that_others_may_write_to() {
         store.run(&init).ended(1, &words);
         assert!(!keys(&store, "log.key").exists() && !keys(&store, "operator.key").exists());
         store.run(&["key", "new", "log"]).ended(2, &words);
-        store.run(&["key", "new", "producer", "arm"]).ended(2, &words);
+        store.run(&["key", "new", "producer", "arm", "--any-source"]).ended(2, &words);
     }
     set_mode(&directory, 0o755);
     store.run(&init).fine();
@@ -268,19 +269,19 @@ fn registered(store: &Store) -> Vec<String> {
 fn an_interrupted_key_of_a_producer_is_finished_by_the_same_command() {
     let out = tempfile::tempdir().unwrap();
     let out = out.path().join("arm.key");
-    let in_directory: &[&str] = &["key", "new", "producer", "arm"];
+    let in_directory: &[&str] = &["key", "new", "producer", "arm", "--any-source"];
     let elsewhere = [in_directory, &["--out", out.to_str().unwrap()]].concat();
     for args in [in_directory, &elsewhere] {
         let store = Store::new();
         let key = store.run(args).fine().out;
         let private = match args.len() {
-            4 => keys(&store, "producers/arm.key"),
+            5 => keys(&store, "producers/arm.key"),
             _ => out.clone(),
         };
         let before = fs::read(&private).unwrap();
         for without_public in [false, true] {
             unregister(&store);
-            if without_public && args.len() == 4 {
+            if without_public && args.len() == 5 {
                 fs::remove_file(keys(&store, "producers/arm.vkey")).unwrap();
             }
             assert_eq!(store.run(args).ended(0, &["registered;"]).out, key);
@@ -295,7 +296,7 @@ fn an_interrupted_key_of_a_producer_is_finished_by_the_same_command() {
         let other = store.run(args).fine().out;
         assert_ne!(other, key);
         assert_eq!(registered(&store), [other.trim()]);
-        if args.len() == 4 {
+        if args.len() == 5 {
             assert_eq!(fs::read_to_string(keys(&store, "producers/arm.vkey")).unwrap(), other);
         }
     }
@@ -306,16 +307,16 @@ fn an_interrupted_encrypted_key_needs_its_passphrase() {
     let store = Store::new();
     let with =
         |args: &[&str], word: &str| ran(store.command().args(args).env("IPSE_PASSPHRASE", word));
-    let args = ["key", "new", "producer", "arm", "--passphrase"];
+    let args = ["key", "new", "producer", "arm", "--any-source", "--passphrase"];
     let key = with(&args, "a word").fine().out;
     unregister(&store);
     with(&args, "another").ended(2, &["does not open"]);
-    store.run(&args[..4]).ended(2, &["is encrypted"]);
+    store.run(&args[..5]).ended(2, &["is encrypted"]);
     assert_eq!(with(&args, "a word").fine().out, key);
     unregister(&store);
-    assert_eq!(with(&args[..4], "a word").fine().out, key);
+    assert_eq!(with(&args[..5], "a word").fine().out, key);
     // A key without a passphrase does not count as one with a passphrase.
-    let plain = ["key", "new", "producer", "leg"];
+    let plain = ["key", "new", "producer", "leg", "--any-source"];
     let leg = store.run(&plain).fine().out;
     let sql = "DELETE FROM producer WHERE key LIKE 'leg+%'";
     rusqlite::Connection::open(&store.path).unwrap().execute(sql, ()).unwrap();
@@ -330,20 +331,24 @@ fn a_key_that_is_used_is_not_finished_under_another_name() {
     let store = Store::new();
     let out = store.directory.path().join("arm.key");
     let out = out.to_str().unwrap();
-    store.run(&["key", "new", "producer", "arm", "--out", out]).fine();
-    store.run(&["key", "new", "producer", "leg", "--out", out]).ended(2, &["already"]);
+    store.run(&["key", "new", "producer", "arm", "--any-source", "--out", out]).fine();
+    store
+        .run(&["key", "new", "producer", "leg", "--any-source", "--out", out])
+        .ended(2, &["already"]);
     store.run(&["key", "revoke", "arm"]).fine();
-    store.run(&["key", "new", "producer", "arm", "--out", out]).ended(2, &["already"]);
+    store
+        .run(&["key", "new", "producer", "arm", "--any-source", "--out", out])
+        .ended(2, &["already"]);
     // Nor is the key of another identity.
-    store.run(&["key", "new", "producer", "hand"]).fine();
+    store.run(&["key", "new", "producer", "hand", "--any-source"]).fine();
     let golden = fs::read_to_string(vector("manifest/golden.toml")).unwrap();
     let manifest = store.write("other.toml", golden.replace("ward-robot-01", "ward-robot-02"));
     let other = store.run(&["init", "--manifest", &manifest]).fine().out;
-    let new = ["--identity", other.trim(), "key", "new", "producer", "hand"];
+    let new = ["--identity", other.trim(), "key", "new", "producer", "hand", "--any-source"];
     store.run(&new).ended(2, &["already", "to register this one"]);
     // Halves of different keys are reported.
     let public = keys(&store, "producers/foot.vkey");
-    let foot = ["--identity", other.trim(), "key", "new", "producer", "foot"];
+    let foot = ["--identity", other.trim(), "key", "new", "producer", "foot", "--any-source"];
     fs::copy(keys(&store, "producers/hand.key"), keys(&store, "producers/foot.key")).unwrap();
     let hand = fs::read_to_string(keys(&store, "producers/hand.vkey")).unwrap();
     let hand = NoteKey::parse(hand.trim()).unwrap();
@@ -357,7 +362,7 @@ fn a_key_that_is_used_is_not_finished_under_another_name() {
 #[test]
 fn an_interrupted_revocation_is_finished() {
     let sql = "UPDATE producer SET revoked = 1";
-    let new = ["key", "new", "producer", "arm"];
+    let new = ["key", "new", "producer", "arm", "--any-source"];
     let revoked = || {
         let store = Store::new();
         let key = store.run(&new).fine().out;

@@ -296,28 +296,64 @@ fn a_key_is_revoked_before_another_is_made() {
 #[test]
 fn producers_are_registered_listed_and_revoked() {
     let store = Store::new();
-    let vkey = store.run(&["key", "new", "producer", "arm-7"]).ended(0, &["registered;"]).out;
+    let vkey = store
+        .run(&["key", "new", "producer", "arm-7", "--any-source"])
+        .ended(0, &["registered;"])
+        .out;
     assert_eq!(vkey, read(&store, "producers/arm-7.vkey"));
-    store.run(&["key", "new", "producer", "arm-7"]).ended(2, &["ipse key revoke arm-7"]);
+    store
+        .run(&["key", "new", "producer", "arm-7", "--any-source"])
+        .ended(2, &["ipse key revoke arm-7"]);
     let out = store.directory.path().join("leg.key");
-    let make = ["key", "new", "producer", "leg", "--out", out.to_str().unwrap(), "--json"];
+    let make =
+        ["key", "new", "producer", "leg", "--any-source", "--out", out.to_str().unwrap(), "--json"];
     let leg = store.run(&make).fine();
     assert_eq!(leg.members(), ["key_id", "name", "public_key", "role", "state"]);
     assert_eq!(mode(&out), 0o600);
-    let register =
-        |vkey: &str, name: &str| store.run(&["key", "new", "producer", name, "--public", vkey]);
+    let register = |vkey: &str, name: &str| {
+        store.run(&["key", "new", "producer", name, "--any-source", "--public", vkey])
+    };
     register(vkey.trim(), "arm-8").ended(2, &["called `arm-7`, not `arm-8`"]);
     register(vkey.trim(), "arm-7").fine();
     let list = store.run(&["key", "list"]).fine().out;
     assert_eq!(list.matches("registered").count(), 2, "{list}");
     store.run(&["key", "revoke", "arm-7"]).ended(0, &["revoked/producer-arm-7-"]);
     store.run(&["key", "revoke", "arm-7"]).ended(1, &["nothing was changed"]);
-    let again = store.run(&["key", "new", "producer", "arm-7"]).fine().out;
+    let again = store.run(&["key", "new", "producer", "arm-7", "--any-source"]).fine().out;
     assert_ne!(again, vkey, "the name is free for another key");
     let list = store.run(&["key", "list", "--json"]).fine().json();
     let named = list.as_array().unwrap().iter().filter(|key| key["name"] == "arm-7");
     let states: Vec<_> = named.map(|key| key["state"].as_str().unwrap()).collect();
     assert_eq!(states, ["revoked", "registered"]);
+}
+
+/// The list of a key is fixed when the key is registered.
+#[test]
+fn a_key_has_the_sources_that_it_was_registered_with() {
+    let store = Store::new();
+    let key = |args: &[&str]| store.run(&[&["key", "new", "producer", "arm"], args].concat());
+    key(&[]).ended(2, &["give --source SOURCE", "or --any-source"]);
+    key(&["--source", "a", "--any-source"]).ended(2, &["cannot be used with"]);
+    for bad in ["", "*", "a*b", "ipse", "a\nb"] {
+        key(&["--source", bad]).ended(2, &["is not a valid source"]);
+    }
+    let many: Vec<String> = (0..17).map(|n| format!("--source=arm-{n}")).collect();
+    key(&many.iter().map(String::as_str).collect::<Vec<_>>()).ended(2, &["at most 16 sources"]);
+    assert!(!store.run(&["key", "list"]).fine().out.contains("producer"), "nothing was made");
+    let made = key(&["--source", "arm", "--source", "otel:*", "--source", "arm", "--json"]).fine();
+    assert_eq!(made.json()["sources"], serde_json::json!(["arm", "otel:*"]));
+    let listed = store.run(&["key", "list", "--json"]).fine().json();
+    let listed = listed.as_array().unwrap().iter().find(|key| key["name"] == "arm").cloned();
+    assert_eq!(listed.unwrap()["sources"], serde_json::json!(["arm", "otel:*"]));
+    let table = store.run(&["key", "list"]).fine().out;
+    assert!(table.contains(" arm, otel:*  registered"), "{table}");
+    let public = made.json()["public_key"].as_str().unwrap().to_owned();
+    key(&["--public", &public, "--source", "arm", "--source", "otel:*"]).fine();
+    for other in [&["--any-source"][..], &["--source", "arm"]] {
+        let words = ["registered with other sources", "arm, otel:*", "revoke it"];
+        key(&[&["--public", &public], other].concat()).ended(2, &words);
+    }
+    store.run(&["verify"]).fine();
 }
 
 #[test]
@@ -326,17 +362,19 @@ fn bad_keys_and_names_are_refused() {
     let weak: [u8; 32] = std::array::from_fn(|at| u8::from(at == 0));
     assert!(PublicKey::new(&weak).is_none());
     for vkey in [WEAK, "", "arm", "arm+00000000+AQID", "arm+x+y+z", "\u{1b}[31m"] {
-        let ran = store.run(&["key", "new", "producer", "arm", "--public", vkey]);
+        let ran = store.run(&["key", "new", "producer", "arm", "--any-source", "--public", vkey]);
         assert!(!ran.ended(2, &["neither a file nor a verifier key"]).err.contains('\u{1b}'));
     }
     for name in [".arm", "a/b", "a b", "operator", "log", "", &"x".repeat(65)] {
-        store.run(&["key", "new", "producer", name]).ended(2, &["valid producer name", "hint"]);
+        store
+            .run(&["key", "new", "producer", name, "--any-source"])
+            .ended(2, &["valid producer name", "hint"]);
     }
     store.run(&["key", "new", "baker"]).ended(2, &["baker"]);
     store.run(&["key", "revoke", "../x"]).ended(2, &["is not a valid producer name"]);
     store.run(&["key", "revoke", "stranger"]).ended(1, &["nothing was changed"]);
     let there = store.write("there.key", "mine");
-    let make = ["key", "new", "producer", "arm", "--out", &there];
+    let make = ["key", "new", "producer", "arm", "--any-source", "--out", &there];
     store.run(&make).ended(2, &["already"]);
     assert_eq!(fs::read_to_string(&there).unwrap(), "mine");
     let list = store.run(&["key", "list"]).fine().out;
@@ -397,7 +435,7 @@ fn a_private_key_is_in_its_file_and_nowhere_else() {
     let key = key.to_str().unwrap();
     let mut seen = Vec::new();
     for args in [
-        &["key", "new", "producer", "arm"][..],
+        &["key", "new", "producer", "arm", "--any-source"][..],
         &["key", "list"],
         &["key", "list", "--json"],
         &["identity", "--certificate"],
@@ -448,14 +486,17 @@ fn a_directory_that_others_may_write_to_holds_no_key() {
 #[test]
 fn unfinished_files_are_swept_and_revoked_keys_stay_revoked() {
     let store = Store::new();
-    let key = store.run(&["key", "new", "producer", "arm"]).fine().out;
+    let key = store.run(&["key", "new", "producer", "arm", "--any-source"]).fine().out;
     let left = key_file(&store, "producers/.new-abc");
     fs::write(&left, "half a key").unwrap();
     store.run(&["key", "revoke", "arm"]).fine();
-    store.run(&["key", "new", "producer", "arm", "--public", key.trim()]).ended(2, &["revoked"]);
-    store.run(&["key", "new", "producer", "leg"]).fine();
+    store
+        .run(&["key", "new", "producer", "arm", "--any-source", "--public", key.trim()])
+        .ended(2, &["revoked"]);
+    store.run(&["key", "new", "producer", "leg", "--any-source"]).fine();
     assert!(!left.exists());
-    let given = ["key", "new", "producer", "x", "--public", "-----BEGIN PRIVATE KEY-----"];
+    let given =
+        ["key", "new", "producer", "x", "--any-source", "--public", "-----BEGIN PRIVATE KEY-----"];
     let reported = store.run(&given).ended(2, &["neither a file nor a verifier key"]);
     assert!(!reported.err.contains("BEGIN PRIVATE"), "what may be a secret is not shown");
 }

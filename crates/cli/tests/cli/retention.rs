@@ -6,7 +6,10 @@ use crate::store::{Store, vector};
 #[test]
 fn a_retention_is_set_kept_and_applied() {
     let store = Store::with("facts/glass_cup.events.jsonl");
-    assert_eq!(store.run(&["config"]).fine().out, "retention   off\nsignatures  record\n");
+    assert_eq!(
+        store.run(&["config"]).fine().out,
+        "retention   off\nsignatures  record\nmax-ahead   1d\n"
+    );
     let json = store.run(&["config", "--json"]).fine().json();
     let kept = json["retention"].as_object().unwrap();
     assert!(kept.len() == 1 && kept.values().all(serde_json::Value::is_null), "{json}");

@@ -13,7 +13,7 @@ struct Signed {
 impl Signed {
     fn new() -> Self {
         let store = Store::new();
-        store.run(&["key", "new", "producer", "arm"]).fine();
+        store.run(&["key", "new", "producer", "arm", "--any-source"]).fine();
         let json = store.run(&["identity", "--json"]).fine().json();
         let identity = json["identity_hash"].as_str().unwrap().to_string();
         Signed { store, identity }
@@ -268,7 +268,7 @@ fn an_import_says_what_did_not_travel() {
     let bundle = text(store.directory.path().join("a.ipse"));
     let key = |name: &str| text(keys.join(name));
     let [log, operator, arm] = [key("log.vkey"), key("operator.pub"), key("producers/arm.vkey")];
-    let lists = ["signatures record, retention off", "private keys, access tokens, producers"];
+    let lists = ["signatures record, retention off, max-ahead 1d", "which sources each may use"];
     let warning = "WARNING: this log has signed events and accepts unsigned ones here";
     let import = ["import-bundle", &bundle, "--json", "--trust", &log, &operator];
     let other = Store::new();
@@ -334,4 +334,111 @@ fn the_largest_batches_are_signed_whole() {
     let ran = store.fed(&["import", "-", "--signed", "--json"], plain + &more).fine();
     assert_eq!(counts(&ran), [8198, 0, 8]);
     store.run(&["verify"]).fine();
+}
+
+/// A signed batch with an event of a source that the key may not use is refused as a whole, also
+/// where unsigned events are accepted.
+#[test]
+fn a_key_signs_only_events_of_its_sources() {
+    let signed = Signed::new();
+    let store = &signed.store;
+    let make = ["key", "new", "producer", "leg", "--source", "leg", "--source", "hip-*"];
+    store.run(&make).fine();
+    let of = |source: &str, n: usize| {
+        attempt(&n.to_string(), true).replace("\"arm\"", &format!("\"{source}\""))
+    };
+    let good = of("leg", 1) + &of("hip-2", 2);
+    let good = signed.file("good.jsonl", "leg", &signed.identity, &good);
+    assert_eq!(counts(&signed.import(&good).fine()), [2, 0, 2]);
+    let bad = of("leg", 3) + &of("arm", 4);
+    let bad = signed.file("bad.jsonl", "leg", &signed.identity, &bad);
+    for policy in ["record", "require"] {
+        store.run(&["config", "signatures", policy]).fine();
+        let ran = signed.import(&bad).ended(1, &["[source_not_allowed]", "source `arm`"]);
+        assert_eq!(counts(&ran), [0, 3, 0], "two events and their envelope");
+        let rules = ran.json()["refusals"].as_array().unwrap().clone();
+        assert!(rules.iter().all(|refusal| refusal["rule"] == "source_not_allowed"), "{rules:?}");
+    }
+    // Unsigned events have no list.
+    store.run(&["config", "signatures", "record"]).fine();
+    store.import(of("arm", 4)).fine();
+    store.run(&["record", "--skill", "s", "--success", "--source", "anything"]).fine();
+    store.run(&["verify"]).fine();
+}
+
+/// A bundle has no lists: its signatures are imported whatever a list says, and a key gets the list
+/// with which it was registered before, else none.
+#[test]
+fn a_bundle_is_imported_whatever_the_list_of_a_key_says() {
+    let signed = Signed::new();
+    let file = signed.file("s.jsonl", "arm", &signed.identity, &attempts(0, 8));
+    signed.import(&file).fine();
+    exported(&signed.store);
+    let text = |path: std::path::PathBuf| path.to_str().unwrap().to_string();
+    let bundle = text(signed.store.directory.path().join("a.ipse"));
+    let keys = signed.store.path.with_extension("db.keys");
+    let trusted = ["log.vkey", "operator.pub", "producers/arm.vkey"].map(|it| text(keys.join(it)));
+    for list in [None, Some("leg")] {
+        let other = Store::new();
+        if let Some(source) = list {
+            let register = ["key", "new", "producer", "arm", "--source", source, "--public"];
+            other.run(&[&register[..], &[&trusted[2]]].concat()).fine();
+        }
+        let trusted = trusted.each_ref().map(String::as_str);
+        other.run(&[&["import-bundle", &bundle, "--trust"], &trusted[..]].concat()).fine();
+        other.run(&["verify"]).fine();
+        let keys = other.run(&["key", "list", "--json"]).fine().json();
+        let arm = keys.as_array().unwrap().iter().find(|key| key["name"] == "arm").unwrap();
+        assert_eq!(arm["sources"][0].as_str(), list);
+        // Stored signatures stay valid, and new ones need an allowed source.
+        let again = other.run(&["import", &file, "--signed", "--json"]).fine();
+        assert_eq!(counts(&again), [0, 0, 8]);
+        let more = signed.file("more.jsonl", "arm", &signed.identity, &attempts(8, 9));
+        let more = other.run(&["import", &more, "--signed", "--json"]);
+        assert_eq!(counts(&more), if list.is_none() { [1, 0, 1] } else { [0, 2, 0] });
+    }
+}
+
+/// The limit holds for what enters, with the clock of this machine, and for nothing that is stored.
+#[test]
+fn events_that_are_dated_ahead_are_refused_when_they_enter() {
+    let store = Store::new();
+    let event = attempt("1", true).replace("2026-05-06", "2999-05-06");
+    let record = |id: &str| {
+        let time = ["--id", id, "--time", "2999-05-06T10:00:00Z"];
+        store.run(&[&["record", "--skill", "s", "--success"], &time[..]].concat())
+    };
+    let words = ["`time`", "too far ahead", "max-ahead", "[time_ahead]"];
+    record("1").ended(1, &words);
+    assert_eq!(counts(&store.import(event.clone()).ended(1, &words)), [0, 1, 0]);
+    assert_eq!(store.run(&["log"]).code, 1, "nothing was stored");
+    for bad in ["soon", "0d", "-1d", "1.5d", "1m", "d", "36501d", ""] {
+        let words = ["is not a value of max-ahead", "or off"];
+        store.run(&["config", "max-ahead", bad]).ended(2, &words);
+    }
+    for (value, shown) in
+        [("36h", "36h"), ("48h", "2d"), ("2w", "14d"), ("1d", "1d"), ("off", "off")]
+    {
+        let out = store.run(&["config", "max-ahead", value]).fine().out;
+        assert_eq!(out, format!("max-ahead   {shown}\n"));
+    }
+    assert!(store.run(&["config", "max-ahead", "--json"]).fine().out.contains("null"));
+    record("1").fine();
+    assert_eq!(counts(&store.import(event.clone()).fine()), [1, 0, 0]);
+    store.run(&["config", "max-ahead", "1d"]).fine();
+    record("1").ended(0, &["duplicate"]);
+    record("2").ended(1, &words);
+    assert_eq!(counts(&store.import(event).fine()), [0, 0, 0]);
+    store.run(&["verify"]).fine();
+    // A bundle keeps its events, whatever the clock of the importing machine is.
+    let bundle = store.directory.path().join("log.ipse");
+    store.run(&["export", "-o", bundle.to_str().unwrap()]).fine();
+    let keys = store.path.with_extension("db.keys");
+    let keys = ["log.vkey", "operator.pub"].map(|name| keys.join(name));
+    let [log, operator] = keys.each_ref().map(|key| key.to_str().unwrap());
+    let other = Store::new();
+    let import = ["import-bundle", bundle.to_str().unwrap(), "--trust", log, operator];
+    other.run(&import).fine();
+    assert_eq!(other.snapshot(), store.snapshot());
+    other.run(&["verify"]).fine();
 }

@@ -95,10 +95,14 @@ fn a_token_lives_for_ninety_days_unless_something_else_is_said() {
 #[test]
 fn what_is_refused_changes_nothing() {
     let store = Store::new();
-    let producer = |args: &[&str], words: &[&str]| {
+    let bare = |args: &[&str], words: &[&str]| {
         let ran = create(&store, &[&["--role", "producer"], args].concat());
         assert!(ran.ended(2, words).out.is_empty());
     };
+    let producer =
+        |args: &[&str], words: &[&str]| bare(&[&["--source", "arm"], args].concat(), words);
+    bare(&[], &["give --source SOURCE", "or --any-source"]);
+    producer(&["--any-source"], &["cannot be used with"]);
     for expires in ["59s", "0d", "3654d", "2001-01-01T00:00:00Z", "9999-12-31T23:59:59Z"] {
         producer(&["--expires", expires], &["at least a minute and at most ten years"]);
     }
@@ -109,15 +113,16 @@ fn what_is_refused_changes_nothing() {
     for name in ["", &"x".repeat(65), "a\u{7}b", "tk_a", "ipse_b"] {
         producer(&["--name", name], &["1 to 64 bytes", "no control characters"]);
     }
-    for source in ["", "ipse", "a\u{1b}[31mb", &"x".repeat(257)] {
+    for source in ["", "ipse", "a\u{1b}[31mb", "*", "a*b", "a**", &"x".repeat(257)] {
         producer(&["--source", source], &["is not a valid source", "1 to 256 bytes", "not `ipse`"]);
     }
     let many: Vec<String> = (0..17).map(|n| format!("--source=arm-{n}")).collect();
     let many: Vec<&str> = many.iter().map(String::as_str).collect();
-    producer(&many, &["at most 16 sources", "17"]);
+    bare(&many, &["at most 16 sources", "17"]);
     for role in ["planner", "operator", "auditor"] {
         let ran = create(&store, &["--role", role, "--source", "arm"]);
         ran.ended(2, &["only a producer's token can have sources", role]);
+        create(&store, &["--role", role, "--any-source"]).ended(2, &["token of a producer"]);
     }
     create(&store, &["--role", "king"]).ended(2, &["king", "planner", "auditor"]);
     create(&store, &[]).ended(2, &["--role"]);
@@ -160,7 +165,8 @@ fn a_token_is_revoked_by_id_name_or_itself_and_once() {
 #[test]
 fn where_names_are_shared_the_live_one_is_meant() {
     let store = Store::new();
-    let arm = || create(&store, &["--role", "producer", "--name", "arm"]).fine().out;
+    let arm =
+        || create(&store, &["--role", "producer", "--any-source", "--name", "arm"]).fine().out;
     let first = arm();
     expire(&store);
     store.run(&["token", "list"]).ended(1, &["--all lists 1 token that"]);
@@ -229,11 +235,14 @@ fn a_store_of_schema_4_gets_tokens_by_the_first_command_that_writes() {
     let store = Store::with("facts/glass_cup.events.jsonl");
     let facts = store.snapshot();
     let db = Connection::open(&store.path).unwrap();
-    let back = "DROP INDEX event_of_house; DROP TABLE token; DROP TABLE retention; \
+    let back = "DROP TRIGGER producer_is_frozen; DROP TRIGGER producer_is_not_replaced; \
+                ALTER TABLE producer DROP COLUMN sources; \
+                ALTER TABLE policy DROP COLUMN max_ahead; \
+                DROP INDEX event_of_house; DROP TABLE token; DROP TABLE retention; \
                 CREATE TABLE setting (name TEXT PRIMARY KEY, value TEXT NOT NULL) STRICT; \
                 PRAGMA user_version = 4";
     db.execute_batch(back).unwrap();
-    let words = ["schema 4, older than 8", "hint:", "migrate"];
+    let words = ["schema 4, older than 9", "hint:", "migrate"];
     store.run(&["token", "list"]).ended(2, &words);
     create(&store, &["--role", "planner", "--expires", "1s"]).ended(2, &["a minute"]);
     store.run(&["token", "list"]).ended(2, &["schema 4"]);

@@ -238,6 +238,56 @@ fn a_token_bound_to_sources_sends_no_others() {
         assert_eq!(answer.json()["results"][0]["code"], "source_not_allowed");
     }
     log.holds(&[of("arm", "1"), of("leg", "2")]);
+    // A final star stands for any rest.
+    let args = ["--role", "producer", "--source", "otel:*"];
+    let bound = token(&log.store, &log.agent.identity, &args);
+    for (source, status) in [("otel:a", 201), ("otel:", 201), ("otel", 422), ("arm", 422)] {
+        let request = Request::events(ONE, of(source, "star")).token(&bound);
+        log.server.ask(&request).is(status);
+    }
+}
+
+#[test]
+fn a_signed_batch_has_only_sources_of_its_key() {
+    let log = Log::new();
+    log.store.run(&["key", "new", "producer", "arm", "--source", "arm"]).fine();
+    let of = |source: &str, id: &str| event(source, id, "grasp", true);
+    let bad = signed(&log, &lines(&[of("arm", "1"), of("leg", "1")]));
+    let json = log.send(LINES, bad).ok().json();
+    assert_eq!((&json["refused"], &json["appended"]), (&2.into(), &0.into()), "{json}");
+    for result in json["results"].as_array().unwrap() {
+        assert_eq!(result["code"], "source_not_allowed", "{json}");
+        assert!(result["detail"].as_str().unwrap().contains("source `leg`"), "{json}");
+    }
+    let good = signed(&log, &lines(&[of("arm", "1")]));
+    assert_eq!(log.send(LINES, good).ok().json()["signed"], 1);
+    assert_eq!(log.events().len(), 1);
+}
+
+/// The clock is that of the server, and the setting that of the log.
+#[test]
+fn an_event_that_is_dated_ahead_is_refused() {
+    let log = Log::new();
+    let ahead = event("arm", "1", "grasp", true).replace("2026-", "2999-");
+    let problem = log.send(ONE, ahead.clone()).problem(422, "refused");
+    assert_eq!((&problem["rule"], &problem["field"]), (&"time_ahead".into(), &"time".into()));
+    let good = event("arm", "2", "grasp", true);
+    let both = [ahead.clone(), good.clone()];
+    for (kind, body) in [(BATCH, batch(&both)), (LINES, lines(&both))] {
+        let answer = log.send(kind, body).ok();
+        assert_eq!(results(&answer)[0], "refused");
+        assert_eq!(answer.json()["results"][0]["code"], "time_ahead");
+    }
+    // Events under one signature are stored together or not at all.
+    log.store.run(&["key", "new", "producer", "arm", "--source", "arm"]).fine();
+    let third = event("arm", "3", "grasp", true);
+    let json = log.send(LINES, signed(&log, &lines(&[third, ahead.clone()]))).ok().json();
+    let codes = json["results"].as_array().unwrap().iter().map(|result| &result["code"]);
+    assert_eq!(codes.collect::<Vec<_>>(), ["time_ahead", "time_ahead"], "{json}");
+    log.holds(std::slice::from_ref(&good));
+    log.store.run(&["config", "max-ahead", "off"]).fine();
+    log.send(ONE, ahead.clone()).is(201);
+    log.holds(&[good, ahead]);
 }
 
 #[test]
@@ -269,7 +319,7 @@ pub(super) fn signed(log: &Log, events: &str) -> String {
 #[test]
 fn a_signed_batch_stands_under_its_signature() {
     let log = Log::new();
-    log.store.run(&["key", "new", "producer", "arm"]).fine();
+    log.store.run(&["key", "new", "producer", "arm", "--any-source"]).fine();
     let text = signed(&log, &lines(&some(0..9)));
     assert_eq!(text.lines().count(), 10);
     let counts = |answer: Answer| {
@@ -284,7 +334,7 @@ fn a_signed_batch_stands_under_its_signature() {
     // A changed event, a bad signature, a stranger's, no events: rejected, nothing is stored.
     let more = signed(&log, &lines(&some(20..24)));
     let other = Log::new();
-    other.store.run(&["key", "new", "producer", "arm"]).fine();
+    other.store.run(&["key", "new", "producer", "arm", "--any-source"]).fine();
     for bad in [
         more.replacen("\"cup\"", "\"pot\"", 1),
         more.replace("\"sig\":\"", "\"sig\":\"AAAA"),

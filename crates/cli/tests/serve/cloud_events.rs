@@ -194,7 +194,7 @@ fn binary_data_that_holds_an_object_is_decoded_unless_it_is_signed() {
         (&json!("data_base64"), &json!("data_and_base64"))
     );
     // A signed event is stored as it was signed.
-    log.store.run(&["key", "new", "producer", "arm"]).fine();
+    log.store.run(&["key", "new", "producer", "arm", "--any-source"]).fine();
     let salted = with_base64("5", ENCODED, &format!("\"salt\":\"{SALT}\","));
     let both = both.replace("\"id\":\"1\"", "\"id\":\"6\"");
     let answer = log.send(LINES, signed(&log, &lines(&[salted.clone(), both]))).ok().json();

@@ -269,7 +269,10 @@ impl Agent {
     fn with(store: &Store, name: &str, toml: String) -> Self {
         let file = store.write(&format!("{name}.toml"), toml.replace("ward-robot-01", name));
         let identity = store.run(&["init", "--manifest", &file]).fine().out.trim().to_string();
-        let token = |role: &str| token(store, &identity, &["--role", role]);
+        let token = |role: &str| {
+            let any: &[&str] = if role == "producer" { &["--any-source"] } else { &[] };
+            token(store, &identity, &[&["--role", role], any].concat())
+        };
         let (planner, producer) = (token("planner"), token("producer"));
         let (operator, auditor) = (token("operator"), token("auditor"));
         Agent { planner, producer, operator, auditor, identity }

@@ -42,13 +42,22 @@ impl World {
         let path = directory.path().join("store.db");
         let store = Store::create(&Location::file(&path)).unwrap();
         let identity = store.register("{\"agent_id\":\"a\"}").unwrap().identity;
-        World { directory, path, store, identity }
+        let world = World { directory, path, store, identity };
+        world.accept_any_time();
+        world
+    }
+
+    /// The clock of these tests stands still, and events come from any time.
+    fn accept_any_time(&self) {
+        self.store.settings().unwrap().set_max_ahead(&self.identity, None).unwrap();
     }
 
     pub fn second_identity(&self) -> World {
         let identity = self.store.register("{\"agent_id\":\"b\"}").unwrap().identity;
         let (directory, store) = (self.directory.clone(), self.store.clone());
-        World { directory, path: self.path.clone(), store, identity }
+        let world = World { directory, path: self.path.clone(), store, identity };
+        world.accept_any_time();
+        world
     }
 
     /// A copy of the store in its own directory. No handle may be open.

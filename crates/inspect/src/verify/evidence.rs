@@ -150,9 +150,15 @@ impl<R: RuleSet> Check<'_, R> {
         if let Err(error) = self.view.signatures() {
             self.report.add(BESIDE, "signature requirement", error.to_string());
         }
+        if let Err(error) = self.view.max_ahead() {
+            self.report.add(BESIDE, "setting max-ahead", error.to_string());
+        }
         let producers = self.view.producers()?;
-        for (key, _) in producers.iter().filter(|(key, _)| NoteKey::parse(key).is_none()) {
-            self.report.add(BESIDE, format!("key of a producer `{key}`"), "cannot be read");
+        for producer in &producers {
+            if NoteKey::parse(&producer.key).is_none() {
+                let place = format!("key of a producer `{}`", producer.key);
+                self.report.add(BESIDE, place, "cannot be read");
+            }
         }
         let (keys, mut envelopes) = (registered(&producers), BTreeMap::new());
         let mut statements = StatementIndex::default();

@@ -89,6 +89,7 @@ impl Log {
             match one {
                 Appended::New(_) => lines.events += 1,
                 Appended::Duplicate(_) => lines.duplicates += 1,
+                Appended::Ahead(_) => lines.refused += 1,
                 Appended::Conflict(_) | Appended::Forgotten(_) | Appended::Unsigned => {
                     lines.conflicts += 1;
                 }

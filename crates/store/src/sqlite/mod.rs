@@ -48,7 +48,7 @@ use std::time::Duration;
 const APPLICATION_ID: i64 = 0x6970_7365;
 
 /// Each step migrates the schema to the next version; `user_version` counts the steps.
-const STEPS: [&str; 8] = [
+const STEPS: [&str; 9] = [
     include_str!("schema/schema_v1.sql"),
     include_str!("schema/schema_v2.sql"),
     include_str!("schema/schema_v3.sql"),
@@ -57,6 +57,7 @@ const STEPS: [&str; 8] = [
     include_str!("schema/schema_v6.sql"),
     include_str!("schema/schema_v7.sql"),
     include_str!("schema/schema_v8.sql"),
+    include_str!("schema/schema_v9.sql"),
 ];
 
 /// The first SQLite without the bug that can corrupt a write-ahead log after a reset.
@@ -420,7 +421,7 @@ mod tests {
         )
         .unwrap();
         migrate(&mut db, &STEPS).unwrap();
-        assert_eq!(version(&db), 8);
+        assert_eq!(version(&db), 9);
         assert_eq!(erase::pending(&db).unwrap(), [(0, true)], "pages were freed uncleared");
         let count = |sql: &str| db.query_row(sql, [], |row| row.get::<_, i64>(0)).unwrap();
         assert_eq!(count("SELECT count(*) FROM event"), 1);
@@ -470,14 +471,14 @@ mod tests {
         let db = store_of_schema_4(&path, identity);
         let location = Location::file(&path);
         let older = |result: Result<Store, Error>| {
-            matches!(result.err(), Some(Error::Older { found: 4, known: 8, .. }))
+            matches!(result.err(), Some(Error::Older { found: 4, known: 9, .. }))
         };
         assert!(older(Store::open(&location)));
         let writing = Sqlite::at(&path).session(Duty::Write).err();
         assert!(matches!(writing, Some(Error::Older { .. })), "writing migrates nothing either");
         assert_eq!(version(&db), 4);
         let migrated = Store::migrate(&location).unwrap();
-        assert_eq!(migrated, Some(Migrated { from: 4, to: 8 }));
+        assert_eq!(migrated, Some(Migrated { from: 4, to: 9 }));
         assert_eq!(Store::migrate(&location).unwrap(), None);
         assert_eq!(erase::pending(&db).unwrap(), [], "no rewrite of the file is pending");
         let count = |sql: &str| db.query_row(sql, [], |row| row.get::<_, i64>(0)).unwrap();

@@ -1,11 +1,12 @@
 //! Statements of producers, their keys, and the settings of a log in SQLite.
 
 use super::session::Connected;
+use super::token::{entries, lines};
 use super::{at, seq_of, span};
 use crate::session::{Log, Result, Settings, StatementRow, Statements};
-use crate::{Error, Signatures};
+use crate::{DEFAULT_MAX_AHEAD, Error, Producer, Signatures};
 use ipse_core::Seq;
-use rusqlite::OptionalExtension;
+use rusqlite::{OptionalExtension, Row};
 
 impl Statements for Connected {
     fn statement_count(&self, log: Log) -> Result<u64> {
@@ -40,25 +41,27 @@ impl Statements for Connected {
         self.execute(sql, row, "store a statement").map(drop)
     }
 
-    fn producers(&self, log: Log) -> Result<Vec<(String, bool)>> {
-        let sql = "SELECT key, revoked FROM producer WHERE log = ?1 ORDER BY number";
-        self.rows(sql, [log.number], "read the producers", |row| Ok(Ok((row.get(0)?, row.get(1)?))))
+    fn producers(&self, log: Log) -> Result<Vec<Producer>> {
+        let sql = "SELECT key, revoked, sources FROM producer WHERE log = ?1 ORDER BY number";
+        self.rows(sql, [log.number], "read the producers", |row| Ok(Ok(read_producer(row)?)))
     }
 
-    fn put_producer(&self, log: Log, key: &str) -> Result<bool> {
+    fn put_producer(&self, log: Log, key: &str, sources: Option<&[String]>) -> Result<Producer> {
         let attempt = "register a producer";
         self.atomically(|| {
-            let sql = "SELECT revoked FROM producer WHERE log = ?1 AND key = ?2";
-            let revoked = self
+            let sql = "SELECT key, revoked, sources FROM producer WHERE log = ?1 AND key = ?2";
+            let stored = self
                 .prepare(sql)?
-                .query_row((log.number, key), |row| row.get(0))
+                .query_row((log.number, key), read_producer)
                 .optional()
                 .map_err(Error::while_trying(attempt))?;
-            if revoked.is_none() {
-                let sql = "INSERT INTO producer (log, key, revoked) VALUES (?1, ?2, 0)";
-                self.execute(sql, (log.number, key), attempt)?;
+            if let Some(stored) = stored {
+                return Ok(stored);
             }
-            Ok(revoked != Some(true))
+            let sql = "INSERT INTO producer (log, key, revoked, sources) VALUES (?1, ?2, 0, ?3)";
+            self.execute(sql, (log.number, key, sources.map(lines)), attempt)?;
+            let sources = sources.map(<[String]>::to_vec);
+            Ok(Producer { key: key.to_owned(), revoked: false, sources })
         })
     }
 
@@ -94,6 +97,26 @@ impl Settings for Connected {
         self.execute(sql, values, "set the signature requirement").map(drop)
     }
 
+    fn max_ahead(&self, log: Log) -> Result<Option<u64>> {
+        let sql = "SELECT max_ahead FROM policy WHERE log = ?1";
+        let found: Option<Option<i64>> = self
+            .prepare(sql)?
+            .query_row([log.number], |row| row.get(0))
+            .optional()
+            .map_err(Error::while_trying("read the setting max-ahead"))?;
+        let Some(hours) = found else { return Ok(Some(DEFAULT_MAX_AHEAD)) };
+        let damaged = |hours| Error::Corrupt(format!("max-ahead is {hours} hours"));
+        hours.map(|hours| u64::try_from(hours).map_err(|_| damaged(hours))).transpose()
+    }
+
+    fn set_max_ahead(&self, log: Log, hours: Option<u64>) -> Result<()> {
+        let sql = "INSERT INTO policy (log, signatures, max_ahead) VALUES (?1, ?2, ?3) \
+                   ON CONFLICT (log) DO UPDATE SET max_ahead = excluded.max_ahead";
+        let hours = hours.map(|hours| i64::try_from(hours).unwrap_or(i64::MAX));
+        let values = (log.number, Signatures::Record as i64, hours);
+        self.execute(sql, values, "set max-ahead").map(drop)
+    }
+
     fn retention(&self, log: Log) -> Result<Option<String>> {
         self.prepare("SELECT kept FROM retention WHERE log = ?1")?
             .query_row([log.number], |row| row.get(0))
@@ -113,4 +136,10 @@ impl Settings for Connected {
         };
         done.map(drop)
     }
+}
+
+/// Reads key, `revoked` and sources.
+fn read_producer(row: &Row<'_>) -> rusqlite::Result<Producer> {
+    let sources: Option<String> = row.get(2)?;
+    Ok(Producer { key: row.get(0)?, revoked: row.get(1)?, sources: sources.map(entries) })
 }

@@ -59,7 +59,7 @@ impl Tokens for Connected {
                 return Err(Error::TooManyTokens);
             }
             let TokenRow { token_id, hash, role, name, sources, created, expires, .. } = token;
-            let sources = sources.as_ref().map(|sources| sources.join("\n"));
+            let sources = sources.as_deref().map(lines);
             let (created, expires) = (created.micros(), expires.map(Time::micros));
             let sql = "INSERT INTO token \
                        (log, token_id, hash, role, name, sources, created, expires) \
@@ -98,7 +98,7 @@ fn read_token(row: &Row<'_>) -> rusqlite::Result<TokenRow> {
         hash: row.get(1)?,
         role: row.get(2)?,
         name: row.get(3)?,
-        sources: sources.map(|lines| lines.split('\n').map(str::to_string).collect()),
+        sources: sources.map(entries),
         created,
         expires: time(row, 6)?,
         revoked: time(row, 7)?,
@@ -110,4 +110,14 @@ fn time(row: &Row<'_>, column: usize) -> rusqlite::Result<Option<Time>> {
     let Some(micros) = row.get(column)? else { return Ok(None) };
     let out_of_range = rusqlite::Error::IntegralValueOutOfRange(column, micros);
     Time::from_micros(micros).map(Some).ok_or(out_of_range)
+}
+
+/// A list of sources as it is stored: one per line. No source contains a line break.
+pub(super) fn lines(sources: &[String]) -> String {
+    sources.join("\n")
+}
+
+/// Reads a stored list of sources.
+pub(super) fn entries(lines: String) -> Vec<String> {
+    lines.split('\n').map(str::to_string).collect()
 }

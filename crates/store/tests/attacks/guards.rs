@@ -229,8 +229,8 @@ fn a_connection_for_tree_heads_reaches_the_tree_and_its_head_alone() {
         "DELETE FROM tree",
         "UPDATE tree SET nodes = x''",
         "DELETE FROM tree_head",
-        "INSERT INTO producer VALUES (1, 1, 'k', 0)",
-        "INSERT INTO policy VALUES (1, 0)",
+        "INSERT INTO producer VALUES (1, 1, 'k', 0, NULL)",
+        "INSERT INTO policy VALUES (1, 0, NULL)",
         "INSERT INTO statement VALUES (1, 's', x'', 'e')",
         "INSERT INTO retention VALUES (1, '1h')",
         "DROP TABLE tree",
@@ -242,9 +242,10 @@ fn a_connection_for_tree_heads_reaches_the_tree_and_its_head_alone() {
     for sql in [
         "INSERT INTO tree_head VALUES (1, 'n')",
         "INSERT INTO tree VALUES (1, x'')",
-        "INSERT INTO producer VALUES (1, 1, 'k', 0)",
+        "INSERT INTO producer VALUES (1, 1, 'k', 0, NULL)",
         "UPDATE producer SET revoked = 0",
-        "INSERT INTO policy VALUES (1, 0)",
+        "UPDATE policy SET max_ahead = NULL",
+        "INSERT INTO policy VALUES (1, 0, NULL)",
         "DELETE FROM statement",
     ] {
         assert!(others.try_statement(sql).is_err(), "allowed: {sql}");
@@ -290,6 +291,33 @@ fn what_a_producer_signed_cannot_be_changed_from_any_connection() {
     assert_eq!((signed.number, signed.signer.as_str()), (1, "key"));
     assert_eq!(signed.events, [Seq(1)..=Seq(2), Seq(4)..=Seq(4)]);
     assert_eq!(snapshot.view().envelope(1).unwrap(), "envelope");
+}
+
+/// A key gets no source by a change of its row, and none by a second row.
+#[test]
+fn the_rights_of_a_key_cannot_be_changed_from_any_connection() {
+    let store = store();
+    let list = ["a".to_owned()];
+    let mut settings = open(&store.path).unwrap().settings().unwrap();
+    settings.put_producer(&store.identity, "arm+1+k", Some(&list)).unwrap();
+    assert!(settings.revoke_producer(&store.identity, "arm").unwrap());
+    let db = Connection::open(&store.path).unwrap();
+    for sql in [
+        "UPDATE producer SET sources = NULL",
+        "UPDATE producer SET sources = 'a' || char(10) || 'b'",
+        "UPDATE producer SET key = 'other'",
+        "UPDATE producer SET log = 2",
+        "UPDATE producer SET revoked = 0",
+        "UPDATE producer SET revoked = 0, sources = NULL",
+        "INSERT OR REPLACE INTO producer SELECT number, log, key, 0, NULL FROM producer",
+        "INSERT INTO producer SELECT number + 1, log, key, 0, NULL FROM producer",
+    ] {
+        let error = db.execute_batch(sql).unwrap_err();
+        assert!(error.to_string().contains("the key of a producer"), "{sql}: {error}");
+    }
+    let reader = open(&store.path).unwrap().reader().unwrap();
+    let [arm] = reader.producers(&store.identity).unwrap().try_into().unwrap();
+    assert_eq!((arm.revoked, arm.sources.as_deref()), (true, Some(&list[..])));
 }
 
 fn fact() -> Fact {

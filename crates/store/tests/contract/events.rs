@@ -59,14 +59,14 @@ pub(crate) fn a_name_is_taken_once_within_a_set_and_across_sets(place: &Place) {
     let mut writer = place.writer();
     let mut batch = writer.begin().unwrap();
     let set = [event(1), event(2), event(1), other.clone()];
-    let appended = batch.append_all(&set, |_| true).unwrap();
+    let appended = batch.append_all(&set, |_| None).unwrap();
     let (one, two) = (Seq(1), Seq(2));
     let want =
         [Appended::New(one), Appended::New(two), Appended::Duplicate(one), Appended::Conflict(one)];
     assert_eq!(appended, want);
     batch.commit().unwrap();
     let mut batch = writer.begin().unwrap();
-    let appended = batch.append_all(&[other, event(2), event(3)], |_| true).unwrap();
+    let appended = batch.append_all(&[other, event(2), event(3)], |_| None).unwrap();
     assert_eq!(
         appended,
         [Appended::Conflict(one), Appended::Duplicate(two), Appended::New(Seq(3))]
@@ -79,7 +79,8 @@ pub(crate) fn what_is_not_admitted_is_looked_up_and_not_stored(place: &Place) {
     place.append(1..2);
     let mut writer = place.writer();
     let mut batch = writer.begin().unwrap();
-    let only_three = |it: &Admitted| it.event_ref == event(3).event_ref;
+    let only_three =
+        |it: &Admitted| (it.event_ref != event(3).event_ref).then_some(Appended::Unsigned);
     let appended = batch.append_all(&[event(1), event(2), event(3)], only_three).unwrap();
     assert_eq!(appended, [Appended::Duplicate(Seq(1)), Appended::Unsigned, Appended::New(Seq(2))]);
     assert_eq!(
@@ -244,15 +245,15 @@ pub(crate) fn missing_chunks_are_made_again(place: &Place) {
     let full = CHUNK_EVENTS as u64;
     let mut one = place.writer();
     let mut batch = one.begin().unwrap();
-    batch.append_all(&(1..full - 1).map(event).collect::<Vec<_>>(), |_| true).unwrap();
+    batch.append_all(&(1..full - 1).map(event).collect::<Vec<_>>(), |_| None).unwrap();
     batch.commit().unwrap();
     let two = place.reopened();
     let mut two = two.writer(&place.identity).unwrap();
     let mut batch = two.begin().unwrap();
-    batch.append_all(&(full - 1..full + 3).map(event).collect::<Vec<_>>(), |_| true).unwrap();
+    batch.append_all(&(full - 1..full + 3).map(event).collect::<Vec<_>>(), |_| None).unwrap();
     batch.commit().unwrap();
     let mut batch = one.begin().unwrap();
-    let found = batch.append_all(&[event(1), event(full), event(full + 9)], |_| true).unwrap();
+    let found = batch.append_all(&[event(1), event(full), event(full + 9)], |_| None).unwrap();
     let new = Appended::New(Seq(full + 3));
     assert_eq!(found, [Appended::Duplicate(Seq(1)), Appended::Duplicate(Seq(full)), new]);
     batch.commit().unwrap();
@@ -268,16 +269,16 @@ pub(crate) fn a_chunk_that_was_rolled_back_is_not_believed(place: &Place) {
     let full = CHUNK_EVENTS as u64;
     let mut one = place.writer();
     let mut batch = one.begin().unwrap();
-    batch.append_all(&(1..full + 1).map(event).collect::<Vec<_>>(), |_| true).unwrap();
+    batch.append_all(&(1..full + 1).map(event).collect::<Vec<_>>(), |_| None).unwrap();
     drop(batch);
     let store = place.reopened();
     let mut two = store.writer(&place.identity).unwrap();
     let mut batch = two.begin().unwrap();
     let theirs: Vec<Admitted> = (10_001..10_001 + full).map(event).collect();
-    batch.append_all(&theirs, |_| true).unwrap();
+    batch.append_all(&theirs, |_| None).unwrap();
     batch.commit().unwrap();
     let mut batch = one.begin().unwrap();
-    let appended = batch.append_all(&theirs, |_| true).unwrap();
+    let appended = batch.append_all(&theirs, |_| None).unwrap();
     assert!(appended.iter().all(|it| matches!(it, Appended::Duplicate(_))), "one was stored twice");
     assert_eq!(batch.append(&event(1)).unwrap(), Appended::New(Seq(full + 1)));
 }

@@ -54,7 +54,7 @@ impl Place {
         let mut writer = self.writer();
         let mut batch = writer.begin().unwrap();
         let events: Vec<Admitted> = numbers.map(event).collect();
-        let appended = batch.append_all(&events, |_| true).unwrap();
+        let appended = batch.append_all(&events, |_| None).unwrap();
         batch.commit().unwrap();
         appended
     }

@@ -2,12 +2,14 @@
 
 use crate::place::{Place, event, fact};
 use ipse_core::{Identity, Seq, Time};
-use ipse_store::{Appended, Error, MAX_LIVE_TOKENS, Owner, Signatures, TokenRow};
+use ipse_store::{
+    Appended, DEFAULT_MAX_AHEAD, Error, MAX_LIVE_TOKENS, Owner, Producer, Signatures, TokenRow,
+};
 
 pub(crate) fn a_batch_is_all_or_nothing(place: &Place) {
     let mut writer = place.writer();
     let mut batch = writer.begin().unwrap();
-    batch.append_all(&[event(1), event(2)], |_| true).unwrap();
+    batch.append_all(&[event(1), event(2)], |_| None).unwrap();
     assert_eq!(batch.view().head().unwrap(), Seq(2), "a batch sees what it wrote");
     drop(batch);
     assert_eq!(head(place), Seq(0));
@@ -76,7 +78,7 @@ pub(crate) fn writers_take_turns(place: &Place) {
                     let mut batch = writer.begin().unwrap();
                     // Both writers send every second event.
                     let own = event(1000 * process + round);
-                    batch.append_all(&[own, event(5000 + round)], |_| true).unwrap();
+                    batch.append_all(&[own, event(5000 + round)], |_| None).unwrap();
                     batch.commit().unwrap();
                 }
             });
@@ -156,22 +158,44 @@ pub(crate) fn settings_belong_to_an_identity(place: &Place) {
     settings.set_retention(&place.identity, Some("1h")).unwrap();
     settings.set_retention(&place.identity, Some("2h")).unwrap();
     settings.set_signatures(&place.identity, Signatures::Require).unwrap();
-    assert!(settings.put_producer(&place.identity, "arm+1+k").unwrap());
-    assert!(settings.put_producer(&place.identity, "arm+1+k").unwrap(), "once is enough");
+    let list = ["a", "b*"].map(str::to_owned);
+    let mut put = |key: &str, sources| {
+        let put = settings.put_producer(&place.identity, key, sources).unwrap();
+        (put.revoked, put.sources)
+    };
+    assert_eq!(put("arm+1+k", Some(&list)), (false, Some(list.to_vec())));
+    assert_eq!(put("arm+1+k", None), (false, Some(list.to_vec())), "a list never changes");
+    assert_eq!(put("leg+1+k", None), (false, None));
+    assert_eq!(put("leg+1+k", Some(&list)), (false, None));
     assert!(!settings.revoke_producer(&place.identity, "ar").unwrap(), "a whole name");
     assert!(settings.revoke_producer(&place.identity, "arm").unwrap());
     assert!(!settings.revoke_producer(&place.identity, "arm").unwrap());
-    assert!(!settings.put_producer(&place.identity, "arm+1+k").unwrap(), "revoked permanently");
+    let put = settings.put_producer(&place.identity, "arm+1+k", None).unwrap();
+    assert!(put.revoked, "revoked permanently");
     let reader = place.reader();
     assert_eq!(reader.retention(&place.identity).unwrap().as_deref(), Some("2h"));
     assert_eq!(reader.retention(&place.other).unwrap(), None);
-    assert_eq!(reader.producers(&place.identity).unwrap(), [("arm+1+k".to_owned(), true)]);
+    let arm = Producer { key: "arm+1+k".into(), revoked: true, sources: Some(list.to_vec()) };
+    let leg = Producer { key: "leg+1+k".into(), revoked: false, sources: None };
+    assert_eq!(reader.producers(&place.identity).unwrap(), [arm, leg]);
     assert_eq!(reader.producers(&place.other).unwrap(), []);
     let policy = |identity| reader.view(identity).unwrap().view().signatures().unwrap();
     assert_eq!(policy(&place.identity), Signatures::Require);
     assert_eq!(policy(&place.other), Signatures::Record);
     settings.set_retention(&place.identity, None).unwrap();
     assert_eq!(reader.retention(&place.identity).unwrap(), None);
+    let ahead = |identity| reader.view(identity).unwrap().view().max_ahead().unwrap();
+    for identity in [&place.identity, &place.other] {
+        assert_eq!(ahead(identity), Some(DEFAULT_MAX_AHEAD));
+    }
+    let (one, other) = (&place.identity, &place.other);
+    for (hours, of) in [(Some(48), one), (None, one), (Some(1), other)] {
+        settings.set_max_ahead(of, hours).unwrap();
+        assert_eq!(ahead(of), hours);
+    }
+    assert_eq!(ahead(&place.identity), None, "the setting of another identity does not count");
+    assert_eq!(policy(&place.identity), Signatures::Require);
+    assert_eq!(policy(&place.other), Signatures::Record);
 }
 
 fn at(micros: i64) -> Time {

@@ -199,7 +199,7 @@ impl Bench {
         let signer = NoteSigner::new("bench", SecretKey::from_seed(&seed));
         let signer = signer.context("BUG: bench is not a valid key name")?;
         let mut settings = self.context.store()?.settings()?;
-        settings.put_producer(&self.identity, &signer.public().to_string())?;
+        settings.put_producer(&self.identity, &signer.public().to_string(), None)?;
         let file = self.directory.path().join("signed.jsonl");
         let mut from = self.events;
         let mut all = Vec::with_capacity(runs);

@@ -2,12 +2,14 @@
 
 use super::{PRODUCER, REGISTERED, REVOKED, producers};
 use crate::context::Context;
+use crate::sources::{sources_cell, sources_json};
 use crate::terminal::Terminal;
 use crate::{CommandResult, Exit};
 use ipse::keys::{KeyDirectory, KeyError, Protection, Role};
 use ipse_core::json::{self, Members};
 use ipse_core::{Identity, hex};
 use ipse_ledger::{NoteKey, TreeHead};
+use ipse_store::Producer;
 
 /// A row of the list.
 pub(super) struct Row {
@@ -16,6 +18,8 @@ pub(super) struct Row {
     key_id: String,
     pub(super) public_key: String,
     state: String,
+    /// The row of a producer in the store.
+    producer: Option<Producer>,
 }
 
 impl Row {
@@ -26,7 +30,27 @@ impl Row {
             key_id: hex::encode(&key.id()),
             public_key: key.to_string(),
             state,
+            producer: None,
         }
+    }
+
+    /// The row of a producer's key.
+    pub(super) fn of_producer(key: &NoteKey, producer: Producer) -> Self {
+        let state = if producer.revoked { REVOKED } else { REGISTERED };
+        Row { producer: Some(producer), ..Row::new(PRODUCER, key, state.into()) }
+    }
+
+    fn sources(&self) -> Option<&[String]> {
+        self.producer.as_ref()?.sources.as_deref()
+    }
+
+    fn cells(&self) -> Vec<String> {
+        let sources = match self.producer {
+            Some(_) => sources_cell(self.sources()),
+            None => "-".into(),
+        };
+        let (name, key_id) = (self.name.clone(), self.key_id.clone());
+        vec![name, self.role.into(), key_id, sources, self.state.clone()]
     }
 
     pub(super) fn json(&self) -> String {
@@ -35,6 +59,7 @@ impl Row {
             .text("role", self.role)
             .text("key_id", &self.key_id)
             .text("public_key", &self.public_key)
+            .optional("sources", self.sources().map(sources_json))
             .text("state", &self.state)
             .finish()
     }
@@ -57,18 +82,14 @@ pub(super) fn run(context: &Context, terminal: &mut Terminal<'_>) -> CommandResu
     let (reader, identity) = context.read()?;
     let directory = context.keys();
     let mut rows = of_store(&directory, &identity)?;
-    for (key, revoked) in producers(&reader, &identity)? {
-        let state = if revoked { REVOKED } else { REGISTERED };
-        rows.push(Row::new(PRODUCER, &key, state.into()));
+    for (key, producer) in producers(&reader, &identity)? {
+        rows.push(Row::of_producer(&key, producer));
     }
     if context.json {
         terminal.json(&json::list(rows.iter().map(Row::json)))?;
     } else if !rows.is_empty() {
-        let cells = |row: &Row| {
-            vec![row.name.clone(), row.role.into(), row.key_id.clone(), row.state.clone()]
-        };
-        let cells: Vec<_> = rows.iter().map(cells).collect();
-        terminal.table(&["NAME", "ROLE", "KEY ID", "STATE"], &cells)?;
+        let cells: Vec<_> = rows.iter().map(Row::cells).collect();
+        terminal.table(&["NAME", "ROLE", "KEY ID", "SOURCES", "STATE"], &cells)?;
     }
     if rows.is_empty() {
         writeln!(terminal.err, "no keys in {}", directory.path().display())?;

@@ -9,13 +9,14 @@ mod revoke;
 
 use crate::CommandResult;
 use crate::context::Context;
+use crate::sources::SourceArgs;
 use crate::terminal::Terminal;
 use crate::vocabulary::Nested;
 use anyhow::Context as _;
 use ipse::keys::Role;
 use ipse_core::Identity;
 use ipse_ledger::NoteKey;
-use ipse_store::Reader;
+use ipse_store::{Producer, Reader};
 use std::path::PathBuf;
 
 const PRODUCER: &str = "producer";
@@ -84,7 +85,10 @@ pub(crate) enum NewKey {
     /// run it again: it continues with the private half that it left. The command prints the
     /// verifier key; its first two parts, NAME+ID, are the keyid in envelopes.
     ///
-    /// Example: ipse key new producer arm-7 --public arm-7.pem
+    /// The key may sign only events of the sources that are given here. A signed batch with an
+    /// event of another source is refused.
+    ///
+    /// Example: ipse key new producer arm-7 --source arm-7 --public arm-7.pem
     Producer {
         /// Give the producer this name: letters, digits, . _ and -
         name: String,
@@ -96,6 +100,8 @@ pub(crate) enum NewKey {
         /// Write the private half to this new file
         #[arg(long, value_name = "FILE")]
         out: Option<PathBuf>,
+        #[command(flatten)]
+        sources: SourceArgs,
         #[command(flatten)]
         lock: LockArgs,
     },
@@ -117,21 +123,23 @@ pub(crate) fn run(context: &Context, terminal: &mut Terminal<'_>, args: &Args) -
         Action::New { key: NewKey::Operator { lock } } => {
             new::of_store(context, terminal, Role::Operator, lock.passphrase)
         }
-        Action::New { key: NewKey::Producer { name, public: Some(public), .. } } => {
-            new::register(context, terminal, name, public)
+        Action::New { key: NewKey::Producer { name, public: Some(public), sources, .. } } => {
+            new::register(context, terminal, name, public, sources)
         }
-        Action::New { key: NewKey::Producer { name, out, lock, .. } } => {
-            new::producer(context, terminal, name, out.as_deref(), lock.passphrase)
+        Action::New { key: NewKey::Producer { name, out, lock, sources, .. } } => {
+            let (out, encrypt) = (out.as_deref(), lock.passphrase);
+            let sources = sources.of_producer()?;
+            let new = new::NewProducer { context, name, out, encrypt, sources };
+            new::producer(terminal, &new)
         }
         Action::List => list::run(context, terminal),
         Action::Revoke { name, yes } => revoke::run(context, terminal, name, *yes),
     }
 }
 
-/// The keys of the producers of an identity, and whether each is revoked.
-fn producers(reader: &Reader, identity: &Identity) -> anyhow::Result<Vec<(NoteKey, bool)>> {
+/// The keys of the producers of an identity, each with its row in the store.
+fn producers(reader: &Reader, identity: &Identity) -> anyhow::Result<Vec<(NoteKey, Producer)>> {
     let damaged = "the store is damaged: a producer's key is not a verifier key";
-    let parsed =
-        |(key, revoked): (String, bool)| Ok((NoteKey::parse(&key).context(damaged)?, revoked));
+    let parsed = |row: Producer| Ok((NoteKey::parse(&row.key).context(damaged)?, row));
     reader.producers(identity)?.into_iter().map(parsed).collect()
 }

@@ -4,11 +4,12 @@
 //! private half that is already written.
 
 use super::list::{Row, state_of};
-use super::{PRODUCER, REGISTERED, producers};
+use super::producers;
 use crate::context::Context;
 use crate::hints::shell_word;
 use crate::output;
 use crate::passphrase;
+use crate::sources::{SourceArgs, sources_cell};
 use crate::terminal::{Terminal, shown};
 use crate::{CommandResult, Exit};
 use anyhow::{Context as _, anyhow, bail};
@@ -17,7 +18,7 @@ use ipse::{DirectoryNotary, SystemHost};
 use ipse_core::Identity;
 use ipse_engine::{Watch, sign_head};
 use ipse_ledger::{NoteKey, dsse};
-use ipse_store::Reader;
+use ipse_store::{Producer, Reader};
 use std::path::{Path, PathBuf};
 
 /// The largest file that is read as a verifier key, which is one line.
@@ -71,13 +72,8 @@ fn show_new(context: &Context, terminal: &mut Terminal<'_>, row: &Row) -> anyhow
 }
 
 /// Creates a producer's key, and registers its public half.
-pub(super) fn producer(
-    context: &Context,
-    terminal: &mut Terminal<'_>,
-    name: &str,
-    out: Option<&Path>,
-    encrypt: bool,
-) -> CommandResult {
+pub(super) fn producer(terminal: &mut Terminal<'_>, new: &NewProducer<'_>) -> CommandResult {
+    let NewProducer { context, name, out, .. } = *new;
     keys::check_producer_name(name)?;
     let (reader, identity) = context.read_to_write(terminal)?;
     check_free(&reader, &identity, name, None)?;
@@ -85,15 +81,15 @@ pub(super) fn producer(
         output::check_free(context, file, &[])?;
     }
     let mut settings = context.store_to_write(terminal)?.settings()?;
-    let new = NewProducer { context, name, out, encrypt };
     let (key, place) = (new.key(terminal, &reader, &identity)?, new.place());
-    settings.put_producer(&identity, &key.to_string()).with_context(|| {
+    let put = settings.put_producer(&identity, &key.to_string(), new.sources.as_deref());
+    let stored = put.with_context(|| {
         format!(
             "the key is in {}, but its public half is not registered; run the same command again",
             place.display()
         )
     })?;
-    show_new(context, terminal, &Row::new(PRODUCER, &key, REGISTERED.into()))?;
+    show_new(context, terminal, &Row::of_producer(&key, stored))?;
     let file = shell_word(&place.to_string_lossy());
     let key_file = place.file_name().unwrap_or_default().to_string_lossy();
     let key_file = shell_word(&key_file);
@@ -110,12 +106,14 @@ pub(super) fn producer(
 /// The private half is written first, then the public half, then it is registered. *If the process
 /// dies in between:* the private half exists and the store does not know its public half. The same
 /// command then continues with that private half.
-struct NewProducer<'n> {
-    context: &'n Context,
-    name: &'n str,
+pub(super) struct NewProducer<'n> {
+    pub(super) context: &'n Context,
+    pub(super) name: &'n str,
     /// The file of the private half, if not in the key directory.
-    out: Option<&'n Path>,
-    encrypt: bool,
+    pub(super) out: Option<&'n Path>,
+    pub(super) encrypt: bool,
+    /// The sources that the key may use; any if absent.
+    pub(super) sources: Option<Vec<String>>,
 }
 
 impl NewProducer<'_> {
@@ -186,7 +184,7 @@ impl NewProducer<'_> {
     ) -> anyhow::Result<Standing> {
         let mut standing = Standing::Unknown;
         for of in Watch::open(self.context.store()?)?.identities()? {
-            for (key, revoked) in producers(reader, &of)? {
+            for (key, Producer { revoked, .. }) in producers(reader, &of)? {
                 let here = of == *identity && key == *left && self.out.is_none();
                 match key.key() == left.key() {
                     true if here && revoked => standing = Standing::Revoked,
@@ -215,15 +213,26 @@ pub(super) fn register(
     terminal: &mut Terminal<'_>,
     name: &str,
     public: &str,
+    sources: &SourceArgs,
 ) -> CommandResult {
+    let sources = sources.of_producer()?;
     keys::check_producer_name(name)?;
     let key = given_key(name, public)?;
     let (reader, identity) = context.read_to_write(terminal)?;
     check_free(&reader, &identity, name, Some(&key))?;
-    if !context.store_to_write(terminal)?.settings()?.put_producer(&identity, &key.to_string())? {
+    let mut settings = context.store_to_write(terminal)?.settings()?;
+    let stored = settings.put_producer(&identity, &key.to_string(), sources.as_deref())?;
+    if stored.revoked {
         bail!("that key was revoked permanently: {name} needs a new one");
     }
-    show_new(context, terminal, &Row::new(PRODUCER, &key, REGISTERED.into()))?;
+    if stored.sources != sources {
+        bail!(
+            "that key is registered with other sources, which never change ({}): revoke it, and \
+             register a new one",
+            sources_cell(stored.sources.as_deref())
+        );
+    }
+    show_new(context, terminal, &Row::of_producer(&key, stored))?;
     writeln!(terminal.err, "registered; {name} may sign for {identity}")?;
     Ok(Exit::Fine)
 }
@@ -270,7 +279,7 @@ fn check_free(
     name: &str,
     wanted: Option<&NoteKey>,
 ) -> anyhow::Result<()> {
-    for (key, revoked) in producers(reader, identity)? {
+    for (key, Producer { revoked, .. }) in producers(reader, identity)? {
         if key.name() == name && !revoked && Some(&key) != wanted {
             bail!("`{name}` has a key already, {key}; revoke it first: ipse key revoke {name}");
         }

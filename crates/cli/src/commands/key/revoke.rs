@@ -9,6 +9,7 @@ use crate::{CommandResult, Exit};
 use ipse::keys::{self, KeyError, Role};
 use ipse_core::json::Members;
 use ipse_ledger::NoteKey;
+use ipse_store::Producer;
 use std::path::Path;
 
 /// Revokes a key; on a terminal it asks for confirmation first.
@@ -50,7 +51,8 @@ fn revoke_producer(context: &Context, terminal: &mut Terminal<'_>, name: &str) -
     let directory = context.keys();
     if !context.store_to_write(terminal)?.settings()?.revoke_producer(&identity, name)? {
         let here = directory.producer_key(name)?;
-        let is_left = |(key, revoked): &(NoteKey, bool)| *revoked && Some(key) == here.as_ref();
+        let is_left =
+            |(key, producer): &(NoteKey, Producer)| producer.revoked && Some(key) == here.as_ref();
         // A process that died below has revoked the key and not moved its files.
         if !producers(&reader, &identity)?.iter().any(is_left) {
             writeln!(terminal.err, "no producer `{name}` has a key here; nothing was changed")?;

@@ -6,6 +6,7 @@
 mod expiry;
 
 use crate::context::Context;
+use crate::sources::{SourceArgs, sources_cell, sources_json};
 use crate::terminal::{Terminal, counted, to_seconds};
 use crate::vocabulary::{Nested, words};
 use crate::{CommandResult, Exit};
@@ -26,6 +27,9 @@ pub(crate) enum Action {
     ///
     /// The token of an observer belongs to the store: it needs no identity, and reads only the
     /// metrics of the whole server.
+    ///
+    /// The token of a producer names the event sources that it may send. Events of other sources
+    /// are refused.
     ///
     /// Only the token goes to standard output. The store keeps its SHA-256, from which it cannot
     /// be recovered: if it is lost, revoke it and create another.
@@ -71,9 +75,8 @@ pub(crate) struct CreateArgs {
     /// Give it a name of up to 64 bytes
     #[arg(long, allow_hyphen_values = true)]
     name: Option<String>,
-    /// Allow the producer this source; may be given up to 16 times, any source if absent
-    #[arg(long, value_name = "SOURCE", allow_hyphen_values = true)]
-    source: Vec<String>,
+    #[command(flatten)]
+    sources: SourceArgs,
 }
 
 pub(crate) fn run(context: &Context, terminal: &mut Terminal<'_>, args: &Args) -> CommandResult {
@@ -87,7 +90,12 @@ pub(crate) fn run(context: &Context, terminal: &mut Terminal<'_>, args: &Args) -
 fn create(context: &Context, terminal: &mut Terminal<'_>, args: &CreateArgs) -> CommandResult {
     let now = context.now();
     let expires = expires(args.expires, now)?;
-    let (role, name, sources) = (args.role, args.name.clone(), args.source.clone());
+    let (role, name) = (args.role, args.name.clone());
+    let sources = match role {
+        Role::Producer => args.sources.of_producer()?.unwrap_or_default(),
+        _ if args.sources.any_source => bail!("--any-source is for the token of a producer"),
+        _ => args.sources.source.clone(),
+    };
     let new = NewToken { role, name, sources, expires };
     // Checked first, so that a rejected command does not migrate an older store.
     new.check(now)?;
@@ -146,10 +154,6 @@ fn quoted_time(time: Time) -> String {
     quoted(&time.to_string())
 }
 
-fn sources_json(sources: &[String]) -> String {
-    json_list(sources.iter().map(|source| quoted(source)))
-}
-
 fn list(
     context: &Context,
     terminal: &mut Terminal<'_>,
@@ -185,13 +189,15 @@ fn list(
 
 fn cells(token: &Token, now: Time) -> Vec<String> {
     let none = || String::from("-");
-    let any = || if token.role == Role::Producer { "any".into() } else { none() };
-    let sources = |sources: &Vec<String>| clean(&sources.join(", "));
+    let sources = match token.role {
+        Role::Producer => sources_cell(token.sources.as_deref()),
+        _ => none(),
+    };
     vec![
         token.id.to_string(),
         token.role.name().to_string(),
         token.name.as_deref().map_or_else(none, clean),
-        token.sources.as_ref().map_or_else(any, sources),
+        sources,
         to_seconds(token.created),
         token.expires.map_or_else(|| "never".into(), to_seconds),
         token.last_used.map_or_else(|| "never".into(), to_seconds),

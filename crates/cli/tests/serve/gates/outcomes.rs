@@ -237,9 +237,17 @@ fn the_source_of_an_outcome_is_the_only_one_of_the_token_or_http() {
     send(&intent, &token(&["arm-7", "http"])).is(201);
     let problem = send(&intent, &token(&["arm-7", "arm-8"])).problem(422, "refused");
     assert_eq!(problem["rule"], "source_not_allowed");
+    let problem = send(&intent, &token(&["arm-*"])).problem(422, "refused");
+    assert_eq!(problem["rule"], "source_not_allowed", "a beginning is no source");
+    let other = gated.propose(&grasp(25));
+    send(&other, &token(&["ht*"])).is(201);
+    let late = r#"{"success":true,"time":"2999-01-01T00:00:00Z"}"#;
+    let late = report(&other["event_ref"], late).token(&token(&["arm-9"]));
+    let problem = gated.server.ask(&late).problem(422, "refused");
+    assert_eq!((&problem["rule"], &problem["field"]), (&"time_ahead".into(), &"time".into()));
     let sources: Vec<Value> =
         gated.log("execution_result").iter().map(|it| it["event"]["source"].clone()).collect();
-    assert_eq!(sources, ["arm-7", "http"]);
+    assert_eq!(sources, ["arm-7", "http", "http"]);
 }
 
 #[test]
