@@ -105,7 +105,9 @@ def ipse(workshop, store, *more):
 
 def token(workshop, store, role):
     """Creates a token of a role."""
-    command = [workshop.ipse, "token", "create", "--role", role, "--json", "--store", store]
+    sources = ["--any-source"] if role == "producer" else []
+    command = [workshop.ipse, "token", "create", "--role", role, *sources, "--json", "--store",
+               store]
     return run(command, workshop.env).json()["token"]
 
 

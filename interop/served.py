@@ -93,6 +93,8 @@ class Server:
         cups = (SOURCE / "vectors/facts/glass_cup.events.jsonl").read_text()
         events.write_text(cups + "".join(json.dumps(event) + "\n" for event in lived()))
         for identity in identities:
+            # Generated requests have events from any time.
+            self.run("config", "--identity", identity, "max-ahead", "off")
             self.run("import", "--identity", identity, str(events))
         self.tokens, self.others = ({role: self.token(identity, role) for role in ROLES}
                                     for identity in identities)
@@ -108,7 +110,9 @@ class Server:
         return call(self.ipse, *arguments, cwd=self.directory, env=self.env)
 
     def token(self, identity, role):
-        made = self.run("token", "create", "--identity", identity, "--role", role, "--json")
+        sources = ["--any-source"] if role == "producer" else []
+        made = self.run("token", "create", "--identity", identity, "--role", role, *sources,
+                        "--json")
         return json.loads(made)["token"]
 
     def __enter__(self):

@@ -4,8 +4,8 @@
 #     sign.sh EVENTS KEY KEYID IDENTITY
 #
 # EVENTS has one event per line in canonical form, each with its salt. KEY is a private key of
-# OpenSSL, KEYID its name and id as `ipse key new producer NAME --public KEY.pem` prints them
-# (NAME+ID). The statement is as jq prints it: indented, not canonical JSON.
+# OpenSSL, KEYID its name and id (NAME+ID) as `ipse key new producer NAME --source SOURCE --public
+# KEY.pem` prints them. The statement is as jq prints it: indented, not canonical JSON.
 set -eu
 events=$1 key=$2 keyid=$3 identity=$4
 work=$(mktemp -d)

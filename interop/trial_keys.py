@@ -30,7 +30,7 @@ def new_key(server, name):
     call("openssl", "genpkey", "-algorithm", "ed25519", "-out", str(private))
     call("openssl", "pkey", "-in", str(private), "-pubout", "-out", str(public))
     made = server.run("key", "new", "producer", name, "--identity", server.identity,
-                      "--public", str(public))
+                      "--any-source", "--public", str(public))
     return private, made.strip()
 
 

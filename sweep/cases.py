@@ -64,16 +64,17 @@ def template(programs, scratch):
     world.fine("init", "--manifest", "agent.json")
     world.fine("--store", "spare.db", "init", "--manifest", "agent.json")
     world.fine("import", "-", stdin=lines("first", 20))
-    world.fine("key", "new", "producer", "arm-7", "--out", "arm-7.key")
+    world.fine("key", "new", "producer", "arm-7", "--source", "arm-7", "--out", "arm-7.key")
     # A key that was made elsewhere: only its public half is registered here.
-    public = world.fine("--store", "spare.db", "key", "new", "producer", "arm-8", "--out",
-                        "elsewhere.key")
+    public = world.fine("--store", "spare.db", "key", "new", "producer", "arm-8",
+                        "--any-source", "--out", "elsewhere.key")
     world.write("elsewhere.vkey", public.encode())
     world.write("week.jsonl", lines("week", WEEK))
     world.write("week.jsonl.gz", gzip.compress(lines("week", WEEK), mtime=0))
     world.fine("sign", "week.jsonl", "--key", "arm-7.key", "--name", "arm-7", "-o", "signed.jsonl")
     for role in ROLES:
-        token = world.json("token", "create", "--role", role, "--name", role)["token"]
+        sources = ("--any-source",) if role == "producer" else ()
+        token = world.json("token", "create", "--role", role, "--name", role, *sources)["token"]
         world.write(f"{role}.token", token.encode())
     world.fine("export", "-o", "log.ipse")
     return world
@@ -388,7 +389,8 @@ def forget(world, fault):
 
 def register(world, fault):
     public = world.path("elsewhere.vkey").read_text().strip()
-    return world.ipse("key", "new", "producer", "arm-8", "--public", public, fault=fault)
+    return world.ipse("key", "new", "producer", "arm-8", "--any-source", "--public", public,
+                      fault=fault)
 
 
 def prune(world, fault):
@@ -428,9 +430,10 @@ CASES = (
          repeated=(0, 2), verifies=False, settled_by=("tree-head", "--sign")),
     Case("key new operator", ("key", "new", "operator"), has_operator_key,
          before=(("key", "revoke", "operator"),), repeated=(0, 2)),
-    Case("key new producer", ("key", "new", "producer", "arm-8"),
+    Case("key new producer", ("key", "new", "producer", "arm-8", "--any-source"),
          producer_signs(f"{KEYS}/producers/arm-8.key"), repeated=(0, 2)),
-    Case("key new producer --out", ("key", "new", "producer", "arm-8", "--out", "out/arm-8.key"),
+    Case("key new producer --out",
+         ("key", "new", "producer", "arm-8", "--any-source", "--out", "out/arm-8.key"),
          producer_signs("out/arm-8.key"), repeated=(0, 2)),
     Case("key new producer --public", (), producer_signs("elsewhere.key"), run=register),
     Case("key revoke log", ("key", "revoke", "log"), is_revoked("log"), changes=(f"{KEYS}/*",),
@@ -438,7 +441,8 @@ CASES = (
     Case("key revoke operator", ("key", "revoke", "operator"), is_revoked("operator"),
          changes=(f"{KEYS}/*",), repeated=(0, 2)),
     Case("key revoke producer", ("key", "revoke", "arm-8"), is_revoked("producer"),
-         before=(("key", "revoke", "arm-7"), ("key", "new", "producer", "arm-8")),
+         before=(("key", "revoke", "arm-7"),
+                 ("key", "new", "producer", "arm-8", "--any-source")),
          changes=(f"{KEYS}/producers/*",), repeated=(0, 1)),
     Case("token create", ("token", "create", "--role", "planner", "--name", "swept"), has_token,
          said_token),
