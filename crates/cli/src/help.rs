@@ -12,7 +12,7 @@ const GROUPS: [(&str, &[&str]); 7] = [
     ("Ask", &["facts", "explain", "skills", "log", "passes", "diff", "snapshot"]),
     ("Prove", &["verify", "rebuild", "tree-head", "export", "import-bundle", "key"]),
     ("Forget", &["forget", "prune"]),
-    ("Serve and operate", &["serve", "token", "config", "migrate", "completions", "man"]),
+    ("Serve and operate", &["serve", "rules", "token", "config", "migrate", "completions", "man"]),
     ("Experiment", &["bench", "reproduce"]),
 ];
 /// Columns before the description of a command.

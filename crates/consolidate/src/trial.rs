@@ -1,7 +1,7 @@
 //! A second rule set for tests of rule changes, behind the feature `trial-rules`.
 //!
-//! It is `v1` with another version and one other constant: a fact needs two observations. No shipped
-//! program has it.
+//! It is `v1` with another version and one other constant: a fact needs two observations. No
+//! shipped program has it.
 
 use crate::publish;
 use crate::rules::{BulkFold, Contribution, LimitError, RuleSet, Skip, Wanted};

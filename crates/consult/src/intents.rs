@@ -7,7 +7,7 @@
 //! - Missing content is not a fault: a decision may be about a forgotten intent.
 
 use crate::claim::{Basis, Status};
-use ipse_core::event::{FORGET, MAX_DEPTH, PASS_RECORD};
+use ipse_core::event::{FORGET, MAX_DEPTH, PASS_RECORD, RULES};
 use ipse_core::intent::{CONFIRMATION, INTENT, MAX_PLANNER_BYTES, confirmation_id};
 use ipse_core::json::{Object, Value};
 use ipse_core::text::printable;
@@ -52,8 +52,8 @@ impl Intents {
         match event_type {
             INTENT => self.intent(seq, name, content),
             CONFIRMATION => self.decision(seq, content),
-            // These are checked by `ipse_ledger::account`.
-            PASS_RECORD | FORGET => {}
+            // These are checked by `ipse_ledger` and `ipse_audit`.
+            PASS_RECORD | FORGET | RULES => {}
             unknown if is_housekeeping(unknown) => {
                 let message = format!("`{}` is not a type that ipse writes", printable(unknown));
                 self.faults.push((format!("seq {seq}"), message));

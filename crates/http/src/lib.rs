@@ -31,6 +31,7 @@ mod problem;
 mod queries;
 mod query;
 mod routes;
+mod rules;
 mod semantic;
 mod service;
 mod socket;

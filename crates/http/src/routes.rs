@@ -5,7 +5,7 @@
 
 use crate::service::Service;
 use crate::{
-    audit, document, events, health, intents, metrics, operations, queries, semantic, stream,
+    audit, document, events, health, intents, metrics, operations, queries, rules, semantic, stream,
 };
 use axum::http::Method;
 use axum::routing::{MethodRouter, get, post};
@@ -87,7 +87,7 @@ const fn by_hand(path: &'static str, handler: fn() -> MethodRouter<Arc<Service>>
 }
 
 /// All routes.
-pub static ROUTES: [Route; 27] = [
+pub static ROUTES: [Route; 30] = [
     reading("/api/agent/semantic", READERS, || get(semantic::semantic)),
     reading("/api/agent/grounding", READERS, || get(semantic::grounding_text)),
     writing("/api/agent/events", PRODUCERS, || post(events::append)),
@@ -101,6 +101,9 @@ pub static ROUTES: [Route; 27] = [
     reading("/api/agent/facts/{fact_id}", READERS, || get(queries::fact)),
     reading("/api/agent/facts/{fact_id}/explanation", READERS, || get(queries::explanation)),
     reading("/api/agent/passes", OVERSEERS, || get(queries::passes)),
+    reading("/api/agent/rules", OVERSEERS, || get(rules::rules)),
+    reading("/api/agent/rules/{sha256}", OVERSEERS, || get(rules::rule_set)),
+    reading("/api/agent/rules/{sha256}/report", OVERSEERS, || get(rules::report)),
     reading("/api/agent/log", OVERSEERS, || get(queries::log)),
     reading("/api/agent/stream", READERS, || get(stream::stream)),
     by_hand("/api/agent/consolidate", || post(operations::consolidate)),

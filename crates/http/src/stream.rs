@@ -19,7 +19,7 @@ use axum::http::{HeaderMap, HeaderName, HeaderValue};
 use axum::response::sse::{Event, KeepAlive, Sse};
 use axum::response::{IntoResponse, Response};
 use ipse_core::Seq;
-use ipse_core::event::{FORGET, PASS_RECORD};
+use ipse_core::event::{FORGET, PASS_RECORD, RULES};
 use ipse_core::intent::{CONFIRMATION, INTENT};
 use ipse_core::json::Members;
 use ipse_inspect::{LogEntry, SignedHead};
@@ -148,6 +148,7 @@ fn reported(entry: &LogEntry) -> Event {
     let name = match entry.event_type.as_str() {
         PASS_RECORD => "consolidation",
         FORGET => "forget",
+        RULES => "rules",
         INTENT => "intent",
         CONFIRMATION => "confirmation",
         _ => "appended",

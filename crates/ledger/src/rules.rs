@@ -33,6 +33,11 @@ pub struct RuleSetName {
 }
 
 impl RuleSetName {
+    /// Whether a text has the form of a hash.
+    pub fn is_hash(text: &str) -> bool {
+        hex::decode::<32>(text).is_some()
+    }
+
     /// The hash in hex, as in JSON.
     pub fn hex(&self) -> String {
         hex::encode(&self.hash)

@@ -22,6 +22,9 @@ enum Who {
     Roles(&'static [&'static str]),
 }
 
+/// The hash of the rule set v1, which every log of these tests follows.
+const V1_SHA256: &str = "0d622c5ec366d5c27c2cb8fc1f0562c49e09f3245f9487e0b393033dc4d74174";
+
 /// A verb of a path: who may use it, the status, and whether it names an object of one agent.
 struct Row {
     path: &'static str,
@@ -63,6 +66,9 @@ const TABLE: [Row; 27] = [
     object("/api/agent/facts/{fact_id}", "GET", READERS),
     object("/api/agent/facts/{fact_id}/explanation", "GET", READERS),
     row("/api/agent/passes", "GET", OVERSEERS),
+    row("/api/agent/rules", "GET", OVERSEERS),
+    row("/api/agent/rules/{sha256}", "GET", OVERSEERS),
+    row("/api/agent/rules/{sha256}/report", "GET", OVERSEERS),
     row("/api/agent/log", "GET", OVERSEERS),
     row("/api/agent/stream", "GET", READERS),
     row("/api/agent/consolidate", "POST", OPERATORS),
@@ -158,7 +164,7 @@ impl World {
     }
 
     fn request(&self, row: &Row, verb: &str) -> Request {
-        let path = row.path.replace("{fact_id}", &self.fact);
+        let path = row.path.replace("{fact_id}", &self.fact).replace("{sha256}", V1_SHA256);
         let mut path = path.replace("{event_ref}", &self.intent);
         if row.path == "/api/audit/proof" {
             path += &format!("?event_ref={}", self.event_ref);
@@ -355,7 +361,7 @@ fn a_planner_proposes_and_changes_nothing_whatever_it_sends() {
     for row in &TABLE {
         for verb in VERBS {
             world.ask(row, verb, Some(&planner));
-            let path = row.path.replace("{fact_id}", &world.fact);
+            let path = row.path.replace("{fact_id}", &world.fact).replace("{sha256}", V1_SHA256);
             let path = path.replace("{event_ref}", &world.intent);
             let write = Request::new(verb, &path).header("content-type", ONE).token(&agent.planner);
             // Many bodies to a path that does not read them; any response is fine.
