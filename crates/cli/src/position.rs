@@ -3,7 +3,7 @@
 use crate::terminal::{Terminal, counted};
 use anyhow::bail;
 use ipse_core::Seq;
-use ipse_engine::rules_of;
+use ipse_engine::rules_name_at;
 use ipse_store::Progress;
 use ipse_store::View;
 
@@ -23,12 +23,15 @@ pub(crate) fn progress_at(
     position: Option<u64>,
 ) -> anyhow::Result<Progress> {
     let mut progress = view.progress()?;
+    if progress.rule_version.is_empty() {
+        progress.rule_version = rules_name_at(view, progress.checkpoint)?.version;
+    }
     let Some(seq) = position else {
         note_pending(terminal, view.head()?, &progress)?;
         return Ok(progress);
     };
     progress.checkpoint = within(view, seq)?;
-    progress.rule_version = rules_of(view)?.version().to_string();
+    progress.rule_version = rules_name_at(view, progress.checkpoint)?.version;
     let recorded = match view.pass_before(progress.checkpoint)? {
         Some(pass) => format!("the last pass recorded by then ended at seq {}", pass.last),
         None => "no pass was recorded by then".to_string(),

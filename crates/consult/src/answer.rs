@@ -6,7 +6,6 @@
 use crate::Consultation;
 use crate::facts::{Chosen, Filter, ScoredFact};
 use crate::grounding::{escaped_controls, grounding};
-use ipse_consolidate::Rules;
 use ipse_core::json::{Members, Value, list, write_text};
 use ipse_core::{Identity, Seq};
 use ipse_ledger::{Entry, ProofFile};
@@ -77,11 +76,6 @@ pub(crate) fn proof_members(entry: &Entry, proof: &ProofFile) -> Members {
         .raw("index", proof.index)
         .text("entry", &entry.canonical())
         .text("proof", &proof.text())
-}
-
-/// The rule version of the facts. Before the first pass, that of the next pass.
-pub fn rule_version(recorded: &str) -> &str {
-    if recorded.is_empty() { Rules::default().version() } else { recorded }
 }
 
 /// A value as JSON.

@@ -5,6 +5,7 @@
 
 use crate::Error;
 use crate::facts::{Chosen, Filter, ScoredFact};
+use crate::rules::rules_name_at;
 use ipse_core::{Fact, FactKey, FactKind, Seq};
 use ipse_store::View;
 use std::sync::Arc;
@@ -34,11 +35,9 @@ impl FactTable {
             .map(|fact| ScoredFact::new(fact).map(Arc::new))
             .collect::<Result<_, _>>()?;
         let pages = facts.chunks(PAGE).map(|page| Arc::new(page.to_vec())).collect();
-        Ok(FactTable {
-            checkpoint: progress.checkpoint,
-            rule_version: progress.rule_version,
-            pages,
-        })
+        let checkpoint = progress.checkpoint;
+        let rule_version = rules_name_at(view, checkpoint)?.version;
+        Ok(FactTable { checkpoint, rule_version, pages })
     }
 
     /// The table after a pass with these changed and deleted facts.

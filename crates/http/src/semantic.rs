@@ -133,7 +133,8 @@ async fn consulted(service: &Service, request: Request, path: Path) -> Result<Re
     let tag = tag(service, &agent.name, &known, asked.as_of);
     let Some(seq) = asked.as_of else {
         let chosen = known.chosen(&asked.filter);
-        let answer = written(agent, &known, known.checkpoint(), &asked, &chosen, tag);
+        let at = (known.checkpoint(), known.rule_version());
+        let answer = written(agent, at, &asked, &chosen, tag);
         agent.answers.keep(&known, question, &answer);
         return Ok(answer.sent_to(&head.headers));
     };
@@ -144,19 +145,19 @@ async fn consulted(service: &Service, request: Request, path: Path) -> Result<Re
     let (look, filter, now) = (agent.look.clone(), asked.filter.clone(), known.clone());
     let (chosen, _turn) = caller.look(move || look.as_of(seq, &filter, Some(&now))).await?;
     let beyond = || Problem::not_found(format!("the log does not reach seq {seq} yet"));
-    let answer = written(agent, &known, seq, &asked, &chosen.ok_or_else(beyond)?, tag);
+    let (chosen, version) = chosen.ok_or_else(beyond)?;
+    let answer = written(agent, (seq, &version), &asked, &chosen, tag);
     Ok(answer.sent_to(&head.headers))
 }
 
 fn written(
     agent: &Agent,
-    known: &FactTable,
-    checkpoint: Seq,
+    (checkpoint, version): (Seq, &str),
     asked: &FactsQuery,
     chosen: &Chosen,
     tag: HeaderValue,
 ) -> Answer {
-    let (identity, version) = (&agent.identity, answer::rule_version(known.rule_version()));
+    let identity = &agent.identity;
     match asked.format {
         Format::Grounding => {
             let body = grounding(identity, version, chosen).into();
@@ -176,7 +177,7 @@ fn written(
 /// The `ETag`: identity, rule set, checkpoint, `as_of`, and the process, since a restored store may
 /// reach the same checkpoint again with other events.
 fn tag(service: &Service, name: &str, known: &FactTable, as_of: Option<Seq>) -> HeaderValue {
-    let (version, checkpoint) = (answer::rule_version(known.rule_version()), known.checkpoint());
+    let (version, checkpoint) = (known.rule_version(), known.checkpoint());
     let as_of = as_of.map(|seq| format!("-{seq}")).unwrap_or_default();
     let tag = format!("\"{}-{}-{version}-{checkpoint}{as_of}\"", service.session(), &name[..16]);
     HeaderValue::from_str(&tag).unwrap_or(HeaderValue::from_static("\"\""))

@@ -3,7 +3,7 @@
 use ipse_core::event::MAX_DEPTH;
 use ipse_core::json_parse;
 
-pub use ipse_consult::answer::{clean, consulted, counted, facts, proof, rule_version, written};
+pub use ipse_consult::answer::{clean, consulted, counted, facts, proof, written};
 
 /// The `data` of an event, as JSON.
 pub(crate) fn data_of(canonical: &str) -> Option<String> {

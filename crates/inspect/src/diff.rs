@@ -4,8 +4,9 @@ use crate::answer::clean;
 use crate::{Error, Page};
 use ipse_core::json::{Members, Value, list};
 use ipse_core::{Fact, FactId, FactKey, Identity, Micro, Seq, json_parse};
-use ipse_engine::as_of;
 use ipse_engine::facts::VALUE_DEPTH;
+use ipse_engine::{as_of, rules_history};
+use ipse_ledger::RuleSetName;
 use ipse_store::View;
 use std::collections::BTreeMap;
 
@@ -18,6 +19,8 @@ pub struct Diff {
     pub gone: Vec<Fact>,
     /// Facts with another value.
     pub changed: Vec<Changed>,
+    /// The changes of rules between the two positions.
+    pub rules: Vec<(Seq, RuleSetName)>,
 }
 
 /// A fact with another value.
@@ -45,7 +48,11 @@ pub struct Figure {
 /// Compares the facts at two positions.
 pub fn diff(view: View<'_>, from: Seq, to: Seq) -> Result<Diff, Error> {
     let before = as_of(view, from)?.facts;
-    Ok(Diff::between(before, as_of(view, to)?.facts))
+    let between = from.min(to).next()..=from.max(to);
+    let mut found = Diff::between(before, as_of(view, to)?.facts);
+    found.rules = rules_history(view)?.changes().to_vec();
+    found.rules.retain(|(seq, _)| between.contains(seq));
+    Ok(found)
 }
 
 impl Diff {
@@ -84,14 +91,25 @@ impl Diff {
             let figures = list(changed.figures.iter().map(Figure::json));
             named(&changed.key).raw("figures", figures).finish()
         };
+        let rules = |(seq, rules): &(Seq, RuleSetName)| {
+            Members::new()
+                .raw("seq", seq)
+                .text("rule_version", &rules.version)
+                .text("rule_set_sha256", &rules.hex())
+                .finish()
+        };
         json.raw("added", list(self.added.iter().map(fact)))
             .raw("gone", list(self.gone.iter().map(fact)))
             .raw("changed", list(self.changed.iter().map(changed)))
+            .raw("rules", list(self.rules.iter().map(rules)))
     }
 
     /// The differences as text: added, removed and changed facts, with every changed leaf.
     pub fn page(&self) -> Page {
         let mut page = Page::new();
+        for (seq, rules) in &self.rules {
+            page.line(format!("rules: {} in force from seq {seq} on", clean(&rules.version)));
+        }
         let key = |key: &FactKey| format!("{} {}", key.kind(), clean(key.text()));
         for (mark, facts) in [("+", &self.added), ("-", &self.gone)] {
             facts.iter().for_each(|fact| page.line(format!("{mark} {}", key(&fact.key))));

@@ -75,20 +75,21 @@ impl Look {
         self.view(|view| Ok(view.head()?))
     }
 
-    /// The facts as of a position that a filter chooses. `None` if the log is shorter. A table of
-    /// the current facts avoids reading them from the store.
+    /// The facts as of a position that a filter chooses, and the version of the rules in force
+    /// there. `None` if the log is shorter. A table of the current facts avoids reading them from
+    /// the store.
     pub fn as_of(
         &self,
         seq: Seq,
         filter: &Filter,
         known: Option<&FactTable>,
-    ) -> Result<Option<Chosen>, Error> {
+    ) -> Result<Option<(Chosen, String)>, Error> {
         self.view(|view| {
             if seq > view.head()? {
                 return Ok(None);
             }
             let AsOf { facts, total, .. } = chosen_as_of(view, seq, filter, known)?;
-            Ok(Some(Chosen { facts, total }))
+            Ok(Some((Chosen { facts, total }, rules_name_at(view, seq)?.version)))
         })
     }
 

@@ -9,7 +9,6 @@ use ipse_core::Seq;
 use ipse_core::json::Members;
 use ipse_engine::facts::{Filter, ScoredFact};
 use ipse_engine::{Basis, Claim, Echo, Error, MAX_FACTS, Memory, Status};
-use ipse_inspect::answer::rule_version;
 use ipse_inspect::{Derivation, Look};
 use std::sync::Arc;
 
@@ -31,8 +30,8 @@ impl Audit {
         match echo {
             Echo::Whole(claim) => {
                 let then = memory.known_at(claim.checkpoint())?;
-                let version = rule_version(then.rule_version());
-                let then = Some(&then).filter(|_| version == claim.rule_version())?;
+                let then =
+                    Some(&then).filter(|then| then.rule_version() == claim.rule_version())?;
                 let then = then.choose(claim.filter());
                 if !claim.is_answered_by(look.identity(), &then) {
                     return None;
@@ -41,7 +40,7 @@ impl Audit {
             }
             Echo::Query { checkpoint, filter } => {
                 let then = memory.known_at(*checkpoint)?;
-                let (version, facts) = (rule_version(then.rule_version()), then.choose(filter));
+                let (version, facts) = (then.rule_version(), then.choose(filter));
                 let claim = Claim::derived(look.identity(), *checkpoint, version, filter, &facts)?;
                 let audit = Self::written(memory, &claim, Status::Verified, &facts);
                 Some(Audit { derived: Some((claim, Basis::Query)), ..audit })

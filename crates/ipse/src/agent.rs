@@ -249,7 +249,7 @@ impl Agent {
     /// The facts computed from the log up to a position.
     pub fn facts_as_of(&self, seq: Seq, query: &Query) -> Result<Vec<Fact>> {
         let facts = self.look.as_of(seq, &query.0, Some(&self.memory.known()))?;
-        let facts = facts.ok_or_else(|| self.beyond(seq))?;
+        let (facts, _) = facts.ok_or_else(|| self.beyond(seq))?;
         let facts = facts.facts.into_iter();
         Ok(facts.map(|fact| Fact::new(self.look.identity(), fact)).collect())
     }

@@ -5,7 +5,6 @@ use ipse_core::{Identity, Seq};
 use ipse_engine::Consultation;
 use ipse_engine::facts::Chosen;
 use ipse_engine::grounding::grounding;
-use ipse_inspect::answer::rule_version;
 
 /// The answer to a query.
 #[derive(Clone)]
@@ -29,7 +28,6 @@ impl Answer {
         query: &Query,
         chosen: Chosen,
     ) -> Self {
-        let version = rule_version(version);
         let consultation = Consultation::of(identity, checkpoint, version, &query.0, &chosen.facts);
         Answer {
             checkpoint,

@@ -9,7 +9,7 @@ use ipse_core::{FactKey, FactKind};
 use ipse_engine::facts::{Chosen, Filter, ScoredFact};
 use ipse_engine::grounding::{body, grounding, two_decimals};
 use ipse_engine::{AsOf, Consultation, chosen_as_of};
-use ipse_inspect::answer::{self, clean, rule_version};
+use ipse_inspect::answer::{self, clean};
 use ipse_store::View;
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -82,7 +82,7 @@ pub(crate) fn run(context: &Context, terminal: &mut Terminal<'_>, args: &Args) -
         }
     };
     let (facts, checkpoint) = (&chosen.facts, progress.checkpoint);
-    let version = rule_version(&progress.rule_version);
+    let version = progress.rule_version.as_str();
     match format {
         Format::Json => {
             let answer = answer::consulted(&identity, checkpoint, version, &filter, &chosen);

@@ -9,8 +9,10 @@ use crate::terminal::Terminal;
 use crate::{CommandResult, Exit};
 use ipse::SystemHost;
 use ipse::keys::Role;
+use ipse_consolidate::Rules;
 use ipse_core::json::Members;
-use ipse_store::Store;
+use ipse_engine::rules_of;
+use ipse_store::{Registered, Store};
 use std::path::PathBuf;
 
 /// Create or open the store, register a manifest, print the identity
@@ -32,6 +34,14 @@ pub(crate) struct Args {
     /// file that IPSE_PASSPHRASE_FILE names, or typed on the terminal
     #[arg(long)]
     passphrase: bool,
+    /// Let the new log begin with this rule set
+    #[arg(long, value_name = "VERSION", hide = true, value_parser = rule_set)]
+    rules: Option<Rules>,
+}
+
+fn rule_set(version: &str) -> Result<Rules, String> {
+    let known = || Rules::ALL.iter().map(|rules| rules.version()).collect::<Vec<_>>().join(", ");
+    Rules::of_version(version).ok_or_else(|| format!("this ipse has the rule sets {}", known()))
 }
 
 pub(crate) fn run(context: &Context, terminal: &mut Terminal<'_>, args: &Args) -> CommandResult {
@@ -48,6 +58,7 @@ pub(crate) fn run(context: &Context, terminal: &mut Terminal<'_>, args: &Args) -
     let keys = context.keys();
     let made = keys.create(&registered.identity, &mut SystemHost::random, word);
     let made = made.map_err(anyhow::Error::from);
+    begin_with_rules(context, terminal, &registered, args.rules)?;
     if context.json {
         let json = Members::new()
             .text("identity_hash", &registered.identity.to_string())
@@ -80,6 +91,27 @@ pub(crate) fn run(context: &Context, terminal: &mut Terminal<'_>, args: &Args) -
         )?;
     }
     Ok(Exit::fine_if(made.is_ok()))
+}
+
+/// Makes rules other than the default the first event of a new log.
+fn begin_with_rules(
+    context: &Context,
+    terminal: &mut Terminal<'_>,
+    registered: &Registered,
+    rules: Option<Rules>,
+) -> anyhow::Result<()> {
+    let Some(rules) = rules else { return Ok(()) };
+    let mut log = context.write_as(terminal, registered.identity)?;
+    let in_force = context.store()?.reader()?;
+    let in_force = rules_of(in_force.view(&registered.identity)?.view())?;
+    match in_force == rules {
+        true => Ok(()),
+        false => {
+            log.begin_with_rules(rules)?;
+            context.tell_head(terminal, &mut log)?;
+            Ok(())
+        }
+    }
 }
 
 /// Prints where the keys are, or why they are not complete. A store without keys works, but signs
