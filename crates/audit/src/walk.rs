@@ -10,7 +10,7 @@ use ipse_core::{Admitted, EventRef, Identity, Seq, is_housekeeping};
 use ipse_ledger::account::{
     Fault, ForgetRecords, PassClaim, PreviousPass, RULES_TRIGGER, Skipped, shortened,
 };
-use ipse_ledger::{Basis, NoteKey, RuleSetName, RulesEvent, RulesHistory, Step};
+use ipse_ledger::{ApprovalFault, Basis, NoteKey, RuleSetName, RulesEvent, RulesHistory, Step};
 use std::collections::BTreeMap;
 
 /// The result of a walk over a log.
@@ -140,16 +140,24 @@ impl Walk {
         !self.approvals.is_empty()
     }
 
-    /// The faults of the changes of rules at the end of the walk: approvals that are not about
-    /// their change or that none of these operator keys signed, and a last change without its pass.
-    /// Without keys, approvals are not checked.
-    pub fn rules_faults(&self, identity: &Identity, operators: &[NoteKey]) -> Vec<Fault> {
+    /// The approvals that are not about their change, or that none of these operator keys signed,
+    /// each with its place. Without keys, approvals are not checked.
+    pub fn approval_faults(
+        &self,
+        identity: &Identity,
+        operators: &[NoteKey],
+    ) -> Vec<(String, ApprovalFault)> {
         let checked = self.approvals.iter().filter(|_| !operators.is_empty());
         let faults = checked.filter_map(|(seq, event, before)| {
             let fault = event.approval_fault(before, identity, operators)?;
             Some((rules_place(*seq), fault))
         });
-        faults.chain(self.changed_rules.map(not_followed)).collect()
+        faults.collect()
+    }
+
+    /// The fault of a log that ends with a change of rules.
+    pub fn unfinished(&self) -> Option<Fault> {
+        self.changed_rules.map(not_followed)
     }
 
     /// Adds the reason why the rules skip the last event, if they do. A pass record must list the

@@ -15,8 +15,8 @@ pub enum Error {
     Limit(#[from] LimitError),
     /// The facts of a log follow rules that this build does not have. They are not changed.
     #[error(
-        "the facts of this log follow rule set `{version}` ({rule_set}), which this ipse does not \
-         have: a newer ipse is needed"
+        "unknown_rules: the facts of this log follow rule set `{version}` ({rule_set}), which this \
+         ipse does not have: a newer ipse is needed"
     )]
     UnknownRules {
         /// The rule version of the newest pass.

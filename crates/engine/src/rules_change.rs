@@ -28,13 +28,16 @@ use ipse_store::View;
 #[non_exhaustive]
 pub enum RulesError {
     /// The change does not follow from the log.
-    #[error("the change {}", .0.message())]
+    #[error("{}: the change {}", .0.code(), .0.message())]
     Fault(RulesFault),
     /// The approval is not signed by the operator, or is about another change.
-    #[error("{0}")]
+    #[error("not_signed: {0}")]
     NotApproved(String),
     /// The report of the approval is not the one that the log gives at that position.
-    #[error("the approved report is not the one that the log gives now: make and approve another")]
+    #[error(
+        "report_moved: the approved report is not the one that the log gives now: make and approve \
+         another"
+    )]
     ReportMoved,
 }
 
@@ -91,7 +94,7 @@ impl Log {
                 return Err(RulesError::NotApproved(fault).into());
             }
             if let Some(fault) = event.approval_fault(from, &identity, operators) {
-                return Err(RulesError::NotApproved(fault).into());
+                return Err(RulesError::NotApproved(fault.to_string()).into());
             }
             check_report(view, &identity, from, &event)?;
             Ok(event)

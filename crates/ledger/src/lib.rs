@@ -31,5 +31,5 @@ pub use head::TreeHead;
 pub use key::{PublicKey, SecretKey};
 pub use note::{Note, NoteKey, NoteSigner};
 pub use proof::ProofFile;
-pub use rules::{Basis, RuleSetName, RulesEvent, RulesFault, RulesHistory, Step};
+pub use rules::{ApprovalFault, Basis, RuleSetName, RulesEvent, RulesFault, RulesHistory, Step};
 pub use tree::{Edge, Hash, Nodes, entry_hash};

@@ -14,8 +14,9 @@ use crate::note::NoteKey;
 use alloc::borrow::ToOwned;
 use alloc::collections::BTreeMap;
 use alloc::format;
-use alloc::string::{String, ToString};
+use alloc::string::String;
 use alloc::vec::Vec;
+use core::fmt;
 use ipse_core::event::MAX_DEPTH;
 use ipse_core::json::{Members, Object, Value};
 use ipse_core::{Identity, Seq, hex, json_parse, sha256};
@@ -141,13 +142,14 @@ impl RulesEvent {
         (event.data() == stored).then_some(event)
     }
 
-    /// The fault of the approval of an activation, if it has one: its signature, or its content.
+    /// The fault of the approval of an activation, if it has one.
     pub fn approval_fault(
         &self,
         from: &RuleSetName,
         identity: &Identity,
         operators: &[NoteKey],
-    ) -> Option<String> {
+    ) -> Option<ApprovalFault> {
+        use ApprovalFault::{Untrusted, Wrong};
         let Step::Active(Basis::Approved { checkpoint, report, approval }) = &self.step else {
             return None;
         };
@@ -155,9 +157,9 @@ impl RulesEvent {
         let statement = match opened {
             Ok((statement, _)) => statement,
             Err(EnvelopeError::Untrusted | EnvelopeError::OtherKey) => {
-                return Some("its approval is not signed by a trusted operator key".to_string());
+                return Some(Untrusted(dsse::key_ids(approval.as_bytes()).join(", ")));
             }
-            Err(error) => return Some(format!("its approval cannot be read: {error}")),
+            Err(_) => return Some(Wrong("cannot be read")),
         };
         let expected = RulesApproval {
             identity: *identity,
@@ -169,13 +171,13 @@ impl RulesEvent {
         match RulesApproval::read(&statement) {
             Some(approved) if approved == expected => None,
             Some(approved) if approved.identity != *identity => {
-                Some("its approval is for another identity".to_string())
+                Some(Wrong("is for another identity"))
             }
             Some(approved) if approved.from != from.hash => {
-                Some("its approval is for a change from other rules".to_string())
+                Some(Wrong("is for a change from other rules"))
             }
-            Some(_) => Some("its approval is for another rule set or report".to_string()),
-            None => Some("its approval is not a statement about rules".to_string()),
+            Some(_) => Some(Wrong("is for another rule set or report")),
+            None => Some(Wrong("is not a statement about rules")),
         }
     }
 }
@@ -192,6 +194,26 @@ fn basis(data: &Object<'_>) -> Option<Basis> {
             approval: text("approval")?,
         }),
         (true, true) => None,
+    }
+}
+
+/// The fault of an approval.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum ApprovalFault {
+    /// No trusted key signed it; the ids of the keys that it names.
+    Untrusted(String),
+    /// It is not about this change.
+    Wrong(&'static str),
+}
+
+impl fmt::Display for ApprovalFault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            ApprovalFault::Untrusted(_) => {
+                f.write_str("its approval is not signed by a trusted operator key")
+            }
+            ApprovalFault::Wrong(what) => write!(f, "its approval {what}"),
+        }
     }
 }
 
@@ -366,6 +388,7 @@ impl RulesHistory {
 mod tests {
     use super::*;
     use crate::note::NoteSigner;
+    use alloc::string::ToString;
     use alloc::vec;
 
     fn rules(version: &str) -> RuleSetName {
@@ -490,7 +513,7 @@ mod tests {
         let fault =
             |event: &RulesEvent| event.approval_fault(&rules("a"), &identity, &[signer.public()]);
         assert_eq!(fault(&approval(&signer, &|_| {})), None);
-        let unsigned = fault(&approval(&stranger, &|_| {})).unwrap();
+        let unsigned = fault(&approval(&stranger, &|_| {})).unwrap().to_string();
         assert!(unsigned.contains("not signed by a trusted operator key"), "{unsigned}");
         let changes: [(&dyn Fn(&mut RulesApproval), &str); 5] = [
             (&|it| it.identity = Identity([1; 32]), "another identity"),
@@ -500,7 +523,7 @@ mod tests {
             (&|it| it.rules = rules("c"), "another rule set or report"),
         ];
         for (change, words) in changes {
-            let message = fault(&approval(&signer, change)).unwrap();
+            let message = fault(&approval(&signer, change)).unwrap().to_string();
             assert!(message.contains(words), "{message}");
         }
     }

@@ -53,8 +53,9 @@ impl Check<'_, '_> {
     fn rules_in_force(&mut self, rules: &Result<Rules, String>, walk: &Walk, bundled: &Bundled) {
         let began = self.report.fails();
         let (identity, operators) = (&bundled.identity, self.trust.operators());
-        let faults = walk.rules_faults(identity, &operators);
+        let faults = walk.approval_faults(identity, &operators);
         faults.into_iter().for_each(|(at, what)| self.report.fail(at, what));
+        walk.unfinished().into_iter().for_each(|(at, what)| self.report.fail(at, what));
         let seq = bundled.checkpoint.unwrap_or(bundled.to);
         let in_force = walk.rules.at(seq);
         match rules {

@@ -26,6 +26,7 @@ mod planned;
 #[cfg(feature = "experiments")]
 mod reproduce;
 mod retention;
+mod rules;
 mod shell;
 mod signed;
 mod signing;

@@ -15,7 +15,7 @@ fn schema_5() -> (Store, String) {
 }
 
 /// A store of `vectors/store`, and the snapshot of its facts.
-fn sample(name: &str) -> (Store, String) {
+pub(crate) fn sample(name: &str) -> (Store, String) {
     let store = Store::nothing();
     let mut bytes = Vec::new();
     let file = File::open(vector(&format!("store/{name}.db.gz"))).unwrap();

@@ -9,7 +9,7 @@ use ipse_consolidate::RuleSet;
 use ipse_core::{Admitted, EventRef, Seq, sha256};
 use ipse_engine::{SignedBatch, head_of, registered};
 use ipse_ledger::dsse::StatementIndex;
-use ipse_ledger::{Note, NoteKey, TreeHead, entry_hash, write_entry};
+use ipse_ledger::{ApprovalFault, Note, NoteKey, TreeHead, entry_hash, write_entry};
 use ipse_store::{RawEvent, STORED_LEVEL, View};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -138,7 +138,17 @@ impl<R: RuleSet> Check<'_, R> {
     /// Checks the approvals of rules, and that the pass of the last change exists.
     fn approvals(&mut self) {
         let (walk, keys) = (&self.log.walk, &self.outside.operator_keys);
-        self.report.all(GROUND, walk.rules_faults(self.identity, keys));
+        self.report.all(GROUND, walk.unfinished());
+        for (place, fault) in walk.approval_faults(self.identity, keys) {
+            match &fault {
+                // The operator's key was replaced, or the log came from another operator.
+                ApprovalFault::Untrusted(ids) => {
+                    let note = format!("{place}: the operator key here did not approve it: {ids}");
+                    self.report.note(note);
+                }
+                ApprovalFault::Wrong(_) => self.report.add(GROUND, place, fault.to_string()),
+            }
+        }
         if keys.is_empty() && walk.has_approvals() {
             let note = "approvals of rules were not checked: no key of an operator was found";
             self.report.note(note);

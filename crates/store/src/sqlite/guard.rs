@@ -15,7 +15,7 @@ const MAY_UPDATE: [&str; 2] = ["fact", "tally"];
 /// Facts and tallies are deleted when another rule set starts or their events are forgotten, runs
 /// and small chunks when they are merged.
 const MAY_DELETE: [&str; 5] = ["fact", "tally", "run", "piece", "chunk"];
-const MAY_CALL: [&str; 5] = ["coalesce", "count", "instr", "max", "octet_length"];
+const MAY_CALL: [&str; 7] = ["coalesce", "count", "instr", "length", "max", "octet_length", "sum"];
 /// Columns that only forgetting may change: the content of an event, the unused part of a page, and
 /// the count of freed bytes.
 const MAY_EMPTY: [(&str, &str); 4] =
