@@ -23,6 +23,8 @@ pub struct Walk {
     pub records: Vec<Record>,
     /// Events that feed no fact: of the whole log, and since the last pass record.
     pub idle: [Skipped<Skip>; 2],
+    /// The same under other rules, by their version.
+    idle_under: BTreeMap<&'static str, [Skipped<Skip>; 2]>,
     /// The number of events so far, without housekeeping.
     counted: u64,
     /// The position of the last pass record, with or without content.
@@ -50,6 +52,7 @@ impl Walk {
             intents: Intents::default(),
             records: Vec::new(),
             idle: Default::default(),
+            idle_under: BTreeMap::new(),
             counted: 0,
             last_pass: None,
             rules: RulesHistory::new(rules),
@@ -163,10 +166,20 @@ impl Walk {
     /// Adds the reason why the rules skip the last event, if they do. A pass record must list the
     /// skipped events of its range.
     pub fn fed(&mut self, event_type: &str, skip: Option<Skip>) {
-        if let Some(skip) = skip.filter(|skip| *skip != Skip::Housekeeping) {
-            for idle in &mut self.idle {
-                *idle.entry(event_type.to_owned()).or_default().entry(skip).or_default() += 1;
-            }
+        self.fed_under(event_type, skip, &[]);
+    }
+
+    /// The same for a log whose rules change: `others` are other rules by their version. A pass
+    /// record lists the events that its own rules skip.
+    pub fn fed_under(
+        &mut self,
+        event_type: &str,
+        skip: Option<Skip>,
+        others: &[(&'static str, Option<Skip>)],
+    ) {
+        count(&mut self.idle, event_type, skip);
+        for (version, skip) in others {
+            count(self.idle_under.entry(*version).or_default(), event_type, *skip);
         }
         if event_type == PASS_RECORD {
             let coded = |(name, reasons): (String, BTreeMap<Skip, u64>)| {
@@ -174,11 +187,14 @@ impl Walk {
             };
             if let Some(Record { claimed: Some(claimed), lists_idle, .. }) = self.records.last_mut()
             {
-                let idle = self.idle[usize::from(claimed.first != Seq(1))].clone();
+                let under = self.idle_under.get(claimed.rule_version.as_str());
+                let idle =
+                    under.unwrap_or(&self.idle)[usize::from(claimed.first != Seq(1))].clone();
                 let idle: Skipped<String> = shortened(idle).into_iter().map(coded).collect();
                 *lists_idle = idle == claimed.skipped_by_type;
             }
             self.idle[1].clear();
+            self.idle_under.values_mut().for_each(|idle| idle[1].clear());
         }
     }
 
@@ -197,10 +213,11 @@ impl Walk {
                 return (record, false, vec!["cannot be read"]);
             };
             before = PreviousPass::Pass(claimed.clone());
-            let earlier = if claimed.first < from { PreviousPass::Unreadable } else { earlier };
+            let earlier = if claimed.first < from { PreviousPass::BeforeRange } else { earlier };
             let mut wrong = claimed.contradictions(&earlier, names, &self.forgets);
             wrong.extend(self.rules_fault(claimed));
-            (record, !matches!(earlier, PreviousPass::Unreadable), wrong)
+            let whole = !matches!(earlier, PreviousPass::Unreadable | PreviousPass::BeforeRange);
+            (record, whole, wrong)
         })
     }
 }
@@ -210,16 +227,24 @@ impl Walk {
     fn rules_fault(&self, claimed: &PassClaim) -> Option<&'static str> {
         let before = Seq(claimed.seq.0.saturating_sub(1));
         let rules = self.rules.at(before);
-        let follows_change = self.rules.changes().iter().any(|(seq, _)| *seq == before);
+        let follows_change = self.rules.is_change(before);
         if rules.version != claimed.rule_version || rules.hex() != claimed.rule_set {
             return Some("names rules that were not in force");
         }
         match claimed.trigger == RULES_TRIGGER {
             true if !follows_change => Some("is triggered by rules, but none changed before it"),
             true if claimed.first != Seq(1) => Some("must cover the log from seq 1"),
-            false if follows_change && before != Seq(1) => Some("must be triggered by rules"),
+            false if follows_change => Some("must be triggered by rules"),
             _ => None,
         }
+    }
+}
+
+/// Counts an event that feeds no fact.
+fn count(idle: &mut [Skipped<Skip>; 2], event_type: &str, skip: Option<Skip>) {
+    let Some(skip) = skip.filter(|skip| *skip != Skip::Housekeeping) else { return };
+    for idle in idle {
+        *idle.entry(event_type.to_owned()).or_default().entry(skip).or_default() += 1;
     }
 }
 

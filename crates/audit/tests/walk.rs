@@ -82,6 +82,24 @@ fn record(first: u64, notes: u64) -> String {
     )
 }
 
+/// A log whose rules changed: the record is under `v1`, and the facts follow other rules.
+#[test]
+fn a_pass_record_lists_the_events_that_its_own_rules_skip() {
+    for (notes, fits) in [(0, false), (2, true), (3, false)] {
+        let mut walk = Walk::default();
+        let mut take =
+            |seq, event_type: &str, content: &str, [skip, under_v1]: [Option<Skip>; 2]| {
+                walk.next(Seq(seq), name(1), event_type, Content::Bytes(content.as_bytes()));
+                walk.fed_under(event_type, skip, &[("v1", under_v1)]);
+            };
+        take(1, "note", "{}", [None, Some(Skip::NoObject)]);
+        take(2, "note", "{}", [Some(Skip::NoZone), Some(Skip::NoObject)]);
+        let house = [Some(Skip::Housekeeping); 2];
+        take(3, "consolidation_run", &record(1, notes), house);
+        assert_eq!(walk.records[0].lists_idle, fits, "{notes} notes");
+    }
+}
+
 #[test]
 fn a_pass_record_lists_the_events_of_its_range_that_feed_no_fact() {
     // Notes before the record, its first position, the number it lists, and whether they match.

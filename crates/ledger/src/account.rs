@@ -179,6 +179,8 @@ pub enum PreviousPass {
     Pass(PassClaim),
     /// The earlier pass record cannot be read.
     Unreadable,
+    /// The range of the pass begins before the known events, so they cannot be counted.
+    BeforeRange,
 }
 
 /// The claim of a pass record about its range.
@@ -265,6 +267,8 @@ impl PassClaim {
         // Events that were forgotten before the pass are not counted.
         let missed = forgets.missed(self.first..=self.last, self.seq);
         let (joined, counted) = match before {
+            // Events may have been forgotten there.
+            PreviousPass::BeforeRange => (true, self.processed.saturating_add(missed)),
             // A pass with a new rule set, or after a rebuild, begins at the start.
             _ if self.first == Seq(1) => (true, self.counted),
             PreviousPass::Pass(before) => (

@@ -5,6 +5,7 @@
 //! - A version names one hash for the life of a log.
 //! - An activation needs an open proposal and an approval; going back needs neither and never
 //!   undoes the rules that a log began with.
+//! - An approval is for one activation: its checkpoint is not before the last change of rules.
 //! - The signature of an approval is checked by the caller, who has the operator's keys.
 
 use crate::account::house_parts;
@@ -237,6 +238,8 @@ pub enum RulesFault {
     TooLarge,
     /// The rule set is in force already, or its proposal is open already.
     Already,
+    /// The approved report is from before the last change of rules, or from a later position.
+    WrongCheckpoint,
 }
 
 impl RulesFault {
@@ -251,6 +254,7 @@ impl RulesFault {
             RulesFault::WrongDescriptor => "wrong_descriptor",
             RulesFault::TooLarge => "descriptor_too_large",
             RulesFault::Already => "already",
+            RulesFault::WrongCheckpoint => "report_moved",
         }
     }
 
@@ -265,6 +269,9 @@ impl RulesFault {
             RulesFault::WrongDescriptor => "has a descriptor with another hash",
             RulesFault::TooLarge => "has a descriptor that is too large",
             RulesFault::Already => "names a rule set that is in force or proposed already",
+            RulesFault::WrongCheckpoint => {
+                "names a checkpoint that is not between the last change of rules and this one"
+            }
         }
     }
 }
@@ -323,6 +330,18 @@ impl RulesHistory {
         &self.changes
     }
 
+    /// Whether a position is that of an activation or of going back. Its pass follows it.
+    pub fn is_change(&self, seq: Seq) -> bool {
+        // The first event of a log says which rules it begins with, so nothing changes there.
+        seq > Seq(1) && self.changes.binary_search_by_key(&seq, |(at, _)| *at).is_ok()
+    }
+
+    /// The position of the last change, or 0.
+    fn last_change(&self) -> Seq {
+        let last = self.changes.last().map(|(seq, _)| *seq);
+        last.filter(|seq| self.is_change(*seq)).unwrap_or(Seq(0))
+    }
+
     /// Checks a step at the next position.
     pub fn check(&self, seq: Seq, event: &RulesEvent) -> Result<(), RulesFault> {
         let rules = &event.rules;
@@ -345,6 +364,11 @@ impl RulesHistory {
             Step::Active(Basis::Approved { .. }) if !is_open => Err(RulesFault::NotProposed),
             Step::Active(Basis::Approved { .. }) if rules == self.in_force() => {
                 Err(RulesFault::Already)
+            }
+            Step::Active(Basis::Approved { checkpoint, .. })
+                if *checkpoint >= seq || *checkpoint < self.last_change() =>
+            {
+                Err(RulesFault::WrongCheckpoint)
             }
             Step::Active(Basis::First) if seq != Seq(1) => Err(RulesFault::NotFirst),
             Step::Active(Basis::Back) => match self.previous() {
@@ -405,8 +429,16 @@ mod tests {
 
     fn approved(version: &str) -> RulesEvent {
         let approval = "{}".to_string();
-        let basis = Basis::Approved { checkpoint: Seq(3), report: [7; 32], approval };
+        let basis = Basis::Approved { checkpoint: Seq(1), report: [7; 32], approval };
         event(version, Step::Active(basis))
+    }
+
+    fn approved_at(version: &str, at: u64) -> RulesEvent {
+        let mut event = approved(version);
+        if let Step::Active(Basis::Approved { checkpoint, .. }) = &mut event.step {
+            *checkpoint = Seq(at);
+        }
+        event
     }
 
     fn back(version: &str) -> RulesEvent {
@@ -426,9 +458,9 @@ mod tests {
             proposed("b"),
             approved("b"),
             proposed("a"),
-            approved("a"),
+            approved_at("a", 2),
             proposed("b"),
-            approved("b"),
+            approved_at("b", 5),
             back("a"),
             back("b"),
             back("a"),
@@ -463,6 +495,11 @@ mod tests {
             (vec![other], RulesFault::VersionTaken),
             (vec![wrong], RulesFault::WrongDescriptor),
             (vec![large], RulesFault::TooLarge),
+            (vec![proposed("b"), approved_at("b", 2)], RulesFault::WrongCheckpoint),
+            (
+                vec![proposed("b"), approved("b"), back("a"), proposed("b"), approved_at("b", 2)],
+                RulesFault::WrongCheckpoint,
+            ),
         ] {
             let (faults, _) = run(&steps);
             assert_eq!(faults.last(), Some(&Some(fault)), "{steps:?}");
@@ -515,7 +552,8 @@ mod tests {
         assert_eq!(fault(&approval(&signer, &|_| {})), None);
         let unsigned = fault(&approval(&stranger, &|_| {})).unwrap().to_string();
         assert!(unsigned.contains("not signed by a trusted operator key"), "{unsigned}");
-        let changes: [(&dyn Fn(&mut RulesApproval), &str); 5] = [
+        type Change<'c> = &'c dyn Fn(&mut RulesApproval);
+        let changes: [(Change<'_>, &str); 5] = [
             (&|it| it.identity = Identity([1; 32]), "another identity"),
             (&|it| it.from = [1; 32], "from other rules"),
             (&|it| it.checkpoint = Seq(4), "another rule set or report"),

@@ -5,7 +5,7 @@
 //! that only the intended check can detect it.
 
 use ipse_bundle::{Report, Trust, Verdict, key_sha256, pem, verify};
-use ipse_consolidate::{RuleSet, V1, f, snapshot};
+use ipse_consolidate::{RuleSet, Rules, f, snapshot, with_rules};
 use ipse_core::json::{Members, list, quoted};
 use ipse_core::{Admitted, Digest, Event, EventRef, Identity, Seq, Time, is_housekeeping};
 use ipse_core::{hex, sha256};
@@ -204,6 +204,7 @@ pub struct PassData {
     pub last_ref: EventRef,
     pub rule_version: String,
     pub rule_set: String,
+    pub trigger: &'static str,
     pub id: String,
 }
 
@@ -225,7 +226,7 @@ impl PassData {
             .text("rule_set_sha256", &self.rule_set)
             .text("rule_version", &self.rule_version)
             .raw("skipped", skipped.finish())
-            .text("trigger", "manual")
+            .text("trigger", self.trigger)
             .finish()
     }
 }
@@ -236,11 +237,20 @@ pub struct Log {
     pub rows: Vec<Row>,
     pub statements: Vec<String>,
     pub checkpoint: u64,
+    /// The changes of rules: their positions, and the rules in force from there.
+    pub rules: Vec<(u64, Rules)>,
 }
 
 impl Log {
     pub fn new(manifest: &str) -> Self {
-        Log { manifest: manifest.into(), rows: Vec::new(), statements: Vec::new(), checkpoint: 0 }
+        let (rows, statements, rules) = Default::default();
+        Log { manifest: manifest.into(), rows, statements, checkpoint: 0, rules }
+    }
+
+    /// The rules in force at a position.
+    pub fn rules_at(&self, seq: u64) -> Rules {
+        let changed = self.rules.iter().rfind(|(from, _)| *from <= seq.max(1));
+        changed.map_or(Rules::default(), |(_, rules)| *rules)
     }
 
     pub fn identity(&self) -> Identity {
@@ -271,10 +281,11 @@ impl Log {
     pub fn pass_data(&self) -> PassData {
         let (first, last) = (self.checkpoint + 1, self.rows.len() as u64);
         let mut skipped: BTreeMap<String, BTreeMap<&'static str, u64>> = BTreeMap::new();
-        let mut processed = 0;
+        let (mut processed, rules) = (0, self.rules_at(last));
         for event in self.admitted(first, last) {
             processed += u64::from(!is_housekeeping(&event.event_type));
-            if let Err(skip) = V1.contributions(&typed(&event))
+            let skip = with_rules!(rules, |rules| rules.contributions(&typed(&event)).err());
+            if let Some(skip) = skip
                 && !is_housekeeping(&event.event_type)
             {
                 let reasons = skipped.entry(event.event_type.clone()).or_default();
@@ -290,9 +301,10 @@ impl Log {
             skipped,
             first_ref: name(first),
             last_ref: name(last),
-            rule_version: "v1".into(),
-            rule_set: hex::encode(&sha256(&[V1.descriptor().as_bytes()])),
-            id: format!("pass:v1:{first}-{last}"),
+            rule_version: rules.version().into(),
+            rule_set: hex::encode(&rules.hash()),
+            trigger: "manual",
+            id: format!("pass:{}:{first}-{last}", rules.version()),
         }
     }
 
@@ -355,7 +367,8 @@ impl Log {
 
     pub fn facts(&self, checkpoint: u64) -> String {
         let events = self.admitted(1, checkpoint);
-        snapshot(&f(&V1, events.iter().map(typed)).unwrap())
+        let rules = self.rules_at(checkpoint);
+        snapshot(&with_rules!(rules, |rules| f(rules, events.iter().map(typed)).unwrap()))
     }
 
     pub fn draft(&self) -> Draft {
@@ -365,7 +378,10 @@ impl Log {
     pub fn draft_of(&self, from: u64, to: u64, checkpoint: u64) -> Draft {
         let is_in = |row: &&Row| {
             let seq = row.entry.seq.0;
-            (from..=to).contains(&seq) || (seq > to && row.entry.event_type == "forget")
+            let event_type = row.entry.event_type.as_str();
+            (from..=to).contains(&seq)
+                || (seq > to && event_type == "forget")
+                || (seq < from && event_type == "ipse.rules")
         };
         let lines = |line: String| format!("{line}\n");
         let identity = self.identity();
@@ -385,7 +401,7 @@ impl Log {
                 .collect(),
             entries: self.rows.iter().map(|r| r.entry.canonical()).map(lines).collect(),
             facts: (from == 1).then(|| self.facts(checkpoint)),
-            rule_set: V1.descriptor(),
+            rule_set: self.rules_at(if from == 1 { checkpoint } else { to }).descriptor(),
             head: self.note(self.rows.len() as u64),
             signatures: self.statements.clone(),
             log_vkey: format!("{}\n", log_key(&identity).public()),

@@ -5,3 +5,5 @@ mod attacks;
 mod damage;
 mod forge;
 mod good;
+#[cfg(feature = "trial-rules")]
+mod rules;

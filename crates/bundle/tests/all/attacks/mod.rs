@@ -67,7 +67,7 @@ pub fn bytes(change: fn(&mut Vec<u8>)) -> Case {
 
 /// One attack: its name, the exit code, and the place and message in the report.
 pub struct Attack {
-    name: &'static str,
+    pub name: &'static str,
     exit: u8,
     place: &'static str,
     words: &'static str,
@@ -97,7 +97,7 @@ impl Attack {
         self
     }
 
-    fn try_it(&self) -> Result<(), String> {
+    pub fn try_it(&self) -> Result<(), String> {
         let case = (self.make)();
         let trust = match crate::forge::trust_of(&case.trust) {
             Ok(trust) => trust,

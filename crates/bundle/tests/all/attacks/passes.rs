@@ -112,13 +112,13 @@ pub const ATTACKS: &[Attack] = &[
             data.skipped.insert("ipse.other".into(), reasons);
         })
     }),
-    refused("pass of another rule version", LIE, "does not know: v2", || {
+    refused("pass of another rule version", LIE, "rules that were not in force", || {
         lying(|data| {
             data.rule_version = "v2".into();
             data.id = "pass:v2:9-17".into();
         })
     }),
-    refused("pass of another rule set", LIE, "another rule set than the one", || {
+    refused("pass of another rule set", LIE, "rules that were not in force", || {
         lying(|data| data.rule_set = "0".repeat(64))
     }),
     refused("pass that names another first event", LIE, "its first and last events", || {
