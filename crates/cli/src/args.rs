@@ -96,7 +96,7 @@ pub(crate) enum Command {
     ///
     /// The log decides which rules its facts follow. A change has four steps: `propose` records it,
     /// `report` shows which facts would differ, `approve` signs that report with the operator's
-    /// key, `activate` puts the rules in force. `back` undoes it. docs/guide/rules.md explains them.
+    /// key, `activate` puts the rules in force. `back` undoes it. See docs/guide/rules.md.
     Rules(rules::Args),
     Forget(forget::Args),
     Prune(prune::Args),

@@ -145,8 +145,8 @@ impl Look {
         self.view(RulesList::read)
     }
 
-    /// The report on a change to other rules, as of a position or of the stored facts. `None` if the
-    /// log is shorter, or this build does not have the rules.
+    /// The report on a change to other rules, as of a position or of the stored facts. `None` if
+    /// the log is shorter, or this build does not have the rules.
     pub fn rules_report(
         &self,
         to: &RuleSetName,

@@ -137,7 +137,8 @@ fn tell_left_behind(
         "note: settings do not travel; here: signatures {}, retention {retention}, max-ahead \
          {ahead} (`ipse config`)\n\
          note: keys that do not travel: private keys, access tokens, producers that signed \
-         nothing, which keys were revoked, and which sources each may use (`ipse key`, `ipse token`)",
+         nothing, which keys were revoked, and which sources each may use (`ipse key`, `ipse \
+         token`)",
         signatures.name()
     )?;
     if !done.keys_left_out.is_empty() {
