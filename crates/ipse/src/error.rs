@@ -163,6 +163,8 @@ impl Error {
     /// | `no_page` | the evidence of a fact has no such page |
     /// | `bundle_not_verified` | a bundle does not verify under the trusted keys |
     /// | `file` | a file or a stream cannot be read or written |
+    /// | `not_json_lines` | the input of an import is another format, such as CSV or one JSON array |
+    /// | `bundle_not_whole` | a bundle of a part of a log cannot be imported |
     /// | `log_not_empty` | a bundle can be imported only into an empty log |
     /// | `cannot_export` | no tree head covers the log, or the content does not fit into a bundle |
     /// | `no_store` | no store exists at that path |
@@ -250,6 +252,9 @@ fn exchange_code(error: &ExchangeError) -> &'static str {
         ExchangeError::Refused(refusal) => refusal.rule.code(),
         ExchangeError::Cut { .. } => "truncated",
         ExchangeError::Input(_) | ExchangeError::Output(_) | ExchangeError::Spool(_) => "file",
+        ExchangeError::Bundle(ipse_bundle::Error::Write(_)) => "file",
+        ExchangeError::NotLines(_) => "not_json_lines",
+        ExchangeError::NotWhole => "bundle_not_whole",
         ExchangeError::Damaged(_) | ExchangeError::ForeignManifest => "store_damaged",
         ExchangeError::Unregistered(_) => "unknown_identity",
         ExchangeError::NotEmpty(_) => "log_not_empty",
