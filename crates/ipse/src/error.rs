@@ -87,6 +87,9 @@ pub enum Error {
     /// A key that the caller trusts cannot be read.
     #[error("a trusted key cannot be used: {0}")]
     TrustedKey(String),
+    /// An anchor of the caller is not a signed tree head.
+    #[error("an anchor cannot be used: {0}")]
+    Anchor(String),
     /// A bundle did not verify; nothing was imported.
     #[error("the bundle did not verify: {0}")]
     Unverified(String),
@@ -161,6 +164,7 @@ impl Error {
     /// | `gates_not_bound` | the manifest names other gate files |
     /// | `beyond_the_log` | the position is beyond the end of the log |
     /// | `no_page` | the evidence of a fact has no such page |
+    /// | `bad_anchor` | an anchor is not a signed tree head |
     /// | `bundle_not_verified` | a bundle does not verify under the trusted keys |
     /// | `file` | a file or a stream cannot be read or written |
     /// | `not_json_lines` | the input of an import is another format, such as CSV or one JSON array |
@@ -203,6 +207,7 @@ impl Error {
             Error::Beyond { .. } => "beyond_the_log",
             Error::NoFact(_) | Error::NoEvent(_) => "not_found",
             Error::NoPage { .. } => "no_page",
+            Error::Anchor(_) => "bad_anchor",
             Error::Unverified(_) => "bundle_not_verified",
             Error::File { .. } => "file",
         }

@@ -44,13 +44,14 @@ mod value;
 
 pub use agent::{Agent, Opening, Receipt};
 pub use answer::Answer;
-pub use bundle::import_bundle;
+pub use bundle::{import_bundle, verify_bundle};
 pub use error::{Error, Result};
 pub use event::{Attempt, Event};
 pub use fact::{Fact, Query, Recommended};
 pub use gates::{GATE_FIELDS, GateFiles, fields_of as gate_fields_of};
 pub use host::SystemHost;
 pub use intent::{Intent, OutcomeReport};
+pub use ipse_bundle::{Line as BundleLine, Report as BundleReport, Verdict};
 pub use ipse_core::{Admitted, Digest};
 pub use ipse_core::{EventRef, FactId, FactKey, FactKind, Identity, Outcome, Seq, Time};
 pub use ipse_door::{Refusal, Rule};

@@ -2,7 +2,8 @@
 //! name, `Debug` output, and the small operations around the log.
 #![allow(missing_docs, clippy::unwrap_used)]
 
-use ipse::{Agent, ExchangeError, Manifest};
+use ipse::{Agent, Event, ExchangeError, Manifest, Verdict, verify_bundle};
+use std::fs;
 use std::io::{self, Write};
 use std::path::PathBuf;
 use tempfile::TempDir;
@@ -65,4 +66,37 @@ fn a_bundle_that_cannot_be_written_is_an_error_of_its_stream() {
     let world = World::new();
     assert_eq!(code(world.agent.export(&mut Full)), "file");
     assert!(world.store.exists());
+}
+
+#[test]
+fn a_bundle_is_verified_without_a_store() {
+    let world = World::new();
+    world.agent.record(Event::attempt("s").success()).unwrap();
+    let path = world.store.with_extension("ipse");
+    world.agent.export(&mut fs::File::create(&path).unwrap()).unwrap();
+    let key = |name: &str| fs::read_to_string(world.store.with_extension("db.keys").join(name));
+    let (log, operator) = (key("log.vkey").unwrap(), key("operator.pub").unwrap());
+    let trusted = [log.as_str(), operator.as_str()];
+    let head = world.agent.look().tree_head().unwrap().unwrap().note;
+
+    let report = verify_bundle(&path, &trusted, &[&head]).unwrap();
+    assert!(report.passed() && report.identity == Some(world.agent.identity()));
+    assert!(report.lines.iter().any(|line| line.place == "anchor 1"));
+    let report = verify_bundle(&path, &[], &[]).unwrap();
+    assert!(!report.passed() && report.lines.iter().any(|line| line.verdict == Verdict::Fail));
+    assert_eq!(code(verify_bundle(&path, &["no key"], &[])), "bad_key");
+    assert_eq!(code(verify_bundle(&path, &trusted, &["no head"])), "bad_anchor");
+    assert_eq!(code(verify_bundle("/nowhere/x.ipse", &trusted, &[])), "file");
+
+    // The head of another log, or a changed byte, is found.
+    let other = World::new();
+    other.agent.record(Event::attempt("s").success()).unwrap();
+    other.agent.export(&mut Vec::new()).unwrap();
+    let foreign = other.agent.look().tree_head().unwrap().unwrap().note;
+    assert!(!verify_bundle(&path, &trusted, &[&foreign]).unwrap().passed());
+    let mut bytes = fs::read(&path).unwrap();
+    let middle = bytes.len() / 2;
+    bytes[middle] ^= 1;
+    fs::write(&path, bytes).unwrap();
+    assert!(!verify_bundle(&path, &trusted, &[]).unwrap().passed());
 }
