@@ -26,6 +26,18 @@ pub enum TimeError {
     Range,
 }
 
+impl fmt::Display for TimeError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            TimeError::Grammar => "a time must be RFC 3339, such as 2026-05-06T10:00:00Z",
+            TimeError::LeapSecond => "second 60 does not exist; write the second before or after",
+            TimeError::Range => "a time must be in the years 1970 to 9999 in UTC",
+        })
+    }
+}
+
+impl core::error::Error for TimeError {}
+
 impl Time {
     /// The instant `micros` microseconds after 1970, if it lies in the years 1970 to 9999.
     pub fn from_micros(micros: i64) -> Option<Self> {
@@ -38,6 +50,13 @@ impl Time {
     }
 
     /// Reads RFC 3339 text.
+    ///
+    /// ```
+    /// # use ipse_core::Time;
+    /// let time = Time::parse("2026-05-06T12:00:00+02:00").unwrap();
+    /// assert_eq!(time.to_string(), "2026-05-06T10:00:00Z");
+    /// assert!(Time::parse("2026-05-06 10:00").is_err());
+    /// ```
     pub fn parse(text: &str) -> Result<Self, TimeError> {
         let mut rest = Digits(text.as_bytes());
         let local = rest.date_and_time()?;

@@ -26,6 +26,7 @@ use ipse_inspect::{Diff, Look, Skills, Standing};
 use ipse_intents::{Decision, Desk, decide};
 use ipse_manifest::Manifest;
 use ipse_store::{Location, Store};
+use std::fmt;
 use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
 
@@ -44,6 +45,19 @@ pub struct Opening {
     pub passphrase: Option<String>,
     /// The files that judge intents. Without them [`Agent::propose`] returns an error.
     pub gates: Option<GateFiles>,
+}
+
+impl fmt::Debug for Opening {
+    /// Does not show the passphrase.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Opening { policy, keys, passphrase, gates } = self;
+        f.debug_struct("Opening")
+            .field("policy", policy)
+            .field("keys", keys)
+            .field("passphrase", &passphrase.as_ref().map(|_| "…"))
+            .field("gates", gates)
+            .finish()
+    }
 }
 
 /// A handle to an agent in a store. Clones share the state.
@@ -336,6 +350,17 @@ impl Agent {
         let reader = self.store.reader()?;
         let snapshot = reader.view(self.look.identity())?;
         Ok(verify(&snapshot, self.look.identity(), &manifest, &outside, &mut |_, _| {})?)
+    }
+}
+
+impl fmt::Debug for Agent {
+    /// Shows the identity and the store, and no content.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Agent")
+            .field("identity", &self.identity())
+            .field("store", self.store.location())
+            .field("signs", &self.signs)
+            .finish_non_exhaustive()
     }
 }
 

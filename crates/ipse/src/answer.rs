@@ -7,7 +7,7 @@ use ipse_engine::facts::Chosen;
 use ipse_engine::grounding::grounding;
 
 /// The answer to a query.
-#[derive(Clone)]
+#[derive(Clone, Debug)]
 pub struct Answer {
     /// The facts, the most confident first.
     pub facts: Vec<Fact>,

@@ -5,6 +5,7 @@
 //! repeats its text in a `source`.
 
 use crate::keys::KeyError;
+use ipse_core::time::TimeError;
 use ipse_core::{EventRef, FactId, Seq};
 use ipse_door::Refusal;
 use ipse_exchange::Error as ExchangeError;
@@ -38,8 +39,11 @@ pub enum Error {
     /// Import, export or a bundle failed.
     #[error(transparent)]
     Exchange(#[from] ExchangeError),
-    /// A parameter is not a finite number.
-    #[error("the parameter `{0}` is not a finite number")]
+    /// A text is not a time.
+    #[error(transparent)]
+    Time(#[from] TimeError),
+    /// A parameter, a property or a member of the data is not a finite number.
+    #[error("the value of `{0}` is not a finite number")]
     NotANumber(String),
     /// The intent is invalid.
     #[error("the intent was rejected: {0}")]
@@ -151,7 +155,8 @@ impl Error {
     /// |---|---|
     /// | `bad_key` | a key cannot be used, or a trusted key cannot be read |
     /// | `bad_manifest` | a field of a manifest is missing or malformed |
-    /// | `not_a_number` | a parameter or a property is not a finite number |
+    /// | `bad_time` | a text is not a time |
+    /// | `not_a_number` | a parameter, a property or a member of the data is not a finite number |
     /// | `bad_intent` | an intent is invalid |
     /// | `intent_too_large` | an intent with its verdict is larger than an event may be |
     /// | `not_found` | the fact, event or intent does not exist |
@@ -197,6 +202,7 @@ impl Error {
             Error::Key(_) | Error::TrustedKey(_) => "bad_key",
             Error::Manifest(_) => "bad_manifest",
             Error::Refused(refusal) => refusal.rule.code(),
+            Error::Time(_) => "bad_time",
             Error::NotANumber(_) => "not_a_number",
             Error::Intent(error) => error.code(),
             Error::Decision(error) => error.code(),

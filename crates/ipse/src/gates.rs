@@ -14,7 +14,7 @@ use std::sync::Arc;
 pub const GATE_FIELDS: [&str; 3] = ["ecm_registry_hash", "policy_hash", "temperament_hash"];
 
 /// Registry, policy and temperament: the files that judge intents.
-#[derive(Clone)]
+#[derive(Clone, Debug)]
 pub struct GateFiles {
     hashes: [String; 3],
     gates: Arc<Gates>,

@@ -52,25 +52,28 @@ pub use gates::{GATE_FIELDS, GateFiles, fields_of as gate_fields_of};
 pub use host::SystemHost;
 pub use intent::{Intent, OutcomeReport};
 pub use ipse_bundle::{Line as BundleLine, Report as BundleReport, Verdict};
+pub use ipse_core::time::TimeError;
 pub use ipse_core::{Admitted, Digest};
 pub use ipse_core::{EventRef, FactId, FactKey, FactKind, Identity, Outcome, Seq, Time};
-pub use ipse_door::{Refusal, Rule};
-pub use ipse_engine::facts::{Filter, ScoredFact};
-pub use ipse_engine::trail::{Found, IntentStanding, Listing, Proposal};
+pub use ipse_core::{Fact as FactRecord, Micro, Support};
+pub use ipse_door::{Refusal, Rule, Unused, UnusedMembers};
+pub use ipse_engine::facts::{Chosen, Filter, ScoredFact};
+pub use ipse_engine::trail::{AttemptStanding, Found, IntentStanding, Listing, Proposal, Trail};
 pub use ipse_engine::{
     Acknowledged, Appended, Claim, Error as EngineError, FactTable, Forgotten, Host, Log, LogView,
     Memory, Notary, PassCommitted, PassReport, Policy, Selection, SignedBatch, Status, Trigger,
     Watch,
 };
-pub use ipse_exchange::{BundleReceipt, Error as ExchangeError, Exported, Imported};
+pub use ipse_exchange::{BundleReceipt, Error as ExchangeError, Exported, Imported, InputKind};
 pub use ipse_gates::{FileError, GateFile, Gates};
 pub use ipse_inspect::{
-    Diff, Heads, IntentPage, LogEntry, LogPage, LogRow, Look, Page, PassEntry, PassPage, Proof,
-    SignedHead, SkillRow, Skills, Standing, explain, verify,
+    Block, Changed, Derivation, Diff, Difference, Figure, Heads, IntentPage, LogEntry, LogPage,
+    LogRow, Look, ManifestComparison, Page, PassEntry, PassPage, Proof, SignedBy, SignedHead,
+    SkillRow, Skills, Standing, explain, verify,
 };
 pub use ipse_intents::{Decision, DecisionError, IntentError, OutcomeError};
 pub use ipse_ledger::{Bundled, NoteKey, NoteSigner};
 pub use ipse_manifest::{FIELDS as MANIFEST_FIELDS, Manifest, ManifestError};
-pub use ipse_store::{Location, forgets_in_place};
+pub use ipse_store::{Error as StoreError, Location, RawPass, Stored, forgets_in_place};
 pub use notary::DirectoryNotary;
 pub use value::Value;

@@ -2,7 +2,9 @@
 //! name, `Debug` output, and the small operations around the log.
 #![allow(missing_docs, clippy::unwrap_used)]
 
-use ipse::{Agent, Event, ExchangeError, Manifest, Verdict, verify_bundle};
+use ipse::{
+    Agent, Event, ExchangeError, Manifest, Opening, Query, Time, TimeError, Verdict, verify_bundle,
+};
 use std::fs;
 use std::io::{self, Write};
 use std::path::PathBuf;
@@ -39,8 +41,12 @@ fn code<T>(result: ipse::Result<T>) -> &'static str {
 #[test]
 fn an_input_of_another_format_is_no_error_of_an_export() {
     let world = World::new();
-    let formats: [&[u8]; 4] =
-        [b"[{\"id\":\"1\"}]", b"time,force\n1,2\n", b"PK\x03\x04rest of it", b"{\n  \"id\": 1\n}\n"];
+    let formats: [&[u8]; 4] = [
+        b"[{\"id\":\"1\"}]",
+        b"time,force\n1,2\n",
+        b"PK\x03\x04rest of it",
+        b"{\n  \"id\": 1\n}\n",
+    ];
     for format in formats {
         assert_eq!(code(world.agent.import(format)), "not_json_lines");
     }
@@ -99,4 +105,50 @@ fn a_bundle_is_verified_without_a_store() {
     bytes[middle] ^= 1;
     fs::write(&path, bytes).unwrap();
     assert!(!verify_bundle(&path, &trusted, &[]).unwrap().passed());
+}
+
+/// The type of every public field can be named through this crate alone.
+#[test]
+fn types_of_public_fields_have_a_name() {
+    let world = World::new();
+    world.agent.record(Event::attempt("s").success()).unwrap();
+    world.agent.consolidate().unwrap();
+    let fact = world.agent.fact("s", "*", "*").unwrap();
+    let explained = world.agent.explain(&fact.id(), 1).unwrap();
+    let evidence: Vec<ipse::Stored> = explained.evidence;
+    let standings: Vec<(_, ipse::AttemptStanding)> = explained.standings;
+    let passes: Vec<ipse::RawPass> = explained.passes;
+    let signed: ipse::SignedBy = explained.signed;
+    assert_eq!((evidence.len(), standings.len(), passes.len(), signed.events), (1, 1, 1, 0));
+    let diff = world.agent.diff(ipse::Seq(0), ipse::Seq(1)).unwrap();
+    let added: Vec<ipse::FactRecord> = diff.added;
+    let changed: Vec<ipse::Changed> = diff.changed;
+    assert_eq!((added.len(), changed.len()), (1, 0));
+    let unused: ipse::UnusedMembers = world.agent.import(&b""[..]).unwrap().unused;
+    assert_eq!(unused.iter().count(), 0);
+}
+
+#[test]
+fn debug_output_shows_the_agent_and_no_secret() {
+    let world = World::new();
+    let shown = format!("{:?}", world.agent);
+    assert!(shown.contains(&world.agent.identity().to_string()), "{shown}");
+    assert!(shown.contains("ipse.db"), "{shown}");
+    let opening = Opening { passphrase: Some("open sesame".into()), ..Opening::default() };
+    let shown = format!("{opening:?} {:?}", world.agent.consult(&Query::new()));
+    assert!(!shown.contains("sesame") && shown.contains("Answer"), "{shown}");
+}
+
+#[test]
+fn a_text_that_is_no_time_says_what_a_time_is() {
+    for (text, error, says) in [
+        ("yesterday", TimeError::Grammar, "RFC 3339"),
+        ("2016-12-31T23:59:60Z", TimeError::LeapSecond, "second 60"),
+        ("1969-12-31T23:59:59Z", TimeError::Range, "1970"),
+    ] {
+        assert_eq!(Time::parse(text), Err(error));
+        let error = ipse::Error::from(error);
+        assert_eq!(error.code(), "bad_time");
+        assert!(error.to_string().contains(says), "{error}");
+    }
 }
