@@ -40,7 +40,7 @@ pub struct Event {
 /// A member of an event's data.
 #[derive(Clone, PartialEq, Debug)]
 enum Data {
-    Text(String),
+    Value(Value),
     Values(Values),
 }
 
@@ -48,12 +48,12 @@ impl Event {
     /// Starts an attempt at a skill. [`Attempt::success`], [`Attempt::failed`] or
     /// [`Attempt::ended`] turns it into an event.
     pub fn attempt(skill: impl Into<String>) -> Attempt {
-        Attempt(Event::new(EXECUTION_RESULT).with("skill_id", skill))
+        Attempt(Event::new(EXECUTION_RESULT).text("skill_id", skill))
     }
 
     /// An incident in a zone: something went wrong, without an attempt.
     pub fn incident(zone: impl Into<String>) -> Self {
-        Event::new(INCIDENT).with("zone", zone)
+        Event::new(INCIDENT).text("zone", zone)
     }
 
     /// An event of any other type. It feeds only facts about its [`Event::object`], if it has one.
@@ -82,6 +82,14 @@ impl Event {
     }
 
     /// Sets the time at which it happened. Default: the time at which it was built.
+    ///
+    /// ```
+    /// use ipse::{Event, Time};
+    /// let text = Event::incident("ward 3").at(Time::parse("2026-05-06T10:00:00Z")?);
+    /// let clock = std::time::UNIX_EPOCH.elapsed().map_or(0, |it| it.as_micros() as i64);
+    /// let number = Time::from_micros(clock).map(|time| Event::incident("ward 3").at(time));
+    /// # Ok::<(), ipse::Error>(())
+    /// ```
     pub fn at(mut self, time: Time) -> Self {
         self.time = time;
         self
@@ -89,13 +97,20 @@ impl Event {
 
     /// Sets the reason of the failure or incident.
     pub fn reason(self, reason: impl Into<String>) -> Self {
-        self.with("failure_reason", reason)
+        self.text("failure_reason", reason)
     }
 
-    /// Sets a text member of its data.
-    pub fn with(mut self, name: impl Into<String>, text: impl Into<String>) -> Self {
-        self.set(name.into(), Data::Text(text.into()));
+    /// Sets a member of its data: a number, a text or a boolean. Facts read the members that have
+    /// a setter here; any other member is stored and feeds no fact.
+    ///
+    /// A member with the name of a setter replaces the value of that setter.
+    pub fn with(mut self, name: impl Into<String>, value: impl Into<Value>) -> Self {
+        self.set(name.into(), Data::Value(value.into()));
         self
+    }
+
+    fn text(self, name: &str, text: impl Into<String>) -> Self {
+        self.with(name, text.into())
     }
 
     /// Sets a property of the object that the event is about, such as `("mass_g", 180)`.
@@ -124,7 +139,7 @@ impl Event {
         let mut data = Members::new();
         for (name, value) in &self.data {
             data = match value {
-                Data::Text(text) => data.text(name, text),
+                Data::Value(value) => data.raw(name, value.json(name)?),
                 Data::Values(values) => data.raw(name, values.json()?),
             };
         }
@@ -147,17 +162,17 @@ pub struct Attempt(Event);
 impl Attempt {
     /// Sets the class of the object.
     pub fn target(self, class: impl Into<String>) -> Self {
-        Attempt(self.0.with("target_class", class))
+        Attempt(self.0.text("target_class", class))
     }
 
     /// Sets the environment.
     pub fn environment(self, environment: impl Into<String>) -> Self {
-        Attempt(self.0.with("environment", environment))
+        Attempt(self.0.text("environment", environment))
     }
 
     /// Sets the zone.
     pub fn zone(self, zone: impl Into<String>) -> Self {
-        Attempt(self.0.with("zone", zone))
+        Attempt(self.0.text("zone", zone))
     }
 
     /// Sets a parameter of the attempt. Facts use numbers from -10^9 to 10^9, to 6 decimals; a
@@ -170,7 +185,7 @@ impl Attempt {
 
     /// Names the intent that led to this attempt.
     pub fn intent(self, intent: EventRef) -> Self {
-        Attempt(self.0.with("intent", intent.to_string()))
+        Attempt(self.0.text("intent", intent.to_string()))
     }
 
     /// Ends the attempt as a success.
@@ -186,7 +201,7 @@ impl Attempt {
     /// Ends the attempt with any outcome; only success and failure count in rates. The time of the
     /// event is now.
     pub fn ended(self, outcome: Outcome) -> Event {
-        self.0.with("outcome", outcome.name()).at(SystemHost::new().now())
+        self.0.text("outcome", outcome.name()).at(SystemHost::new().now())
     }
 }
 
@@ -206,15 +221,18 @@ mod tests {
             .object("mass_g", 180)
             .object("colour", "red")
             .object("full", true)
+            .with("retries", 2)
+            .with("gloves", false)
             .id("7")
             .source("arm")
             .at(Time::parse("2026-05-06T10:00:00Z").unwrap());
         let json = event.json(&mut SystemHost::new()).unwrap();
         assert_eq!(
             json,
-            "{\"data\":{\"environment\":\"ward\",\"failure_reason\":\"slip\",\"object\":{\
+            "{\"data\":{\"environment\":\"ward\",\"failure_reason\":\"slip\",\
+             \"gloves\":false,\"object\":{\
              \"colour\":\"red\",\"full\":true,\"mass_g\":180},\"outcome\":\"failed\",\"params\":{\
-             \"force_n\":26,\"speed\":0.5},\"skill_id\":\"grasp\",\
+             \"force_n\":26,\"speed\":0.5},\"retries\":2,\"skill_id\":\"grasp\",\
              \"target_class\":\"cup \\\"a\\\"\"},\
              \"id\":\"7\",\"source\":\"arm\",\"time\":\"2026-05-06T10:00:00Z\",\
              \"type\":\"execution_result\"}"
@@ -224,12 +242,14 @@ mod tests {
     #[test]
     fn a_number_that_is_none_is_an_error_that_names_it() {
         for bad in [f64::NAN, f64::INFINITY] {
-            let event = Event::attempt("grasp").param("force_n", bad).success();
-            let error = event.json(&mut SystemHost::new()).unwrap_err();
-            assert_eq!(
-                (error.code(), error.to_string().contains("force_n")),
-                ("not_a_number", true)
-            );
+            let param = Event::attempt("grasp").param("force_n", bad).success();
+            for event in [param, Event::new("x").with("force_n", bad)] {
+                let error = event.json(&mut SystemHost::new()).unwrap_err();
+                assert_eq!(
+                    (error.code(), error.to_string().contains("force_n")),
+                    ("not_a_number", true)
+                );
+            }
         }
     }
 

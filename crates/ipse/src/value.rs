@@ -5,9 +5,11 @@
 use crate::{Error, Result};
 use ipse_core::json::{Members, Value as Json, quoted};
 
-/// A value of a parameter, or of a property of an object: a number, a text or a boolean.
+/// A value of a parameter, of a property of an object, or of a member of an event's data: a number,
+/// a text or a boolean.
 ///
-/// Made from `f64`, integers of up to 32 bits, `bool`, `&str` and `String`:
+/// Made from `f64`, integers of up to 32 bits, `bool`, `&str` and `String`. Larger integers have no
+/// exact number: convert them to `f64`, or write them as text.
 ///
 /// ```
 /// use ipse::Intent;
@@ -50,7 +52,7 @@ value_from! {
 
 impl Value {
     /// The value as JSON; an error if it is a number that is not finite.
-    fn json(&self, name: &str) -> Result<String> {
+    pub(crate) fn json(&self, name: &str) -> Result<String> {
         Ok(match self {
             Value::Number(number) if number.is_finite() => {
                 let mut text = String::new();

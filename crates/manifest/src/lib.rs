@@ -112,6 +112,25 @@ impl Manifest {
     /// Reads each of the seven fields from `value` and validates it: `agent_id`, `operator` and
     /// `embodiment` are texts, `policy_hash`, `ecm_registry_hash` and `temperament_hash` are 64
     /// lower-case hex digits, and `commissioned_at` is an RFC 3339 time.
+    ///
+    /// ```
+    /// use ipse_manifest::Manifest;
+    ///
+    /// // The hash of an empty file, for an agent that does not have these files yet.
+    /// let none = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855";
+    /// let manifest = Manifest::new(|field| {
+    ///     Some(match field {
+    ///         "agent_id" => "ward-robot-07".into(),
+    ///         "operator" => "St. Example Hospital".into(),
+    ///         "embodiment" => "two-arm-mobile/rev-c".into(),
+    ///         "commissioned_at" => "2026-04-20T08:00:00Z".into(),
+    ///         "policy_hash" | "ecm_registry_hash" | "temperament_hash" => none.into(),
+    ///         _ => return None,
+    ///     })
+    /// })?;
+    /// assert_eq!(manifest.field("agent_id"), Some("ward-robot-07"));
+    /// # Ok::<(), ipse_manifest::ManifestError>(())
+    /// ```
     pub fn new(mut value: impl FnMut(&str) -> Option<String>) -> Result<Self, ManifestError> {
         let mut text = |field| checked_text(field, value(field));
         let manifest = Manifest {
@@ -136,6 +155,20 @@ impl Manifest {
         } else {
             Err(ManifestError::NotCanonical)
         }
+    }
+
+    /// The value of a field; `None` if the name is not one of [`FIELDS`].
+    pub fn field(&self, name: &str) -> Option<&str> {
+        Some(match name {
+            "agent_id" => &self.agent_id,
+            "operator" => &self.operator,
+            "embodiment" => &self.embodiment,
+            "policy_hash" => &self.policy_hash,
+            "ecm_registry_hash" => &self.ecm_registry_hash,
+            "temperament_hash" => &self.temperament_hash,
+            "commissioned_at" => &self.commissioned_at,
+            _ => return None,
+        })
     }
 
     /// The bytes that are hashed: RFC 8785 JSON of the seven fields, without a line end.
@@ -239,6 +272,15 @@ mod tests {
                 if field == changed { Some(value.to_string()) } else { golden(field) }
             },
         )
+    }
+
+    #[test]
+    fn every_field_can_be_read() {
+        let manifest = Manifest::new(golden).unwrap();
+        for field in FIELDS {
+            assert_eq!(manifest.field(field), golden(field).as_deref(), "{field}");
+        }
+        assert_eq!(manifest.field("policy"), None);
     }
 
     /// If this fails, do not edit the literals: a change needs a new manifest version.
