@@ -15,9 +15,9 @@ use crate::keys::{KeyDirectory, KeyError};
 use crate::{DirectoryNotary, Error, Result, SystemHost};
 use ipse_core::{Admitted, EventRef, FactId, FactKey, FactKind, Identity, Seq};
 use ipse_door::{Origin, admit};
-use ipse_engine::trail::{Listing, Proposal};
+use ipse_engine::trail::{IntentStanding, Listing, Proposal};
 use ipse_engine::{
-    Appended, Forgotten, MAX_FACTS, Memory, Notary, PassReport, Policy, Selection, refusal_of,
+    Appended, Forgotten, Host, MAX_FACTS, Memory, Notary, PassReport, Policy, Selection, refusal_of,
 };
 use ipse_exchange::{Export, Exported, Imported, Keys, Options, Range, import_shared, with_export};
 use ipse_inspect::explain::{ExplainedEvent, Explanation};
@@ -166,7 +166,14 @@ impl Agent {
         self.signs
     }
 
-    /// The stored manifest, whether it matches the identity, and the last position of the log.
+    /// The stored manifest. Its bytes are checked, but not against the identity: that is
+    /// [`Standing::is_unchanged`].
+    pub fn manifest(&self) -> Result<Manifest> {
+        Ok(Manifest::from_canonical(self.look.standing()?.manifest.as_bytes())?)
+    }
+
+    /// The stored manifest as text, whether it matches the identity, and the numbers of events and
+    /// passes.
     pub fn standing(&self) -> Result<Standing> {
         Ok(self.look.standing()?)
     }
@@ -189,11 +196,29 @@ impl Agent {
 
     /// Records an event that is already JSON, in the form of CloudEvents 1.0.
     pub fn record_json(&self, event: &[u8]) -> Result<Receipt> {
-        let admitted =
-            admit(event, Origin::Producer, || ipse_engine::Host::salt(&mut SystemHost::new()))?;
+        let admitted = admitted(event)?;
         let event_ref = admitted.event_ref;
         let done = self.memory.append_all(&[admitted])?;
         receipt(event_ref, done.appended[0])
+    }
+
+    /// Records events durably in one transaction, which is faster than one by one. Returns a
+    /// receipt for each event, in order.
+    ///
+    /// If the door refuses an event, none is stored, and the error is that of the first such event.
+    /// An event that only the log rejects (a conflict, or forgotten before) has its own error and
+    /// does not stop the others.
+    pub fn record_all(
+        &self,
+        events: impl IntoIterator<Item = impl Into<Event>>,
+    ) -> Result<Vec<Result<Receipt>>> {
+        let host = &mut SystemHost::new();
+        let admit = |event: Event| admitted(event.json(host)?.as_bytes());
+        let events: Vec<_> =
+            events.into_iter().map(Into::into).map(admit).collect::<Result<_>>()?;
+        let done = self.memory.append_all(&events)?;
+        let names = events.iter().map(|event| event.event_ref);
+        Ok(names.zip(done.appended).map(|(name, appended)| receipt(name, appended)).collect())
     }
 
     /// Imports lines of JSON and runs a pass at the end. Rejected lines are listed; the rest is
@@ -301,6 +326,13 @@ impl Agent {
         Ok(desk.propose(body.as_bytes(), BY, &mut SystemHost::new())??)
     }
 
+    /// Up to `limit` intents that wait for a person's decision, newest first. An intent whose time
+    /// to confirm has expired is not listed.
+    pub fn waiting(&self, limit: u64) -> Result<Vec<Proposal>> {
+        let (now, waiting) = (SystemHost::new().now(), Some(IntentStanding::Waiting));
+        Ok(self.look.intents(Seq::MAX, limit, waiting, now)?.intents)
+    }
+
     /// Records a person's decision about an intent that waits for one.
     pub fn decide(&self, intent: &EventRef, decision: Decision) -> Result<Proposal> {
         let host = &mut SystemHost::new();
@@ -362,6 +394,27 @@ impl fmt::Debug for Agent {
             .field("signs", &self.signs)
             .finish_non_exhaustive()
     }
+}
+
+/// The identities in a store, oldest first. Opens the store for reading only.
+///
+/// ```no_run
+/// for identity in ipse::identities("fleet.db")? {
+///     println!("{identity}");
+/// }
+/// # Ok::<(), ipse::Error>(())
+/// ```
+pub fn identities(store: impl AsRef<Path>) -> Result<Vec<Identity>> {
+    let store = Store::open(&Location::parse(store)?)?;
+    let damaged = |hash: &str| ipse_engine::Error::Damaged(format!("identity {hash} is no hash"));
+    let manifests = store.reader()?.manifests()?;
+    let identity = |hash: &str| Identity::parse(hash).ok_or_else(|| damaged(hash).into());
+    manifests.iter().map(|(hash, _)| identity(hash)).collect()
+}
+
+/// Validates an event at the door.
+fn admitted(event: &[u8]) -> Result<Admitted> {
+    Ok(admit(event, Origin::Producer, || SystemHost::new().salt())?)
 }
 
 /// The receipt of a stored event.

@@ -42,7 +42,7 @@ pub mod keys;
 mod notary;
 mod value;
 
-pub use agent::{Agent, Opening, Receipt};
+pub use agent::{Agent, Opening, Receipt, identities};
 pub use answer::Answer;
 pub use bundle::{import_bundle, verify_bundle};
 pub use error::{Error, Result};

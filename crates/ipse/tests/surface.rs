@@ -3,7 +3,8 @@
 #![allow(missing_docs, clippy::unwrap_used)]
 
 use ipse::{
-    Agent, Event, ExchangeError, Manifest, Opening, Query, Time, TimeError, Verdict, verify_bundle,
+    Agent, Decision, Event, ExchangeError, GateFile, GateFiles, Intent, Manifest, Opening, Query,
+    Seq, Time, TimeError, Verdict, identities, verify_bundle,
 };
 use std::fs;
 use std::io::{self, Write};
@@ -151,4 +152,92 @@ fn a_text_that_is_no_time_says_what_a_time_is() {
         assert_eq!(error.code(), "bad_time");
         assert!(error.to_string().contains(says), "{error}");
     }
+}
+
+#[test]
+fn a_store_lists_its_agents_and_an_agent_knows_its_manifest() {
+    let world = World::new();
+    let second = Manifest::new(|field| match field {
+        "agent_id" => Some("another".to_owned()),
+        field => manifest().field(field).map(str::to_owned),
+    });
+    let second = Agent::register(&world.store, &second.unwrap()).unwrap();
+    let expected = [world.agent.identity(), second.identity()];
+    assert_eq!(identities(&world.store).unwrap(), expected);
+    assert_eq!(world.agent.manifest().unwrap(), manifest());
+    assert_eq!(second.manifest().unwrap().field("agent_id"), Some("another"));
+    assert_eq!(code(identities(world.store.with_extension("none"))), "no_store");
+}
+
+#[test]
+fn events_are_recorded_together_or_refused_together() {
+    let world = World::new();
+    let attempt = |id: &str| Event::attempt("s").success().id(id);
+    let first = attempt("1");
+    let receipts = world.agent.record_all([first.clone(), attempt("2"), first.clone()]).unwrap();
+    let places = receipts.iter().map(|receipt| receipt.as_ref().unwrap());
+    let places: Vec<_> = places.map(|receipt| (receipt.seq, receipt.duplicate)).collect();
+    assert_eq!(places, [(Seq(1), false), (Seq(2), false), (Seq(1), true)]);
+
+    let refused = world.agent.record_all([attempt("3"), Event::new("forget")]);
+    assert_eq!(code(refused), "reserved_type");
+    assert_eq!(world.agent.standing().unwrap().events, 2, "nothing of the batch is stored");
+    let conflict = first.clone().with("other", true);
+    let mut receipts = world.agent.record_all([conflict, attempt("4")]).unwrap();
+    assert_eq!(receipts.pop().unwrap().unwrap().seq, Seq(3));
+    assert_eq!(code(receipts.pop().unwrap()), "conflict");
+    assert!(world.agent.record_all([first; 0]).unwrap().is_empty());
+}
+
+#[test]
+fn the_events_of_a_subject_are_found_and_forgotten() {
+    let world = World::new();
+    let event = |patient: &str| Event::attempt("handover").success().with("patient", patient);
+    world.agent.record_all(["p-17", "p-3", "p-17"].map(event)).unwrap();
+    world.agent.consolidate().unwrap();
+    let log = || world.agent.look().log(Seq(0), 100).unwrap().rows;
+    let of = |patient: &str| {
+        let rows = log().into_iter().map(|row| row.stored);
+        let rows = rows.filter(|it| it.data_text("patient").as_deref() == Some(patient));
+        rows.map(|it| it.event_ref).collect::<Vec<_>>()
+    };
+    assert_eq!((of("p-17").len(), of("p-3").len(), of("*").len()), (2, 1, 0));
+    assert_eq!(world.agent.forget(of("p-17")).unwrap().events, 2);
+    assert_eq!((of("p-17").len(), of("p-3").len()), (0, 1));
+    assert_eq!(world.agent.fact("handover", "*", "*").unwrap().observations(), 1);
+}
+
+#[test]
+fn an_intent_says_why_and_waits_in_a_list() {
+    let [registry, policy, temperament] = GateFile::ALL.map(GateFile::example);
+    let gates = GateFiles::new(registry, policy, temperament).unwrap();
+    let hash = |field: &str| ipse::GATE_FIELDS.iter().position(|name| *name == field);
+    let bound = Manifest::new(|field| match hash(field) {
+        Some(place) => Some(gates.hashes()[place].clone()),
+        None => manifest().field(field).map(str::to_owned),
+    });
+    let opening = Opening { gates: Some(gates.clone()), ..Opening::default() };
+    let directory = tempfile::tempdir().unwrap();
+    let store = directory.path().join("ipse.db");
+    let agent = Agent::register_with(store, &bound.unwrap(), opening).unwrap();
+    let propose = |force: i32| {
+        let intent = Intent::new("manipulation.grasp").target("glass_cup").environment("ward3");
+        agent.propose(&intent.param("force_n", force)).unwrap()
+    };
+    for (force, reasons) in [
+        (25, &[][..]),
+        (55, &["force_n is lowered from 55 to 40", "a person must confirm force_n above 30"]),
+        (70, &["force_n is forbidden from 60 to 140"]),
+    ] {
+        let found = propose(force).reasons();
+        assert_eq!(found.len(), reasons.len(), "{found:?}");
+        let starts = |(found, reason): (&String, &&str)| found.starts_with(*reason);
+        assert!(found.iter().zip(reasons).all(starts), "{found:?}");
+    }
+    let second = propose(50);
+    let waiting = agent.waiting(10).unwrap();
+    assert_eq!((waiting.len(), &waiting[0]), (2, &second), "newest first");
+    assert_eq!(agent.waiting(1).unwrap().len(), 1);
+    agent.decide(&second.event_ref(), Decision::Declined).unwrap();
+    assert_eq!(agent.waiting(10).unwrap(), waiting[1..]);
 }

@@ -56,7 +56,8 @@ pub use tree::{Grown, HeadWriter, STORED_LEVEL};
 pub use watch::Watch;
 pub use write::{Batch, Writer};
 
-use ipse_core::{Admitted, Digest, EventRef, Identity, Seq, Time};
+use ipse_core::event::MAX_DEPTH;
+use ipse_core::{Admitted, Digest, EventRef, Identity, Seq, Time, json_parse};
 
 /// The result of appending one event.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -142,6 +143,14 @@ impl Stored {
     /// Whether the content was forgotten.
     pub fn is_forgotten(&self) -> bool {
         self.canonical.is_empty()
+    }
+
+    /// The text of a member of its `data`, such as `skill_id`. `None` if the event is forgotten,
+    /// or if the member is missing or not a text.
+    pub fn data_text(&self, member: &str) -> Option<String> {
+        let event = json_parse::parse(self.canonical.as_bytes(), MAX_DEPTH).ok()?;
+        let data = event.as_object()?.get("data")?.as_object()?;
+        data.get(member)?.as_text().map(str::to_owned)
     }
 }
 

@@ -186,6 +186,22 @@ impl Proposal {
         self.confirm_by
     }
 
+    /// The findings of the gates as sentences, in the order of the gates: why the intent was
+    /// denied, clamped or needs a confirmation. Empty if it was admitted as requested.
+    pub fn reasons(&self) -> Vec<String> {
+        fn list<'v>(object: &'v Value<'_>, name: &str) -> &'v [Value<'v>] {
+            match object.as_object().and_then(|object| object.get(name)) {
+                Some(Value::Array(items)) => items,
+                _ => &[],
+            }
+        }
+        let Some(intent) = parse(&self.json) else { return Vec::new() };
+        let findings = list(&intent, "gates").iter().flat_map(|gate| list(gate, "findings"));
+        let detail =
+            |finding: &Value<'_>| finding.as_object()?.get("detail")?.as_text().map(str::to_owned);
+        findings.filter_map(detail).collect()
+    }
+
     /// The intent as JSON.
     pub fn json(&self) -> &str {
         &self.json
