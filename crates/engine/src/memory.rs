@@ -16,7 +16,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, RwLock};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-/// When automatic passes run.
+/// When automatic passes run. Default: after 64 new events, and after one second without a new one.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Policy {
     /// Run a pass after this many new events; 1 updates facts at every append.
@@ -114,7 +114,8 @@ impl Memory {
     }
 
     /// Calls `subscriber` after every pass that this handle commits. The log is locked during the
-    /// call, so the subscriber must not use it.
+    /// call: the subscriber must not append, forget or run a pass, and it must return soon. If it
+    /// panics, the pass is durable and this handle writes no more ([`Error::Poisoned`]).
     pub fn subscribe(
         &self,
         subscriber: impl FnMut(&PassCommitted) + Send + 'static,

@@ -4,7 +4,7 @@
 
 use ipse::{
     Agent, Answer, Attempt, Decision, Event, GateFile, GateFiles, Intent, IntentStanding, Manifest,
-    Opening, Query, Result, import_bundle,
+    Opening, Query, Result, import_bundle, verify_bundle,
 };
 use std::fs;
 use std::path::Path;
@@ -53,9 +53,12 @@ fn tour(directory: &Path) -> Result<()> {
     assert!(agent.verify()?.findings.is_empty());
     let keys = directory.join("robot.db.keys");
     let key = |name: &str| fs::read_to_string(keys.join(name)).map_err(|source| at(&keys, source));
+    let (log, operator) = (key("log.vkey")?, key("operator.pub")?);
+    let trusted = [log.as_str(), operator.as_str()];
+    assert!(verify_bundle(&bundle, &trusted, &[])?.passed());
     let copy = directory.join("copy.db");
     drop(Agent::register(&copy, &manifest)?);
-    let taken = import_bundle(&copy, &bundle, &[&key("log.vkey")?, &key("operator.pub")?])?;
+    let taken = import_bundle(&copy, &bundle, &trusted)?;
     let copied = Agent::open(&copy, taken.identity)?;
     assert_eq!(copied.facts(&Query::new()), agent.facts(&Query::new()));
     println!("the same facts in another store, of the same agent {}", copied.identity());

@@ -36,7 +36,9 @@ const BY: &str = "library";
 /// Settings for opening an agent.
 #[derive(Clone, Default)]
 pub struct Opening {
-    /// When passes run automatically.
+    /// When passes run automatically. Default: after 64 new events, and after one second without a
+    /// new one. `every: 1` updates the facts at every record. It is not the policy that judges
+    /// intents: that is one of the `gates`.
     pub policy: Policy,
     /// The key directory. Default: the store's path plus `.keys`.
     pub keys: Option<PathBuf>,
@@ -60,7 +62,12 @@ impl fmt::Debug for Opening {
     }
 }
 
-/// A handle to an agent in a store. Clones share the state.
+/// A handle to an agent in a store. Clones share the state, and threads may use them at the same
+/// time: writers take turns, and reading facts waits for no writer. Another process may open the
+/// same store. A write waits up to 10 seconds for it and is then an error (`store_busy`).
+///
+/// Facts follow events when a pass runs: after [`Policy::every`] new events, after
+/// [`Policy::quiet`] without one, at [`Agent::consolidate`], and when the agent is opened.
 #[derive(Clone)]
 pub struct Agent {
     memory: Memory,
@@ -112,7 +119,8 @@ impl Agent {
     }
 
     /// Opens a registered agent and folds the events that no pass has covered. A store of an older
-    /// version of ipse is migrated first.
+    /// version of ipse is migrated first. So the process must be able to write to the store and to
+    /// its directory. [`identities`](crate::identities()) lists the agents of a store.
     pub fn open(store: impl AsRef<Path>, identity: Identity) -> Result<Self> {
         Self::open_with(store, identity, Opening::default())
     }
@@ -188,7 +196,25 @@ impl Agent {
         &self.look
     }
 
-    /// Records an event durably. A duplicate is no error.
+    /// Records an event durably. A duplicate is no error. The facts change with the next pass
+    /// ([`Opening::policy`]).
+    ///
+    /// An event without a skill, or with names that no rule reads, is stored and feeds no fact.
+    ///
+    /// ```
+    /// # let directory = tempfile::tempdir().unwrap();
+    /// # let at = |name: &str| (name == "commissioned_at").then(|| "2026-05-01T00:00:00Z".into());
+    /// # let manifest = ipse::Manifest::new(|name| at(name).or_else(|| Some("1".repeat(64))))?;
+    /// # let agent = ipse::Agent::register(directory.path().join("robot.db"), &manifest)?;
+    /// use ipse::Event;
+    ///
+    /// let attempt = Event::attempt("grasp").target("cup").param("force_n", 25);
+    /// let receipt = agent.record(attempt.success())?;
+    /// println!("{} is at {}", receipt.event_ref, receipt.seq);
+    /// agent.consolidate()?; // Or wait for the next pass.
+    /// assert_eq!(agent.fact("grasp", "cup", "*").map(|fact| fact.observations()), Some(1));
+    /// # Ok::<(), ipse::Error>(())
+    /// ```
     pub fn record(&self, event: impl Into<Event>) -> Result<Receipt> {
         let json = event.into().json(&mut SystemHost::new())?;
         self.record_json(json.as_bytes())
@@ -221,8 +247,23 @@ impl Agent {
         Ok(names.zip(done.appended).map(|(name, appended)| receipt(name, appended)).collect())
     }
 
-    /// Imports lines of JSON and runs a pass at the end. Rejected lines are listed; the rest is
-    /// imported.
+    /// Imports lines of JSON and runs a pass at the end. Rejected lines are listed, up to 1000;
+    /// the rest is imported. Another format, such as CSV or one JSON array, is an error.
+    ///
+    /// ```
+    /// # let directory = tempfile::tempdir().unwrap();
+    /// # let at = |name: &str| (name == "commissioned_at").then(|| "2026-05-01T00:00:00Z".into());
+    /// # let manifest = ipse::Manifest::new(|name| at(name).or_else(|| Some("1".repeat(64))))?;
+    /// # let agent = ipse::Agent::register(directory.path().join("robot.db"), &manifest)?;
+    /// let lines = r#"{"id":"1","type":"note","time":"2026-05-06T10:00:00Z"}
+    /// {"id":"2","type":"note","time":"yesterday"}"#;
+    /// let imported = agent.import(lines.as_bytes())?; // Or a file.
+    /// for (line, why) in &imported.listed {
+    ///     println!("line {line}: {} in `{}`: {}", why.rule.code(), why.field, why.message);
+    /// }
+    /// assert_eq!((imported.appended, imported.refused), (1, 1));
+    /// # Ok::<(), ipse::Error>(())
+    /// ```
     ///
     /// Lines that have arrived are stored before the reader is polled again, and the agent can be
     /// used meanwhile. The input may therefore be a pipe that stays open, read in its own thread.
@@ -261,8 +302,8 @@ impl Agent {
         chosen.into_iter().map(|fact| Fact::new(self.look.identity(), fact)).collect()
     }
 
-    /// The fact about a skill with one target and one environment; `*` matches events that name
-    /// none.
+    /// The fact about a skill with one target and one environment. `*` stands for attempts that
+    /// name none; it is no wildcard. [`Agent::facts`] searches.
     pub fn fact(&self, skill: &str, target: &str, environment: &str) -> Option<Fact> {
         let key = FactKey::new(FactKind::SkillSuccessRate, &[skill, target, environment]);
         let known = self.memory.known();
@@ -285,7 +326,8 @@ impl Agent {
         Answer::new(identity, known.checkpoint(), known.rule_version(), &query, chosen)
     }
 
-    /// The facts computed from the log up to a position.
+    /// The facts computed from the log up to a position, without the events that were forgotten
+    /// since.
     pub fn facts_as_of(&self, seq: Seq, query: &Query) -> Result<Vec<Fact>> {
         let facts = self.look.as_of(seq, &query.0, Some(&self.memory.known()))?;
         let (facts, _) = facts.ok_or_else(|| self.beyond(seq))?;
@@ -293,7 +335,9 @@ impl Agent {
         Ok(facts.map(|fact| Fact::new(self.look.identity(), fact)).collect())
     }
 
-    /// The changes of the facts between two positions.
+    /// The changes of the facts between two positions. Forgotten events count at neither of them,
+    /// so forgetting is not seen here: compare [`Agent::facts`] before and after it, or read
+    /// [`Forgotten::pass`].
     pub fn diff(&self, from: Seq, to: Seq) -> Result<Diff> {
         self.look.diff(from, to)?.ok_or_else(|| self.beyond(from.max(to)))
     }
@@ -304,6 +348,22 @@ impl Agent {
 
     /// Explains a fact, with one page of its evidence, from 1 to [`Explanation::pages`]. Any other
     /// page is [`Error::NoPage`].
+    ///
+    /// ```
+    /// # let directory = tempfile::tempdir().unwrap();
+    /// # let at = |name: &str| (name == "commissioned_at").then(|| "2026-05-01T00:00:00Z".into());
+    /// # let manifest = ipse::Manifest::new(|name| at(name).or_else(|| Some("1".repeat(64))))?;
+    /// # let agent = ipse::Agent::register(directory.path().join("robot.db"), &manifest)?;
+    /// # agent.record(ipse::Event::attempt("grasp").target("cup").success())?;
+    /// # agent.consolidate()?;
+    /// let fact = agent.fact("grasp", "cup", "*").expect("an attempt");
+    /// let explanation = agent.explain(&fact.id(), 1)?;
+    /// for event in &explanation.evidence {
+    ///     println!("{} {} {}", event.seq, event.event_ref, event.canonical);
+    /// }
+    /// print!("{}", explanation.page()); // The same for people, with the arithmetic.
+    /// # Ok::<(), ipse::Error>(())
+    /// ```
     pub fn explain(&self, fact: &FactId, page: usize) -> Result<Explanation> {
         if page > 0
             && let Some(explanation) = self.look.explanation(fact, page)?
@@ -319,7 +379,27 @@ impl Agent {
         self.look.event(event, Listing::default())?.ok_or(Error::NoEvent(*event))
     }
 
-    /// Proposes an intent: audits it, judges it by the gates and records it durably.
+    /// Proposes an intent: audits it, judges it by the gates and records it durably. A denied
+    /// intent is no error: act only if [`Proposal::may_act`], with the values of
+    /// [`Proposal::admitted`].
+    ///
+    /// ```
+    /// # fn act(agent: &ipse::Agent) -> ipse::Result<()> {
+    /// use ipse::{Decision, Intent, IntentStanding, Query};
+    ///
+    /// let answer = agent.consult(&Query::skill("grasp"));
+    /// let intent = Intent::new("grasp").target("cup").param("force_n", 45).consulted(&answer);
+    /// let mut proposal = agent.propose(&intent)?;
+    /// if proposal.standing() == IntentStanding::Waiting {
+    ///     println!("ask a person: {}", proposal.reasons().join("; "));
+    ///     proposal = agent.decide(&proposal.event_ref(), Decision::Confirmed)?;
+    /// }
+    /// if let Some(force) = proposal.admitted("force_n") {
+    ///     println!("grasp with {force} N");
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn propose(&self, intent: &Intent) -> Result<Proposal> {
         let desk = self.desk.as_ref().ok_or(Error::NoGates)?;
         let body = intent.json()?;
@@ -358,12 +438,40 @@ impl Agent {
         Skills::new(registry, self.memory.known().iter().map(|fact| &fact.fact.key))
     }
 
-    /// Forgets events permanently: facts become equal to those of a log without them.
+    /// Forgets events permanently: facts become equal to those of a log without them. If one of
+    /// them is unknown, nothing is forgotten.
+    ///
+    /// ```
+    /// # let directory = tempfile::tempdir().unwrap();
+    /// # let at = |name: &str| (name == "commissioned_at").then(|| "2026-05-01T00:00:00Z".into());
+    /// # let manifest = ipse::Manifest::new(|name| at(name).or_else(|| Some("1".repeat(64))))?;
+    /// # let agent = ipse::Agent::register(directory.path().join("robot.db"), &manifest)?;
+    /// # for patient in ["p-17", "p-3"] {
+    /// #     agent.record(ipse::Event::attempt("handover").success().with("patient", patient))?;
+    /// # }
+    /// # agent.consolidate()?;
+    /// let mut after = Some(ipse::Seq(0));
+    /// let mut about = Vec::new();
+    /// while let Some(seq) = after {
+    ///     let page = agent.look().log(seq, 1000)?;
+    ///     let rows = page.rows.iter().map(|row| &row.stored);
+    ///     let rows = rows.filter(|it| it.data_text("patient").as_deref() == Some("p-17"));
+    ///     about.extend(rows.map(|it| it.event_ref));
+    ///     after = page.next_after;
+    /// }
+    /// assert_eq!(agent.forget(about)?.events, 1);
+    /// assert_eq!(agent.fact("handover", "*", "*").map(|fact| fact.observations()), Some(1));
+    /// # Ok::<(), ipse::Error>(())
+    /// ```
     pub fn forget(&self, events: impl IntoIterator<Item = EventRef>) -> Result<Forgotten> {
         Ok(self.memory.forget(&Selection::Refs(events.into_iter().collect()))?)
     }
 
-    /// Writes a bundle of the whole log. It can be verified without the store.
+    /// Writes a bundle of the whole log. It can be verified without the store, in a program with
+    /// [`verify_bundle`](crate::verify_bundle).
+    ///
+    /// It contains the facts of the last pass. Events after that pass are in the bundle and in no
+    /// fact of it: call [`Agent::consolidate`] first.
     pub fn export(&self, out: &mut dyn Write) -> Result<Exported> {
         let operator = self.keys.operator_signer(self.passphrase.as_deref())?;
         let notary = notary(&self.keys, self.look.identity(), self.passphrase.as_deref())?;
@@ -374,7 +482,8 @@ impl Agent {
         Ok(with_export(&self.store, self.look.identity(), &keys, range, write)?)
     }
 
-    /// Recomputes everything that is stored or signed, and reports mismatches.
+    /// Recomputes everything that is stored or signed, and reports mismatches. A mismatch is no
+    /// error: the store is sound if [`Report::findings`] is empty.
     pub fn verify(&self) -> Result<Report> {
         self.keys.check_public()?;
         let outside = self.keys.evidence(self.look.identity())?;
@@ -394,22 +503,6 @@ impl fmt::Debug for Agent {
             .field("signs", &self.signs)
             .finish_non_exhaustive()
     }
-}
-
-/// The identities in a store, oldest first. Opens the store for reading only.
-///
-/// ```no_run
-/// for identity in ipse::identities("fleet.db")? {
-///     println!("{identity}");
-/// }
-/// # Ok::<(), ipse::Error>(())
-/// ```
-pub fn identities(store: impl AsRef<Path>) -> Result<Vec<Identity>> {
-    let store = Store::open(&Location::parse(store)?)?;
-    let damaged = |hash: &str| ipse_engine::Error::Damaged(format!("identity {hash} is no hash"));
-    let manifests = store.reader()?.manifests()?;
-    let identity = |hash: &str| Identity::parse(hash).ok_or_else(|| damaged(hash).into());
-    manifests.iter().map(|(hash, _)| identity(hash)).collect()
 }
 
 /// Validates an event at the door.

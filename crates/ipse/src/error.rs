@@ -21,6 +21,28 @@ pub type Result<T> = std::result::Result<T, Error>;
 
 /// The reason why an operation failed. No operation is left half done, except that a stopped import
 /// keeps the lines that its error names.
+///
+/// `Display` says what failed. For errors of files, storage and keys, the cause of the system is in
+/// [`source`](std::error::Error::source): print it too.
+///
+/// ```
+/// # use ipse::{Agent, Identity};
+/// use std::error::Error as _;
+///
+/// let Err(error) = Agent::open("/nowhere/robot.db", Identity([0; 32])) else { return };
+/// match error.code() {
+///     "no_store" | "unknown_identity" => println!("register the manifest first"),
+///     "store_busy" => println!("try again"),
+///     "bad_key" => println!("compare the key directory with its backup"),
+///     code => println!("{code}"),
+/// }
+/// let mut cause = error.source();
+/// println!("{error}");
+/// while let Some(error) = cause {
+///     println!("  because {error}");
+///     cause = error.source();
+/// }
+/// ```
 #[derive(thiserror::Error, Debug)]
 #[non_exhaustive]
 pub enum Error {
@@ -172,16 +194,16 @@ impl Error {
     /// | `bad_anchor` | an anchor is not a signed tree head |
     /// | `bundle_not_verified` | a bundle does not verify under the trusted keys |
     /// | `file` | a file or a stream cannot be read or written |
-    /// | `not_json_lines` | the input of an import is another format, such as CSV or one JSON array |
+    /// | `not_json_lines` | the input of an import has another format, such as CSV |
     /// | `bundle_not_whole` | a bundle of a part of a log cannot be imported |
     /// | `log_not_empty` | a bundle can be imported only into an empty log |
     /// | `cannot_export` | no tree head covers the log, or the content does not fit into a bundle |
     /// | `no_store` | no store exists at that path |
     /// | `not_a_store` | the file is not a store |
     /// | `other_schema` | a newer ipse wrote the store, or it must be migrated |
-    /// | `unknown_identity` | the identity is not registered in the store |
-    /// | `store_busy` | another process locks the store for too long |
-    /// | `store_read_only` | this process may not write to the store |
+    /// | `unknown_identity` | the identity is not registered in the store: register its manifest |
+    /// | `store_busy` | another process locks the store for over 10 seconds: try again |
+    /// | `store_read_only` | this process may not write to the store or to its directory |
     /// | `store_gone` | the store was removed or replaced |
     /// | `disk_full` | no space is left on the disk |
     /// | `store_unavailable` | the store cannot be used for another reason |
@@ -190,7 +212,7 @@ impl Error {
     /// | `unknown_rules` | the log follows a rule set that this version does not have |
     /// | `too_many_observations` | a fact has more observations than can be counted |
     /// | `never_forgotten` | an event of this type cannot be forgotten |
-    /// | `open_again` | an earlier failure left this handle unusable: open the agent again |
+    /// | `open_again` | a failure or panic left this handle unusable: open the agent again |
     ///
     /// A rejected event has the code of its [`Rule`](crate::Rule), such as `invalid_json`,
     /// `missing`, `conflict` or `forgotten`. `truncated` is also the code of an import whose reader

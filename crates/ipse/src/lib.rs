@@ -12,8 +12,26 @@
 //! example `tour` shows every operation: register, record, import, consult, propose, explain,
 //! forget, export and verify.
 //!
+//! | to | use |
+//! |---|---|
+//! | record one event, or many at once | [`Agent::record`], [`Agent::record_all`] |
+//! | import a file, and list the refused lines | [`Agent::import`] |
+//! | read facts and recommended values | [`Agent::fact`], [`Agent::facts`], [`Fact::recommended`] |
+//! | find the events behind a fact | [`Agent::explain`] |
+//! | ask the gates before an action | [`Agent::consult`], [`Agent::propose`], [`Agent::report`] |
+//! | decide about intents that wait | [`Agent::waiting`], [`Agent::decide`] |
+//! | read the log | [`Look::log`] of [`Agent::look`] |
+//! | forget events | [`Agent::forget`] |
+//! | export a log as a bundle | [`Agent::export`] |
+//! | verify a bundle, or import it | [`verify_bundle`], [`import_bundle`] |
+//! | find the agents of a store | [`identities`] |
+//!
+//! **Facts follow passes.** A recorded event is durable at once. It changes facts with the next
+//! pass: by default after 64 new events, or after one second without a new one ([`Policy`]).
+//!
 //! Every operation returns [`Result`]; programs match on [`Error::code`]. A recommended value has 4
-//! significant digits ([`Recommended`]).
+//! significant digits ([`Recommended`]). The confidence of a fact is no success rate: a skill that
+//! always fails has a high one. Compare [`Fact::success_rate`] as well.
 //!
 //! Cargo features, off by default: `passphrase` reads private keys that are encrypted (see
 //! [`keys`]), `gzip` imports compressed files.
@@ -37,12 +55,13 @@ mod fact;
 pub mod files;
 mod gates;
 mod host;
+mod identities;
 mod intent;
 pub mod keys;
 mod notary;
 mod value;
 
-pub use agent::{Agent, Opening, Receipt, identities};
+pub use agent::{Agent, Opening, Receipt};
 pub use answer::Answer;
 pub use bundle::{import_bundle, verify_bundle};
 pub use error::{Error, Result};
@@ -50,6 +69,7 @@ pub use event::{Attempt, Event};
 pub use fact::{Fact, Query, Recommended};
 pub use gates::{GATE_FIELDS, GateFiles, fields_of as gate_fields_of};
 pub use host::SystemHost;
+pub use identities::identities;
 pub use intent::{Intent, OutcomeReport};
 pub use ipse_bundle::{Line as BundleLine, Report as BundleReport, Verdict};
 pub use ipse_core::time::TimeError;

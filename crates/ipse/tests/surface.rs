@@ -241,3 +241,39 @@ fn an_intent_says_why_and_waits_in_a_list() {
     agent.decide(&second.event_ref(), Decision::Declined).unwrap();
     assert_eq!(agent.waiting(10).unwrap(), waiting[1..]);
 }
+
+#[test]
+fn an_export_runs_no_pass() {
+    let world = World::new();
+    world.agent.record(Event::attempt("s").success()).unwrap();
+    let early = world.agent.export(&mut Vec::new()).unwrap();
+    world.agent.consolidate().unwrap();
+    let late = world.agent.export(&mut Vec::new()).unwrap();
+    assert_eq!((early.events, early.facts, late.facts), (1, Some(0), Some(1)));
+}
+
+#[test]
+fn forgetting_is_a_pass_and_no_difference_of_positions() {
+    let world = World::new();
+    let slip = world.agent.record(Event::attempt("s").failed("slip")).unwrap();
+    world.agent.record(Event::attempt("s").success()).unwrap();
+    world.agent.consolidate().unwrap();
+    let before = world.agent.look().head().unwrap();
+    let pass = world.agent.forget([slip.event_ref]).unwrap().pass.unwrap();
+    assert_eq!((pass.changed.map(|facts| facts.len()), pass.gone.len()), (Some(1), 1));
+    let diff = world.agent.diff(before, world.agent.look().head().unwrap()).unwrap();
+    assert_eq!(diff, ipse::Diff::default());
+}
+
+#[test]
+fn a_subscriber_that_panics_ends_the_handle_and_no_event_is_lost() {
+    let world = World::new();
+    world.agent.memory().subscribe(|_| panic!("a subscriber")).unwrap();
+    world.agent.record(Event::attempt("s").success()).unwrap();
+    let agent = world.agent.clone();
+    assert!(std::thread::spawn(move || agent.consolidate().map(|_| ())).join().is_err());
+    assert_eq!(code(world.agent.record(Event::attempt("s").success())), "open_again");
+    let again = Agent::open(&world.store, world.agent.identity()).unwrap();
+    assert_eq!(again.fact("s", "*", "*").unwrap().observations(), 1);
+    assert!(again.verify().unwrap().findings.is_empty());
+}
