@@ -45,8 +45,7 @@ pub(crate) async fn report(
     let (look, head) = (caller.agent.look.clone(), caller.agent.look.clone());
     let head = blocking(move || head.head()).await?;
     if as_of.is_some_and(|seq| seq > head) {
-        let detail = format!("`as_of` is beyond the last position of this log, {head}");
-        return Err(Problem::bad_request("bad_parameter", detail));
+        return Err(Problem::not_found(format!("the log ends at seq {head}")));
     }
     let compute = move || {
         let Some(rules) = look.rules()?.find(&hash) else { return Ok(None) };

@@ -32,7 +32,7 @@ const fn erratum(number: u8, title: &'static str, reason: &'static str) -> Errat
 }
 
 /// All errata, with the texts of `docs/paper.md`.
-pub const ERRATA: [Erratum; 35] = [
+pub const ERRATA: [Erratum; 37] = [
     erratum(
         1,
         "V3, raw and calibrated, attempts 544.4",
@@ -80,7 +80,8 @@ pub const ERRATA: [Erratum; 35] = [
     erratum(
         10,
         "\"Capability-evolution identity invariance\" in the status table",
-        "V2 shows the contrary: a registered capability changes the hash. The same is true here.",
+        "V2 shows the contrary: an added name changes the hash. The same is true here. A new \
+         version behind a name does not.",
     ),
     erratum(
         11,
@@ -219,4 +220,15 @@ pub const ERRATA: [Erratum; 35] = [
     ),
     erratum(34, "Five research currents", "the section has six."),
     erratum(35, "Three controls and four", "the contributions name three, section 4 runs four."),
+    erratum(
+        36,
+        "A rule change under a checkpoint",
+        "a pass reads only rows after the checkpoint, so cumulative rows would mix two rules under \
+         the newer version. Here a change derives all facts again.",
+    ),
+    erratum(
+        37,
+        "\"Require confirmation before raising force\" as an example of v2",
+        "that is a threshold for a human check, and section 5 forbids that facts change it.",
+    ),
 ];
