@@ -45,7 +45,7 @@ mod second {
     fn proposed(events: usize) -> (Store, String) {
         let store = Store::new();
         let line = |n: usize| {
-            attempt(&format!("e{n}"), n % 3 != 0)
+            attempt(&format!("e{n}"), !n.is_multiple_of(3))
                 .replace("\"grasp\"", &format!("\"skill{}\"", n % 40))
         };
         let file = store.write("log.jsonl", (0..events).map(line).collect::<String>());
