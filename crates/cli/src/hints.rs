@@ -18,6 +18,9 @@ pub(crate) fn of(error: &anyhow::Error, store: &Location) -> Option<String> {
     if let Some(hint) = error.chain().find_map(engine_hint) {
         return Some(hint.to_string());
     }
+    if let Some(hint) = error.chain().find_map(|cause| rules_hint(engine_error(cause)?)) {
+        return Some(hint.to_string());
+    }
     let location = store;
     let store = shell_word(&location.to_string());
     if error.chain().any(is_address_in_use) {
@@ -87,6 +90,21 @@ pub(crate) fn tree_head_hint(error: &Error) -> Option<&'static str> {
         ),
         _ => None,
     }
+}
+
+/// The hint for a change of rules that was rejected.
+fn rules_hint(error: &Error) -> Option<&'static str> {
+    let Error::Rules(error) = error else { return None };
+    Some(match error.code() {
+        "not_proposed" => "`ipse rules propose VERSION` proposes it",
+        "not_signed" => {
+            "the operator signs a report: `ipse rules report VERSION -o report.json`, then `ipse \
+             rules approve VERSION --report report.json -o approval.json`"
+        }
+        "report_moved" => "`ipse rules report VERSION -o report.json` makes another report",
+        "already" | "nothing_to_go_back_to" => "`ipse rules list` shows what is in force",
+        _ => return None,
+    })
 }
 
 /// The error of a store, also inside one of the engine.
@@ -173,6 +191,10 @@ fn key_hint(error: &KeyError) -> Option<String> {
         KeyError::Missing(path) if path.ends_with("operator.key") => {
             missing(path, "operator", "operator.pub")
         }
+        KeyError::Missing(path) if path.ends_with("operator.pub") => format!(
+            "copy the operator's operator.pub to {}; `ipse init` creates missing keys",
+            shown(path)
+        ),
         KeyError::Missing(path) => {
             format!("ipse key new producer NAME --source SOURCE --out {} makes one", shown(path))
         }

@@ -2,7 +2,7 @@
 
 use crate::terminal::{Terminal, counted};
 use anyhow::bail;
-use ipse_core::Seq;
+use ipse_core::{Seq, is_housekeeping};
 use ipse_engine::rules_name_at;
 use ipse_store::Progress;
 use ipse_store::View;
@@ -27,7 +27,7 @@ pub(crate) fn progress_at(
         progress.rule_version = rules_name_at(view, progress.checkpoint)?.version;
     }
     let Some(seq) = position else {
-        note_pending(terminal, view.head()?, &progress)?;
+        note_pending(terminal, view, &progress)?;
         return Ok(progress);
     };
     progress.checkpoint = within(view, seq)?;
@@ -40,16 +40,27 @@ pub(crate) fn progress_at(
     Ok(progress)
 }
 
-/// Prints a note if events after the checkpoint are not folded. Directly after a pass only its own
-/// record follows the checkpoint; it does not count.
+/// The number of entries after the checkpoint up to which they are counted one by one.
+const FEW: u64 = 1000;
+
+/// Prints a note if events after the checkpoint are not folded. Events that ipse wrote, such as the
+/// record of a pass, do not count.
 pub(crate) fn note_pending(
     terminal: &mut Terminal<'_>,
-    head: Seq,
+    view: View<'_>,
     progress: &Progress,
 ) -> anyhow::Result<()> {
-    let folded = progress.checkpoint.0 + u64::from(progress.checkpoint.0 > 0);
-    if head.0 > folded {
-        let events = counted(head.0 - folded, "event");
+    let (head, folded) = (view.head()?, progress.checkpoint);
+    let mut pending = head.0.saturating_sub(folded.0 + u64::from(folded.0 > 0));
+    if pending <= FEW {
+        pending = 0;
+        view.each_entry(folded.next()..=head, |entry, _| {
+            pending += u64::from(!is_housekeeping(&entry.event_type));
+            Ok::<_, ipse_store::Error>(())
+        })?;
+    }
+    if pending > 0 {
+        let events = counted(pending, "event");
         writeln!(terminal.err, "note: {events} not folded yet: run `ipse consolidate`")?;
     }
     Ok(())

@@ -25,7 +25,7 @@ pub enum Error {
         rule_set: String,
     },
     /// The rules were not changed.
-    #[error("the rules were not changed: {0}")]
+    #[error(transparent)]
     Rules(#[from] crate::RulesError),
     /// Derived data cannot be read. It can be rebuilt from the log.
     #[error("the stored {0} cannot be read")]

@@ -52,6 +52,13 @@ pub fn diff(view: View<'_>, from: Seq, to: Seq) -> Result<Diff, Error> {
     let mut found = Diff::between(before, as_of(view, to)?.facts);
     found.rules = rules_history(view)?.changes().to_vec();
     found.rules.retain(|(seq, _)| between.contains(seq));
+    if !found.rules.is_empty() {
+        // A fact that differs only in the version of its rules did not change.
+        for changed in &mut found.changed {
+            changed.figures.retain(|figure| figure.path != "rule_version");
+        }
+        found.changed.retain(|changed| !changed.figures.is_empty());
+    }
     Ok(found)
 }
 

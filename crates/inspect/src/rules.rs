@@ -44,7 +44,7 @@ impl Activity {
 
     fn words(&self) -> String {
         let Activity { attempts, failures, denied } = self;
-        format!("{}, {failures} failed, {denied} denied", counted(*attempts, "attempt"))
+        format!("{attempts}/{failures}/{denied}")
     }
 }
 
@@ -181,6 +181,7 @@ impl RulesList {
             _ if is_open => "proposed",
             Some(Step::Withdrawn) => "withdrawn",
             Some(Step::Active(_)) => "replaced",
+            _ if self.history.at(Seq(0)) == rules => "replaced",
             _ => "available",
         };
         let descriptor = file.or_else(|| known.map(Rules::descriptor));
@@ -209,6 +210,9 @@ impl RulesList {
         page.line(format!("in force: {} ({since})", clean(&self.in_force.version)));
         let header = ["SEQ", "TIME", "RULES", "STAGE", "BASIS", "BEFORE", "SINCE"];
         page.table(&header, self.steps.iter().map(RulesStep::row).collect());
+        if self.steps.iter().any(|step| step.activity.is_some()) {
+            page.note("BEFORE and SINCE: attempts/failures/denied intents");
+        }
         let known: Vec<_> = Rules::ALL.iter().map(|rules| rules.version()).collect();
         page.note(format!("rule sets of this ipse: {}", known.join(", ")));
         page

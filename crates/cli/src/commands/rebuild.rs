@@ -24,7 +24,7 @@ pub(crate) fn run(context: &Context, terminal: &mut Terminal<'_>, _: &Args) -> C
     let view = snapshot.view();
     let progress = view.progress()?;
     let checkpoint = progress.checkpoint;
-    note_pending(terminal, view.head()?, &progress)?;
+    note_pending(terminal, view, &progress)?;
     let before = cpu_micros();
     let rebuilt = rebuild_facts(view, checkpoint)?;
     let cpu_ms = quotient(cpu_micros() - before, 1000, 3);

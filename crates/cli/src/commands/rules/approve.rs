@@ -7,7 +7,7 @@ use crate::CommandResult;
 use crate::output::{Output, OverwriteRule};
 use crate::passphrase;
 use crate::position::within;
-use crate::terminal::shown;
+use crate::terminal::{counted, shown};
 use crate::vocabulary::position;
 use anyhow::{Context as _, bail, ensure};
 use ipse_core::json_parse;
@@ -60,14 +60,17 @@ pub(super) fn report(
     args: &ReportArgs,
 ) -> CommandResult {
     let report = computed(context, terminal, &args.which, args.as_of)?;
-    if let Some(path) = &args.output {
+    let to_stdout = args.output.as_deref().is_some_and(|path| path == Path::new("-"));
+    let output = args.output.as_ref().filter(|_| !to_stdout);
+    if let Some(path) = output {
+        // The bytes of the file are the bytes that the operator approves.
         write(context, path, args.force, &report.json(), &[])?;
     }
-    match context.json {
+    match context.json || to_stdout {
         true => terminal.json(&report.json())?,
         false => terminal.page(&report_page(&report))?,
     }
-    if let Some(path) = &args.output {
+    if let Some(path) = output {
         let hash = ipse_core::hex::encode(&report.hash());
         writeln!(terminal.err, "report written to {}, sha256 {hash}", shown(path))?;
     }
@@ -105,7 +108,9 @@ pub(super) fn approve(
         terminal.json(&envelope)?;
     } else {
         let (to, key) = (report.to.version(), dsse::key_id(&signer.public()));
-        writeln!(terminal.out, "{key} approves {to}: {}", shown(&args.output))?;
+        let differ = counted(report.facts.len() as u64 + report.left_out, "fact");
+        let (seq, file) = (report.checkpoint, shown(&args.output));
+        writeln!(terminal.out, "{key} approves {to}, as of seq {seq} ({differ} differ): {file}")?;
     }
     Ok(Exit::Fine)
 }
@@ -162,6 +167,6 @@ fn write(
 ) -> anyhow::Result<()> {
     let replaces = if force { OverwriteRule::Anything } else { OverwriteRule::Empty };
     let mut file = Output::create(context, path, inputs, replaces)?;
-    writeln!(file, "{text}").with_context(|| format!("could not write {}", shown(path)))?;
+    write!(file, "{text}").with_context(|| format!("could not write {}", shown(path)))?;
     file.finish()
 }
