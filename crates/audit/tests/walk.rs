@@ -4,8 +4,9 @@
 use ipse_audit::{Index, Walk};
 use ipse_consolidate::Skip;
 use ipse_consult::intents::Content;
-use ipse_core::{Digest, EventRef, Identity, Seq};
-use ipse_ledger::{Hash, TreeHead};
+use ipse_core::json::Value;
+use ipse_core::{Digest, EventRef, Identity, Seq, json_parse};
+use ipse_ledger::{Hash, NoteKey, RulesEvent, TreeHead};
 
 fn name(n: usize) -> EventRef {
     EventRef::new("source", &n.to_string())
@@ -118,4 +119,71 @@ fn a_pass_record_lists_the_events_of_its_range_that_feed_no_fact() {
     let lists: Vec<bool> = walk.records.iter().map(|record| record.lists_idle).collect();
     assert_eq!(lists, cases.map(|(_, _, _, fits)| fits));
     assert_eq!(walk.idle[0].len(), 1, "housekeeping is never counted");
+}
+
+/// The log of `vectors/rules`: four changes of rules, and a proposal that was withdrawn.
+const CHANGES: &str = include_str!("../../../vectors/rules/changes.events.jsonl");
+
+/// A text of an event, such as its type.
+fn text_of<'v>(event: &'v Value<'_>, name: &str) -> &'v str {
+    event.as_object().unwrap().get(name).unwrap().as_text().unwrap()
+}
+
+/// Walks over these lines; returns the faults of events.
+fn walked(lines: &[Vec<u8>]) -> (Walk, Vec<(String, String)>) {
+    let (mut walk, mut faults) = (Walk::default(), Vec::new());
+    for (seq, line) in (1..).map(Seq).zip(lines) {
+        let Ok(event) = json_parse::parse(line, 16) else { continue };
+        let name = EventRef::new(text_of(&event, "source"), text_of(&event, "id"));
+        let event_type = text_of(&event, "type").to_owned();
+        faults.extend(walk.next(seq, name, &event_type, Content::Bytes(line)));
+    }
+    (walk, faults)
+}
+
+#[test]
+fn the_vector_of_changes_gives_the_rules_in_force_at_every_position() {
+    let expected = include_str!("../../../vectors/rules/changes.in_force.json").trim_end();
+    let expected = json_parse::parse(expected.as_bytes(), 4).unwrap();
+    let identity = Identity::parse(text_of(&expected, "identity_hash")).unwrap();
+    let operator = include_str!("../../../vectors/rules/operator.vkey").trim_end();
+    let operator = NoteKey::parse(operator).unwrap();
+    let lines: Vec<Vec<u8>> = CHANGES.lines().map(|line| line.as_bytes().to_vec()).collect();
+    let (walk, faults) = walked(&lines);
+    assert_eq!(faults, []);
+    assert_eq!(walk.approval_faults(&identity, &[operator]), []);
+    assert_eq!(walk.unfinished(), None);
+    let Some(Value::Array(versions)) = expected.as_object().unwrap().get("rules_in_force") else {
+        panic!("the vector lists the rules of every position")
+    };
+    assert_eq!(versions.len(), lines.len() + 1);
+    for (seq, version) in (0..).map(Seq).zip(versions) {
+        assert_eq!(walk.rules.at(seq).version, version.as_text().unwrap(), "seq {seq}");
+    }
+}
+
+#[test]
+fn a_changed_byte_of_a_rules_event_is_another_event_or_none() {
+    let lines: Vec<Vec<u8>> = CHANGES.lines().map(|line| line.as_bytes().to_vec()).collect();
+    let mut changed = 0;
+    for (seq, line) in (1..).map(Seq).zip(&lines) {
+        let Some(event) = RulesEvent::read(seq, line) else { continue };
+        for at in 0..line.len() {
+            for bit in [1, 32] {
+                let mut other = line.clone();
+                other[at] ^= bit;
+                // The salt and the time are not part of the step.
+                let read = RulesEvent::read(seq, &other).filter(|read| *read == event);
+                assert!(read.is_none() || outside_data(line, at), "seq {seq}, byte {at}");
+                changed += 1;
+            }
+        }
+    }
+    assert!(changed > 1000, "{changed}");
+}
+
+/// Whether a byte is not in the `data` of an event, which comes first in canonical form.
+fn outside_data(line: &[u8], at: usize) -> bool {
+    let end = line.windows(6).position(|text| text == b",\"id\":").unwrap();
+    at >= end || at < 8
 }
