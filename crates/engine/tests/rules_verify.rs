@@ -114,21 +114,6 @@ type Attack = (&'static str, &'static dyn Fn(&World), &'static str);
 
 const ATTACKS: &[Attack] = &[
     (
-        "approval by a stranger",
-        &|world| {
-            alter(world, 9, &|event| {
-                let Step::Active(Basis::Approved { checkpoint, report, .. }) = event.step else {
-                    panic!()
-                };
-                let (identity, rules) = (world.identity, event.rules.clone());
-                let from = FIRST.hash();
-                let approved = RulesApproval { identity, checkpoint, from, rules, report };
-                sign_again(event, 6, approved);
-            });
-        },
-        "rules event at seq 9: its approval is not signed by a trusted operator key",
-    ),
-    (
         "approval from other rules",
         &|world| {
             alter(world, 9, &|event| {
