@@ -24,7 +24,7 @@
 //! | forget events | [`Agent::forget`] |
 //! | export a log as a bundle | [`Agent::export`] |
 //! | verify a bundle, or import it | [`verify_bundle`], [`import_bundle`] |
-//! | find the agents of a store | [`identities`] |
+//! | find the agents of a store | [`identities()`] |
 //!
 //! **Facts follow passes.** A recorded event is durable at once. It changes facts with the next
 //! pass: by default after 64 new events, or after one second without a new one ([`Policy`]).
