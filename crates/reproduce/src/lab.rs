@@ -58,6 +58,8 @@ impl Lab<'_> {
     fn open(&self, store: &Path, manifest: &Manifest, passes: Policy) -> Result<Agent, Error> {
         let store = Store::create(&Location::file(store))?;
         let identity = store.register(&manifest.canonical())?.identity;
+        // An experiment takes events of any time, whatever the clock of this machine says.
+        store.settings()?.set_max_ahead(&identity, None)?;
         let memory = Memory::open(&store, identity, passes, (self.host)(), None)?;
         Ok(Agent { identity, memory, host: (self.host)(), store })
     }
