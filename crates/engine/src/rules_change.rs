@@ -93,6 +93,8 @@ impl Log {
                 let fault = format!("the approval is for `{}`, not {wanted}", printable(other));
                 return Err(RulesError::NotApproved(fault).into());
             }
+            // Before the report, which costs a walk over the log.
+            history.check(view.head()?.next(), &event).map_err(RulesError::Fault)?;
             if let Some(fault) = event.approval_fault(from, &identity, operators) {
                 return Err(RulesError::NotApproved(fault.to_string()).into());
             }

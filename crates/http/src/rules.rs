@@ -30,7 +30,7 @@ pub(crate) async fn rule_set(
 ) -> Result<Response, Problem> {
     Query::read(raw.as_deref(), &[])?;
     let (look, hash) = (caller.agent.look.clone(), hash(name)?);
-    let (list, _turn) = caller.look(move || look.rules()).await?;
+    let (list, _turn) = caller.look(move || look.rule_sets()).await?;
     let rules = list.find(&hash).ok_or_else(no_rules)?;
     Ok(json(StatusCode::OK, list.shown(&rules).json()))
 }
@@ -48,7 +48,7 @@ pub(crate) async fn report(
         return Err(Problem::not_found(format!("the log ends at seq {head}")));
     }
     let compute = move || {
-        let Some(rules) = look.rules()?.find(&hash) else { return Ok(None) };
+        let Some(rules) = look.rule_sets()?.find(&hash) else { return Ok(None) };
         look.rules_report(&rules, as_of)
     };
     let (report, _turn) = caller.look(compute).await?;

@@ -140,8 +140,13 @@ impl Look {
         })
     }
 
-    /// The rules of the log.
+    /// The rules of the log, with what happened before and since each activation.
     pub fn rules(&self) -> Result<RulesList, Error> {
+        self.view(RulesList::with_activity)
+    }
+
+    /// The rules of the log alone.
+    pub fn rule_sets(&self) -> Result<RulesList, Error> {
         self.view(RulesList::read)
     }
 

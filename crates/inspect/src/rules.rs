@@ -12,7 +12,7 @@ use ipse_core::intent::{INTENT, Ruling};
 use ipse_core::json::{Members, list};
 use ipse_core::{EventKind, Outcome, Seq, Time, hex};
 use ipse_engine::{RulesReport, known_rules, rules_history, rules_name};
-use ipse_ledger::{RuleSetName, RulesEvent, RulesHistory, Step, dsse};
+use ipse_ledger::{Basis, RuleSetName, RulesEvent, RulesHistory, Step, dsse};
 use ipse_store::View;
 use std::ops::ControlFlow;
 
@@ -57,14 +57,14 @@ pub struct RulesStep {
     pub time: Time,
     /// The event.
     pub event: RulesEvent,
-    /// For an activation: what happened between the previous one and it, and since.
+    /// For an activation, if it was counted: what happened between the previous one and it, and
+    /// since.
     pub activity: Option<[Activity; 2]>,
 }
 
 impl RulesStep {
     /// The basis of the step: an approval, going back, the begin of the log, or none.
     fn basis(&self) -> &'static str {
-        use ipse_ledger::Basis;
         match &self.event.step {
             Step::Active(Basis::First) => "first",
             Step::Active(Basis::Back) => "back",
@@ -74,7 +74,6 @@ impl RulesStep {
     }
 
     fn members(&self, members: Members) -> Members {
-        use ipse_ledger::Basis;
         let members = members
             .raw("seq", self.seq)
             .text("time", &self.time.to_string())
@@ -136,7 +135,7 @@ pub struct RulesList {
 }
 
 impl RulesList {
-    /// Reads the steps of a log and counts what happened before and after each activation.
+    /// Reads the steps of a log.
     pub fn read(view: View<'_>) -> Result<Self, Error> {
         let history = rules_history(view)?;
         let mut steps = Vec::new();
@@ -148,15 +147,21 @@ impl RulesList {
             Ok::<_, Error>(ControlFlow::Continue(()))
         })?;
         steps.reverse();
-        let activations: Vec<Seq> = history.changes().iter().map(|(seq, _)| *seq).collect();
+        Ok(RulesList { in_force: history.in_force().clone(), steps, history })
+    }
+
+    /// The same, with what happened before and since each activation. This reads the whole log.
+    pub fn with_activity(view: View<'_>) -> Result<Self, Error> {
+        let mut list = Self::read(view)?;
+        let activations: Vec<Seq> = list.history.changes().iter().map(|(seq, _)| *seq).collect();
         let parts = activity(view, &activations)?;
-        for step in &mut steps {
+        for step in &mut list.steps {
             let Ok(place) = activations.binary_search(&step.seq) else { continue };
             let mut since = Activity::default();
             parts[place + 1..].iter().for_each(|part| since.add(part));
             step.activity = Some([parts[place], since]);
         }
-        Ok(RulesList { in_force: history.in_force().clone(), steps, history })
+        Ok(list)
     }
 
     /// The rule set of a version or of a hash in hex, if the log or this build has it.
@@ -261,8 +266,7 @@ impl RuleSetInfo {
         if let Some(step) = &self.last {
             field("last step", format!("{} at seq {}", step.event.step.stage(), step.seq));
             field("at", to_seconds(step.time));
-            if let Step::Active(ipse_ledger::Basis::Approved { approval, checkpoint, report }) =
-                &step.event.step
+            if let Step::Active(Basis::Approved { approval, checkpoint, report }) = &step.event.step
             {
                 field("approved by", clean(&dsse::key_ids(approval.as_bytes()).join(", ")));
                 field("report", format!("{} at seq {checkpoint}", hex::encode(report)));

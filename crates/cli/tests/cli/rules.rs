@@ -66,6 +66,12 @@ mod second {
         approval
     }
 
+    /// The number of steps of all rule sets.
+    fn list_steps(store: &Store) -> usize {
+        let list = store.run(&["rules", "list", "--json"]).fine().json();
+        list["steps"].as_array().unwrap().len()
+    }
+
     #[test]
     fn activate_and_back_from_the_command_line() {
         let (store, approval) = proposed(200);
@@ -103,6 +109,16 @@ mod second {
         let keys = store.directory.path().join("ipse.db.keys");
         let [log, operator] =
             ["log.vkey", "operator.pub"].map(|it| keys.join(it).to_str().unwrap().to_owned());
+        // A range carries the changes of rules before it, and passes: only its size is refused.
+        let range = store.directory.path().join("r.ipse").to_str().unwrap().to_owned();
+        store.run(&["export", "-o", &range, "--from", "205"]).fine();
+        let bytes = std::fs::read(&range).unwrap();
+        let text = String::from_utf8_lossy(&bytes);
+        let (events, _) = text.split_once("entries.jsonl").unwrap();
+        assert_eq!(events.matches("\"type\":\"ipse.rules\"").count(), list_steps(&store));
+        let empty = Store::new();
+        let refused = ["import-bundle", &range, "--trust", &log, "--trust", &operator];
+        empty.run(&refused).ended(2, &["whole"]);
         let other = Store::new();
         other.run(&["import-bundle", &bundle, "--trust", &log, "--trust", &operator]).fine();
         assert_eq!(other.snapshot(), store.snapshot());

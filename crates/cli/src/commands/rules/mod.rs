@@ -137,7 +137,7 @@ pub(crate) fn run(context: &Context, terminal: &mut Terminal<'_>, args: &Args) -
         }
         Action::Withdraw { which } => {
             let (_, identity) = context.read()?;
-            let rules = which.find(&Look::at(context.store()?, identity).rules()?)?;
+            let rules = which.find(&Look::at(context.store()?, identity).rule_sets()?)?;
             change(context, terminal, |log| Ok(log.withdraw_rules(&rules)?))
         }
         Action::Activate { which, approval } => {
@@ -163,7 +163,7 @@ fn list(context: &Context, terminal: &mut Terminal<'_>) -> CommandResult {
 
 fn show(context: &Context, terminal: &mut Terminal<'_>, which: &Version) -> CommandResult {
     let (_, identity) = context.read()?;
-    let list = Look::at(context.store()?, identity).rules()?;
+    let list = Look::at(context.store()?, identity).rule_sets()?;
     let shown = list.shown(&which.find(&list)?);
     match context.json {
         true => terminal.json(&shown.json())?,
