@@ -15,6 +15,7 @@
 
 use crate::{RuleSet, with_rules};
 use alloc::string::String;
+use alloc::vec::Vec;
 use ipse_core::sha256;
 
 /// A rule set of this build. The default is the one that a new log gets.
@@ -35,6 +36,11 @@ impl Rules {
         #[cfg(feature = "trial-rules")]
         Rules::Trial,
     ];
+
+    /// The versions of all of them, for messages.
+    pub fn versions() -> String {
+        Self::ALL.iter().map(|rules| rules.version()).collect::<Vec<_>>().join(", ")
+    }
 
     /// The rules of that version, as facts and pass records name it.
     pub fn of_version(version: &str) -> Option<Self> {

@@ -218,8 +218,7 @@ impl RulesList {
         if self.steps.iter().any(|step| step.activity.is_some()) {
             page.note("BEFORE and SINCE: attempts/failures/denied intents");
         }
-        let known: Vec<_> = Rules::ALL.iter().map(|rules| rules.version()).collect();
-        page.note(format!("rule sets of this ipse: {}", known.join(", ")));
+        page.note(format!("rule sets of this ipse: {}", Rules::versions()));
         page
     }
 }

@@ -236,8 +236,7 @@ impl Check<'_, '_> {
             return Ok(Err(format!("is longer than {MAX_SMALL} bytes")));
         };
         Ok(Rules::of_hash(&sha256(&[&bytes])).ok_or_else(|| {
-            let ours =
-                Rules::ALL.iter().map(|rules| rules.version()).collect::<Vec<_>>().join(", ");
+            let ours = Rules::versions();
             format!("is an unknown rule set; this verifier can derive facts only with {ours}")
         }))
     }

@@ -40,8 +40,8 @@ pub(crate) struct Args {
 }
 
 fn rule_set(version: &str) -> Result<Rules, String> {
-    let known = || Rules::ALL.iter().map(|rules| rules.version()).collect::<Vec<_>>().join(", ");
-    Rules::of_version(version).ok_or_else(|| format!("this ipse has the rule sets {}", known()))
+    let unknown = || format!("this ipse has the rule sets {}", Rules::versions());
+    Rules::of_version(version).ok_or_else(unknown)
 }
 
 pub(crate) fn run(context: &Context, terminal: &mut Terminal<'_>, args: &Args) -> CommandResult {

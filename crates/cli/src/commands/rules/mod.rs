@@ -105,11 +105,12 @@ pub(crate) struct Version {
 impl Version {
     /// The rule set of this build.
     fn known(&self) -> anyhow::Result<Rules> {
-        let known =
-            || Rules::ALL.iter().map(|rules| rules.version()).collect::<Vec<_>>().join(", ");
         Rules::of_version(&self.version).with_context(|| {
             let version = printable(&self.version);
-            format!("unknown_rules: this ipse has no rule set `{version}`; it has {}", known())
+            format!(
+                "unknown_rules: this ipse has no rule set `{version}`; it has {}",
+                Rules::versions()
+            )
         })
     }
 
