@@ -292,14 +292,24 @@ impl Log {
         };
         let appended = batch.append(&event)?;
         if let Err(error) = batch.commit() {
-            self.rules.cool();
-            self.broken = true;
-            return Err(error.into());
+            return Err(self.lost(error.into()));
         }
+        self.owe_head();
+        Ok(Ok((event, appended, reported)))
+    }
+
+    /// After a commit that failed it is unknown what the store has: the handle stops.
+    fn lost(&mut self, error: Error) -> Error {
+        self.rules.cool();
+        self.broken = true;
+        error
+    }
+
+    /// The newest event needs a tree head.
+    fn owe_head(&mut self) {
         if let Some(heads) = &mut self.heads {
             heads.owe();
         }
-        Ok(Ok((event, appended, reported)))
     }
 
     /// The identity of the log.
@@ -332,13 +342,9 @@ impl Log {
             }
         };
         if let Err(error) = batch.commit() {
-            self.rules.cool();
-            self.broken = true;
-            return Err(error.into());
+            return Err(self.lost(error.into()));
         }
-        if let Some(heads) = &mut self.heads {
-            heads.owe();
-        }
+        self.owe_head();
         self.passed(pass.as_ref());
         Ok(RulesChange { seq, event, pass })
     }
