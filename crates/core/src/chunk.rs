@@ -24,9 +24,13 @@ pub const SMALL_EVENTS: usize = 256;
 pub const NO_TEXT: usize = 0;
 
 /// The fields of an event besides time, parameters and properties: type, outcome, skill, target,
-/// environment, zone and reason, in this order. Texts are ids; an outcome is one more than its
-/// index in `Outcome::ALL`; 0 is none.
-pub const FIELDS: usize = 7;
+/// environment, zone, reason and source, in this order. Texts are ids; an outcome is one more than
+/// its index in `Outcome::ALL`; 0 is none.
+pub const FIELDS: usize = 8;
+/// The index of the outcome among the fields.
+pub const OUTCOME: usize = 1;
+/// The index of the source among the fields.
+pub const SOURCE: usize = 7;
 
 fn fields(event: &Event<'_>, texts: &Texts<'_>) -> [usize; FIELDS] {
     let columns = &event.columns;
@@ -38,6 +42,7 @@ fn fields(event: &Event<'_>, texts: &Texts<'_>) -> [usize; FIELDS] {
         texts.id(columns.environment),
         texts.id(columns.zone),
         texts.id(columns.reason),
+        texts.id(columns.source),
     ]
 }
 
@@ -302,7 +307,7 @@ impl<'e> Texts<'e> {
             let columns = &event.columns;
             texts.add(event.event_type);
             let keys = [columns.skill, columns.target, columns.environment];
-            let keys = keys.into_iter().chain([columns.zone, columns.reason]);
+            let keys = keys.into_iter().chain([columns.zone, columns.reason, columns.source]);
             keys.flatten().for_each(|text| texts.add(text));
             columns.params.iter().for_each(|(name, _)| texts.add(name));
             for (name, property) in &columns.properties {
@@ -463,6 +468,13 @@ impl<'a> Chunk<'a> {
         let properties =
             read_many(&mut wire, |wire| Some((wire.length()?, read_many(wire, read_property)?)))?;
         wire.finish(Chunk { count, dictionary, fields, times, shape, shapes, properties })
+    }
+
+    /// Whether the event at a place is an attempt that worked; `None` if the chunk is damaged.
+    pub fn worked(&self, place: usize) -> Option<bool> {
+        let outcomes = &Dictionary::decode(self.dictionary)?.fields[OUTCOME];
+        let outcome = outcome_of(*outcomes.get(self.fields[OUTCOME].get(place)?)?);
+        Some(outcome == Some(Outcome::Success))
     }
 }
 

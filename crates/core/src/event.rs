@@ -4,7 +4,7 @@
 //! payload alone (the door computes them, once), so they can always be recomputed and compared.
 
 use crate::wire::{self, Wire};
-use crate::{Digest, EventRef, Micro, Time, json_parse};
+use crate::{Digest, EventRef, Micro, Support, Time, json_parse};
 use alloc::string::String;
 use alloc::vec::Vec;
 use core::ops::Range;
@@ -108,7 +108,7 @@ pub enum Property<'a> {
     Bool(bool),
 }
 
-/// The typed columns of an event: all parts of its `data` that a rule may use.
+/// The typed columns of an event: its source, and all parts of its `data` that a rule may use.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Columns<'a> {
     /// The outcome, if the event is an attempt that reports one.
@@ -123,6 +123,8 @@ pub struct Columns<'a> {
     pub zone: Option<&'a str>,
     /// `failure_reason`
     pub reason: Option<&'a str>,
+    /// The event's `source`. Events that passed the door have one.
+    pub source: Option<&'a str>,
     /// Usable parameters by name.
     pub params: Vec<(&'a str, Micro)>,
     /// Usable properties of `object` by name.
@@ -160,6 +162,12 @@ impl<'a> Event<'a> {
         };
         Some(Event { event_ref, time, event_type, columns })
     }
+
+    /// The event as the support of a fact.
+    pub fn support(&self) -> Support {
+        let worked = self.columns.outcome == Some(Outcome::Success);
+        Support { time: self.time, event_ref: self.event_ref, worked }
+    }
 }
 
 const TAG_NUMBER: u8 = 0;
@@ -186,7 +194,14 @@ impl<'a> Columns<'a> {
             wire::write_text(name, &mut out);
             write_property(property, &mut out);
         }
+        write_source(self.source, &mut out);
         out
+    }
+
+    /// Adds the source to columns that were stored before schema 10, which had none.
+    pub fn with_source(mut without: Vec<u8>, source: &str) -> Vec<u8> {
+        write_source(Some(source), &mut without);
+        without
     }
 
     /// Reads the output of `encode`; damaged bytes give `None`.
@@ -201,10 +216,24 @@ impl<'a> Columns<'a> {
         let (zone, reason) = (text()?, text()?);
         let params = read_list(&mut wire, |wire| Micro::new(wire.i64()?))?;
         let properties = read_list(&mut wire, read_property)?;
-        let columns =
-            Columns { outcome, skill, target, environment, zone, reason, params, properties };
-        wire.finish(columns)
+        let source = wire.text().map(|text| Some(text).filter(|text| !text.is_empty()))?;
+        wire.finish(Columns {
+            outcome,
+            skill,
+            target,
+            environment,
+            zone,
+            reason,
+            source,
+            params,
+            properties,
+        })
     }
+}
+
+/// The source is the last column, so that it can be added to older ones.
+fn write_source(source: Option<&str>, out: &mut Vec<u8>) {
+    wire::write_text(source.unwrap_or(""), out);
 }
 
 fn write_property(property: &Property<'_>, out: &mut Vec<u8>) {
@@ -294,6 +323,7 @@ mod tests {
             outcome: Some(Outcome::Unknown),
             skill: Some("s"),
             reason: Some("r"),
+            source: Some("robot-7"),
             params: vec![("force_n", micro(25_000_000)), ("x", micro(-1))],
             properties: vec![
                 ("mass", Property::Number(micro(0))),
@@ -304,7 +334,10 @@ mod tests {
             ..Columns::default()
         };
         let bytes = columns.encode();
-        assert_eq!(Columns::decode(&bytes), Some(columns));
+        assert_eq!(Columns::decode(&bytes).as_ref(), Some(&columns));
+        let older = Columns { source: None, ..columns.clone() }.encode();
+        let older = older[..older.len() - 1].to_vec();
+        assert_eq!(Columns::with_source(older, "robot-7"), bytes);
         assert_eq!(Columns::decode(&bytes[..bytes.len() - 1]), None);
         assert_eq!(Columns::decode(&[&bytes[..], &[0]].concat()), None);
     }

@@ -3,9 +3,11 @@
 //! **Invariant:** a key's text and its parts determine each other: inside a part `\` and `+` are
 //! escaped, so the separator `" + "` cannot occur anywhere else.
 
-use crate::{EventRef, Time, json};
+use crate::event::MAX_DEPTH;
+use crate::{EventRef, Time, json, json_parse};
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
+use core::cmp::Ordering;
 use core::fmt;
 
 /// The text of a missing part of a key; a literal `*` merges with it.
@@ -13,13 +15,15 @@ pub const ANY: &str = "*";
 
 const SEPARATOR: &str = " + ";
 
-/// The four kinds of facts, in the order of their names.
+/// The kinds of facts, in the order of their names.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum FactKind {
     /// The failures of a skill on a target, by reason.
     InteractionPattern,
     /// Observed properties of a class of objects.
     ObjectProperty,
+    /// Whether the facts of a skill predict its outcomes.
+    SkillAdvice,
     /// The success rate of a skill, and its parameters.
     SkillSuccessRate,
     /// The rate of failures and incidents in a zone.
@@ -28,9 +32,10 @@ pub enum FactKind {
 
 impl FactKind {
     /// All kinds, in the order of their names.
-    pub const ALL: [FactKind; 4] = [
+    pub const ALL: [FactKind; 5] = [
         FactKind::InteractionPattern,
         FactKind::ObjectProperty,
+        FactKind::SkillAdvice,
         FactKind::SkillSuccessRate,
         FactKind::ZoneRisk,
     ];
@@ -40,6 +45,7 @@ impl FactKind {
         match self {
             FactKind::InteractionPattern => "interaction_pattern",
             FactKind::ObjectProperty => "object_property",
+            FactKind::SkillAdvice => "skill_advice",
             FactKind::SkillSuccessRate => "skill_success_rate",
             FactKind::ZoneRisk => "zone_risk",
         }
@@ -122,13 +128,58 @@ fn unescape(part: &str) -> String {
     plain
 }
 
-/// The last of a fact's supporting events: greatest by time, then by ref.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+/// The last of a fact's supporting events: greatest by time, then by ref. `worked` follows from
+/// the ref, so it takes no part in comparisons.
+#[derive(Clone, Copy, Debug)]
 pub struct Support {
     /// The time of the event.
     pub time: Time,
     /// The name of the event.
     pub event_ref: EventRef,
+    /// Whether the event is an attempt that worked. Facts that were stored before schema 10 say
+    /// `false`; the rules of that time did not ask.
+    pub worked: bool,
+}
+
+impl Ord for Support {
+    fn cmp(&self, other: &Self) -> Ordering {
+        (self.time, self.event_ref).cmp(&(other.time, other.event_ref))
+    }
+}
+
+impl PartialOrd for Support {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl PartialEq for Support {
+    fn eq(&self, other: &Self) -> bool {
+        self.cmp(other).is_eq()
+    }
+}
+
+impl Eq for Support {}
+
+/// The events that a fact rests on: those that support its key, from a time on.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct EvidenceKey {
+    /// The key of the fact.
+    pub key: FactKey,
+    /// The first time that counts; `None` if every time does.
+    pub since: Option<Time>,
+}
+
+impl EvidenceKey {
+    /// All events that support a key.
+    pub fn all(key: FactKey) -> Self {
+        EvidenceKey { key, since: None }
+    }
+
+    /// Whether an event of this time counts.
+    pub fn counts(&self, time: Time) -> bool {
+        self.since.is_none_or(|since| since <= time)
+    }
 }
 
 /// One derived fact.
@@ -151,6 +202,15 @@ impl Fact {
             .text("last_updated", &self.last.time.to_string())
             .raw("value", &self.value)
             .finish()
+    }
+
+    /// The events that are counted in `n_observations`. Under `v2` they begin with the day
+    /// `since`; values of `v1` have no such member.
+    pub fn evidence_key(&self) -> EvidenceKey {
+        let value = json_parse::parse(self.value.as_bytes(), MAX_DEPTH).ok();
+        let day = value.as_ref().and_then(|value| value.as_object()?.get("since")?.as_text());
+        let since = day.and_then(|day| Time::parse(&alloc::format!("{day}T00:00:00Z")).ok());
+        EvidenceKey { key: self.key.clone(), since }
     }
 }
 

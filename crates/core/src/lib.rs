@@ -29,7 +29,7 @@ pub mod wire;
 
 pub use decimal::Micro;
 pub use event::{Admitted, Columns, Event, EventKind, Outcome, Property};
-pub use fact::{Fact, FactKey, FactKind, Support};
+pub use fact::{EvidenceKey, Fact, FactKey, FactKind, Support};
 pub use file_kind::FileKind;
 pub use id::{Digest, EventRef, FactId, Hashing, Identity, Seq, sha256};
 pub use intent::Ruling;

@@ -39,6 +39,9 @@ impl fmt::Display for TimeError {
 impl core::error::Error for TimeError {}
 
 impl Time {
+    /// The last instant that can be written.
+    pub const LAST: Time = Time(END_OF_TIME * MICROS_PER_SECOND - 1);
+
     /// The instant `micros` microseconds after 1970, if it lies in the years 1970 to 9999.
     pub fn from_micros(micros: i64) -> Option<Self> {
         (0..END_OF_TIME * MICROS_PER_SECOND).contains(&micros).then_some(Time(micros))

@@ -7,7 +7,7 @@ use alloc::vec::Vec;
 use ipse_core::json::{Object, Value};
 use ipse_core::{Columns, EventKind, MAX_TEXT_BYTES, Outcome, Property};
 
-/// Reads the typed columns of an event of this type.
+/// Reads the typed columns of an event of this type, without its source.
 pub(crate) fn read<'d>(data: &'d Object<'_>, event_type: &str) -> Columns<'d> {
     let attempt = EventKind::of(event_type) == EventKind::ExecutionResult;
     Columns {
@@ -19,6 +19,7 @@ pub(crate) fn read<'d>(data: &'d Object<'_>, event_type: &str) -> Columns<'d> {
         reason: text_in(data, "failure_reason"),
         params: named(data, "params", |value| value.as_micro()),
         properties: named(data, "object", property),
+        source: None,
     }
 }
 

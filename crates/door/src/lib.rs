@@ -116,7 +116,7 @@ pub fn house_event(event_type: &str, id: &str, time: Time, data: &str, salt: Sal
         time,
         digest: Digest(sha256(&[canonical.as_bytes()])),
         salt_at: before.len()..before.len() + SALT_DIGITS,
-        columns: Columns::default().encode(),
+        columns: Columns { source: Some(HOUSE_SOURCE), ..Columns::default() }.encode(),
         canonical,
     }
 }
@@ -146,10 +146,9 @@ pub fn columns_of(canonical: &str) -> Option<alloc::vec::Vec<u8>> {
 }
 
 fn typed_columns<'e>(event: &'e Object<'_>, event_type: &str) -> Columns<'e> {
-    match event.get("data").and_then(Value::as_object) {
-        Some(data) => columns::read(data, event_type),
-        None => Columns::default(),
-    }
+    let data = event.get("data").and_then(Value::as_object);
+    let columns = data.map(|data| columns::read(data, event_type)).unwrap_or_default();
+    Columns { source: event.get("source").and_then(Value::as_text), ..columns }
 }
 
 /// The refusal of an event that is too large.

@@ -57,8 +57,8 @@ impl Connected {
 
 impl Facts for Connected {
     fn facts(&self, log: Log, from: u64, limit: usize, wanted: Wanted<'_>) -> Result<Page<Fact>> {
-        let sql = "SELECT number, fact_kind, fact_key, value, last_us, last_ref FROM fact \
-                   WHERE log = ?1 AND number > ?2 ORDER BY number LIMIT ?3";
+        let sql = "SELECT number, fact_kind, fact_key, value, last_us, last_ref, last_worked \
+                   FROM fact WHERE log = ?1 AND number > ?2 ORDER BY number LIMIT ?3";
         self.numbered(sql, (log, from, limit), "read the facts", |row| {
             Ok(match fact_key(row, 1)? {
                 Ok(key) if wanted(&key) => fact(row, key, 3)?.map(Some),
@@ -69,7 +69,7 @@ impl Facts for Connected {
     }
 
     fn facts_by_id(&self, log: Log, ids: &[FactId]) -> Result<Vec<Option<Fact>>> {
-        let sql = "SELECT fact_kind, fact_key, value, last_us, last_ref FROM fact \
+        let sql = "SELECT fact_kind, fact_key, value, last_us, last_ref, last_worked FROM fact \
                    WHERE fact_id = ?1 AND log = ?2";
         let read = |row: &Row<'_>| match fact_key(row, 0)? {
             Ok(key) => fact(row, key, 2),
@@ -87,16 +87,16 @@ impl Facts for Connected {
 
     fn put_facts(&self, log: Log, facts: &[(FactId, Fact)]) -> Result<Vec<bool>> {
         let sql = "INSERT INTO fact \
-                   (log, fact_id, fact_kind, fact_key, value, last_us, last_ref) \
-                   VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7) ON CONFLICT (fact_id) DO UPDATE SET \
+                   (log, fact_id, fact_kind, fact_key, value, last_us, last_ref, last_worked) \
+                   VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8) ON CONFLICT (fact_id) DO UPDATE SET \
                    value = excluded.value, last_us = excluded.last_us, \
-                   last_ref = excluded.last_ref \
+                   last_ref = excluded.last_ref, last_worked = excluded.last_worked \
                    WHERE (value, last_us, last_ref) \
                    IS NOT (excluded.value, excluded.last_us, excluded.last_ref)";
         let rows = facts.iter().map(|(id, fact)| {
             let (kind, key) = (fact.key.kind().name(), fact.key.text());
             let (time, last) = (fact.last.time.micros(), fact.last.event_ref.0);
-            (log.number, id.0, kind, key, &fact.value, time, last)
+            (log.number, id.0, kind, key, &fact.value, time, last, fact.last.worked)
         });
         let changed = self.change(sql, rows, |row| row, "put a fact")?;
         Ok(changed.into_iter().map(|rows| rows > 0).collect())
@@ -212,7 +212,8 @@ fn fact(row: &Row<'_>, key: FactKey, column: usize) -> rusqlite::Result<Result<F
     let Some(time) = Time::from_micros(row.get(column + 1)?) else {
         return Ok(Err(unreadable(key.kind().name(), key.text())));
     };
-    let last = Support { time, event_ref: EventRef(row.get(column + 2)?) };
+    let event_ref = EventRef(row.get(column + 2)?);
+    let last = Support { time, event_ref, worked: row.get(column + 3)? };
     Ok(Ok(Fact { key, last, value: row.get(column)? }))
 }
 

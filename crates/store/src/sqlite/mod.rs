@@ -19,6 +19,7 @@ mod fact;
 mod files;
 mod guard;
 mod identity;
+mod migration;
 mod refs;
 mod session;
 mod slack;
@@ -37,8 +38,9 @@ use crate::error::BUSY_SECONDS;
 use crate::session::{Duty, Engine, Log, Session};
 use crate::{Erased, Error, FileBytes, Location, Migrated, Patience};
 use ipse_core::Seq;
+use migration::{STEPS, migrate};
 use rusqlite::config::DbConfig;
-use rusqlite::{Connection, ErrorCode, OpenFlags, TransactionBehavior};
+use rusqlite::{Connection, ErrorCode, OpenFlags};
 use session::Connected;
 use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
@@ -46,19 +48,6 @@ use std::time::Duration;
 
 /// `ipse` in ASCII: marks the file as an ipse store.
 const APPLICATION_ID: i64 = 0x6970_7365;
-
-/// Each step migrates the schema to the next version; `user_version` counts the steps.
-const STEPS: [&str; 9] = [
-    include_str!("schema/schema_v1.sql"),
-    include_str!("schema/schema_v2.sql"),
-    include_str!("schema/schema_v3.sql"),
-    include_str!("schema/schema_v4.sql"),
-    include_str!("schema/schema_v5.sql"),
-    include_str!("schema/schema_v6.sql"),
-    include_str!("schema/schema_v7.sql"),
-    include_str!("schema/schema_v8.sql"),
-    include_str!("schema/schema_v9.sql"),
-];
 
 /// The first SQLite without the bug that can corrupt a write-ahead log after a reset.
 const MIN_SQLITE: i32 = 3_051_003;
@@ -331,7 +320,7 @@ fn check_ours(path: &Path, connection: &Connection) -> Result<usize, Error> {
             false => Error::Foreign(path.to_owned()),
         });
     }
-    let found = usize::try_from(version).map_err(|_| Error::Foreign(path.to_owned()))?;
+    let found = migration::steps_taken(version).ok_or_else(|| Error::Foreign(path.to_owned()))?;
     if found > STEPS.len() {
         return Err(Error::Newer { path: path.to_owned(), found, known: STEPS.len() });
     }
@@ -352,166 +341,11 @@ fn or_foreign(path: &Path, attempt: &'static str) -> impl Fn(rusqlite::Error) ->
     }
 }
 
-/// Runs the missing steps, each in a transaction with its version. Returns how many it ran.
-fn migrate(connection: &mut Connection, steps: &[&str]) -> Result<usize, Error> {
-    let attempt = Error::while_trying("migrate the schema");
-    let mut done = 0;
-    loop {
-        // If the process dies before a commit, neither the step nor its version is stored. Another
-        // process that migrates at the same time waits here, and then finds nothing to do.
-        let tx = connection
-            .transaction_with_behavior(TransactionBehavior::Immediate)
-            .map_err(&attempt)?;
-        let taken: i64 =
-            tx.pragma_query_value(None, "user_version", |row| row.get(0)).map_err(&attempt)?;
-        let missing = steps.get(usize::try_from(taken).unwrap_or(usize::MAX)..);
-        // A new store is created in one transaction: no other process sees an older version of it.
-        let now = if taken == 0 { steps.len() } else { 1 };
-        let missing = missing.unwrap_or_default();
-        if missing.is_empty() {
-            return Ok(done);
-        }
-        for (step, version) in missing.iter().take(now).zip(taken + 1..) {
-            tx.execute_batch(step).map_err(&attempt)?;
-            tx.pragma_update(None, "user_version", version).map_err(&attempt)?;
-        }
-        tx.pragma_update(None, "application_id", APPLICATION_ID).map_err(&attempt)?;
-        tx.commit().map_err(&attempt)?;
-        done += now.min(missing.len());
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::Store;
     use ipse_core::Identity;
-
-    fn version(connection: &Connection) -> i64 {
-        connection.pragma_query_value(None, "user_version", |row| row.get(0)).unwrap()
-    }
-
-    #[test]
-    fn steps_run_once_each_and_whole_or_not_at_all() {
-        let mut db = Connection::open_in_memory().unwrap();
-        let steps = ["CREATE TABLE a (x); INSERT INTO a VALUES (1)", "INSERT INTO a VALUES (2)"];
-        migrate(&mut db, &steps[..1]).unwrap();
-        assert_eq!(version(&db), 1);
-        let broken = [steps[0], "INSERT INTO a VALUES (9); INSERT INTO nowhere VALUES (1)"];
-        assert!(migrate(&mut db, &broken).is_err());
-        assert_eq!(version(&db), 1);
-        migrate(&mut db, &steps).unwrap();
-        migrate(&mut db, &steps).unwrap();
-        assert_eq!(version(&db), 2);
-        let sum: i64 = db.query_row("SELECT sum(x) FROM a", [], |row| row.get(0)).unwrap();
-        assert_eq!(sum, 3, "the broken step left nothing, the good ones ran once");
-    }
-
-    /// Ground data is kept, derived data is deleted.
-    #[test]
-    fn a_store_of_schema_1_is_brought_up_to_date() {
-        let mut db = Connection::open_in_memory().unwrap();
-        migrate(&mut db, &STEPS[..1]).unwrap();
-        db.execute_batch(
-            "INSERT INTO manifest VALUES (1, 'h', 'c');
-             INSERT INTO event VALUES ((1 << 40) + 1, zeroblob(16), 0, 't', x'00', x'00', 'p');
-             INSERT INTO chunk VALUES (4096, x'00', x'00');
-             INSERT INTO pass VALUES (2, 1, 1);
-             INSERT INTO progress VALUES (1, 1, 1, 'v1', x'00');",
-        )
-        .unwrap();
-        migrate(&mut db, &STEPS).unwrap();
-        assert_eq!(version(&db), 9);
-        assert_eq!(erase::pending(&db).unwrap(), [(0, true)], "pages were freed uncleared");
-        let count = |sql: &str| db.query_row(sql, [], |row| row.get::<_, i64>(0)).unwrap();
-        assert_eq!(count("SELECT count(*) FROM event"), 1);
-        assert_eq!(count("SELECT count(*) FROM manifest"), 1);
-        assert_eq!(
-            count("SELECT (SELECT count(*) FROM chunk) + (SELECT count(tallied) FROM pass)"),
-            0
-        );
-    }
-
-    /// An older store with one row in each table that a later step keeps.
-    fn store_of_schema_4(path: &Path, identity: Identity) -> Connection {
-        let mut db = Connection::open(path).unwrap();
-        switch_to_wal(&db).unwrap();
-        migrate(&mut db, &STEPS[..4]).unwrap();
-        db.execute("INSERT INTO manifest VALUES (1, ?1, 'c')", [identity.to_string()]).unwrap();
-        db.execute_batch(
-            "INSERT INTO event VALUES ((1 << 40) + 1, zeroblob(16), 0, 't', x'00', x'00', 'p');
-             INSERT INTO fact VALUES (1, 1, x'00', 'k', 'k', 'v', 0, x'00', 0);
-             INSERT INTO tree_head VALUES (1, 'n');
-             INSERT INTO producer VALUES (1, 1, 'k', 1);
-             INSERT INTO setting VALUES ('retention', '1h');",
-        )
-        .unwrap();
-        db
-    }
-
-    /// If several processes migrate at once, each step is reported by the process that ran it.
-    #[test]
-    fn a_migration_reports_the_steps_that_it_took_itself() {
-        let directory = tempfile::tempdir().unwrap();
-        let path = directory.path().join("store.db");
-        drop(store_of_schema_4(&path, Identity([7; 32])));
-        let location = Location::file(&path);
-        let steps: usize = std::thread::scope(|scope| {
-            let one = || Store::migrate(&location).unwrap().map_or(0, |it| it.to - it.from);
-            let all: Vec<_> = (0..6).map(|_| scope.spawn(one)).collect();
-            all.into_iter().map(|thread| thread.join().unwrap()).sum()
-        });
-        assert_eq!(steps, STEPS.len() - 4);
-    }
-
-    #[test]
-    fn only_a_migration_changes_an_older_store() {
-        let directory = tempfile::tempdir().unwrap();
-        let (path, identity) = (directory.path().join("store.db"), Identity([7; 32]));
-        let db = store_of_schema_4(&path, identity);
-        let location = Location::file(&path);
-        let older = |result: Result<Store, Error>| {
-            matches!(result.err(), Some(Error::Older { found: 4, known: 9, .. }))
-        };
-        assert!(older(Store::open(&location)));
-        let writing = Sqlite::at(&path).session(Duty::Write).err();
-        assert!(matches!(writing, Some(Error::Older { .. })), "writing migrates nothing either");
-        assert_eq!(version(&db), 4);
-        let migrated = Store::migrate(&location).unwrap();
-        assert_eq!(migrated, Some(Migrated { from: 4, to: 9 }));
-        assert_eq!(Store::migrate(&location).unwrap(), None);
-        assert_eq!(erase::pending(&db).unwrap(), [], "no rewrite of the file is pending");
-        let count = |sql: &str| db.query_row(sql, [], |row| row.get::<_, i64>(0)).unwrap();
-        for table in ["manifest", "event", "fact", "tree_head", "producer", "retention"] {
-            assert_eq!(count(&format!("SELECT count(*) FROM {table}")), 1, "{table}");
-        }
-        let reader = Store::open(&location).unwrap().reader().unwrap();
-        assert_eq!(reader.retention(&identity).unwrap().as_deref(), Some("1h"));
-        let snapshot = reader.view(&identity).unwrap();
-        assert_eq!(snapshot.schema_damage().unwrap(), [], "equal to a new store");
-    }
-
-    /// A process that dies between two steps, or inside one, leaves a store that the next migration
-    /// brings up to date.
-    #[test]
-    fn a_migration_that_stops_at_any_step_goes_on_from_there() {
-        for stopped in 4..STEPS.len() {
-            let directory = tempfile::tempdir().unwrap();
-            let (path, identity) = (directory.path().join("store.db"), Identity([7; 32]));
-            let mut db = store_of_schema_4(&path, identity);
-            let broken = format!("{}; INSERT INTO nowhere VALUES (1)", STEPS[stopped]);
-            let mut steps = STEPS[..stopped].to_vec();
-            steps.push(&broken);
-            assert!(migrate(&mut db, &steps).is_err());
-            assert_eq!(version(&db), stopped.cast_signed() as i64, "earlier steps are kept");
-            let location = Location::file(&path);
-            assert!(matches!(Store::open(&location), Err(Error::Older { .. })));
-            Store::migrate(&location).unwrap();
-            let reader = Store::open(&location).unwrap().reader().unwrap();
-            assert_eq!(reader.retention(&identity).unwrap().as_deref(), Some("1h"));
-            assert_eq!(reader.view(&identity).unwrap().schema_damage().unwrap(), []);
-        }
-    }
 
     /// A server of an older version may have the store open when a newer one migrates it.
     #[test]

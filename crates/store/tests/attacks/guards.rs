@@ -324,7 +324,7 @@ fn fact() -> Fact {
     let note = event("1");
     Fact {
         key: FactKey::new(FactKind::ZoneRisk, &["z"]),
-        last: Support { time: note.time, event_ref: note.event_ref },
+        last: Support { time: note.time, event_ref: note.event_ref, worked: false },
         value: String::from("{}"),
     }
 }

@@ -82,6 +82,6 @@ pub(crate) fn event_of(number: u64, kind: &str, text: &str) -> Admitted {
 pub(crate) fn fact(identity: &Identity, name: &str, value: &str) -> (FactId, Fact) {
     let key = FactKey::new(FactKind::ZoneRisk, &[name]);
     let support = event(1);
-    let last = Support { time: support.time, event_ref: support.event_ref };
+    let last = Support { time: support.time, event_ref: support.event_ref, worked: true };
     (FactId::new(identity, &key), Fact { key, last, value: value.to_owned() })
 }
