@@ -10,8 +10,9 @@ use std::path::{Component, Path, PathBuf};
 use workspace::{Source, read, report, root, sources};
 
 /// Files of a crate, and the files for people and other programs that they are copies of.
-const COPIES: [(&str, &str); 5] = [
+const COPIES: [(&str, &str); 6] = [
     ("crates/consolidate/src/rule-set-v1.json", "vectors/rule-set-v1.json"),
+    ("crates/consolidate/src/rule-set-v2.json", "vectors/rule-set-v2.json"),
     ("crates/gates/src/example/ecm-registry.toml", "examples/gates/ecm-registry.toml"),
     ("crates/gates/src/example/policy.toml", "examples/gates/policy.toml"),
     ("crates/gates/src/example/temperament.toml", "examples/gates/temperament.toml"),

@@ -7,7 +7,7 @@ use alloc::string::String;
 use ipse_core::decimal::{SCALE, write_micro};
 
 /// Steps of a confidence.
-const STEPS: i128 = 10_000;
+pub(crate) const STEPS: i128 = 10_000;
 
 /// `z²` without a search.
 pub const BASE: i128 = 3;

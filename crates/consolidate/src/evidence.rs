@@ -16,6 +16,7 @@ fn fields_of(kind: FactKind) -> &'static [usize] {
         FactKind::SkillSuccessRate => &[2, 3, 4],
         FactKind::InteractionPattern => &[2, 3, 6],
         FactKind::ZoneRisk => &[5],
+        FactKind::SkillAdvice => &[2],
         FactKind::ObjectProperty => &[3],
     }
 }
@@ -90,7 +91,7 @@ fn seen<'d>(chunk: &Chunk<'_>, dictionary: &Dictionary<'d>, place: usize) -> Opt
     for (id, (codes, values)) in ids.iter_mut().zip(chunk.fields.iter().zip(&dictionary.fields)) {
         *id = *values.get(codes.get(place)?)?;
     }
-    let [event_type, outcome, skill, target, environment, zone, reason] = ids;
+    let [event_type, outcome, skill, target, environment, zone, reason, _] = ids;
     let text = |id: usize| text(dictionary, id);
     Some(Seen {
         kind: EventKind::of(text(event_type)?.unwrap_or_default()),

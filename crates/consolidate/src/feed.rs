@@ -119,6 +119,6 @@ pub(crate) fn key_length(kind: FactKind) -> usize {
     match kind {
         FactKind::SkillSuccessRate | FactKind::InteractionPattern => 3,
         FactKind::ObjectProperty => 2,
-        FactKind::ZoneRisk => 1,
+        FactKind::SkillAdvice | FactKind::ZoneRisk => 1,
     }
 }

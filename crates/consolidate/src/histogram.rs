@@ -67,6 +67,27 @@ impl Histogram {
         Histogram { n: fine.iter().map(|(_, cell)| cell.n).sum(), sum, fine }
     }
 
+    /// The sum of several.
+    pub fn total<'h>(parts: impl Iterator<Item = &'h Histogram> + Clone) -> Self {
+        let mut cells: Vec<(i64, Cell)> =
+            Vec::with_capacity(parts.clone().map(|part| part.fine.len()).sum());
+        let mut sum = 0;
+        for part in parts {
+            cells.extend_from_slice(&part.fine);
+            sum += part.sum;
+        }
+        // The parts are sorted, which a stable sort makes use of.
+        cells.sort_by_key(|(value, _)| *value);
+        let mut fine: Vec<(i64, Cell)> = Vec::new();
+        for (value, cell) in cells {
+            match fine.last_mut() {
+                Some((last, sum)) if *last == value => *sum = sum.plus(cell),
+                _ => fine.push((value, cell)),
+            }
+        }
+        Histogram::from_cells(sum, fine)
+    }
+
     /// The number of observations.
     pub fn n(&self) -> i64 {
         self.n
@@ -154,10 +175,15 @@ pub(crate) fn write_integer(opening: &str, n: i64, out: &mut String) {
     write_digits(n.unsigned_abs(), 1, out);
 }
 
+/// The coarse cell that a fine cell falls into.
+pub fn coarse_cell(fine: Micro) -> i64 {
+    fine.cell(COARSE_DIGITS).get()
+}
+
 /// The coarse cell that a fine cell falls into, and half of its width.
 pub(crate) fn coarse_of(fine: i64) -> (i64, i64) {
     // A fine cell is a usable number rounded, so it is within the limit, which is itself a cell.
-    let home = Micro::new(fine).map_or(fine, |micro| micro.cell(COARSE_DIGITS).get());
+    let home = Micro::new(fine).map_or(fine, coarse_cell);
     let length = fine.unsigned_abs().checked_ilog10().map_or(1, |log| log + 1);
     (home, 10_i64.pow(length.saturating_sub(COARSE_DIGITS)) / 2)
 }

@@ -18,7 +18,9 @@ extern crate alloc;
 
 mod bulk;
 pub mod confidence;
+pub mod days;
 mod derived;
+pub mod drift;
 mod evidence;
 mod feed;
 pub mod histogram;
@@ -26,11 +28,11 @@ mod publish;
 pub mod recommend;
 mod rules;
 mod samples;
+pub mod stretch;
 mod symbols;
 pub mod tally;
-#[cfg(feature = "trial-rules")]
-mod trial;
 pub mod v1;
+pub mod v2;
 mod versions;
 
 pub use derived::Derived;
@@ -38,9 +40,8 @@ pub use rules::{
     BulkFold, Contribution, EVERY_FACT, LimitError, MAX_OBSERVATIONS, RuleSet, Skip, Totals, Wanted,
 };
 pub use tally::Tally;
-#[cfg(feature = "trial-rules")]
-pub use trial::Trial;
 pub use v1::V1;
+pub use v2::V2;
 pub use versions::Rules;
 
 use alloc::collections::BTreeMap;

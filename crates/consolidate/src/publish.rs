@@ -5,17 +5,18 @@
 
 use crate::confidence::{self, BASE, wilson};
 use crate::histogram::{Histogram, write_integer};
-use crate::recommend::Recommended;
+use crate::recommend::{Recommended, UsedDays};
 use crate::v1::{Observed, PROPERTY};
+use alloc::borrow::Cow;
 use alloc::collections::BTreeMap;
 use alloc::string::String;
 use alloc::vec::Vec;
-use ipse_core::decimal::{SCALE, rounded, write_micro};
+use ipse_core::decimal::{SCALE, rounded, write_digits, write_micro};
 use ipse_core::json::{utf16_order, write_text};
-use ipse_core::{FactKind, Support, hex};
+use ipse_core::{FactKind, Outcome, Support, hex};
 
 /// Parameters with fewer usable values do not count as competitors.
-const COMPETING_FROM: i64 = 3;
+pub(crate) const COMPETING_FROM: i64 = 3;
 
 /// The number of observations behind a sum of this kind.
 pub(crate) fn observations(kind: FactKind, tally: &Observed) -> i64 {
@@ -27,6 +28,8 @@ pub(crate) fn observations(kind: FactKind, tally: &Observed) -> i64 {
             let texts: i64 = tally.texts.values().sum();
             tally.numbers.get(PROPERTY).map_or(0, Histogram::n) + texts
         }
+        // `v1` has no facts of this kind.
+        FactKind::SkillAdvice => 0,
     }
 }
 
@@ -36,11 +39,27 @@ pub(crate) fn value(kind: FactKind, tally: &Observed, last: &Support, version: &
     let n = observations(kind, tally);
     match kind {
         FactKind::SkillSuccessRate => skill_success_rate(tally, n, last, version, &mut out),
-        FactKind::InteractionPattern => interaction_pattern(tally, n, last, version, &mut out),
         FactKind::ZoneRisk => zone_risk(tally, n, last, version, &mut out),
-        FactKind::ObjectProperty => object_property(tally, n, last, version, &mut out),
+        FactKind::InteractionPattern | FactKind::ObjectProperty | FactKind::SkillAdvice => {
+            undated(kind, tally, last, version, &mut out);
+        }
     }
     out.finish()
+}
+
+/// Writes the value of a kind that is the same in all rule sets.
+pub(crate) fn undated(
+    kind: FactKind,
+    tally: &Observed,
+    last: &Support,
+    version: &str,
+    out: &mut Object,
+) {
+    let n = observations(kind, tally);
+    match kind {
+        FactKind::InteractionPattern => interaction_pattern(tally, n, last, version, out),
+        _ => object_property(tally, n, last, version, out),
+    }
 }
 
 fn skill_success_rate(t: &Observed, n: i64, last: &Support, version: &str, out: &mut Object) {
@@ -52,7 +71,8 @@ fn skill_success_rate(t: &Observed, n: i64, last: &Support, version: &str, out: 
         if let (Some(recommended), true) = (&recommended, histogram.n() == n) {
             confidence = confidence.max(recommended.agreement(t.failures, n, competitors));
         }
-        params.push((name.as_str(), histogram, recommended));
+        let recommended = recommended.map(|recommended| (recommended, None));
+        params.push(Param { name, histogram: Cow::Borrowed(histogram), recommended });
     }
     out.confidence(confidence);
     out.integer("failures", t.failures);
@@ -62,20 +82,13 @@ fn skill_success_rate(t: &Observed, n: i64, last: &Support, version: &str, out: 
     out.rate("success_rate", t.successes, n);
     out.integer("successes", t.successes);
     out.top("top_failure_reason", "reason", &t.texts);
-    if !t.uncounted.is_empty() {
-        let mut counts: Vec<(&str, i64)> =
-            t.uncounted.iter().map(|(outcome, n)| (outcome.name(), *n)).collect();
-        counts.sort_unstable();
-        let mut inner = Object::new();
-        counts.iter().for_each(|(name, n)| inner.integer(name, *n));
-        out.raw("uncounted", &inner.finish());
-    }
+    out.uncounted(&t.uncounted);
 }
 
 fn interaction_pattern(t: &Observed, n: i64, last: &Support, version: &str, out: &mut Object) {
     out.confidence(wilson(n, n, BASE));
     out.support(last, n);
-    write_params(t.numbers.iter().map(|(name, h)| (name.as_str(), h, None)).collect(), out);
+    write_params(t.numbers.iter().map(|(name, h)| Param::plain(name, h)).collect(), out);
     out.text("rule_version", version);
 }
 
@@ -109,17 +122,31 @@ fn object_property(t: &Observed, n: i64, last: &Support, version: &str, out: &mu
     out.text("rule_version", version);
 }
 
-fn write_params(mut params: Vec<(&str, &Histogram, Option<Recommended>)>, out: &mut Object) {
+/// A parameter as it is published.
+pub(crate) struct Param<'t> {
+    pub(crate) name: &'t str,
+    pub(crate) histogram: Cow<'t, Histogram>,
+    /// The recommendation; under `v2` also the days that it uses.
+    pub(crate) recommended: Option<(Recommended, Option<UsedDays>)>,
+}
+
+impl<'t> Param<'t> {
+    fn plain(name: &'t str, histogram: &'t Histogram) -> Self {
+        Param { name, histogram: Cow::Borrowed(histogram), recommended: None }
+    }
+}
+
+pub(crate) fn write_params(mut params: Vec<Param<'_>>, out: &mut Object) {
     if params.is_empty() {
         return;
     }
-    params.sort_by(|a, b| utf16_order(a.0, b.0));
+    params.sort_by(|a, b| utf16_order(a.name, b.name));
     let mut inner = Object::new();
-    for (name, histogram, recommended) in params {
+    for Param { name, histogram, recommended } in params {
         inner.name(name);
         histogram.write(&mut inner.text, |out| {
-            if let Some(recommended) = recommended {
-                recommended.write(out);
+            if let Some((recommended, used)) = recommended {
+                recommended.write(used.as_ref(), out);
             }
         });
     }
@@ -137,14 +164,14 @@ fn most(texts: &BTreeMap<String, i64>) -> (&str, i64) {
 }
 
 /// A JSON object that is written member by member in canonical order.
-struct Object {
+pub(crate) struct Object {
     text: String,
     #[cfg(debug_assertions)]
     last: String,
 }
 
 impl Object {
-    fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Object {
             text: String::with_capacity(256),
             #[cfg(debug_assertions)]
@@ -167,40 +194,73 @@ impl Object {
         self.text.push(':');
     }
 
-    fn raw(&mut self, name: &str, json: &str) {
+    pub(crate) fn raw(&mut self, name: &str, json: &str) {
         self.name(name);
         self.text.push_str(json);
     }
 
-    fn text(&mut self, name: &str, text: &str) {
+    pub(crate) fn text(&mut self, name: &str, text: &str) {
         self.name(name);
         write_text(text, &mut self.text);
     }
 
-    fn integer(&mut self, name: &str, n: i64) {
+    pub(crate) fn integer(&mut self, name: &str, n: i64) {
         self.name(name);
         write_integer("", n, &mut self.text);
     }
 
-    fn rate(&mut self, name: &str, part: i64, n: i64) {
+    pub(crate) fn count(&mut self, name: &str, n: usize) {
+        self.name(name);
+        write_digits(n as u64, 1, &mut self.text);
+    }
+
+    pub(crate) fn rate(&mut self, name: &str, part: i64, n: i64) {
         self.name(name);
         write_micro(rounded(i128::from(part) * i128::from(SCALE), n), &mut self.text);
     }
 
-    fn confidence(&mut self, steps: i64) {
-        self.name("confidence");
+    pub(crate) fn confidence(&mut self, steps: i64) {
+        self.steps("confidence", steps);
+    }
+
+    /// A number in steps of 1/10⁴.
+    pub(crate) fn steps(&mut self, name: &str, steps: i64) {
+        self.name(name);
         confidence::write(steps, &mut self.text);
     }
 
+    pub(crate) fn object(&mut self, name: &str, fill: impl FnOnce(&mut Object)) {
+        let mut inner = Object::new();
+        fill(&mut inner);
+        self.raw(name, &inner.finish());
+    }
+
     fn support(&mut self, last: &Support, n: i64) {
+        self.support_id(last);
+        self.integer("n_observations", n);
+    }
+
+    pub(crate) fn support_id(&mut self, last: &Support) {
         self.name("last_supporting_event_id");
         self.text.push_str("\"ev_");
         hex::write(&last.event_ref.0, &mut self.text);
         self.text.push('"');
-        self.integer("n_observations", n);
     }
 
-    fn top(&mut self, name: &str, what: &str, texts: &BTreeMap<String, i64>) {
+    /// The attempts with another outcome, if there are any.
+    pub(crate) fn uncounted(&mut self, uncounted: &BTreeMap<Outcome, i64>) {
+        if uncounted.is_empty() {
+            return;
+        }
+        let mut counts: Vec<(&str, i64)> =
+            uncounted.iter().map(|(outcome, n)| (outcome.name(), *n)).collect();
+        counts.sort_unstable();
+        self.object("uncounted", |inner| {
+            counts.iter().for_each(|(name, n)| inner.integer(name, *n));
+        });
+    }
+
+    pub(crate) fn top(&mut self, name: &str, what: &str, texts: &BTreeMap<String, i64>) {
         let (text, n) = most(texts);
         if n > 0 {
             let mut inner = Object::new();
@@ -215,7 +275,7 @@ impl Object {
         }
     }
 
-    fn finish(mut self) -> String {
+    pub(crate) fn finish(mut self) -> String {
         if self.text.is_empty() {
             self.text.push('{');
         }

@@ -5,10 +5,12 @@
 //! more evidence a window needs.
 
 use crate::confidence::{self, BASE, lg, significant, wilson};
+use crate::days::{Day, day_text};
 use crate::histogram::{Cell, Histogram, coarse_of, ranked, write_integer};
 use alloc::string::String;
 use alloc::vec::Vec;
 use ipse_core::decimal::write_micro;
+use ipse_core::json::write_text;
 
 /// A recommended window of one parameter.
 pub struct Recommended {
@@ -19,6 +21,14 @@ pub struct Recommended {
     low: i64,
     high: i64,
     confidence: i64,
+}
+
+/// The observations that a recommendation of `v2` rests on.
+pub struct UsedDays {
+    /// The number of them outside the window.
+    pub outside: i64,
+    /// The first day that was used, if not all days were.
+    pub since: Option<Day>,
 }
 
 impl Recommended {
@@ -77,7 +87,7 @@ impl Recommended {
     }
 
     /// Appends the published member.
-    pub(crate) fn write(&self, out: &mut String) {
+    pub(crate) fn write(&self, used: Option<&UsedDays>, out: &mut String) {
         out.push_str(",\"recommended\":{\"confidence\":");
         confidence::write(self.confidence, out);
         write_integer(",\"failures\":", self.inside.failures(), out);
@@ -85,6 +95,13 @@ impl Recommended {
         write_micro(self.high, out);
         out.push_str(",\"low\":");
         write_micro(self.low, out);
+        if let Some(UsedDays { outside, since }) = used {
+            write_integer(",\"outside\":", *outside, out);
+            if let Some(since) = since {
+                out.push_str(",\"since\":");
+                write_text(&day_text(*since), out);
+            }
+        }
         write_integer(",\"successes\":", self.inside.successes, out);
         out.push_str(",\"value\":");
         write_micro(self.value, out);

@@ -43,6 +43,15 @@ pub trait RuleSet {
         None
     }
 
+    /// The same without the events of one source, if the rule set tells sources apart.
+    fn bulk_without<'w>(
+        &self,
+        _: Wanted<'w>,
+        _source: &str,
+    ) -> Option<Box<dyn BulkFold<Self::Tally> + 'w>> {
+        None
+    }
+
     /// Whether there are derived facts ([`RuleSet::derived`]). Rules without them pay nothing.
     fn derives(&self) -> bool {
         false
@@ -68,8 +77,8 @@ pub trait RuleSet {
         }
     }
 
-    /// The canonical JSON value of a sum, or nothing if no event supports it. The value contains
-    /// the last event, which affects no other member.
+    /// The canonical JSON value of a sum, or nothing if no event supports it. The last event has no
+    /// effect on the confidence.
     fn publish(
         &self,
         key: &FactKey,
@@ -135,8 +144,7 @@ pub struct Contribution<T> {
 impl<T> Contribution<T> {
     /// The sum over this one event.
     pub fn into_group(self, event: &Event<'_>) -> (FactKey, Group<T>) {
-        let support = Support { time: event.time, event_ref: event.event_ref };
-        (self.key, Group { tally: self.tally, last: self.supports.then_some(support) })
+        (self.key, Group { tally: self.tally, last: self.supports.then(|| event.support()) })
     }
 }
 

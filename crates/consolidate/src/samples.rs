@@ -6,7 +6,7 @@
 //! **Invariant:** at most [`MAX_KEPT`] samples are kept, half-empty blocks included, plus those of
 //! one chunk.
 
-use crate::Tally;
+use crate::days::{Day, Days};
 use crate::histogram::{Cell, FINE_DIGITS, Histogram, fine_of};
 use alloc::vec::Vec;
 use ipse_core::Micro;
@@ -17,7 +17,11 @@ const MAX_KEPT: usize = 1 << 21;
 /// The samples of a block, with the end of the previous block before them.
 const BLOCK: usize = 64;
 /// Added to a value so that it is not negative; usable values are within ±10¹⁵.
-const BIAS: i64 = 1 << 51;
+const BIAS: i64 = 1 << 50;
+/// The bits of a value with its bias, and of the success below it. The day is above them.
+const VALUE_BITS: u32 = 52;
+/// The most days at a time: the other bits. A chunk has at most as many events.
+pub(crate) const MAX_DAYS: usize = 1 << (64 - VALUE_BITS);
 /// A table may have this many times more cells than samples; beyond that, samples are sorted.
 const SPARSE: u64 = 8;
 
@@ -30,12 +34,16 @@ pub(crate) struct Samples {
     /// The position of the next sample of each home; at the border of a block, a new block is
     /// started.
     next: Vec<u32>,
-    counted: Vec<Histogram>,
+    counted: Vec<Days<Histogram>>,
+    /// The days of the kept samples, in the order of first use. Rules without days use one.
+    days: Vec<Day>,
     scratch: Scratch,
 }
 
 #[derive(Default)]
 struct Scratch {
+    all: Vec<u64>,
+    /// Samples of one day, without the day.
     samples: Vec<u64>,
     /// For each cell the number of samples, and in the lower half the number of successes; all zero
     /// between uses.
@@ -48,7 +56,8 @@ impl Default for Samples {
     fn default() -> Self {
         // The first block is never used: nothing can precede it.
         let blocks = alloc::vec![0; BLOCK];
-        Samples { blocks, next: Vec::new(), counted: Vec::new(), scratch: Scratch::default() }
+        let scratch = Scratch::default();
+        Samples { blocks, next: Vec::new(), counted: Vec::new(), days: Vec::from([0]), scratch }
     }
 }
 
@@ -56,7 +65,7 @@ impl Samples {
     /// Creates a place for the samples of one more parameter.
     pub(crate) fn home(&mut self) -> Home {
         self.next.push(0);
-        self.counted.push(Histogram::default());
+        self.counted.push(Days::default());
         // More than 2³¹ parameters do not fit into memory.
         (self.next.len() - 1) as Home
     }
@@ -66,13 +75,34 @@ impl Samples {
         self.next.len()
     }
 
+    /// Makes room for more days. Numbers of days from before this call are no longer valid.
+    pub(crate) fn reserve_days(&mut self, more: usize) {
+        if self.days.len() + more > MAX_DAYS {
+            self.count_all();
+            self.days.truncate(1);
+        }
+    }
+
+    /// The number of a day; there must be room for it.
+    pub(crate) fn day(&mut self, day: Day) -> u32 {
+        // Most samples are of the newest day.
+        let known = self.days.iter().skip(1).rposition(|other| *other == day);
+        let place = known.map_or(self.days.len(), |place| place + 1);
+        if known.is_none() {
+            self.days.push(day);
+        }
+        place as u32
+    }
+
+    /// Adds a sample of the day with this number; rules without days use number 0.
     #[inline(always)]
-    pub(crate) fn push(&mut self, home: Home, value: i64, success: bool) {
+    pub(crate) fn push(&mut self, home: Home, value: i64, success: bool, day: u32) {
         let mut next = self.next[home as usize];
         if (next as usize).is_multiple_of(BLOCK) {
             next = self.begin_block(next);
         }
-        self.blocks[next as usize] = (value + BIAS).cast_unsigned() << 1 | u64::from(success);
+        self.blocks[next as usize] =
+            u64::from(day) << VALUE_BITS | (value + BIAS).cast_unsigned() << 1 | u64::from(success);
         self.next[home as usize] = next + 1;
     }
 
@@ -87,32 +117,52 @@ impl Samples {
     /// Counts all samples if there are many.
     pub(crate) fn settle(&mut self) {
         if self.blocks.len() > MAX_KEPT {
-            (0..self.next.len()).for_each(|home| self.count(home));
-            self.blocks.truncate(BLOCK);
+            self.count_all();
         }
     }
 
-    /// Returns the histogram of one parameter and removes its samples.
-    pub(crate) fn take(&mut self, home: Home) -> Histogram {
+    fn count_all(&mut self) {
+        (0..self.next.len()).for_each(|home| self.count(home));
+        self.blocks.truncate(BLOCK);
+    }
+
+    /// Returns the histograms of one parameter by day and removes its samples.
+    pub(crate) fn take(&mut self, home: Home) -> Days<Histogram> {
         self.count(home as usize);
         core::mem::take(&mut self.counted[home as usize])
     }
 
+    /// Returns the histogram of one parameter over all days and removes its samples.
+    pub(crate) fn take_all(&mut self, home: Home) -> Histogram {
+        self.take(home).into_total()
+    }
+
     fn count(&mut self, home: usize) {
         let mut end = core::mem::take(&mut self.next[home]) as usize;
-        let samples = &mut self.scratch.samples;
+        let samples = &mut self.scratch.all;
         samples.clear();
         while end > 0 {
             let begin = (end - 1) / BLOCK * BLOCK;
             samples.extend_from_slice(&self.blocks[begin + 1..end]);
             end = self.blocks[begin] as usize;
         }
-        if samples.is_empty() {
-            return;
+        // Samples of one day are mostly together. The newest block comes first.
+        let number = |sample: &u64| sample >> VALUE_BITS;
+        if !samples.is_sorted_by_key(number) {
+            samples.sort_unstable_by_key(number);
         }
-        let new = self.scratch.histogram();
-        let counted = &mut self.counted[home];
-        if counted.n() == 0 { *counted = new } else { counted.add(&new) }
+        let all = core::mem::take(&mut self.scratch.all);
+        let mut days: Vec<(Day, Histogram)> = Vec::new();
+        for some in all.chunk_by(|a, b| number(a) == number(b)) {
+            let day = self.days[number(&some[0]) as usize];
+            self.scratch.samples.clear();
+            let value = |sample: &u64| sample & ((1 << VALUE_BITS) - 1);
+            self.scratch.samples.extend(some.iter().map(value));
+            days.push((day, self.scratch.histogram()));
+        }
+        self.scratch.all = all;
+        days.sort_by_key(|(day, _)| *day);
+        self.counted[home].extend(days);
     }
 }
 
@@ -240,7 +290,7 @@ mod tests {
         let each = 1 << 20;
         for n in 0..each {
             for (number, home) in homes.into_iter().enumerate() {
-                samples.push(home, value(number, n), n % 2 == 0);
+                samples.push(home, value(number, n), n % 2 == 0, 0);
             }
             if n % 4096 == 0 {
                 samples.settle();
@@ -248,7 +298,7 @@ mod tests {
             }
         }
         for (number, home) in homes.into_iter().enumerate() {
-            let histogram = samples.take(home);
+            let histogram = samples.take_all(home);
             assert_eq!(histogram.n(), each);
             let successes: i64 = histogram.fine().iter().map(|(_, cell)| cell.successes).sum();
             assert_eq!(successes, (each + 1) / 2);

@@ -106,23 +106,13 @@ impl RuleSet for V1 {
     }
 
     fn contributions(&self, event: &Event<'_>) -> Result<Vec<Contribution<Observed>>, Skip> {
-        let columns = &event.columns;
-        let seen = Seen {
-            kind: EventKind::of(event.event_type),
-            outcome: columns.outcome,
-            skill: columns.skill,
-            target: columns.target,
-            environment: columns.environment,
-            zone: columns.zone,
-            reason: columns.reason,
-        };
-        let mut sink = Contributions { columns, all: Vec::new() };
-        feed(&seen, columns.properties.iter().map(|(name, p)| (*name, observed(p))), &mut sink)?;
+        let mut sink = Contributions { columns: &event.columns, all: Vec::new() };
+        feed(&seen(event), properties(&event.columns), &mut sink)?;
         Ok(sink.all)
     }
 
     fn bulk<'w>(&self, wanted: Wanted<'w>) -> Option<Box<dyn BulkFold<Observed> + 'w>> {
-        Some(Box::new(Bulk::of(wanted)))
+        Some(Box::new(Bulk::<Observed>::of(wanted)))
     }
 
     fn publish(
@@ -140,6 +130,27 @@ impl RuleSet for V1 {
         }
         Ok(Some(publish::value(key.kind(), tally, last, self.version())))
     }
+}
+
+/// The fields of an event that rules look at.
+pub(crate) fn seen<'e>(event: &Event<'e>) -> Seen<&'e str> {
+    let columns = &event.columns;
+    Seen {
+        kind: EventKind::of(event.event_type),
+        outcome: columns.outcome,
+        skill: columns.skill,
+        target: columns.target,
+        environment: columns.environment,
+        zone: columns.zone,
+        reason: columns.reason,
+    }
+}
+
+/// The observed properties of an event.
+pub(crate) fn properties<'e>(
+    columns: &Columns<'e>,
+) -> impl Iterator<Item = (&'e str, Trait<&'e str>)> {
+    columns.properties.iter().map(|(name, property)| (*name, observed(property)))
 }
 
 /// The contributions of one event, each as a sum.
@@ -174,7 +185,7 @@ impl<'e> Sink<&'e str> for Contributions<'e> {
 }
 
 /// The sum over one part.
-fn single(part: Part<&str>) -> Observed {
+pub(crate) fn single(part: Part<&str>) -> Observed {
     let mut tally = Observed::default();
     match part {
         Part::Ended(Outcome::Success, _) => tally.successes = 1,

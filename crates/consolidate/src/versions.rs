@@ -21,21 +21,16 @@ use ipse_core::sha256;
 /// A rule set of this build. The default is the one that a new log gets.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Default)]
 pub enum Rules {
-    /// The rule set of `docs/formats/fact.md`.
+    /// The rule set of the paper: `docs/formats/fact.md`.
     #[default]
     V1,
-    /// The rule set of tests.
-    #[cfg(feature = "trial-rules")]
-    Trial,
+    /// The rule set that also notices change: `docs/formats/fact.md`, part v2.
+    V2,
 }
 
 impl Rules {
     /// All of them, the oldest first.
-    pub const ALL: &[Rules] = &[
-        Rules::V1,
-        #[cfg(feature = "trial-rules")]
-        Rules::Trial,
-    ];
+    pub const ALL: &[Rules] = &[Rules::V1, Rules::V2];
 
     /// The versions of all of them, for messages.
     pub fn versions() -> String {
@@ -81,7 +76,6 @@ impl Rules {
 ///
 /// assert_eq!(with_rules!(Rules::default(), |rules| rules.version()), "v1");
 /// ```
-#[cfg(not(feature = "trial-rules"))]
 #[macro_export]
 macro_rules! with_rules {
     ($value:expr, |$rules:ident| $body:expr) => {
@@ -90,23 +84,8 @@ macro_rules! with_rules {
                 let $rules = &$crate::V1;
                 $body
             }
-        }
-    };
-}
-
-/// The same with the rule set of tests. An attribute inside the macro would look at the features
-/// of the calling crate.
-#[cfg(feature = "trial-rules")]
-#[macro_export]
-macro_rules! with_rules {
-    ($value:expr, |$rules:ident| $body:expr) => {
-        match $value {
-            $crate::Rules::V1 => {
-                let $rules = &$crate::V1;
-                $body
-            }
-            $crate::Rules::Trial => {
-                let $rules = &$crate::Trial;
+            $crate::Rules::V2 => {
+                let $rules = &$crate::V2;
                 $body
             }
         }
@@ -134,8 +113,10 @@ mod tests {
 
     /// The descriptor is a format: every pass record of every log contains its hash.
     #[test]
-    fn the_descriptor_of_v1_is_pinned() {
-        let hash = ipse_core::hex::encode(&Rules::V1.hash());
-        assert_eq!(hash, "0d622c5ec366d5c27c2cb8fc1f0562c49e09f3245f9487e0b393033dc4d74174");
+    fn the_descriptors_are_pinned() {
+        let hash = |rules: Rules| ipse_core::hex::encode(&rules.hash());
+        let v1 = "0d622c5ec366d5c27c2cb8fc1f0562c49e09f3245f9487e0b393033dc4d74174";
+        let v2 = "55f0e110eeb0e510f5343485d00df15c57864aa31af20afd2b058ca84fb2dda4";
+        assert_eq!((hash(Rules::V1).as_str(), hash(Rules::V2).as_str()), (v1, v2));
     }
 }

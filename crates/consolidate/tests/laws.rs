@@ -1,8 +1,10 @@
 //! The laws of tallies, for every implementor; and windows against a literal reading of the rule.
 #![allow(missing_docs)]
 
+use ipse_consolidate::days::{Days, Rate};
 use ipse_consolidate::histogram::Histogram;
 use ipse_consolidate::v1::Observed;
+use ipse_consolidate::v2::{Advice, Dated};
 use ipse_consolidate::{Tally, confidence};
 use ipse_core::wire::Wire;
 use ipse_core::{Micro, Outcome};
@@ -66,7 +68,54 @@ fn observed() -> impl Strategy<Value = Observed> {
     )
 }
 
+fn days<T: Tally + Debug>(sum: impl Strategy<Value = T>) -> impl Strategy<Value = Days<T>> {
+    vec((-3_i64..9, sum), 0..6).prop_map(|sums| {
+        let mut days = Days::default();
+        for (day, sum) in sums.iter().filter(|(_, sum)| !sum.is_zero()) {
+            days.put(*day, sum);
+        }
+        days
+    })
+}
+
+fn by_name<T: Tally + Debug>(
+    sum: impl Strategy<Value = T>,
+) -> impl Strategy<Value = BTreeMap<String, T>> {
+    btree_map("[abc]", sum, 0..3)
+        .prop_map(|map| map.into_iter().filter(|(_, sum)| !sum.is_zero()).collect())
+}
+
+fn rate() -> impl Strategy<Value = Rate> {
+    (-4_i64..5, -4_i64..5).prop_map(|(n, s)| Rate { n, s })
+}
+
+fn dated() -> impl Strategy<Value = Dated> {
+    let sources = by_name(days(rate()));
+    let reasons = by_name(days(-3_i64..4));
+    let params = by_name(days(histogram()));
+    (sources, days(-3_i64..4), reasons, params, observed(), rate()).prop_map(
+        |(sources, incidents, reasons, params, undated, rate)| Dated {
+            sources,
+            incidents,
+            reasons,
+            params,
+            undated,
+            advice: Advice::of(Rate { n: rate.n.abs() + rate.s.abs(), s: rate.s.abs() }),
+        },
+    )
+}
+
 proptest! {
+    #[test]
+    fn sums_by_day_obey(a in days(rate()), b in days(rate()), c in days(rate())) {
+        laws(&a, &b, &c)?;
+    }
+
+    #[test]
+    fn what_v2_keeps_obeys(a in dated(), b in dated(), c in dated()) {
+        laws(&a, &b, &c)?;
+    }
+
     #[test]
     fn counts_obey(a: i32, b: i32, c: i32) {
         laws(&i64::from(a), &i64::from(b), &i64::from(c))?;
@@ -106,6 +155,7 @@ proptest! {
     #[test]
     fn damaged_tallies_are_refused_not_believed(bytes: Vec<u8>) {
         let _ = Observed::decode(&mut Wire(&bytes));
+        let _ = Dated::decode(&mut Wire(&bytes));
     }
 
     #[test]

@@ -2,7 +2,7 @@
 #![allow(missing_docs, clippy::unwrap_used)]
 
 use ipse_consolidate::{
-    EVERY_FACT, Group, Groups, RuleSet, Skip, Tally, V1, Wanted, confidence, f, snapshot,
+    EVERY_FACT, Group, Groups, RuleSet, Skip, Tally, V1, V2, Wanted, confidence, f, snapshot,
 };
 use ipse_core::chunk::{self, Chunk};
 use ipse_core::{Admitted, Columns, Event, FactKey, Micro, Seq, decimal};
@@ -52,8 +52,9 @@ fn shuffled<T>(mut items: Vec<T>, n: u64) -> Vec<T> {
     items
 }
 
-fn check(log: &[Admitted], want: &str) {
-    let facts = |events: Vec<&Admitted>| snapshot(&f(&V1, events.into_iter().map(typed)).unwrap());
+fn check<R: RuleSet>(rules: &R, log: &[Admitted], want: &str) {
+    let facts =
+        |events: Vec<&Admitted>| snapshot(&f(rules, events.into_iter().map(typed)).unwrap());
     assert_eq!(facts(log.iter().collect()), want);
     assert_eq!(facts(log.iter().rev().collect()), want);
     for n in 1..=100 {
@@ -61,8 +62,13 @@ fn check(log: &[Admitted], want: &str) {
     }
 }
 
+/// The cases of both rule sets; every case is a log for either.
 fn cases() -> Vec<PathBuf> {
-    let mut cases: Vec<PathBuf> = fs::read_dir(vectors().join("facts"))
+    [cases_in("facts"), cases_in("facts-v2")].concat()
+}
+
+fn cases_in(directory: &str) -> Vec<PathBuf> {
+    let mut cases: Vec<PathBuf> = fs::read_dir(vectors().join(directory))
         .unwrap()
         .map(|entry| entry.unwrap().path())
         .filter(|path| path.to_str().unwrap().ends_with(".events.jsonl"))
@@ -78,16 +84,26 @@ fn beside(case: &Path, ending: &str) -> PathBuf {
 
 #[test]
 fn every_case_in_every_order() {
-    for case in cases() {
+    every_case(&V1, "facts");
+    every_case(&V2, "facts-v2");
+}
+
+fn every_case<R: RuleSet>(rules: &R, directory: &str) {
+    for case in cases_in(directory) {
         let want = fs::read_to_string(beside(&case, ".snapshot.jsonl")).unwrap();
-        check(&read_log(&case), &want);
+        check(rules, &read_log(&case), &want);
     }
 }
 
 #[test]
 fn forgetting_is_never_having_had_and_is_subtraction() {
+    forgetting(&V1, "facts");
+    forgetting(&V2, "facts-v2");
+}
+
+fn forgetting<R: RuleSet<Tally: core::fmt::Debug>>(rules: &R, directory: &str) {
     let mut seen = 0;
-    for case in cases() {
+    for case in cases_in(directory) {
         let Ok(forget) = fs::read_to_string(beside(&case, ".forget.json")) else { continue };
         let forget: Vec<String> = serde_json::from_str(&forget).unwrap();
         let want = fs::read_to_string(beside(&case, ".forgotten.snapshot.jsonl")).unwrap();
@@ -95,28 +111,28 @@ fn forgetting_is_never_having_had_and_is_subtraction() {
         let (gone, kept): (Vec<_>, Vec<_>) =
             log.iter().cloned().partition(|event| forget.contains(&event.event_ref.to_string()));
         assert_eq!(gone.len(), forget.len());
-        check(&kept, &want);
-        assert_eq!(sums(&kept), subtract(sums(&log), &gone));
+        check(rules, &kept, &want);
+        assert_eq!(sums(rules, &kept), subtract(rules, sums(rules, &log), &gone));
         seen += 1;
     }
     assert!(seen >= 3, "the vectors are there");
 }
 
-type Sums = BTreeMap<FactKey, <V1 as RuleSet>::Tally>;
+type Sums<R> = BTreeMap<FactKey, <R as RuleSet>::Tally>;
 
-fn sums(log: &[Admitted]) -> Sums {
-    let mut sums = Sums::new();
+fn sums<R: RuleSet>(rules: &R, log: &[Admitted]) -> Sums<R> {
+    let mut sums = Sums::<R>::new();
     for event in log {
-        for part in V1.contributions(&typed(event)).unwrap_or_default() {
+        for part in rules.contributions(&typed(event)).unwrap_or_default() {
             sums.entry(part.key).or_default().add(&part.tally);
         }
     }
     sums
 }
 
-fn subtract(mut sums: Sums, gone: &[Admitted]) -> Sums {
+fn subtract<R: RuleSet>(rules: &R, mut sums: Sums<R>, gone: &[Admitted]) -> Sums<R> {
     for event in gone {
-        for part in V1.contributions(&typed(event)).unwrap_or_default() {
+        for part in rules.contributions(&typed(event)).unwrap_or_default() {
             sums.get_mut(&part.key).unwrap().add(&part.tally.negated());
         }
     }
@@ -126,8 +142,13 @@ fn subtract(mut sums: Sums, gone: &[Admitted]) -> Sums {
 
 #[test]
 fn sums_survive_their_encoding() {
+    survive(&V1);
+    survive(&V2);
+}
+
+fn survive<R: RuleSet<Tally: core::fmt::Debug>>(rules: &R) {
     for case in cases() {
-        for sum in sums(&read_log(&case)).values() {
+        for sum in sums(rules, &read_log(&case)).values() {
             let mut bytes = Vec::new();
             sum.encode(&mut bytes);
             let mut wire = ipse_core::wire::Wire(&bytes);
@@ -138,12 +159,17 @@ fn sums_survive_their_encoding() {
 
 #[test]
 fn a_log_cut_in_two_merges_to_the_whole() {
+    cut(&V1);
+    cut(&V2);
+}
+
+fn cut<R: RuleSet<Tally: core::fmt::Debug>>(rules: &R) {
     for case in cases() {
         let log = read_log(&case);
-        let whole = sums(&log);
+        let whole = sums(rules, &log);
         let cut = log.len() / 3;
-        let mut first = sums(&log[..cut]);
-        for (key, sum) in sums(&log[cut..]) {
+        let mut first = sums(rules, &log[..cut]);
+        for (key, sum) in sums(rules, &log[cut..]) {
             first.entry(key).or_default().add(&sum);
         }
         assert_eq!(first, whole);
@@ -202,29 +228,41 @@ fn confidences() {
 
 #[test]
 fn the_descriptor_is_canonical_and_names_the_version() {
-    let descriptor = V1.descriptor();
+    for (descriptor, version) in [(V1.descriptor(), V1.version()), (V2.descriptor(), V2.version())]
+    {
+        check_descriptor(&descriptor, version);
+    }
+}
+
+fn check_descriptor(descriptor: &str, own: &str) {
     let value = ipse_core::json_parse::parse(descriptor.as_bytes(), 8).unwrap();
     let mut canonical = String::new();
     value.write(&mut canonical);
     assert_eq!(descriptor, canonical);
     let version = value.as_object().unwrap().get("rule_version").unwrap();
-    assert_eq!(version.as_text(), Some(V1.version()));
+    assert_eq!(version.as_text(), Some(own));
 }
 
 /// The bulk way through chunks of `size` events gives the same groups as event by event.
 fn check_bulk(log: &[Admitted], size: usize) {
-    check_wanted(log, size, EVERY_FACT);
-    check_wanted(log, size, &|key| key.text().len().is_multiple_of(2));
+    let even: Wanted<'_> = &|key| key.text().len().is_multiple_of(2);
+    for wanted in [EVERY_FACT, even] {
+        check_wanted(&V1, log, size, wanted);
+        check_wanted(&V2, log, size, wanted);
+    }
 }
 
-fn check_wanted(log: &[Admitted], size: usize, wanted: Wanted<'_>) {
+fn check_wanted<R>(rules: &R, log: &[Admitted], size: usize, wanted: Wanted<'_>)
+where
+    R: RuleSet<Tally: core::fmt::Debug>,
+{
     let mut one_by_one = Groups::default();
     let mut events = 0;
     for event in log {
-        events += u64::from(one_by_one.fold(&V1, &typed(event)) != Some(Skip::Housekeeping));
+        events += u64::from(one_by_one.fold(rules, &typed(event)) != Some(Skip::Housekeeping));
     }
     let mut refs = |seq: Seq| log.get(seq.0 as usize - 1).map(|event| event.event_ref);
-    let mut bulk = V1.bulk(wanted).unwrap();
+    let mut bulk = rules.bulk(wanted).unwrap();
     for (number, part) in log.chunks(size).enumerate() {
         let typed: Vec<Event<'_>> = part.iter().map(typed).collect();
         let bytes = chunk::encode(&typed);

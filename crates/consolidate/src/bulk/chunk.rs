@@ -3,14 +3,15 @@
 //! **Invariant:** a code out of range means a damaged chunk and ends the reading; nothing is
 //! guessed.
 
-use super::sums::{Last, Names};
+use super::sums::{FromSums, Last, Names};
 use super::{Bulk, ClassKey, Route};
+use crate::days::DAY_MICROS;
 use crate::feed::Trait;
 use crate::symbols::{FALSE, Places, Symbol, TRUE};
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 use core::ops::Range;
-use ipse_core::chunk::{Chunk, ChunkProperty, Dictionary, FIELDS, NO_TEXT};
+use ipse_core::chunk::{Chunk, ChunkProperty, Dictionary, FIELDS, NO_TEXT, OUTCOME, SOURCE};
 use ipse_core::{EventRef, Micro, Seq};
 
 /// The most combinations of fields for which a table holds the class of each; beyond that, classes
@@ -20,11 +21,20 @@ const MAX_TABLE: usize = 1 << 16;
 const MAX_ROUTES: usize = 1 << 20;
 /// A combination without a class yet.
 const UNSEEN: u32 = u32::MAX;
+/// No time is within a day of this beginning.
+const NO_DAY: i64 = i64::MIN / 2;
+
+/// The beginning of the day of a time in microseconds.
+fn beginning(time: i64) -> i64 {
+    time.div_euclid(DAY_MICROS) * DAY_MICROS
+}
 
 /// Columns of the current chunk, unpacked.
 #[derive(Default)]
 pub(super) struct Scratch {
     times: Vec<i64>,
+    /// The number of each event's day among the samples, if the rules want days.
+    days: Vec<u32>,
     values: Vec<i64>,
     /// The class of each event, by its number under the dictionary.
     class: Vec<u32>,
@@ -37,6 +47,7 @@ pub(super) struct Scratch {
 #[derive(Default)]
 struct Members {
     classes: Vec<u32>,
+    days: Vec<u32>,
     /// The requested events.
     inside: Range<usize>,
 }
@@ -45,9 +56,13 @@ impl Scratch {
     /// Sorts the events by shape.
     fn gather(&mut self, chunk: &Chunk<'_>, places: &Range<usize>) {
         self.members.resize_with(chunk.shapes.len(), Members::default);
-        self.members.iter_mut().for_each(|members| members.classes.clear());
+        for members in &mut self.members {
+            members.classes.clear();
+            members.days.clear();
+        }
         if let [all] = &mut self.members[..] {
             all.classes.extend_from_slice(&self.class);
+            all.days.extend_from_slice(&self.days);
             all.inside = places.clone();
             return;
         }
@@ -63,6 +78,9 @@ impl Scratch {
         let begin: Vec<usize> = sort(0..places.start);
         let end: Vec<usize> = sort(places.clone());
         sort(places.end..chunk.count);
+        for (shape, day) in self.shape.iter().zip(&self.days) {
+            self.members[*shape as usize].days.push(*day);
+        }
         for (members, (begin, end)) in self.members.iter_mut().zip(begin.iter().zip(end)) {
             members.inside = *begin..end;
         }
@@ -95,9 +113,12 @@ struct Running {
     n: i64,
     time: i64,
     seq: u64,
+    /// The beginning of the day that is being counted, and the number of its events.
+    day: i64,
+    of_day: i64,
 }
 
-impl Bulk<'_> {
+impl<T: FromSums> Bulk<'_, T> {
     /// Makes the dictionary of a chunk the current one.
     pub(super) fn follow(&mut self, chunk: &Chunk<'_>, refs: &mut Names<'_>) -> Option<()> {
         if self.local.bytes == chunk.dictionary && !self.local.bytes.is_empty() {
@@ -112,7 +133,10 @@ impl Bulk<'_> {
         let mut fields = [const { Vec::new() }; FIELDS];
         for (number, (field, ids)) in fields.iter_mut().zip(&dictionary.fields).enumerate() {
             let outcome = |id: &usize| u32::try_from(*id).ok();
-            let is_text = number != super::OUTCOME;
+            let is_text = number != OUTCOME;
+            // Rules without days do not tell sources apart either.
+            let unused = number == SOURCE && !T::DATED;
+            let part = |id: &usize| if unused { Some(0) } else { part(id) };
             *field = ids
                 .iter()
                 .map(|id| if is_text { part(id) } else { outcome(id) })
@@ -140,8 +164,11 @@ impl Bulk<'_> {
             if running.n > 0 {
                 let name = named.get(&number).filter(|(seq, _)| *seq == running.seq);
                 let event_ref = name.map(|(_, event_ref)| *event_ref);
-                let last = Last { time: running.time, seq: running.seq, event_ref };
-                self.classes[*class].count(running.n, last, refs);
+                let worked = self.classes[*class].success;
+                let last = Last { time: running.time, seq: running.seq, event_ref, worked };
+                let day = running.day.div_euclid(DAY_MICROS);
+                let n = if T::DATED { running.of_day } else { running.n };
+                self.classes[*class].count::<T>(n, day, last, refs);
             }
         }
     }
@@ -162,12 +189,17 @@ impl Bulk<'_> {
         }
         self.classify(chunk, scratch);
         chunk.times.unpack(chunk.count, &mut scratch.times);
+        if T::DATED {
+            self.number_days(scratch);
+        }
         self.count(scratch, first, places.clone(), refs)?;
         self.fold_params(chunk, scratch, &places)?;
         for (place, own) in chunk.properties.iter().filter(|(place, _)| places.contains(place)) {
             let own = own.iter().map(|own| self.local.property(own)).collect::<Option<Vec<_>>>()?;
             let class = self.local.classes[*scratch.class.get(*place)? as usize];
-            self.fold_properties(class, &own, Last::at(scratch.times[*place], first, *place), refs);
+            let worked = self.classes[class].success;
+            let last = Last::at(scratch.times[*place], first, *place, worked);
+            self.fold_properties(class, &own, last, refs);
         }
         self.samples.settle();
         Some(())
@@ -215,8 +247,22 @@ impl Bulk<'_> {
     fn new_class(&mut self, key: ClassKey) -> u32 {
         let class = self.class(key);
         self.local.classes.push(class);
-        self.local.running.push(Running { n: 0, time: i64::MIN, seq: 0 });
+        self.local.running.push(Running { n: 0, time: i64::MIN, seq: 0, day: NO_DAY, of_day: 0 });
         (self.local.classes.len() - 1) as u32
+    }
+
+    /// Numbers the days of the events.
+    fn number_days(&mut self, scratch: &mut Scratch) {
+        scratch.days.clear();
+        self.samples.reserve_days(scratch.times.len());
+        let (mut begin, mut number) = (NO_DAY, 0);
+        for time in &scratch.times {
+            if !(0..DAY_MICROS).contains(&time.wrapping_sub(begin)) {
+                begin = beginning(*time);
+                number = self.samples.day(begin.div_euclid(DAY_MICROS));
+            }
+            scratch.days.push(number);
+        }
     }
 
     /// Counts the events of each class, and finds the last of them.
@@ -232,6 +278,15 @@ impl Bulk<'_> {
         for ((class, time), seq) in events.zip(seqs) {
             let running = &mut self.local.running[*class as usize];
             running.n += 1;
+            if T::DATED {
+                if !(0..DAY_MICROS).contains(&time.wrapping_sub(running.day)) {
+                    let day = core::mem::replace(&mut running.day, beginning(*time));
+                    let n = core::mem::take(&mut running.of_day);
+                    let class = self.local.classes[*class as usize];
+                    self.classes[class].count_day(day.div_euclid(DAY_MICROS), n);
+                }
+                running.of_day += 1;
+            }
             if *time > running.time {
                 (running.time, running.seq) = (*time, seq);
             } else if *time == running.time {
@@ -283,7 +338,10 @@ impl Bulk<'_> {
             routes.resize(self.local.classes.len(), Route::UNKNOWN);
         }
         let inside = members.inside.clone();
+        let numbers = members.days.get(inside.clone()).unwrap_or_default();
+        let mut days = numbers.iter().copied().chain(core::iter::repeat(0));
         for (class, value) in members.classes[inside.clone()].iter().zip(&values[inside]) {
+            let day = days.next().unwrap_or(0);
             let value = Micro::new(*value)?.get();
             let route = match routes.get(*class as usize) {
                 Some(route) if route.is_known() => *route,
@@ -295,7 +353,7 @@ impl Bulk<'_> {
                     route
                 }
             };
-            route.push(value, &mut self.samples);
+            route.push(value, day, &mut self.samples);
         }
         self.local.routes[column] = routes;
         Some(())

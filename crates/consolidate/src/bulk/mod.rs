@@ -10,24 +10,27 @@ mod chunk;
 mod sums;
 
 use crate::Group;
+use crate::days::{Day, day_of};
 use crate::evidence;
 use crate::feed::{Part, Seen, Sink, Trait, feed};
 use crate::rules::{BulkFold, Skip, Totals, Wanted};
 use crate::samples::{Home, Samples};
 use crate::symbols::{ANY, FALSE, NAMELESS, Places, Symbol, Symbols, TRUE};
-use crate::v1::Observed;
 use alloc::boxed::Box;
 use alloc::collections::BTreeMap;
 use alloc::string::String;
 use alloc::vec::Vec;
 use chunk::{Local, Scratch};
+use core::marker::PhantomData;
 use core::ops::Range;
-use ipse_core::chunk::{Chunk, FIELDS, outcome_of};
+use ipse_core::chunk::{Chunk, FIELDS, OUTCOME, SOURCE, outcome_of};
 use ipse_core::{Event, EventKind, FactKey, FactKind, Outcome, Property, Seq};
-use sums::{Last, Names, Sums};
+use sums::Sum;
+pub(crate) use sums::{FromSums, Sums};
+use sums::{Last, Names};
 
 /// The sums of a log under construction.
-pub(crate) struct Bulk<'w> {
+pub(crate) struct Bulk<'w, T> {
     symbols: Symbols,
     groups: Groups<'w>,
     samples: Samples,
@@ -35,19 +38,22 @@ pub(crate) struct Bulk<'w> {
     class_places: Places<ClassKey>,
     local: Local,
     scratch: Scratch,
+    /// A source whose events feed no fact.
+    left_out: Option<Symbol>,
+    into: PhantomData<T>,
 }
 
 /// The fields of an event; texts as symbols plus one.
 type ClassKey = [u32; FIELDS];
-/// The index of the outcome among the fields.
-const OUTCOME: usize = 1;
-
 /// Events of one class: their number, the last of them, and the groups that they count in.
 struct Counted {
     event_type: Symbol,
     target: Option<Symbol>,
+    source: Option<Symbol>,
     success: bool,
     n: i64,
+    /// The number of them by day, if the rules want days. A day may occur several times.
+    days: Vec<(Day, i64)>,
     /// The number of them whose properties feed a fact.
     fed: i64,
     last: Option<Last>,
@@ -72,10 +78,10 @@ impl Route {
     }
 
     #[inline]
-    fn push(self, value: i64, samples: &mut Samples) {
+    fn push(self, value: i64, day: u32, samples: &mut Samples) {
         for home in self.homes {
             if home != Self::NOWHERE {
-                samples.push(home, value, self.success);
+                samples.push(home, value, self.success, day);
             }
         }
     }
@@ -93,7 +99,7 @@ struct Target {
 /// The sums of all wanted facts, by key.
 struct Groups<'w> {
     wanted: Wanted<'w>,
-    sums: Vec<Sums>,
+    sums: Vec<Sum>,
     places: Places<[u32; 4]>,
 }
 
@@ -105,7 +111,7 @@ impl Groups<'_> {
     fn find(&mut self, symbols: &Symbols, kind: FactKind, key: [Symbol; 3]) -> Option<usize> {
         let Groups { wanted, sums, places } = self;
         let place = places.find_or_add([kind as u32, key[0], key[1], key[2]], || {
-            let new = Sums::new(kind, key);
+            let new = Sum::new(kind, key);
             if !wanted(&new.key(symbols)) {
                 return UNWANTED;
             }
@@ -141,7 +147,7 @@ impl Sink<Symbol> for Planner<'_, '_> {
     }
 }
 
-impl BulkFold<Observed> for Bulk<'_> {
+impl<T: FromSums> BulkFold<T> for Bulk<'_, T> {
     fn fold(
         &mut self,
         chunk: &Chunk<'_>,
@@ -160,18 +166,24 @@ impl BulkFold<Observed> for Bulk<'_> {
     fn fold_event(&mut self, seq: Seq, event: &Event<'_>, refs: &mut Names<'_>) {
         let columns = &event.columns;
         let texts = [columns.skill, columns.target, columns.environment, columns.zone];
+        let source = columns.source.filter(|_| T::DATED);
         let mut key = [0; FIELDS];
         key[0] = self.symbols.intern_near(0, event.event_type) + 1;
         key[OUTCOME] = columns.outcome.map_or(0, |outcome| outcome as u32 + 1);
-        for (place, text) in texts.into_iter().chain([columns.reason]).enumerate() {
+        for (place, text) in texts.into_iter().chain([columns.reason, source]).enumerate() {
             key[2 + place] = text.map_or(0, |text| self.symbols.intern_near(1 + place, text) + 1);
         }
         let class = self.class(key);
-        let last = Last { time: event.time.micros(), seq: seq.0, event_ref: Some(event.event_ref) };
-        self.classes[class].count(1, last, refs);
+        let event_ref = Some(event.event_ref);
+        let worked = self.classes[class].success;
+        let last = Last { time: event.time.micros(), seq: seq.0, event_ref, worked };
+        let day = if T::DATED { day_of(event.time) } else { 0 };
+        self.classes[class].count::<T>(1, day, last, refs);
+        self.samples.reserve_days(1);
+        let day = if T::DATED { self.samples.day(day) } else { 0 };
         for (place, (name, value)) in columns.params.iter().enumerate() {
             let name = self.symbols.intern_near(FIELDS + place, name);
-            self.route(class, place, name).push(value.get(), &mut self.samples);
+            self.route(class, place, name).push(value.get(), day, &mut self.samples);
         }
         let own: Vec<_> = columns.properties.iter().map(|own| self.property(own)).collect();
         self.fold_properties(class, &own, last, refs);
@@ -189,19 +201,19 @@ impl BulkFold<Observed> for Bulk<'_> {
     fn finish(
         mut self: Box<Self>,
         refs: &mut Names<'_>,
-        each: &mut dyn FnMut(FactKey, Group<Observed>),
+        each: &mut dyn FnMut(FactKey, Group<T>),
     ) -> Option<Totals> {
         self.settle(refs);
         let totals = self.spread(refs);
         let (symbols, mut samples) = (self.symbols, self.samples);
-        let mut groups: Vec<Option<Sums>> = self.groups.sums.into_iter().map(Some).collect();
+        let mut groups: Vec<Option<Sum>> = self.groups.sums.into_iter().map(Some).collect();
         let filled = (0..).zip(groups.iter().flatten()).filter(|(_, sums)| !sums.is_empty());
         let mut keys: Vec<(FactKey, usize)> =
             filled.map(|(place, sums)| (sums.key(&symbols), place)).collect();
         keys.sort_unstable();
         for (key, place) in keys {
             if let Some(sums) = groups[place].take() {
-                each(key, sums.finish(&symbols, &mut samples, refs)?);
+                each(key, sums.finish::<T>(&symbols, &mut samples, refs)?);
             }
         }
         Some(totals)
@@ -209,13 +221,26 @@ impl BulkFold<Observed> for Bulk<'_> {
 }
 
 impl Counted {
-    fn count(&mut self, n: i64, last: Last, refs: &mut Names<'_>) {
+    /// Counts events of one day.
+    fn count_day(&mut self, day: Day, n: i64) {
         self.n += n;
+        match self.days.last_mut() {
+            Some((last, sum)) if *last == day => *sum += n,
+            _ if n == 0 => {}
+            _ => self.days.push((day, n)),
+        }
+    }
+
+    fn count<T: FromSums>(&mut self, n: i64, day: Day, last: Last, refs: &mut Names<'_>) {
+        match T::DATED {
+            true => self.count_day(day, n),
+            false => self.n += n,
+        }
         self.last = Some(self.last.map_or(last, |before| before.later(last, refs)));
     }
 }
 
-impl<'w> Bulk<'w> {
+impl<'w, T: FromSums> Bulk<'w, T> {
     /// Empty sums of the wanted facts.
     pub(crate) fn of(wanted: Wanted<'w>) -> Self {
         Bulk {
@@ -226,7 +251,16 @@ impl<'w> Bulk<'w> {
             class_places: Places::default(),
             local: Local::default(),
             scratch: Scratch::default(),
+            left_out: None,
+            into: PhantomData,
         }
+    }
+
+    /// The same without the events of one source.
+    pub(crate) fn without(wanted: Wanted<'w>, source: &str) -> Self {
+        let mut bulk = Self::of(wanted);
+        bulk.left_out = Some(bulk.symbols.intern(source));
+        bulk
     }
 
     /// Adds the events of each class to the groups they count in.
@@ -244,7 +278,10 @@ impl<'w> Bulk<'w> {
                 Err(_) => {}
                 Ok(plan) => plan.iter().filter(|_| class.n > 0).for_each(|target| {
                     let sums = &mut self.groups.sums[target.group];
-                    sums.add(target.part, class.n);
+                    match T::DATED {
+                        true => sums.add_days(target.part, class.source, &class.days),
+                        false => sums.add(target.part, class.n),
+                    }
                     let last = class.last.filter(|_| target.supports);
                     last.into_iter().for_each(|last| sums.support(last, refs));
                 }),
@@ -265,9 +302,14 @@ impl<'w> Bulk<'w> {
 
     /// The place of a class; for a new class the rules are evaluated.
     fn class(&mut self, key: ClassKey) -> usize {
-        let Bulk { symbols, groups, classes, .. } = self;
+        let Bulk { symbols, groups, classes, left_out, .. } = self;
         self.class_places.find_or_add(key, || {
-            classes.push(planned(key, symbols, groups));
+            let mut class = planned(key, symbols, groups);
+            if left_out.is_some() && class.source == *left_out {
+                class.plan = Err(Skip::Housekeeping);
+                class.takers = [None; 2];
+            }
+            classes.push(class);
             classes.len() - 1
         })
     }
@@ -292,7 +334,7 @@ impl<'w> Bulk<'w> {
             sums.support(last, refs);
             if let Trait::Number(value) = property {
                 let home = sums.home(0, NAMELESS, &mut self.samples);
-                self.samples.push(home, *value, false);
+                self.samples.push(home, *value, false, 0);
             }
         }
     }
@@ -331,6 +373,7 @@ fn planned(key: ClassKey, symbols: &Symbols, groups: &mut Groups<'_>) -> Counted
     let all = plan.iter().flatten().filter(|target| target.params);
     takers.iter_mut().zip(all).for_each(|(taker, target)| *taker = Some(target.group));
     let success = outcome == Some(Outcome::Success);
-    let (n, fed, last) = (0, 0, None);
-    Counted { event_type, target: text(3), success, n, fed, last, plan, takers }
+    let (target, source) = (text(3), text(SOURCE));
+    let (n, days, fed, last) = (0, Vec::new(), 0, None);
+    Counted { event_type, target, source, success, n, days, fed, last, plan, takers }
 }
