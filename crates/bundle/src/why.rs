@@ -15,7 +15,9 @@ use ipse_consult::trail::{
     EventRecord, EvidenceQuery, Found, Listing, Record, Trail, names_intent, naming_text,
 };
 use ipse_core::event::FORGET;
-use ipse_core::{Columns, Event, EventRef, Fact, FactKey, Seq, is_housekeeping, sha256};
+use ipse_core::{
+    Columns, Event, EventRef, EvidenceKey, Fact, FactKey, Seq, is_housekeeping, sha256,
+};
 use ipse_door::{MAX_EVENT_BYTES, Origin, admit, columns_of};
 use ipse_ledger::account::forgotten_names;
 use ipse_ledger::tree::{Edge, Hash, Nodes, inclusion};
@@ -208,10 +210,10 @@ impl Walk<'_> {
     fn evidence_under<R: RuleSet>(
         &self,
         rules: &R,
-        &EvidenceQuery { keys, up_to, wanted, .. }: &EvidenceQuery<'_>,
+        &EvidenceQuery { facts, up_to, wanted, .. }: &EvidenceQuery<'_>,
     ) -> Result<Vec<Vec<Seq>>, WhyError> {
-        let mut found: BTreeMap<&FactKey, VecDeque<Seq>> = BTreeMap::new();
-        found.extend(keys.iter().map(|key| (key, VecDeque::new())));
+        let mut found: BTreeMap<&FactKey, (&EvidenceKey, VecDeque<Seq>)> = BTreeMap::new();
+        found.extend(facts.iter().map(|fact| (&fact.key, (fact, VecDeque::new()))));
         self.each_typed(up_to, |seq, event| {
             // An event supports a derived fact once, even through several facts.
             let mut supported = BTreeSet::new();
@@ -221,13 +223,17 @@ impl Walk<'_> {
                 supported.insert(part.key);
             }
             for key in &supported {
-                let Some(newest) = found.get_mut(key) else { continue };
-                newest.push_front(seq);
-                newest.truncate(wanted);
+                let Some((fact, newest)) = found.get_mut(key) else { continue };
+                if fact.counts(event.time) {
+                    newest.push_front(seq);
+                    newest.truncate(wanted);
+                }
             }
         })?;
-        let newest = |key| found.get(key).map(|newest| newest.iter().copied().collect());
-        Ok(keys.iter().map(|key| newest(key).unwrap_or_default()).collect())
+        let newest = |fact: &EvidenceKey| {
+            found.get(&fact.key).map(|(_, newest)| newest.iter().copied().collect())
+        };
+        Ok(facts.iter().map(|fact| newest(fact).unwrap_or_default()).collect())
     }
 }
 

@@ -111,6 +111,7 @@ mod tests {
             last: Support {
                 time: Time::from_micros(0).unwrap(),
                 event_ref: EventRef::new("s", "i"),
+                worked: false,
             },
             value: "{\"confidence\":0.5,\"last_supporting_event_id\":\"ev\",\
                 \"n_observations\":3,\"risk\":1,\"rule_version\":\"v1\"}"

@@ -284,6 +284,7 @@ mod tests {
             last: Support {
                 time: Time::from_micros(0).unwrap(),
                 event_ref: EventRef::new("s", "i"),
+                worked: false,
             },
             value: "{\"confidence\":0.5,\"n_observations\":3}".to_owned(),
         }

@@ -44,6 +44,7 @@ impl Filter {
             FactKind::InteractionPattern => ([skill, target, &None], &[zone]),
             FactKind::ObjectProperty => ([target, &None, &None], &[skill, environment, zone]),
             FactKind::ZoneRisk => ([zone, &None, &None], &[skill, target, environment]),
+            FactKind::SkillAdvice => ([skill, &None, &None], &[target, environment, zone]),
         };
         others.iter().all(|part| part.is_none()).then_some(wanted.map(Option::as_deref))
     }
@@ -53,6 +54,12 @@ impl Filter {
         let Some(wanted) = self.wanted(key.kind()) else { return false };
         let agrees = |(part, wanted): (&String, Option<&str>)| wanted.is_none_or(|it| it == part);
         wanted == [None; 3] || key.parts().iter().zip(wanted).all(agrees)
+    }
+
+    /// Whether a fact with a matching key is selected and counted. Advice that warns of nothing is
+    /// not, unless the query is for this kind.
+    pub fn selects(&self, fact: &ScoredFact) -> bool {
+        self.kind == Some(FactKind::SkillAdvice) || !fact.is_quiet_advice
     }
 
     /// The prefix of all keys of a kind that can match; `None` if no key can match.
@@ -83,8 +90,8 @@ impl Filter {
 
     /// Like [`Filter::chosen`], for facts in memory.
     pub fn among<'f>(&self, facts: impl Iterator<Item = &'f Arc<ScoredFact>>) -> Chosen {
-        let mut facts: Vec<_> =
-            facts.filter(|fact| self.matches(&fact.fact.key)).cloned().collect();
+        let matches = |fact: &&Arc<ScoredFact>| self.matches(&fact.fact.key) && self.selects(fact);
+        let mut facts: Vec<_> = facts.filter(matches).cloned().collect();
         let total = facts.len() as u64;
         self.rank(&mut facts);
         Chosen { facts, total }
@@ -126,8 +133,11 @@ pub struct Choice<'f> {
 const BEYOND_LIMIT: usize = 1024;
 
 impl Choice<'_> {
-    /// Adds a matching fact.
+    /// Adds a fact with a matching key.
     pub fn add(&mut self, fact: Arc<ScoredFact>) {
+        if !self.filter.selects(&fact) {
+            return;
+        }
         self.best.push(fact);
         self.total += 1;
         let most = self.filter.limit.unwrap_or(usize::MAX).saturating_add(BEYOND_LIMIT);
@@ -167,6 +177,8 @@ pub struct ScoredFact {
     pub confidence: Micro,
     /// The number of observations.
     pub n_observations: u64,
+    /// Whether it is advice that warns of nothing.
+    is_quiet_advice: bool,
     /// Cache of its texts.
     said: OnceLock<FactText>,
 }
@@ -183,13 +195,16 @@ impl ScoredFact {
     /// Reads both numbers from the fact's value.
     pub fn new(fact: Fact) -> Result<Self, Damaged> {
         let damaged = || Damaged { key: fact.key.text().to_owned() };
-        let (confidence, n) = {
+        let (confidence, n, warns) = {
             let value = parse_value(&fact.value).ok_or_else(damaged)?;
             let confidence = value.get("confidence").and_then(Value::as_micro);
             let n = value.get("n_observations").and_then(Value::as_count);
-            (confidence.ok_or_else(damaged)?, n.ok_or_else(damaged)?)
+            let warns = value.get("verdict").and_then(Value::as_text) == Some("misleading");
+            (confidence.ok_or_else(damaged)?, n.ok_or_else(damaged)?, warns)
         };
-        Ok(ScoredFact { fact, confidence, n_observations: n, said: OnceLock::new() })
+        let is_quiet_advice = fact.key.kind() == FactKind::SkillAdvice && !warns;
+        let said = OnceLock::new();
+        Ok(ScoredFact { fact, confidence, n_observations: n, is_quiet_advice, said })
     }
 
     /// The texts of the fact for an identity. Cached, because a fact never changes.
@@ -247,6 +262,7 @@ mod tests {
             last: Support {
                 time: Time::from_micros(0).unwrap(),
                 event_ref: EventRef::new("s", "i"),
+                worked: false,
             },
             value: format!("{{\"confidence\":{confidence},\"n_observations\":3}}"),
         }

@@ -7,9 +7,11 @@
 //!   Unicode, Python or ECMAScript, nor a character that changes the direction of the text.
 
 use crate::facts::{Chosen, ScoredFact};
+use ipse_consolidate::histogram::coarse_cell;
 use ipse_core::decimal::SCALE;
 use ipse_core::json::{Object, Value, escaped};
 use ipse_core::{FactKind, Identity, Micro};
+use std::collections::BTreeSet;
 
 /// The grounding text of some facts.
 pub fn grounding(identity: &Identity, rule_version: &str, chosen: &Chosen) -> String {
@@ -36,6 +38,7 @@ pub(crate) enum LineGroup {
     ZoneRisk,
     ObjectProperty,
     InteractionPattern,
+    SkillAdvice,
 }
 
 /// The line of a fact with its id, and its group.
@@ -50,6 +53,7 @@ pub(crate) fn line(id: &str, fact: &ScoredFact) -> (LineGroup, String) {
         FactKind::ZoneRisk => ("zone ", LineGroup::ZoneRisk),
         FactKind::ObjectProperty => ("object ", LineGroup::ObjectProperty),
         FactKind::InteractionPattern => ("", LineGroup::InteractionPattern),
+        FactKind::SkillAdvice => ("", LineGroup::SkillAdvice),
     };
     let (key, body) = (escaped_controls(fact.fact.key.text()), body(fact));
     let (confidence, n) = (two_decimals(fact.confidence), fact.n_observations);
@@ -63,14 +67,39 @@ pub fn body(fact: &ScoredFact) -> String {
     let parts = match fact.fact.key.kind() {
         FactKind::SkillSuccessRate => {
             let mut parts = recommendations(&value);
-            parts.push(format!("success_rate = {}", shown(value.get("success_rate"))));
+            parts.push(rate(&value, "success_rate"));
+            if value.get("last_outcome").and_then(Value::as_text) == Some("failed") {
+                parts.push(format!("failed last, retry after {}", shown(value.get("retry_after"))));
+            }
             parts
         }
-        FactKind::ZoneRisk => vec![format!("risk = {}", shown(value.get("risk")))],
+        FactKind::ZoneRisk => vec![rate(&value, "risk")],
         FactKind::ObjectProperty => object_property(&value),
         FactKind::InteractionPattern => vec![interaction_pattern(fact, &value)],
+        FactKind::SkillAdvice => vec![advice(&value).to_owned()],
     };
     parts.join(", ")
+}
+
+/// `NAME = R`; under `v2` also ` between LOW and HIGH since YYYY-MM-DD`.
+fn rate(value: &Object<'_>, name: &str) -> String {
+    let rate = format!("{name} = {}", shown(value.get(name)));
+    let bound = |name| value.get(name).and_then(Value::as_micro);
+    let (Some(low), Some(high), Some(since)) = (bound("low"), bound("high"), value.get("since"))
+    else {
+        return rate;
+    };
+    let (low, high) = (two_decimals(low), two_decimals_up(high));
+    format!("{rate} between {low} and {high} since {}", shown(Some(since)))
+}
+
+/// Advice on a skill. Only a warning is shown without being asked for.
+fn advice(value: &Object<'_>) -> &'static str {
+    match value.get("verdict").and_then(Value::as_text) {
+        Some("misleading") => "facts of this skill do not predict its outcomes",
+        Some("informative") => "facts of this skill predict its outcomes",
+        _ => "facts of this skill are not shown to predict its outcomes",
+    }
 }
 
 /// `N failures: REASON`, and ` at NAME = MEDIAN (Q1..Q3)` for each parameter, by name.
@@ -117,9 +146,23 @@ fn recommendations(value: &Object<'_>) -> Vec<String> {
 /// value that was tried only repeats what was tried.
 fn is_preference(param: &Object<'_>, recommended: &Object<'_>) -> bool {
     let count = |object: &Object<'_>, name| object.get(name).and_then(Value::as_count);
+    if let Some(outside) = count(recommended, "outside") {
+        return outside > 0 || is_one_cell(param, recommended);
+    }
     let inside = count(recommended, "successes").zip(count(recommended, "failures"));
     let all_inside = inside.map(|(worked, failed)| worked + failed) == count(param, "n");
     !all_inside || recommended.get("low") == recommended.get("high")
+}
+
+/// Whether one coarse cell holds the window and the quartiles. The first and the last coarse cell
+/// of a window each hold one of its ends, so a window with both ends in one cell is that cell.
+fn is_one_cell(param: &Object<'_>, recommended: &Object<'_>) -> bool {
+    let ends = ["low", "high"].map(|name| recommended.get(name));
+    let quartiles = ["q1", "median", "q3"].map(|name| param.get(name));
+    let cells =
+        ends.into_iter().chain(quartiles).map(|value| Some(coarse_cell(value?.as_micro()?)));
+    let cells: Option<BTreeSet<i64>> = cells.collect();
+    cells.is_some_and(|cells| cells.len() == 1)
 }
 
 /// A text for each parameter of a value that has one, by name.
@@ -155,6 +198,12 @@ fn shown(value: Option<&Value<'_>>) -> String {
 pub fn two_decimals(confidence: Micro) -> String {
     let hundredths = confidence.get() / (SCALE / 100);
     format!("{}.{:02}", hundredths / 100, hundredths % 100)
+}
+
+/// An upper bound rounded up to two decimals, so that it does not understate.
+fn two_decimals_up(bound: Micro) -> String {
+    let hundredth = SCALE / 100;
+    Micro::new(bound.get() + (hundredth - 1)).map(two_decimals).unwrap_or_default()
 }
 
 /// Escapes line ends, control characters and characters that change the direction of the text, so

@@ -209,6 +209,7 @@ impl FactSink for FilteredSink<'_> {
                 facts.push(Arc::new(ScoredFact::new(fact)?));
             }
         }
+        facts.retain(|fact| self.filter.selects(fact));
         let published = facts.len();
         let keys = self.choice.contenders(facts);
         let left_out = (published - keys.len()) as u64;

@@ -167,6 +167,7 @@ mod tests {
             last: Support {
                 time: Time::from_micros(0).unwrap(),
                 event_ref: EventRef::new("s", "i"),
+                worked: false,
             },
             value: format!("{{\"confidence\":0.5,\"n_observations\":{n}}}"),
         }
@@ -184,7 +185,7 @@ mod tests {
         (kinds, proptest::collection::vec(part(), 3)).prop_map(|(kind, parts)| {
             let parts: Vec<&str> = parts.iter().map(String::as_str).collect();
             let count = match kind {
-                FactKind::ZoneRisk => 1,
+                FactKind::SkillAdvice | FactKind::ZoneRisk => 1,
                 FactKind::ObjectProperty => 2,
                 _ => 3,
             };

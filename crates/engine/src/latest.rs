@@ -168,16 +168,18 @@ impl<R: RuleSet> Scan<Error> for Search<'_, R> {
             let time = Time::from_micros(latest).ok_or_else(damaged)?;
             if best.is_none_or(|best| time >= best.time) {
                 supporters.retain(|place| self.times[*place] == latest);
-                let seqs = supporters.iter().map(|place| Seq(first.0 + *place as u64));
-                candidates.extend(seqs.map(|seq| (fact, time, seq)));
+                for place in supporters {
+                    let worked = chunk.worked(place).ok_or_else(damaged)?;
+                    candidates.push((fact, time, worked, Seq(first.0 + place as u64)));
+                }
             }
         }
         // If times are equal, the names decide. All names are read with one call.
-        let seqs: Vec<_> = candidates.iter().map(|(_, _, seq)| *seq).collect();
-        for ((fact, time, _), event_ref) in candidates.into_iter().zip(self.view.event_refs(&seqs)?)
-        {
+        let seqs: Vec<_> = candidates.iter().map(|(_, _, _, seq)| *seq).collect();
+        let names = self.view.event_refs(&seqs)?;
+        for ((fact, time, worked, _), event_ref) in candidates.into_iter().zip(names) {
             let best = &mut self.sought[fact].0;
-            *best = (*best).max(Some(Support { time, event_ref }));
+            *best = (*best).max(Some(Support { time, event_ref, worked }));
         }
         Ok(())
     }
@@ -185,7 +187,7 @@ impl<R: RuleSet> Scan<Error> for Search<'_, R> {
     fn event(&mut self, seq: Seq, event: &Event<'_>) -> Result<(), Error> {
         self.end = self.end.min(Seq(seq.0 - 1));
         self.events += 1;
-        let this = Support { time: event.time, event_ref: event.event_ref };
+        let this = event.support();
         let parts = self.rules.contributions(event).unwrap_or_default();
         for part in parts.into_iter().filter(|part| part.supports) {
             for (best, _) in self.sought.iter_mut().filter(|(_, key)| *key == part.key) {

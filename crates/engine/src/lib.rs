@@ -38,6 +38,7 @@ mod rules_report;
 mod scan;
 mod signed;
 mod signed_batch;
+mod skill_sums;
 mod watch;
 
 pub use answer::{consolidated_json, pass_json};
@@ -65,6 +66,7 @@ pub use rules::{
 };
 pub use rules_change::{RulesChange, RulesError};
 pub use rules_report::{ChangedFact, KindCounts, RulesReport};
-pub use scan::fold_range;
+pub use scan::{fold_range, group_without_source};
 pub use signed_batch::{SignatureError, SignedBatch, registered};
+pub use skill_sums::skill_sums;
 pub use watch::Watch;

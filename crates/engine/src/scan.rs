@@ -57,6 +57,23 @@ fn fold<R: RuleSet>(
     Ok(fold_slice(view, rules, range, without, wanted, usize::MAX, each)?.totals)
 }
 
+/// The sum of one fact up to a position without the events of one source; `None` if the rules do
+/// not tell sources apart.
+pub fn group_without_source<R: RuleSet>(
+    view: View<'_>,
+    rules: &R,
+    up_to: Seq,
+    key: &FactKey,
+    source: &str,
+) -> Result<Option<Group<R::Tally>>, Error> {
+    let wanted = |other: &FactKey| other == key;
+    let Some(bulk) = rules.bulk_without(&wanted, source) else { return Ok(None) };
+    let mut sum = Group::default();
+    let (range, nothing) = (Seq(1)..=up_to, BTreeSet::new());
+    in_bulk(view, bulk, range, &nothing, usize::MAX, &mut |_, group| sum = group)?;
+    Ok(Some(sum))
+}
+
 /// The folded beginning of a range.
 pub(crate) struct Slice {
     pub(crate) totals: Totals,

@@ -7,7 +7,7 @@ mod world;
 use advised::{Advised, Direct, about, about_all, is_advice};
 use ipse_consolidate::{Groups, Tally, f, snapshot};
 use ipse_core::chunk::CHUNK_EVENTS;
-use ipse_core::{Admitted, Columns, Event, FactId, FactKind, Seq};
+use ipse_core::{Admitted, Columns, Event, EvidenceKey, FactId, FactKind, Seq};
 use ipse_engine::facts::Filter;
 use ipse_engine::{
     FactTable, Log, NextStep, Selection, Start, Trigger, as_of_from, chosen_as_of_under,
@@ -108,17 +108,18 @@ fn check_explained(world: &World) {
         for fact in view.facts().unwrap() {
             let group = group_under(view, &Advised, &world.identity, &fact.key).unwrap();
             assert_eq!((group.tally, group.last), direct.sums[&fact.key], "{:?}", fact.key);
-            let found =
-                evidence_under(view, &Advised, &fact.key, checkpoint, 0, usize::MAX).unwrap();
+            let basis = fact.evidence_key();
+            let found = evidence_under(view, &Advised, &basis, checkpoint, 0, usize::MAX).unwrap();
             let want: Vec<Seq> = direct.evidence[&fact.key].iter().rev().copied().collect();
             assert_eq!(found, want, "{:?}", fact.key);
-            let two = evidence_under(view, &Advised, &fact.key, checkpoint, 1, 2).unwrap();
+            let two = evidence_under(view, &Advised, &basis, checkpoint, 1, 2).unwrap();
             assert_eq!(two, want.into_iter().skip(1).take(2).collect::<Vec<_>>());
         }
         let head = view.head().unwrap();
         let now = Direct::of(view, head);
         for (key, want) in &now.evidence {
-            let found = evidence_under(view, &Advised, key, head, 0, usize::MAX).unwrap();
+            let all = EvidenceKey::all(key.clone());
+            let found = evidence_under(view, &Advised, &all, head, 0, usize::MAX).unwrap();
             assert_eq!(found, want.iter().rev().copied().collect::<Vec<_>>(), "{key:?}");
         }
         for seq in (1..=head.0).map(Seq) {

@@ -5,7 +5,7 @@
 mod world;
 
 use ipse_consolidate::{Contribution, LimitError, RuleSet, Rules, Skip, V1};
-use ipse_core::{Admitted, Event, FactId, FactKey, FactKind, Seq, Support};
+use ipse_core::{Admitted, Event, EvidenceKey, FactId, FactKey, FactKind, Seq, Support};
 use ipse_door::house_event;
 use ipse_engine::facts::Filter;
 use ipse_engine::{
@@ -144,7 +144,7 @@ fn facts_as_of_a_position_are_refused() {
 #[test]
 fn an_explanation_is_refused() {
     let key = FactKey::new(FactKind::SkillSuccessRate, &["s", "*", "*"]);
-    unseen("evidence", |view| evidence(view, &key, Seq(30), 0, 10));
+    unseen("evidence", |view| evidence(view, &EvidenceKey::all(key.clone()), Seq(30), 0, 10));
     unseen("feeds", |view| feeds(view, Seq(7)));
     unseen("explanation", |view| {
         let fact = view.facts()?.remove(0);

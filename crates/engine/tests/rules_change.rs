@@ -1,5 +1,4 @@
 //! Changes of the rules of a log: activation, going back, and what they leave untouched.
-#![cfg(feature = "trial-rules")]
 #![allow(missing_docs, clippy::unwrap_used)]
 
 mod world;
@@ -18,7 +17,7 @@ use ipse_store::{Failure, Faults};
 use world::{World, admitted};
 
 /// The rule set that logs change to.
-const SECOND: Rules = Rules::Trial;
+const SECOND: Rules = Rules::V2;
 
 fn operator() -> NoteSigner {
     NoteSigner::new("operator", SecretKey::from_seed(&[5; 32])).unwrap()
@@ -189,7 +188,7 @@ fn a_consultation_from_before_an_activation_stays_verified() {
         let other = claim.json().replace(
             &format!("\"rule_version\":\"{}\"", claim.rule_version()),
             if claim.rule_version() == "v1" {
-                "\"rule_version\":\"trial\""
+                "\"rule_version\":\"v2\""
             } else {
                 "\"rule_version\":\"v1\""
             },

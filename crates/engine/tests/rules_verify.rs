@@ -1,5 +1,4 @@
 //! Changes of rules in a store: correct ones have no findings, and false ones are reported.
-#![cfg(feature = "trial-rules")]
 #![allow(missing_docs, clippy::unwrap_used)]
 
 mod world;
@@ -17,7 +16,7 @@ use world::{World, admitted};
 /// The rules that a log begins with.
 const FIRST: Rules = Rules::V1;
 /// The rules that it changes to.
-const SECOND: Rules = Rules::Trial;
+const SECOND: Rules = Rules::V2;
 const PASS: NextStep = NextStep::Consolidate(Trigger::Manual);
 
 fn signer(seed: u8) -> NoteSigner {

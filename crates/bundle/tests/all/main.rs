@@ -5,5 +5,4 @@ mod attacks;
 mod damage;
 mod forge;
 mod good;
-#[cfg(feature = "trial-rules")]
 mod rules;

@@ -6,7 +6,7 @@ use crate::facts::ScoredFact;
 use crate::{Claim, Damaged, Status};
 use ipse_consolidate::Rules;
 use ipse_core::json::{Object, Value};
-use ipse_core::{EventRef, Fact, FactId, FactKey, Identity, Seq, Time};
+use ipse_core::{EventRef, EvidenceKey, Fact, FactId, Identity, Seq, Time};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The consultation that an intent claims.
@@ -143,8 +143,9 @@ fn supported<R: Record>(
     if known.is_empty() {
         return Ok(());
     }
-    let keys: Vec<FactKey> = known.iter().map(|known| known.fact.fact.key.clone()).collect();
-    let found = record.evidence(&EvidenceQuery { rules, keys: &keys, up_to, wanted })?;
+    let facts: Vec<EvidenceKey> =
+        known.iter().map(|known| known.fact.fact.evidence_key()).collect();
+    let found = record.evidence(&EvidenceQuery { rules, facts: &facts, up_to, wanted })?;
     for (known, seqs) in known.iter_mut().zip(found) {
         for seq in seqs {
             let reported = record.event(seq)?;

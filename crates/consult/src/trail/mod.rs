@@ -23,7 +23,7 @@ use attempt::{Attempt, Mention};
 use intent::{Intent, Verdict};
 use ipse_consolidate::Rules;
 use ipse_core::intent::{CONFIRMATION, INTENT};
-use ipse_core::{EventRef, Fact, FactKey, Identity, Outcome, Seq, Time, is_housekeeping};
+use ipse_core::{EventRef, EvidenceKey, Fact, Identity, Outcome, Seq, Time, is_housekeeping};
 use ipse_ledger::{Entry, ProofFile};
 use known::{ConsultationClaim, Facts};
 use std::collections::BTreeMap;
@@ -43,8 +43,8 @@ pub const MAX_ATTEMPTS: usize = 256;
 pub struct EvidenceQuery<'k> {
     /// The rules of the facts.
     pub rules: Rules,
-    /// The keys of the facts.
-    pub keys: &'k [FactKey],
+    /// The facts.
+    pub facts: &'k [EvidenceKey],
     /// The last position to read.
     pub up_to: Seq,
     /// The maximum number of events per fact.

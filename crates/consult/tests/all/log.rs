@@ -6,7 +6,9 @@ use ipse_consult::trail::{
     EventRecord, EvidenceQuery, Found, Listing, Record, Trail, names_intent,
 };
 use ipse_consult::{Consultation, Damaged};
-use ipse_core::{Admitted, Columns, Event, EventRef, Fact, FactKey, Identity, Seq, Time};
+use ipse_core::{
+    Admitted, Columns, Event, EventRef, EvidenceKey, Fact, FactKey, Identity, Seq, Time,
+};
 use ipse_core::{is_housekeeping, json::Members};
 use ipse_door::{Origin, admit};
 use ipse_ledger::tree::{Edge, Hash, Nodes, inclusion};
@@ -201,18 +203,22 @@ impl Record for Log {
     }
 
     fn evidence(&self, behind: &EvidenceQuery<'_>) -> Result<Vec<Vec<Seq>>, Damaged> {
-        let EvidenceQuery { rules, keys, up_to, wanted } = *behind;
-        let supports = |event: &Admitted, key: &FactKey| {
+        let EvidenceQuery { rules, facts, up_to, wanted } = *behind;
+        let supports = |event: &Admitted, fact: &EvidenceKey| {
             let Admitted { event_ref, time, event_type, columns, .. } = event;
             let event = Event::of_row(*event_ref, *time, event_type, columns).unwrap();
-            let parts = with_rules!(rules, |rules| rules.contributions(&event)).unwrap_or_default();
-            parts.iter().any(|part| part.supports && part.key == *key)
+            let supported = |key: &FactKey, supports: bool| supports && *key == fact.key;
+            fact.counts(*time)
+                && with_rules!(rules, |rules| {
+                    let parts = rules.contributions(&event).unwrap_or_default();
+                    parts.iter().any(|part| supported(&part.key, part.supports))
+                })
         };
-        let newest = |key: &FactKey| {
+        let newest = |fact: &EvidenceKey| {
             let all = self.typed(up_to).into_iter().rev();
-            all.filter(|(_, event)| supports(event, key)).map(|it| it.0).take(wanted).collect()
+            all.filter(|(_, event)| supports(event, fact)).map(|it| it.0).take(wanted).collect()
         };
-        Ok(keys.iter().map(newest).collect())
+        Ok(facts.iter().map(newest).collect())
     }
 
     fn naming(&self, intent: &EventRef, after: Seq) -> Result<Vec<Seq>, Damaged> {

@@ -51,7 +51,7 @@ fn following(key: &FactKey, whole: &Observed) -> Vec<(FactKey, Observed)> {
             vec![(about(&key.parts()[0]), advice), (about_all(), balance)]
         }
         FactKind::InteractionPattern => vec![(about_all(), balance)],
-        FactKind::ObjectProperty | FactKind::ZoneRisk => Vec::new(),
+        FactKind::ObjectProperty | FactKind::SkillAdvice | FactKind::ZoneRisk => Vec::new(),
     }
 }
 
@@ -129,7 +129,7 @@ impl Direct {
     }
 
     pub fn add(&mut self, seq: Seq, event: &Event<'_>) {
-        let this = Support { time: event.time, event_ref: event.event_ref };
+        let this = event.support();
         for part in V1.contributions(event).unwrap_or_default() {
             let (sum, last) = self.sums.entry(part.key.clone()).or_default();
             sum.add(&part.tally);

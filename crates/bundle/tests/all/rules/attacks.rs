@@ -187,7 +187,7 @@ pub const ATTACKS: &[Attack] = &[
     }),
     // Proposals.
     refused("descriptor altered", "rules event at seq 8", "a descriptor with another hash", || {
-        changed(|log| log.alter_data(8, |data| data.replace("min_observations", "max_o")))
+        changed(|log| log.alter_data(8, |data| data.replace("fine_digits", "fine")))
     }),
     refused("descriptor too large", AT_NEXT, "a descriptor that is too large", || {
         then(|log| {

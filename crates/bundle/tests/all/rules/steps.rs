@@ -10,7 +10,7 @@ use ipse_ledger::{Basis, Entry, NoteSigner, RuleSetName, RulesApproval, RulesEve
 /// The rules that a log begins with.
 pub const FIRST: Rules = Rules::V1;
 /// The rules that it changes to.
-pub const SECOND: Rules = Rules::Trial;
+pub const SECOND: Rules = Rules::V2;
 
 pub fn name(rules: Rules) -> RuleSetName {
     RuleSetName { version: rules.version().into(), hash: rules.hash() }
