@@ -14,6 +14,7 @@
 
 pub mod answer;
 mod diff;
+mod drift;
 pub mod explain;
 mod intents;
 mod log;
@@ -30,7 +31,10 @@ pub mod verify;
 mod walk;
 
 pub use diff::{Changed, Diff, Figure, diff};
+pub use drift::{DriftSeries, drift, drift_page, watches_drift};
 pub use intents::IntentPage;
+pub use ipse_consolidate::days::{Day, read_day};
+pub use ipse_consolidate::drift::DriftReport;
 pub use ipse_engine::Error;
 pub use log::{LogEntry, LogPage, LogRow, to_seconds};
 pub use look::{Derivation, Look};

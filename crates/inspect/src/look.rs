@@ -12,7 +12,9 @@ use crate::proof::{Heads, Proof, SignedHead, prove};
 use crate::rules::RulesList;
 use crate::standing::Standing;
 use crate::walk::{StoreRecord, forgotten_since};
-use crate::{Diff, Error, diff};
+use crate::{Diff, DriftSeries, Error, diff, drift};
+use ipse_consolidate::days::Day;
+use ipse_consolidate::drift::DriftReport;
 use ipse_consolidate::with_rules;
 use ipse_consult::trail::{Found, IntentStanding, Listing, Proposal, Trail};
 use ipse_core::{EventRef, FactId, Identity, Seq, Time};
@@ -140,9 +142,19 @@ impl Look {
         })
     }
 
+    /// The report of the drift monitor for a day, or for the newest day with an attempt.
+    pub fn drift(&self, day: Option<Day>) -> Result<DriftReport, Error> {
+        self.view(|view| drift(view, &self.identity, day))
+    }
+
+    /// The skill facts week by week.
+    pub fn drift_series(&self) -> Result<DriftSeries, Error> {
+        self.view(|view| DriftSeries::read(view, &self.identity))
+    }
+
     /// The rules of the log, with what happened before and since each activation.
     pub fn rules(&self) -> Result<RulesList, Error> {
-        self.view(RulesList::with_activity)
+        self.view(|view| RulesList::with_activity(view, &self.identity))
     }
 
     /// The rules of the log alone.

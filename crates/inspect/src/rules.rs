@@ -1,16 +1,18 @@
 //! The rules of a log: every step, the rules in force, and what happened under them.
 //!
-//! **Invariant:** the steps are copied from the log. Attempts, failures and denied intents are
-//! counted in the log, without forgotten events.
+//! **Invariant:** the steps are copied from the log. Attempts, failures, denied intents and drift
+//! alarms are counted in the log, without forgotten events.
 
 use crate::answer::{clean, counted, from_data};
+use crate::drift::drift_alarms;
 use crate::log::to_seconds;
 use crate::{Error, Page};
 use ipse_consolidate::Rules;
+use ipse_consolidate::days::{Day, day_of};
 use ipse_core::event::RULES;
 use ipse_core::intent::{INTENT, Ruling};
 use ipse_core::json::{Members, list};
-use ipse_core::{EventKind, Outcome, Seq, Time, hex};
+use ipse_core::{EventKind, Identity, Outcome, Seq, Time, hex};
 use ipse_engine::{RulesReport, known_rules, rules_history, rules_name};
 use ipse_ledger::{Basis, RuleSetName, RulesEvent, RulesHistory, Step, dsse};
 use ipse_store::View;
@@ -25,6 +27,8 @@ pub struct Activity {
     pub failures: u64,
     /// Intents that a gate denied.
     pub denied: u64,
+    /// Days on which the drift monitor raised an alarm.
+    pub alarms: u64,
 }
 
 impl Activity {
@@ -32,19 +36,21 @@ impl Activity {
         self.attempts += other.attempts;
         self.failures += other.failures;
         self.denied += other.denied;
+        self.alarms += other.alarms;
     }
 
     fn json(&self) -> String {
         Members::new()
             .raw("attempts", self.attempts)
             .raw("denied_intents", self.denied)
+            .raw("drift_alarms", self.alarms)
             .raw("failures", self.failures)
             .finish()
     }
 
     fn words(&self) -> String {
-        let Activity { attempts, failures, denied } = self;
-        format!("{attempts}/{failures}/{denied}")
+        let Activity { attempts, failures, denied, alarms } = self;
+        format!("{attempts}/{failures}/{denied}/{alarms}")
     }
 }
 
@@ -151,10 +157,10 @@ impl RulesList {
     }
 
     /// The same, with what happened before and since each activation. This reads the whole log.
-    pub fn with_activity(view: View<'_>) -> Result<Self, Error> {
+    pub fn with_activity(view: View<'_>, identity: &Identity) -> Result<Self, Error> {
         let mut list = Self::read(view)?;
         let activations: Vec<Seq> = list.history.changes().iter().map(|(seq, _)| *seq).collect();
-        let parts = activity(view, &activations)?;
+        let parts = activity(view, identity, &activations)?;
         for step in &mut list.steps {
             let Ok(place) = activations.binary_search(&step.seq) else { continue };
             let mut since = Activity::default();
@@ -216,7 +222,7 @@ impl RulesList {
         let header = ["SEQ", "TIME", "RULES", "STAGE", "BASIS", "BEFORE", "SINCE"];
         page.table(&header, self.steps.iter().map(RulesStep::row).collect());
         if self.steps.iter().any(|step| step.activity.is_some()) {
-            page.note("BEFORE and SINCE: attempts/failures/denied intents");
+            page.note("BEFORE and SINCE: attempts/failures/denied intents/drift alarms");
         }
         page.note(format!("rule sets of this ipse: {}", Rules::versions()));
         page
@@ -282,16 +288,19 @@ impl RuleSetInfo {
 }
 
 /// What happened between each two of these positions, before the first and after the last.
-fn activity(view: View<'_>, ends: &[Seq]) -> Result<Vec<Activity>, Error> {
+fn activity(view: View<'_>, identity: &Identity, ends: &[Seq]) -> Result<Vec<Activity>, Error> {
     let mut parts = vec![Activity::default(); ends.len() + 1];
     if ends.is_empty() {
         return Ok(parts);
     }
+    // The newest day with an attempt in each part.
+    let mut newest = vec![Day::MIN; parts.len()];
     let part = |seq: Seq| ends.partition_point(|end| *end < seq);
     view.each_event(Seq(1)..=view.head()?, |seq, event| {
         let is_attempt = EventKind::of(event.event_type) == EventKind::ExecutionResult;
         let outcome = event.columns.outcome.filter(|_| is_attempt && event.columns.skill.is_some());
         if let Some(outcome @ (Outcome::Success | Outcome::Failed)) = outcome {
+            newest[part(seq)] = newest[part(seq)].max(day_of(event.time));
             parts[part(seq)].attempts += 1;
             parts[part(seq)].failures += u64::from(outcome == Outcome::Failed);
         }
@@ -306,6 +315,11 @@ fn activity(view: View<'_>, ends: &[Seq]) -> Result<Vec<Activity>, Error> {
         }
         Ok::<_, Error>(ControlFlow::Continue(()))
     })?;
+    // An alarm belongs to the first part whose attempts reach its day.
+    for alarm in drift_alarms(view, identity)? {
+        let place = newest.iter().position(|newest| *newest >= alarm).unwrap_or(ends.len());
+        parts[place].alarms += 1;
+    }
     Ok(parts)
 }
 

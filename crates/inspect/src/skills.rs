@@ -96,7 +96,9 @@ impl Skills {
 /// The skill of a fact, if it has one.
 fn skill_of(key: &FactKey) -> Option<String> {
     match key.kind() {
-        FactKind::SkillSuccessRate | FactKind::InteractionPattern => key.parts().into_iter().next(),
+        FactKind::SkillSuccessRate | FactKind::InteractionPattern | FactKind::SkillAdvice => {
+            key.parts().into_iter().next()
+        }
         FactKind::ObjectProperty | FactKind::ZoneRisk => None,
     }
 }

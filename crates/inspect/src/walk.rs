@@ -39,8 +39,8 @@ impl Record for StoreRecord<'_> {
     }
 
     fn evidence(&self, behind: &EvidenceQuery<'_>) -> Result<Vec<Vec<Seq>>, Error> {
-        let EvidenceQuery { keys, up_to, wanted, .. } = *behind;
-        with_rules!(behind.rules, |rules| newest_evidence(self.0, rules, keys, up_to, wanted))
+        let EvidenceQuery { facts, up_to, wanted, .. } = *behind;
+        with_rules!(behind.rules, |rules| newest_evidence(self.0, rules, facts, up_to, wanted))
     }
 
     fn naming(&self, intent: &EventRef, after: Seq) -> Result<Vec<Seq>, Error> {

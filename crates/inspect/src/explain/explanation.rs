@@ -1,5 +1,6 @@
 //! An explanation: a fact with its evidence, the passes that folded it, and its arithmetic.
 
+use super::change::{ByDay, Change};
 use super::words::Arithmetic;
 use super::{Planned, evidence_under, group_under};
 use crate::answer::{clean, counted};
@@ -38,6 +39,8 @@ pub struct Explanation {
     pub planned: Planned,
     /// The passes that folded the events of the page.
     pub passes: Vec<RawPass>,
+    /// Its newest stretch and its sources, if its rules keep days.
+    pub change: Option<Change>,
     /// The arithmetic of the fact, one sentence each.
     pub words: Vec<String>,
     /// The charts of its parameters.
@@ -75,14 +78,15 @@ impl Explanation {
     ) -> Result<Self, Error>
     where
         R: RuleSet,
-        R::Tally: Arithmetic,
+        R::Tally: Arithmetic + ByDay,
     {
         let checkpoint = view.progress()?.checkpoint;
         let (skipped, wanted) = match page {
             Some(page) => (page.saturating_sub(1).saturating_mul(PAGE), PAGE),
             None => (0, usize::MAX),
         };
-        let seqs = evidence_under(view, rules, &fact.key, checkpoint, skipped, wanted)?;
+        let basis = fact.evidence_key();
+        let seqs = evidence_under(view, rules, &basis, checkpoint, skipped, wanted)?;
         let mut shown = Vec::with_capacity(seqs.len());
         let record = StoreRecord(view);
         let (mut plans, mut standings) = (Standings::new(&record), Vec::new());
@@ -101,7 +105,7 @@ impl Explanation {
         let group = group_under(view, rules, identity, &fact.key)?;
         let published = group.publish(rules, &fact.key).ok().flatten();
         let true_to_sum = published.is_some_and(|published| published.value == fact.value);
-        let all = || evidence_under(view, rules, &fact.key, checkpoint, 0, usize::MAX);
+        let all = || evidence_under(view, rules, &basis, checkpoint, 0, usize::MAX);
         Ok(Explanation {
             identity: *identity,
             page,
@@ -110,12 +114,19 @@ impl Explanation {
             standings,
             planned: Planned::among(view, all)?,
             passes,
+            change: Change::of(view, rules, &fact.key, &group, checkpoint)?,
             words: group.tally.words(fact.key.kind()),
             charts: group.tally.charts(CHARTS),
             forgotten: view.forgotten_of(&FactId::new(identity, &fact.key))?,
             signed: signed_observations(view, all)?,
             true_to_sum,
         })
+    }
+
+    /// The arithmetic and the newest stretch, one sentence each.
+    fn all_words(&self) -> impl Iterator<Item = String> {
+        let change = self.change.as_ref().map(Change::words).unwrap_or_default();
+        self.words.iter().cloned().chain(change)
     }
 
     /// The explanation as JSON.
@@ -149,7 +160,7 @@ impl Explanation {
                 .text("rule_version", &pass.rule_version)
                 .finish()
         };
-        Members::new()
+        let members = Members::new()
             .raw("fact", fact)
             .raw("evidence", list(self.evidence.iter().zip(&self.standings).map(event)))
             .raw("evidence_total", self.fact.n_observations)
@@ -158,8 +169,11 @@ impl Explanation {
             .raw("signed", self.signed.events)
             .raw("signers", list(self.signed.producers.iter().map(|name| quoted(name))))
             .raw("passes", list(self.passes.iter().map(pass)))
-            .raw("words", list(self.words.iter().map(|line| quoted(line))))
-            .finish()
+            .raw("words", list(self.all_words().map(|line| quoted(&line))));
+        match &self.change {
+            Some(change) => change.members(members).finish(),
+            None => members.finish(),
+        }
     }
 }
 
@@ -175,10 +189,13 @@ impl Explanation {
         page.prose(2, clean(&body(&self.fact)));
         page.line(format!("  last updated {}", self.fact.fact.last.time));
         page.line("\nWhy");
-        self.words.iter().for_each(|line| page.prose(2, line));
+        self.all_words().for_each(|line| page.prose(2, line));
         for chart in &self.charts {
             page.line("");
             chart.lines().for_each(|line| page.line(line));
+        }
+        if let Some(change) = &self.change {
+            change.tell(&mut page);
         }
         self.tell_evidence(&mut page);
         if !self.passes.is_empty() {

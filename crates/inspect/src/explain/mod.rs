@@ -3,11 +3,13 @@
 //! **Invariants:** there is no index by event. Evidence is found by walking the log from its end,
 //! until enough is found. A fact's sum is the stored tally plus the events after it.
 
+mod change;
 mod event;
 mod explanation;
 mod planned;
 mod words;
 
+pub use change::{Change, WithoutSource};
 pub use event::ExplainedEvent;
 pub use explanation::{Explanation, PAGE};
 pub use planned::Planned;
@@ -15,7 +17,7 @@ pub use planned::Planned;
 use crate::Error;
 use ipse_consolidate::{BulkFold, Derived, EVERY_FACT, Group, RuleSet, Tally, with_rules};
 use ipse_core::chunk::Chunk;
-use ipse_core::{Event, FactId, FactKey, Identity, Seq};
+use ipse_core::{Event, EvidenceKey, FactId, FactKey, Identity, Seq, Time};
 use ipse_engine::{fold_range, rules_of, stored_group};
 use ipse_store::{Scan, View};
 use std::cell::RefCell;
@@ -25,13 +27,13 @@ use std::ops::Range;
 /// The positions of the events that a fact rests on, newest first: `wanted` after `skipped`.
 pub fn evidence(
     view: View<'_>,
-    key: &FactKey,
+    fact: &EvidenceKey,
     up_to: Seq,
     skipped: usize,
     wanted: usize,
 ) -> Result<Vec<Seq>, Error> {
     with_rules!(rules_of(view)?, |rules| {
-        evidence_under(view, rules, key, up_to, skipped, wanted)
+        evidence_under(view, rules, fact, up_to, skipped, wanted)
     })
 }
 
@@ -39,13 +41,13 @@ pub fn evidence(
 pub fn evidence_under<R: RuleSet>(
     view: View<'_>,
     rules: &R,
-    key: &FactKey,
+    fact: &EvidenceKey,
     up_to: Seq,
     skipped: usize,
     wanted: usize,
 ) -> Result<Vec<Seq>, Error> {
     let enough = skipped.saturating_add(wanted);
-    let found = newest_evidence(view, rules, std::slice::from_ref(key), up_to, enough)?;
+    let found = newest_evidence(view, rules, std::slice::from_ref(fact), up_to, enough)?;
     Ok(found.into_iter().flatten().skip(skipped).collect())
 }
 
@@ -54,16 +56,17 @@ pub fn evidence_under<R: RuleSet>(
 pub(crate) fn newest_evidence<R: RuleSet>(
     view: View<'_>,
     rules: &R,
-    keys: &[FactKey],
+    facts: &[EvidenceKey],
     up_to: Seq,
     enough: usize,
 ) -> Result<Vec<Vec<Seq>>, Error> {
     let up_to = up_to.min(view.head()?);
-    let sought = sources(view, rules, keys, up_to)?;
-    let sought = sought.into_iter().map(|keys| (keys, Vec::new())).collect();
-    let mut search = Search { rules, bulk: rules.bulk(EVERY_FACT), enough, sought };
+    let keys = sources(view, rules, facts, up_to)?.into_iter();
+    let sought = keys.zip(facts).map(|(keys, fact)| Sought { fact, keys, found: Vec::new() });
+    let (bulk, sought) = (rules.bulk(EVERY_FACT), sought.collect());
+    let mut search = Search { rules, bulk, enough, sought, times: Vec::new() };
     view.scan_back(up_to, &mut search)?;
-    let newest = |(_, mut found): (_, Vec<Seq>)| {
+    let newest = |Sought { mut found, .. }: Sought<'_>| {
         found.sort_unstable_by(|a, b| b.cmp(a));
         found.truncate(enough);
         found
@@ -76,18 +79,18 @@ pub(crate) fn newest_evidence<R: RuleSet>(
 fn sources<R: RuleSet>(
     view: View<'_>,
     rules: &R,
-    keys: &[FactKey],
+    facts: &[EvidenceKey],
     up_to: Seq,
 ) -> Result<Vec<BTreeSet<FactKey>>, Error> {
-    let alone = |key: &FactKey| BTreeSet::from([key.clone()]);
-    let found = RefCell::new(keys.iter().map(alone).collect::<Vec<_>>());
+    let alone = |fact: &EvidenceKey| BTreeSet::from([fact.key.clone()]);
+    let found = RefCell::new(facts.iter().map(alone).collect::<Vec<_>>());
     if !rules.derives() {
         return Ok(found.into_inner());
     }
     let add = |key: &FactKey| {
         let derived = rules.derived_keys(key);
-        for (of, found) in keys.iter().zip(&mut *found.borrow_mut()) {
-            found.extend(derived.contains(of).then(|| key.clone()));
+        for (of, found) in facts.iter().zip(&mut *found.borrow_mut()) {
+            found.extend(derived.contains(&of.key).then(|| key.clone()));
         }
     };
     let stored = |key: &FactKey| {
@@ -104,22 +107,41 @@ struct Search<'s, R: RuleSet> {
     rules: &'s R,
     bulk: Option<Box<dyn BulkFold<R::Tally>>>,
     enough: usize,
-    /// The keys of each fact, and the positions found under them.
-    sought: Vec<(BTreeSet<FactKey>, Vec<Seq>)>,
+    sought: Vec<Sought<'s>>,
+    /// The times of the current chunk.
+    times: Vec<i64>,
+}
+
+/// A fact whose evidence is sought.
+struct Sought<'s> {
+    fact: &'s EvidenceKey,
+    /// The keys under which events support it.
+    keys: BTreeSet<FactKey>,
+    /// The positions found so far.
+    found: Vec<Seq>,
 }
 
 impl<R: RuleSet> Scan<Error> for Search<'_, R> {
     fn chunk(&mut self, first: Seq, chunk: &Chunk<'_>, places: Range<usize>) -> Result<(), Error> {
         let damaged = || Error::Damaged(format!("chunk from seq {first} on"));
         let bulk = self.bulk.as_ref().ok_or_else(damaged)?;
-        let (enough, sought) = (self.enough, self.sought.iter_mut());
-        for (keys, found) in sought.filter(|(_, found)| found.len() < enough) {
+        if self.sought.iter().any(|sought| sought.fact.since.is_some()) {
+            chunk.times.unpack(chunk.count, &mut self.times);
+        }
+        let (enough, times) = (self.enough, &self.times);
+        for Sought { fact, keys, found } in
+            self.sought.iter_mut().filter(|sought| sought.found.len() < enough)
+        {
             // An event may support a fact under several keys.
             let mut here = BTreeSet::new();
             for key in &*keys {
                 here.extend(bulk.supporters(chunk, key).ok_or_else(damaged)?);
             }
-            let inside = here.into_iter().filter(|place| places.contains(place));
+            let since = fact.since.map(Time::micros);
+            let counts = |place: &usize| {
+                places.contains(place) && since.is_none_or(|since| since <= times[*place])
+            };
+            let inside = here.into_iter().filter(counts);
             found.extend(inside.map(|place| Seq(first.0 + place as u64)));
         }
         Ok(())
@@ -127,16 +149,18 @@ impl<R: RuleSet> Scan<Error> for Search<'_, R> {
 
     fn event(&mut self, seq: Seq, event: &Event<'_>) -> Result<(), Error> {
         let contributions = self.rules.contributions(event).unwrap_or_default();
-        let supported = |keys: &BTreeSet<FactKey>| {
-            contributions.iter().any(|part| part.supports && keys.contains(&part.key))
+        let supported = |sought: &&mut Sought<'_>| {
+            let supports = |key: &FactKey| sought.keys.contains(key);
+            sought.fact.counts(event.time)
+                && contributions.iter().any(|part| part.supports && supports(&part.key))
         };
-        let sought = self.sought.iter_mut().filter(|(keys, _)| supported(keys));
-        sought.for_each(|(_, found)| found.push(seq));
+        let sought = self.sought.iter_mut().filter(supported);
+        sought.for_each(|sought| sought.found.push(seq));
         Ok(())
     }
 
     fn enough(&self) -> bool {
-        self.sought.iter().all(|(_, found)| found.len() >= self.enough)
+        self.sought.iter().all(|sought| sought.found.len() >= self.enough)
     }
 }
 

@@ -5,16 +5,22 @@
 
 use crate::answer::{clean, counted};
 use ipse_consolidate::confidence::{BASE, lg, wilson};
+use ipse_consolidate::days::{Days, Rate, day_text};
 use ipse_consolidate::histogram::{Cell, Histogram};
-use ipse_consolidate::recommend::Recommended;
+use ipse_consolidate::recommend::{Recommended, UsedDays};
+use ipse_consolidate::stretch::{bounds, robust};
 use ipse_consolidate::v1::Observed;
+use ipse_consolidate::v2::{Advice, Dated, Newest, Tried, Verdict};
 use ipse_core::decimal::{quotient, write_micro};
 use ipse_core::{FactKind, Outcome};
+use std::collections::BTreeMap;
 
 /// The maximum number of parameters in one sentence.
 const NAMED: usize = 8;
 /// The columns of a chart.
 const STRIP: usize = 48;
+/// What fits a fact whose confidence comes from a window.
+const INSIDE: &str = " (inside the window works, outside fails)";
 const HEIGHTS: [char; 9] = [' ', '▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
 
 /// A sum that can be explained as text.
@@ -36,6 +42,8 @@ impl Arithmetic for Observed {
             }
             FactKind::ZoneRisk => zone(self),
             FactKind::ObjectProperty => property(self),
+            // `v1` has no facts of this kind.
+            FactKind::SkillAdvice => Vec::new(),
         }
     }
 
@@ -45,18 +53,135 @@ impl Arithmetic for Observed {
     }
 }
 
+impl Arithmetic for Dated {
+    fn words(&self, kind: FactKind) -> Vec<String> {
+        match kind {
+            FactKind::SkillSuccessRate => dated_skill(self),
+            FactKind::ZoneRisk => dated_zone(self),
+            FactKind::SkillAdvice => advice(&self.advice),
+            FactKind::InteractionPattern | FactKind::ObjectProperty => self.undated.words(kind),
+        }
+    }
+
+    fn charts(&self, most: usize) -> Vec<String> {
+        let (tried, _) = Tried::of(self);
+        let params = tried.iter().map(|param| strip(param.name, &param.all)).take(most);
+        params.chain(self.undated.charts(most)).take(most).collect()
+    }
+}
+
+/// `S of N attempts since DAY worked: success_rate R, between LOW and HIGH.`
+fn newest_rate(newest: &Newest, what: &str, name: &str, counts: Rate) -> String {
+    let (low, high) = bounds(counts, BASE);
+    format!(
+        "{} of {} {what} since {}: {name} {}, between {} and {}.",
+        counts.s,
+        counts.n,
+        day_text(newest.since),
+        rate(counts.s, counts.n),
+        steps(low),
+        steps(high),
+    )
+}
+
+fn dated_skill(tally: &Dated) -> Vec<String> {
+    let newest = Newest::of(tally);
+    let Rate { n, s } = newest.rate;
+    let agreeing = s.max(n - s);
+    let mut words = vec![newest_rate(&newest, "attempts worked", "success_rate", newest.rate)];
+    words.extend(uncounted(&tally.undated.uncounted));
+    let (tried, competitors) = Tried::of(tally);
+    let mut best = (wilson(agreeing, n, BASE), agreeing, BASE, "");
+    let mut unclear = Vec::new();
+    for param in &tried {
+        let Some((found, used)) = &param.recommended else {
+            unclear.push(clean(param.name));
+            continue;
+        };
+        words.push(dated_window(param, found, used, competitors));
+        if let Some(confidence) = param.agreement(&newest, competitors).filter(|it| *it > best.0) {
+            let agreeing = found.inside().successes + newest.rate.f() - found.inside().failures();
+            best = (confidence, agreeing, BASE + 2 * lg(competitors), INSIDE);
+        }
+    }
+    words.extend(no_recommendation(unclear));
+    if let Some(robust) = robust(tally.sources.values().map(Days::all)) {
+        let (low, high) = bounds(robust.rate, BASE);
+        words.push(format!(
+            "If no source counts for more than the median of the {} sources, {} of {} worked: \
+             between {} and {}.",
+            robust.sources,
+            robust.rate.s,
+            robust.rate.n,
+            steps(low),
+            steps(high)
+        ));
+    }
+    words.push(agreement(best.1, n, best.2, best.3));
+    words
+}
+
+/// The window of a parameter over the days that its recommendation uses.
+fn dated_window(
+    param: &Tried<'_>,
+    found: &Recommended,
+    used: &UsedDays,
+    competitors: usize,
+) -> String {
+    let Some(since) = used.since else {
+        return window(param.name, &param.all, found, competitors);
+    };
+    let days = param.days.from(since);
+    let histogram = Histogram::total(days.iter().map(|(_, day)| day));
+    let window = window(param.name, &histogram, found, competitors);
+    let n = days.len();
+    format!("{window} It uses the newest {n} days with a value, since {}.", day_text(since))
+}
+
+fn dated_zone(tally: &Dated) -> Vec<String> {
+    let newest = Newest::of(tally);
+    let (n, adverse) = (newest.rate.n, newest.rate.f());
+    let counts = Rate { n, s: adverse };
+    vec![
+        newest_rate(&newest, "observations were adverse", "risk", counts),
+        agreement(adverse.max(n - adverse), n, BASE, ""),
+    ]
+}
+
+fn advice(advice: &Advice) -> Vec<String> {
+    let total = advice.total();
+    let mut words = vec![format!(
+        "{} of {} attempts of this skill worked, under {}.",
+        total.s,
+        total.n,
+        counted(u64::try_from(advice.keys()).unwrap_or_default(), "key")
+    )];
+    words.extend(advice.judge().map(|(gain, verdict)| {
+        let how = match verdict {
+            Verdict::Informative => "predict its outcomes better than the skill's own rate",
+            Verdict::Misleading => "predict its outcomes worse than the skill's own rate",
+            Verdict::Unproven => "are not shown to predict its outcomes better or worse",
+        };
+        format!("The facts of its keys {how}: gain {}.", steps(gain))
+    }));
+    words.push(agreement(total.s.max(total.f()), total.n, BASE, ""));
+    words
+}
+
+/// The attempts that neither worked nor failed, if there are any.
+fn uncounted(uncounted: &BTreeMap<Outcome, i64>) -> Option<String> {
+    let each = |(outcome, n): (&Outcome, &i64)| format!("{n} {}", outcome.name());
+    let listed: Vec<String> = uncounted.iter().map(each).collect();
+    let words =
+        || format!("Not counted, since they neither worked nor failed: {}.", listed.join(", "));
+    (!listed.is_empty()).then(words)
+}
+
 fn skill(tally: &Observed) -> Vec<String> {
     let (s, f) = (tally.successes, tally.failures);
     let n = s + f;
     let mut words = vec![format!("{s} of {n} attempts worked: success_rate {}.", rate(s, n))];
-    if !tally.uncounted.is_empty() {
-        let each = |(outcome, n): (&Outcome, &i64)| format!("{n} {}", outcome.name());
-        let listed: Vec<String> = tally.uncounted.iter().map(each).collect();
-        words.push(format!(
-            "Not counted, since they neither worked nor failed: {}.",
-            listed.join(", ")
-        ));
-    }
+    words.extend(uncounted(&tally.uncounted));
     let competitors = tally.numbers.values().filter(|h| h.n() >= 3).count();
     let base = (wilson(s.max(f), n, BASE), s.max(f), BASE, "");
     let mut best = base;
@@ -72,21 +197,26 @@ fn skill(tally: &Observed) -> Vec<String> {
             let k = BASE + 2 * lg(competitors);
             let confidence = found.agreement(f, n, competitors);
             if confidence > best.0 {
-                best = (confidence, agreeing, k, " (inside the window works, outside fails)");
+                best = (confidence, agreeing, k, INSIDE);
             }
         }
     }
-    if !unclear.is_empty() {
-        let more = unclear.len().saturating_sub(NAMED);
-        unclear.truncate(NAMED);
-        let more = if more > 0 { format!(" and {more} more") } else { String::new() };
-        words.push(format!(
-            "No recommendation for {}{more}: no range of values is clearly better than the others.",
-            unclear.join(", ")
-        ));
-    }
+    words.extend(no_recommendation(unclear));
     words.push(agreement(best.1, n, best.2, best.3));
     words
+}
+
+/// The parameters without a recommendation, if there are any.
+fn no_recommendation(mut unclear: Vec<String>) -> Option<String> {
+    let more = unclear.len().saturating_sub(NAMED);
+    unclear.truncate(NAMED);
+    let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+    (!unclear.is_empty()).then(|| {
+        format!(
+            "No recommendation for {}{more}: no range of values is clearly better than the others.",
+            unclear.join(", ")
+        )
+    })
 }
 
 /// `12 of 12 at 25 worked, 3 of 3 below failed; window 25..25; recommended 25, confidence …`
@@ -174,13 +304,19 @@ fn agreement(agreeing: i64, n: i64, k: i128, how: &str) -> String {
 
 /// A confidence with its computation: `15/(15+3) = 0.8333` if nothing contradicts.
 fn fraction(agreeing: i64, n: i64, k: i128) -> String {
-    let mut steps = String::new();
-    ipse_consolidate::confidence::write(wilson(agreeing, n, k), &mut steps);
+    let bound = steps(wilson(agreeing, n, k));
     if agreeing == n {
-        format!("{n}/({n}+{k}) = {steps}")
+        format!("{n}/({n}+{k}) = {bound}")
     } else {
-        format!("{steps} (Wilson lower bound of {agreeing}/{n}, z² = {k})")
+        format!("{bound} (Wilson lower bound of {agreeing}/{n}, z² = {k})")
     }
+}
+
+/// A number in steps of 1/10⁴, as text.
+pub(super) fn steps(steps: i64) -> String {
+    let mut text = String::new();
+    ipse_consolidate::confidence::write(steps, &mut text);
+    text
 }
 
 fn rate(part: i64, n: i64) -> String {
