@@ -4,9 +4,10 @@
 #[cfg(feature = "experiments")]
 use crate::commands::{bench, reproduce};
 use crate::commands::{
-    completions, config, consolidate, demo, diff, explain, export, facts, forget, gates, identity,
-    import, import_bundle, init, key, log, man, manifest, migrate, passes, prune, rebuild, record,
-    reference, rules, serve, sign, skills, snapshot, token, tree_head, verify, version,
+    completions, config, consolidate, demo, diff, drift, explain, export, facts, forget, gates,
+    identity, import, import_bundle, init, key, log, man, manifest, migrate, passes, prune,
+    rebuild, record, reference, rules, serve, sign, skills, snapshot, token, tree_head, verify,
+    version,
 };
 use clap::{Parser, Subcommand};
 use std::path::PathBuf;
@@ -90,6 +91,7 @@ pub(crate) enum Command {
     Explain(explain::Args),
     Snapshot(snapshot::Args),
     Diff(diff::Args),
+    Drift(drift::Args),
     Log(log::Args),
     Passes(passes::Args),
     /// Show the rules of a log, and change them under the operator's approval

@@ -9,7 +9,7 @@ use clap::{Command, CommandFactory};
 const GROUPS: [(&str, &[&str]); 7] = [
     ("Start", &["demo", "manifest", "gates", "init", "identity"]),
     ("Feed", &["record", "import", "sign", "consolidate"]),
-    ("Ask", &["facts", "explain", "skills", "log", "passes", "diff", "snapshot"]),
+    ("Ask", &["facts", "explain", "skills", "log", "passes", "diff", "drift", "snapshot"]),
     ("Prove", &["verify", "rebuild", "tree-head", "export", "import-bundle", "key"]),
     ("Forget", &["forget", "prune"]),
     ("Serve and operate", &["serve", "rules", "token", "config", "migrate", "completions", "man"]),

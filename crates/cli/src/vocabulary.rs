@@ -2,6 +2,7 @@
 //! subcommands, the length of a list.
 
 use clap::builder::{PossibleValuesParser, TypedValueParser};
+use ipse_consolidate::days::{Day, read_day};
 use std::str::FromStr;
 
 // Doc comments of arguments are help texts, so the types that commands share have none.
@@ -49,6 +50,11 @@ where
 {
     let number = text.parse().ok().filter(|number| *number != N::default());
     number.ok_or("must be a whole number of at least 1")
+}
+
+/// Parses a day in UTC.
+pub(crate) fn day(text: &str) -> Result<Day, &'static str> {
+    read_day(text).ok_or("must be a day from 1970 on, such as 2026-11-18")
 }
 
 /// Parses a position of the log.

@@ -16,6 +16,7 @@ mod audit;
 mod binary;
 mod body;
 mod document;
+mod drift;
 mod events;
 mod exposition;
 mod health;

@@ -69,6 +69,9 @@ struct Verdict {
     verdict: &'static str,
 }
 
+#[derive(Clone, PartialEq, Eq, Hash, Debug, EncodeLabelSet)]
+struct NoLabels {}
+
 type Seconds = Family<RequestLabels, Histogram, fn() -> Histogram>;
 
 fn seconds() -> Histogram {
@@ -90,6 +93,8 @@ pub(crate) struct Metrics {
     tree_size: Gauge,
     checkpoint: Gauge,
     facts: Gauge,
+    /// Whether the drift monitor raises an alarm; without a value if it does not watch.
+    drift: Family<NoLabels, Gauge>,
     snapshot_age: Gauge<f64, AtomicU64>,
     /// The time when facts were last renewed, in microseconds since the server started.
     renewed: AtomicU64,
@@ -111,6 +116,7 @@ impl Metrics {
             tree_size: Gauge::default(),
             checkpoint: Gauge::default(),
             facts: Gauge::default(),
+            drift: Family::default(),
             snapshot_age: Gauge::default(),
             renewed: AtomicU64::new(0),
         };
@@ -145,6 +151,8 @@ impl Metrics {
         let help = "Checkpoint of the snapshot";
         all.register("checkpoint", help, self.checkpoint.clone());
         all.register("facts", "Facts in the snapshot", self.facts.clone());
+        let help = "1 if success rates of the last week left those of the weeks before; rules v2";
+        all.register("drift", help, self.drift.clone());
         let help = "Time since the snapshot was renewed";
         all.register_with_unit("snapshot_age", help, Unit::Seconds, self.snapshot_age.clone());
     }
@@ -183,6 +191,14 @@ impl Metrics {
     pub(crate) fn passed(&self, pass: &PassCommitted) {
         self.passes.get_or_create(&Trigger { trigger: pass.trigger.name() }).inc();
         self.rows_touched.inc_by(pass.rows_touched);
+    }
+
+    /// Records the drift alarm; `None` if the rules are not watched.
+    pub(crate) fn drift(&self, alarm: Option<bool>) {
+        match alarm {
+            Some(on) => drop(self.drift.get_or_create(&NoLabels {}).set(i64::from(on))),
+            None => self.drift.clear(),
+        }
     }
 
     /// Records that facts were renewed.

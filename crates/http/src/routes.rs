@@ -5,7 +5,8 @@
 
 use crate::service::Service;
 use crate::{
-    audit, document, events, health, intents, metrics, operations, queries, rules, semantic, stream,
+    audit, document, drift, events, health, intents, metrics, operations, queries, rules, semantic,
+    stream,
 };
 use axum::http::Method;
 use axum::routing::{MethodRouter, get, post};
@@ -87,7 +88,7 @@ const fn by_hand(path: &'static str, handler: fn() -> MethodRouter<Arc<Service>>
 }
 
 /// All routes.
-pub static ROUTES: [Route; 30] = [
+pub static ROUTES: [Route; 32] = [
     reading("/api/agent/semantic", READERS, || get(semantic::semantic)),
     reading("/api/agent/grounding", READERS, || get(semantic::grounding_text)),
     writing("/api/agent/events", PRODUCERS, || post(events::append)),
@@ -104,6 +105,8 @@ pub static ROUTES: [Route; 30] = [
     reading("/api/agent/rules", OVERSEERS, || get(rules::rules)),
     reading("/api/agent/rules/{sha256}", OVERSEERS, || get(rules::rule_set)),
     reading("/api/agent/rules/{sha256}/report", OVERSEERS, || get(rules::report)),
+    reading("/api/agent/drift", OVERSEERS, || get(drift::report)),
+    reading("/api/agent/drift/series", OVERSEERS, || get(drift::series)),
     reading("/api/agent/log", OVERSEERS, || get(queries::log)),
     reading("/api/agent/stream", READERS, || get(stream::stream)),
     by_hand("/api/agent/consolidate", || post(operations::consolidate)),

@@ -8,6 +8,7 @@
 use crate::answers::Answers;
 use crate::appender::Appender;
 use crate::body::{AGENT_ROOM_KIB, ROOM_KIB};
+use crate::drift::Alarm;
 use crate::host::Hosts;
 use crate::metrics::{Metrics, Process, ServerMetrics};
 use crate::pace::Paces;
@@ -127,6 +128,8 @@ pub(crate) struct Agent {
     pub(crate) bundles: Arc<Semaphore>,
     /// Changes whenever the log may have grown.
     pub(crate) grown: watch::Sender<u64>,
+    /// The drift alarm.
+    pub(crate) alarm: Alarm,
 }
 
 /// The token of a request and the agent that it names.
@@ -338,6 +341,14 @@ impl Service {
         Ok(())
     }
 
+    /// Computes the drift alarms of agents whose facts changed. Call it from a thread that may
+    /// block, at intervals.
+    pub fn watch_drift(&self) {
+        for agent in self.agents() {
+            agent.watch_drift(|| self.outside.elapsed());
+        }
+    }
+
     /// Opens a log again after a failed write. Until that succeeds, the old facts are served, and
     /// the server is not ready.
     fn open_anew(&self, broken: &Agent) {
@@ -466,6 +477,7 @@ impl Service {
             waits,
             bundles,
             grown,
+            alarm: Alarm::default(),
         })
     }
 

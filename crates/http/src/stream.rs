@@ -22,7 +22,7 @@ use ipse_core::Seq;
 use ipse_core::event::{FORGET, PASS_RECORD, RULES};
 use ipse_core::intent::{CONFIRMATION, INTENT};
 use ipse_core::json::Members;
-use ipse_inspect::{LogEntry, SignedHead};
+use ipse_inspect::{DriftReport, LogEntry, SignedHead};
 use std::convert::Infallible;
 use std::sync::Arc;
 use std::time::Duration;
@@ -93,15 +93,20 @@ fn begin(headers: &HeaderMap, after: Option<Seq>, head: Seq) -> Result<Seq, Prob
 /// Sends the events after a position until the client is gone or its token is no longer valid.
 async fn follow(service: Arc<Service>, caller: Caller, mut last: Seq, sender: Sender) {
     let mut grown = caller.agent.grown.subscribe();
+    let mut alarm = caller.agent.alarm.subscribe();
+    alarm.mark_unchanged();
     let mut size = 0;
     loop {
         grown.mark_unchanged();
+        let turned = alarm.has_changed().unwrap_or(false);
+        let drift = alarm.borrow_and_update().clone().filter(|_| turned);
         let (look, gate, asking) = (caller.agent.look.clone(), service.clone(), caller.clone());
         let looked = blocking(move || Ok((gate.is_welcome(&asking)?, look.news(last, PAGE)?)));
         let Ok((true, (entries, head))) = looked.await else { return };
         let reached = last.0 + entries.len() as u64;
         let head = head.filter(|head| head.size > size && head.size <= reached);
-        for event in entries.iter().map(reported).chain(head.as_ref().map(signed)) {
+        let others = head.as_ref().map(signed).into_iter().chain(drift.as_deref().map(drifted));
+        for event in entries.iter().map(reported).chain(others) {
             if sender.send(Ok(event)).await.is_err() {
                 return;
             }
@@ -113,8 +118,8 @@ async fn follow(service: Arc<Service>, caller: Caller, mut last: Seq, sender: Se
     }
 }
 
-/// Waits until the log may have grown. Returns false if the stream must end: the client is gone,
-/// its token is no longer valid, or the server shuts down.
+/// Waits until the log may have grown, or the drift alarm has turned. Returns false if the stream
+/// must end: the client is gone, its token is no longer valid, or the server shuts down.
 async fn waited(
     service: &Service,
     caller: &Caller,
@@ -142,6 +147,11 @@ async fn waited(
 fn signed(head: &SignedHead) -> Event {
     let data = Members::new().raw("tree_size", head.size).text("note", &head.note);
     Event::default().event("tree_head").data(data.finish())
+}
+
+/// A report with which the drift alarm turned on or off. It has no id: it is not in the log.
+fn drifted(report: &DriftReport) -> Event {
+    Event::default().event("drift").data(report.json())
 }
 
 fn reported(entry: &LogEntry) -> Event {

@@ -140,6 +140,7 @@ fn part_of(key: &FactKey, part: &str) -> Option<String> {
     let names: &[&str] = match key.kind() {
         FactKind::SkillSuccessRate => &["skill", "target", "environment"],
         FactKind::InteractionPattern => &["skill", "target"],
+        FactKind::SkillAdvice => &["skill"],
         FactKind::ObjectProperty => &["target"],
         FactKind::ZoneRisk => &["zone"],
     };

@@ -11,7 +11,7 @@ use ipse::SystemHost;
 use ipse::keys::Role;
 use ipse_consolidate::Rules;
 use ipse_core::json::Members;
-use ipse_engine::rules_of;
+use ipse_engine::rules_name_at;
 use ipse_store::{Registered, Store};
 use std::path::PathBuf;
 
@@ -34,8 +34,9 @@ pub(crate) struct Args {
     /// file that IPSE_PASSPHRASE_FILE names, or typed on the terminal
     #[arg(long)]
     passphrase: bool,
-    /// Let the new log begin with this rule set
-    #[arg(long, value_name = "VERSION", hide = true, value_parser = rule_set)]
+    /// Let the new log begin with this rule set: v1 is the paper's, v2 also notices when a rate
+    /// changes [default: v1]
+    #[arg(long, value_name = "VERSION", value_parser = rule_set)]
     rules: Option<Rules>,
 }
 
@@ -58,11 +59,12 @@ pub(crate) fn run(context: &Context, terminal: &mut Terminal<'_>, args: &Args) -
     let keys = context.keys();
     let made = keys.create(&registered.identity, &mut SystemHost::random, word);
     let made = made.map_err(anyhow::Error::from);
-    begin_with_rules(context, terminal, &registered, args.rules)?;
+    let rules = begin_with_rules(context, terminal, &registered, args.rules)?;
     if context.json {
         let json = Members::new()
             .text("identity_hash", &registered.identity.to_string())
-            .raw("created", registered.created);
+            .raw("created", registered.created)
+            .text("rule_version", &rules);
         let json = match &made {
             Ok(_) => json,
             Err(error) => json.text("keys_error", &format!("{error:#}")),
@@ -75,6 +77,7 @@ pub(crate) fn run(context: &Context, terminal: &mut Terminal<'_>, args: &Args) -
     let words = if registered.created { "registered" } else { "already registered" };
     writeln!(terminal.err, "{words} in {store}")?;
     tell_keys(context, terminal, &made)?;
+    writeln!(terminal.err, "rules: {}", about_rules(&rules, registered.created))?;
     if let Err(error) = manifest.operator_key() {
         writeln!(terminal.err, "note: {error}")?;
     }
@@ -93,25 +96,33 @@ pub(crate) fn run(context: &Context, terminal: &mut Terminal<'_>, args: &Args) -
     Ok(Exit::fine_if(made.is_ok()))
 }
 
-/// Makes rules other than the default the first event of a new log.
+/// The rules in force, and for a new log with the default rules the other choice.
+fn about_rules(version: &str, is_new: bool) -> String {
+    match is_new && version == Rules::default().version() {
+        true => format!("{version} (the paper's); --rules v2 also notices change"),
+        false => version.to_owned(),
+    }
+}
+
+/// Makes rules other than the default the first event of a new log. Returns the version of the
+/// rules in force.
 fn begin_with_rules(
     context: &Context,
     terminal: &mut Terminal<'_>,
     registered: &Registered,
     rules: Option<Rules>,
-) -> anyhow::Result<()> {
-    let Some(rules) = rules else { return Ok(()) };
+) -> anyhow::Result<String> {
+    let reader = context.store()?.reader()?;
+    let snapshot = reader.view(&registered.identity)?;
+    let in_force = rules_name_at(snapshot.view(), snapshot.view().head()?)?.version;
+    drop(snapshot);
+    let Some(rules) = rules.filter(|rules| rules.version() != in_force) else {
+        return Ok(in_force);
+    };
     let mut log = context.write_as(terminal, registered.identity)?;
-    let in_force = context.store()?.reader()?;
-    let in_force = rules_of(in_force.view(&registered.identity)?.view())?;
-    match in_force == rules {
-        true => Ok(()),
-        false => {
-            log.begin_with_rules(rules)?;
-            context.tell_head(terminal, &mut log)?;
-            Ok(())
-        }
-    }
+    log.begin_with_rules(rules)?;
+    context.tell_head(terminal, &mut log)?;
+    Ok(rules.version().to_owned())
 }
 
 /// Prints where the keys are, or why they are not complete. A store without keys works, but signs

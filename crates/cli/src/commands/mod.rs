@@ -7,6 +7,7 @@ pub(crate) mod config;
 pub(crate) mod consolidate;
 pub(crate) mod demo;
 pub(crate) mod diff;
+pub(crate) mod drift;
 pub(crate) mod explain;
 pub(crate) mod export;
 pub(crate) mod facts;
@@ -60,6 +61,7 @@ pub(crate) fn run(
         Command::Consolidate(args) => consolidate::run(context, terminal, args),
         Command::Demo(args) => demo::run(context, terminal, args),
         Command::Diff(args) => diff::run(context, terminal, args),
+        Command::Drift(args) => drift::run(context, terminal, args),
         Command::Explain(args) => explain::run(context, terminal, args),
         Command::Export(args) => export::run(context, terminal, args),
         Command::Facts(args) => facts::run(context, terminal, args),

@@ -12,7 +12,8 @@ fn init_says_whether_it_is_new() {
     let manifest = vector("manifest/golden.toml");
     let args = ["init", "--manifest", manifest.to_str().unwrap(), "--json"];
     let first = store.run(&args).fine();
-    assert_eq!(first.members(), ["created", "identity_hash"]);
+    assert_eq!(first.members(), ["created", "identity_hash", "rule_version"]);
+    assert_eq!(first.json()["rule_version"], "v1");
     assert_eq!(first.json()["created"], true);
     let golden = std::fs::read_to_string(vector("manifest/golden.identity.txt")).unwrap();
     assert_eq!(first.json()["identity_hash"], golden.trim());

@@ -59,7 +59,7 @@ fn init_makes_keys_once_and_says_so() {
     let before = (read(&store, "log.key"), read(&store, "operator.key"));
     let again = store.run(&["init", "--manifest", &golden(), "--json"]).fine();
     assert!(!again.err.contains("keys"), "{}", again.err);
-    assert_eq!(again.members(), ["created", "identity_hash"]);
+    assert_eq!(again.members(), ["created", "identity_hash", "rule_version"]);
     assert_eq!(before, (read(&store, "log.key"), read(&store, "operator.key")));
     init(&store, &other(&store)).fine();
     let lines: Vec<NoteKey> =
@@ -265,7 +265,7 @@ fn the_key_directory_can_be_elsewhere_and_need_not_be_writable() {
     let ran = none.run(&args).ended(1, &words);
     assert_eq!(ran.out.trim().len(), 64);
     let again = none.run(&[&args[..], &["--json"]].concat()).ended(1, &["already registered"]);
-    assert_eq!(again.members(), ["created", "identity_hash", "keys_error"]);
+    assert_eq!(again.members(), ["created", "identity_hash", "keys_error", "rule_version"]);
     assert!(again.json()["keys_error"].as_str().unwrap().contains("/proc/none"));
     init(&none, &golden()).fine();
 }

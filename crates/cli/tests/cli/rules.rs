@@ -31,14 +31,13 @@ fn a_change_without_an_approval_writes_nothing() {
     assert!(store.run(&["rules", "show", "v1"]).fine().out.contains("in force"));
 }
 
-#[cfg(feature = "trial-rules")]
 mod second {
     use crate::store::{Store, attempt};
     use std::process::{Command, Stdio};
     use std::time::{Duration, Instant};
 
     /// The rule set that logs change to.
-    const SECOND: &str = "trial";
+    const SECOND: &str = "v2";
     const KILLS: u32 = 100;
 
     /// A log, and an approval of the second rule set with its open proposal.
@@ -183,7 +182,6 @@ mod second {
     }
 }
 
-#[cfg(not(feature = "trial-rules"))]
 mod unknown {
     use crate::older::sample;
 
@@ -213,7 +211,7 @@ mod unknown {
         let first: serde_json::Value = serde_json::from_str(log.lines().next().unwrap()).unwrap();
         let name = first["event_ref"].as_str().unwrap();
         store.run(&["forget", "--yes", name]).ended(2, &unknown);
-        store.run(&["rules", "propose", "trial"]).ended(2, &["unknown_rules", "it has v1"]);
+        store.run(&["rules", "propose", "trial"]).ended(2, &["unknown_rules", "it has v1, v2"]);
         store.run(&["verify"]).ended(1, &[]);
         assert_eq!(store.snapshot(), facts, "no fact changed");
         assert_eq!(store.run(&["log", "--json"]).fine().out, log, "nothing else was written");

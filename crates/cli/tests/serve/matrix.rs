@@ -52,7 +52,7 @@ const PLANNERS: Who = Who::Roles(&["planner"]);
 const PRODUCERS: Who = Who::Roles(&["producer"]);
 
 /// The routes and their roles, as in `docs/guide/serve.md`. Unknown paths are 404 for all callers.
-const TABLE: [Row; 30] = [
+const TABLE: [Row; 32] = [
     row("/api/agent/semantic", "GET", READERS),
     row("/api/agent/grounding", "GET", READERS),
     Row { good: 201, ..row("/api/agent/events", "POST", PRODUCERS) },
@@ -66,6 +66,8 @@ const TABLE: [Row; 30] = [
     object("/api/agent/facts/{fact_id}", "GET", READERS),
     object("/api/agent/facts/{fact_id}/explanation", "GET", READERS),
     row("/api/agent/passes", "GET", OVERSEERS),
+    row("/api/agent/drift", "GET", OVERSEERS),
+    row("/api/agent/drift/series", "GET", OVERSEERS),
     row("/api/agent/rules", "GET", OVERSEERS),
     row("/api/agent/rules/{sha256}", "GET", OVERSEERS),
     row("/api/agent/rules/{sha256}/report", "GET", OVERSEERS),

@@ -39,6 +39,8 @@ use tokio::sync::oneshot;
 const GRACE: Duration = Duration::from_secs(15);
 /// The interval at which the server reads changes by other processes.
 const REFRESH: Duration = Duration::from_millis(500);
+/// The interval at which the drift alarms are looked at.
+const DRIFT: Duration = Duration::from_secs(1);
 /// Threads for blocking work. If all are busy, more blocking requests wait.
 const WAITING_THREADS: usize = 64;
 
@@ -204,6 +206,7 @@ async fn serve(
     notifier: Notifier,
 ) -> anyhow::Result<()> {
     let mut looker = tokio::spawn(look_after(service.clone()));
+    tokio::spawn(watch_drift(service.clone()));
     let mut gone = None;
     let graceful = async {
         tokio::select! {
@@ -240,6 +243,16 @@ async fn look_after(service: Arc<Service>) -> Error {
         if let Ok(Err(gone)) = tokio::task::spawn_blocking(move || service.refresh()).await {
             return gone;
         }
+    }
+}
+
+/// Computes the drift alarms at intervals, apart from the refresh, which must not wait for them.
+async fn watch_drift(service: Arc<Service>) {
+    loop {
+        tokio::time::sleep(DRIFT).await;
+        let service = service.clone();
+        // A computation that panics is retried at the next interval.
+        let _ = tokio::task::spawn_blocking(move || service.watch_drift()).await;
     }
 }
 
