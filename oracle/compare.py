@@ -13,6 +13,7 @@ import os
 import subprocess
 import sys
 import tempfile
+from itertools import zip_longest
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 MANIFEST = {"agent_id": "oracle", "operator": "oracle", "embodiment": "none",
@@ -27,13 +28,14 @@ def run(*command, ok=(0, 1)):
     return done
 
 
-def ours(ipse, log, directory):
+def ours(ipse, log, directory, *options):
+    """Counts and snapshot of a new store that `init` makes with these options."""
     store = os.path.join(directory, "store.db")
     manifest = os.path.join(directory, "agent.json")
     with open(manifest, "w", encoding="utf-8") as file:
         json.dump(MANIFEST, file)
     ipse = (ipse, "--store", store)
-    run(*ipse, "init", "--manifest", manifest, ok=(0,))
+    run(*ipse, "init", "--manifest", manifest, *options, ok=(0,))
     # Generated events come from any time.
     run(*ipse, "config", "max-ahead", "off", ok=(0,))
     report = json.loads(run(*ipse, "import", log, "--json").stdout)
@@ -65,6 +67,22 @@ def compare_replays(ipse, seed, log):
     return holds(ours, theirs)
 
 
+def same_counts(seed, ours, theirs):
+    if ours != theirs:
+        print(f"seed {seed}: counts differ\n  ours   {ours}\n  oracle {theirs}")
+    return ours == theirs
+
+
+def same_facts(seed, ours, theirs, state="snapshots"):
+    """Whether two snapshots are equal; prints the first facts that differ."""
+    if ours != theirs:
+        print(f"seed {seed}: {state} differ")
+        pairs = zip_longest(ours.splitlines(), theirs.splitlines(), fillvalue=b"(none)")
+        for our_line, their_line in [pair for pair in pairs if pair[0] != pair[1]][:2]:
+            print(f"  ours   {our_line.decode()[:600]}\n  oracle {their_line.decode()[:600]}")
+    return ours == theirs
+
+
 def compare(ipse, seed, events, replays):
     with tempfile.TemporaryDirectory() as directory:
         log = os.path.join(directory, "log.jsonl")
@@ -75,14 +93,9 @@ def compare(ipse, seed, events, replays):
         their_counts, their_facts = theirs(log)
         if replays and not compare_replays(ipse, seed, log):
             return False
-    if our_counts != their_counts:
-        print(f"seed {seed}: counts differ\n  ours   {our_counts}\n  oracle {their_counts}")
+    if not same_counts(seed, our_counts, their_counts):
         return False
-    if our_facts != their_facts:
-        print(f"seed {seed}: snapshots differ")
-        pairs = zip(our_facts.splitlines(), their_facts.splitlines())
-        for our_line, their_line in [pair for pair in pairs if pair[0] != pair[1]][:2]:
-            print(f"  ours   {our_line.decode()[:600]}\n  oracle {their_line.decode()[:600]}")
+    if not same_facts(seed, our_facts, their_facts):
         return False
     facts, short = our_facts.count(b"\n"), hashlib.sha256(our_facts).hexdigest()[:16]
     print(f"seed {seed}: {our_counts['appended']} events, {facts} facts, {short} equal")

@@ -50,6 +50,7 @@ class Refused(ValueError):
 
 class Event(NamedTuple):
     ref: str
+    source: str
     type: str
     time: int  # microseconds since 1970, finer digits cut off
     data: dict
@@ -260,7 +261,8 @@ def admit(line):
     refuse_if(len(salted.encode()) > SIZE_LIMIT, "too large in canonical form")
     event.pop("salt", None)
     ref = event_ref(event["source"], event["id"])
-    return Event(ref, event["type"], time, data, canonical(event).encode())
+    content = canonical(event).encode()
+    return Event(ref, event["source"], event["type"], time, data, content)
 
 
 def admit_or_none(line):

@@ -127,8 +127,13 @@ def spell_time(rng):
     if rng.random() < 0.03:
         return rng.choice(EDGE_TIMES)
     offset = rng.choice(OFFSETS)
-    local = BASE_TIME + datetime.timedelta(seconds=rng.choice((0, 0, 1, 2, 60, 86399)),
-                                           minutes=offset)
+    instant = BASE_TIME + datetime.timedelta(seconds=rng.choice((0, 0, 1, 2, 60, 86399)))
+    return spell_instant(rng, instant, offset)
+
+
+def spell_instant(rng, instant, offset):
+    """One spelling of an instant in UTC, at an offset in minutes and with a random fraction."""
+    local = instant + datetime.timedelta(minutes=offset)
     hours, minutes = divmod(abs(offset), 60)
     zone = rng.choice("Zz" if offset == 0 else "+")
     if offset or rng.random() < 0.2:
