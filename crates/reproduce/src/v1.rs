@@ -7,7 +7,7 @@ use crate::scene::SKILL;
 use crate::table::{Row, Table};
 use crate::{Error, v3};
 use ipse_core::json::{Members, Value};
-use ipse_core::{FactKey, FactKind};
+use ipse_core::{EvidenceKey, FactKey, FactKind};
 use ipse_inspect::explain::evidence;
 
 /// The number of events in the paper.
@@ -111,5 +111,5 @@ fn evidence_of(agent: &Agent) -> Result<usize, Error> {
     let reader = agent.reader()?;
     let snapshot = reader.view(&agent.identity)?;
     let checkpoint = agent.known().checkpoint();
-    Ok(evidence(snapshot.view(), &key, checkpoint, 0, usize::MAX)?.len())
+    Ok(evidence(snapshot.view(), &EvidenceKey::all(key), checkpoint, 0, usize::MAX)?.len())
 }

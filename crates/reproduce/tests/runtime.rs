@@ -165,8 +165,10 @@ fn facts_follow_the_keys_and_files_do_not_shrink() {
         small().rows_json().finish(),
         "nothing in it is measured"
     );
+    // A short pass may fit into pages that the file has already.
+    assert!(runtime.points.iter().any(|point| point.grown > 0));
     for point in runtime.points {
-        assert!(point.grown > 0 && point.grown < 10_000_000, "{}", point.grown);
+        assert!(point.grown < 10_000_000, "{}", point.grown);
     }
 }
 
