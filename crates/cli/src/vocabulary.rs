@@ -2,6 +2,7 @@
 //! subcommands, the length of a list.
 
 use clap::builder::{PossibleValuesParser, TypedValueParser};
+use ipse_consolidate::Rules;
 use ipse_consolidate::days::{Day, read_day};
 use std::str::FromStr;
 
@@ -55,6 +56,12 @@ where
 /// Parses a day in UTC.
 pub(crate) fn day(text: &str) -> Result<Day, &'static str> {
     read_day(text).ok_or("must be a day from 1970 on, such as 2026-11-18")
+}
+
+/// Parses the version of a rule set of this build.
+pub(crate) fn rule_set(version: &str) -> Result<Rules, String> {
+    let unknown = || format!("this ipse has the rule sets {}", Rules::versions());
+    Rules::of_version(version).ok_or_else(unknown)
 }
 
 /// Parses a position of the log.

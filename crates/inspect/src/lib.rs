@@ -33,6 +33,7 @@ mod walk;
 pub use diff::{Changed, Diff, Figure, diff};
 pub use drift::{DriftSeries, drift, drift_page, watches_drift};
 pub use intents::IntentPage;
+pub use ipse_consolidate::Rules;
 pub use ipse_consolidate::days::{Day, read_day};
 pub use ipse_consolidate::drift::DriftReport;
 pub use ipse_engine::Error;

@@ -17,12 +17,13 @@ use ipse_core::{Admitted, EventRef, FactId, FactKey, FactKind, Identity, Seq};
 use ipse_door::{Origin, admit};
 use ipse_engine::trail::{IntentStanding, Listing, Proposal};
 use ipse_engine::{
-    Appended, Forgotten, Host, MAX_FACTS, Memory, Notary, PassReport, Policy, Selection, refusal_of,
+    Appended, Forgotten, Host, Log, MAX_FACTS, Memory, Notary, PassReport, Policy, Selection,
+    refusal_of,
 };
 use ipse_exchange::{Export, Exported, Imported, Keys, Options, Range, import_shared, with_export};
 use ipse_inspect::explain::{ExplainedEvent, Explanation};
 use ipse_inspect::verify::{Report, verify};
-use ipse_inspect::{Diff, Look, Skills, Standing};
+use ipse_inspect::{Day, Diff, DriftReport, Look, Rules, Skills, Standing};
 use ipse_intents::{Decision, Desk, decide};
 use ipse_manifest::Manifest;
 use ipse_store::{Location, Store};
@@ -47,17 +48,22 @@ pub struct Opening {
     pub passphrase: Option<String>,
     /// The files that judge intents. Without them [`Agent::propose`] returns an error.
     pub gates: Option<GateFiles>,
+    /// The rule set that a new log begins with; [`Rules::V2`] also notices when a rate changes. For
+    /// a log with events, other rules than its own are an error: a change of rules needs the
+    /// operator's approval (`ipse rules`).
+    pub rules: Option<Rules>,
 }
 
 impl fmt::Debug for Opening {
     /// Does not show the passphrase.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Opening { policy, keys, passphrase, gates } = self;
+        let Opening { policy, keys, passphrase, gates, rules } = self;
         f.debug_struct("Opening")
             .field("policy", policy)
             .field("keys", keys)
             .field("passphrase", &passphrase.as_ref().map(|_| "…"))
             .field("gates", gates)
+            .field("rules", rules)
             .finish()
     }
 }
@@ -140,7 +146,8 @@ impl Agent {
 
     fn of(store: Store, identity: Identity, opening: Opening) -> Result<Self> {
         let keys = key_directory(store.location(), &opening);
-        let Opening { policy, passphrase, gates, .. } = opening;
+        let Opening { policy, passphrase, gates, rules, .. } = opening;
+        begin_with(&store, identity, rules)?;
         keys.check_passphrase(passphrase.as_deref())?;
         let notary = notary(&keys, &identity, passphrase.as_deref())?;
         let signs = notary.is_some();
@@ -346,6 +353,12 @@ impl Agent {
         Error::Beyond { asked, head: self.look.head().unwrap_or_default() }
     }
 
+    /// Whether the success rates of the last seven days left those of the 56 days before, as of a
+    /// day or of the newest day with an attempt.
+    pub fn drift(&self, day: Option<Day>) -> Result<DriftReport> {
+        Ok(self.look.drift(day)?)
+    }
+
     /// Explains a fact, with one page of its evidence, from 1 to [`Explanation::pages`]. Any other
     /// page is [`Error::NoPage`].
     ///
@@ -541,6 +554,16 @@ fn check(store: &Location, manifest: &Manifest, opening: &Opening) -> Result<()>
         keys.check_place()?;
         keys.check_operator(manifest, passphrase)?;
         notary(&keys, &manifest.identity(), passphrase)?;
+    }
+    Ok(())
+}
+
+/// Lets an empty log begin with rules other than the default.
+fn begin_with(store: &Store, identity: Identity, rules: Option<Rules>) -> Result<()> {
+    let Some(rules) = rules else { return Ok(()) };
+    let look = Look::at(store, identity);
+    if look.rule_sets()?.in_force.version != rules.version() {
+        Log::open(store, identity, Box::new(SystemHost::new()))?.begin_with_rules(rules)?;
     }
     Ok(())
 }

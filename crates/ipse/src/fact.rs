@@ -4,7 +4,7 @@
 
 use ipse_core::decimal::SCALE;
 use ipse_core::json::{Object, Value};
-use ipse_core::{EventRef, FactId, FactKey, FactKind, Identity, Micro, Time};
+use ipse_core::{EventRef, FactId, FactKey, FactKind, Identity, Micro, Outcome, Time};
 use ipse_engine::MAX_FACTS;
 use ipse_engine::facts::{Filter, ScoredFact};
 use std::fmt;
@@ -147,6 +147,38 @@ impl Fact {
         let figure = |name: &str| read(found, name);
         let (value, low, high) = (figure("value")?, figure("low")?, figure("high")?);
         Some(Recommended { value, low, high, confidence: figure("confidence")? })
+    }
+
+    /// The lower and the upper bound of the rate or risk; `None` under rule set v1.
+    pub fn bounds(&self) -> Option<(f64, f64)> {
+        self.figure("low").zip(self.figure("high"))
+    }
+
+    /// The same bounds if no source counts for more than the median source; `None` with fewer than
+    /// two sources, and under rule set v1.
+    pub fn robust_bounds(&self) -> Option<(f64, f64)> {
+        let value = self.inner.value();
+        let robust = value.get("robust")?.as_object()?;
+        read(robust, "low").zip(read(robust, "high"))
+    }
+
+    /// The begin of the newest stretch of days, which the fact counts; `None` under rule set v1.
+    pub fn since(&self) -> Option<Time> {
+        self.inner.fact.evidence_key().since
+    }
+
+    /// The outcome of the last attempt; `None` under rule set v1.
+    pub fn last_outcome(&self) -> Option<Outcome> {
+        let value = self.inner.value();
+        match value.get("last_outcome")?.as_text()? {
+            "success" => Some(Outcome::Success),
+            _ => Some(Outcome::Failed),
+        }
+    }
+
+    /// The time from which an attempt is due again after a failure; `None` under rule set v1.
+    pub fn retry_after(&self) -> Option<Time> {
+        Time::parse(self.inner.value().get("retry_after")?.as_text()?).ok()
     }
 
     /// The time of the last supporting event.

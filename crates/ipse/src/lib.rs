@@ -87,9 +87,9 @@ pub use ipse_engine::{
 pub use ipse_exchange::{BundleReceipt, Error as ExchangeError, Exported, Imported, InputKind};
 pub use ipse_gates::{FileError, GateFile, Gates};
 pub use ipse_inspect::{
-    Block, Changed, Derivation, Diff, Difference, Figure, Heads, IntentPage, LogEntry, LogPage,
-    LogRow, Look, ManifestComparison, Page, PassEntry, PassPage, Proof, SignedBy, SignedHead,
-    SkillRow, Skills, Standing, explain, verify,
+    Block, Changed, Day, Derivation, Diff, Difference, DriftReport, DriftSeries, Figure, Heads,
+    IntentPage, LogEntry, LogPage, LogRow, Look, ManifestComparison, Page, PassEntry, PassPage,
+    Proof, Rules, SignedBy, SignedHead, SkillRow, Skills, Standing, explain, read_day, verify,
 };
 pub use ipse_intents::{Decision, DecisionError, IntentError, OutcomeError};
 pub use ipse_ledger::{Bundled, NoteKey, NoteSigner};

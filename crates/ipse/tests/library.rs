@@ -523,3 +523,32 @@ fn an_error_of_a_gate_file_names_the_file() {
     assert_eq!(error.code(), "bad_gate_files");
     assert!(error.to_string().contains("policy, line 1"), "{error}");
 }
+
+#[test]
+fn a_log_may_begin_with_rules_that_notice_change() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("robot.db");
+    let opening = |rules| ipse::Opening { rules, ..Default::default() };
+    let agent =
+        Agent::register_with(&path, &manifest(false), opening(Some(ipse::Rules::V2))).unwrap();
+    for success in [true, false] {
+        let attempt = Event::attempt("grasp").target("cup").source("arm");
+        agent.record(if success { attempt.success() } else { attempt.failed("slip") }).unwrap();
+    }
+    agent.consolidate().unwrap();
+    let fact = agent.fact("grasp", "cup", "*").unwrap();
+    assert_eq!(fact.last_outcome(), Some(ipse::Outcome::Failed));
+    let (low, high) = fact.bounds().unwrap();
+    assert!(low < 0.5 && 0.5 < high, "{low} {high}");
+    assert_eq!(fact.retry_after().unwrap().micros(), fact.last_updated().micros() + 3_600_000_000);
+    assert!(fact.since().unwrap() <= fact.last_updated());
+    assert_eq!(fact.robust_bounds(), None, "one source");
+    let report = agent.drift(None).unwrap();
+    assert!(!report.drift);
+    assert_eq!(agent.drift(ipse::read_day("1999-01-01")).unwrap().facts, 0);
+    let identity = agent.identity();
+    drop(agent);
+    let other = Agent::open_with(&path, identity, opening(Some(ipse::Rules::V1)));
+    assert_eq!(code(other), "not_first", "its log has events");
+    assert!(Agent::open_with(&path, identity, opening(None)).is_ok());
+}

@@ -6,6 +6,7 @@ use crate::hints;
 use crate::manifest_file;
 use crate::passphrase;
 use crate::terminal::Terminal;
+use crate::vocabulary::rule_set;
 use crate::{CommandResult, Exit};
 use ipse::SystemHost;
 use ipse::keys::Role;
@@ -38,11 +39,6 @@ pub(crate) struct Args {
     /// changes [default: v1]
     #[arg(long, value_name = "VERSION", value_parser = rule_set)]
     rules: Option<Rules>,
-}
-
-fn rule_set(version: &str) -> Result<Rules, String> {
-    let unknown = || format!("this ipse has the rule sets {}", Rules::versions());
-    Rules::of_version(version).ok_or_else(unknown)
 }
 
 pub(crate) fn run(context: &Context, terminal: &mut Terminal<'_>, args: &Args) -> CommandResult {

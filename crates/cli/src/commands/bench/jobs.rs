@@ -47,7 +47,7 @@ impl Bench {
         let directory = Scratch::new()?;
         let mut path = directory.path().join("bench.db");
         match args.events {
-            Some(events) => generate(&path, events, args.keys, terminal)?,
+            Some(events) => generate(&path, events, args.keys, args.rules, terminal)?,
             None if args.job.writes() => context.store()?.copy_to(&path)?,
             None => path = context.location.path().context("only a file can be measured")?.into(),
         }

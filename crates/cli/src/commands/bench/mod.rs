@@ -9,8 +9,9 @@ mod workload;
 use crate::context::Context;
 use crate::experiments::Machine;
 use crate::terminal::Terminal;
-use crate::vocabulary::at_least_one;
+use crate::vocabulary::{at_least_one, rule_set};
 use crate::{CommandResult, Exit};
+use ipse_consolidate::Rules;
 use ipse_core::json::Members;
 use ipse_reproduce::runtime::Instruments;
 use jobs::Bench;
@@ -33,6 +34,10 @@ pub(crate) struct Args {
     /// Generate events with K keys; 2 is the paper's stream
     #[arg(long, value_name = "K", default_value_t = 2)]
     keys: u64,
+    /// Let the generated log follow this rule set
+    #[arg(long, value_name = "VERSION", default_value = "v1", requires = "events",
+          value_parser = rule_set)]
+    rules: Rules,
     /// Measure R times
     #[arg(long, value_name = "R", default_value_t = 9, value_parser = at_least_one::<usize>)]
     runs: usize,

@@ -5,6 +5,7 @@ use crate::context::Context;
 use crate::terminal::Terminal;
 use ipse::files::{self, Unfinished};
 use ipse::{Manifest, SystemHost};
+use ipse_consolidate::Rules;
 use ipse_core::Identity;
 use ipse_door::{Origin, admit};
 use ipse_engine::Host;
@@ -22,6 +23,7 @@ pub(super) fn generate(
     path: &Path,
     events: u64,
     keys: u64,
+    rules: Rules,
     terminal: &mut Terminal<'_>,
 ) -> anyhow::Result<()> {
     writeln!(terminal.err, "making a store of {events} events and {keys} keys …")?;
@@ -36,6 +38,9 @@ pub(super) fn generate(
     let identity = Store::create(&location)?.register(&manifest.canonical())?.identity;
     let context = Context::on(location);
     context.keys().create(&identity, &mut SystemHost::random, None)?;
+    if rules != Rules::default() {
+        context.write(terminal)?.begin_with_rules(rules)?;
+    }
     let file = path.with_extension("jsonl");
     let count = usize::try_from(events).unwrap_or(usize::MAX);
     write_lines(&file, Workload::new(keys, 0).take(count))?;
