@@ -3,13 +3,11 @@
 //! **Invariants:** forgetting, passes, rules, intents and decisions are checked only here. The walk
 //! continues in a damaged log: content that a verifier does not have is unknown, not absent.
 
-use ipse_consolidate::{Rules, Skip};
+use ipse_consolidate::{Groups, RuleSet, Rules, Skip, with_rules};
 use ipse_consult::intents::{Content, Intents};
 use ipse_core::event::{FORGET, PASS_RECORD, RULES};
-use ipse_core::{Admitted, EventRef, Identity, Seq, is_housekeeping};
-use ipse_ledger::account::{
-    Fault, ForgetRecords, PassClaim, PreviousPass, RULES_TRIGGER, Skipped, shortened,
-};
+use ipse_core::{Admitted, Event, EventRef, HOUSE_SOURCE, Identity, Seq, is_housekeeping, sha256};
+use ipse_ledger::account::{Fault, ForgetRecords, PassClaim, RULES_TRIGGER, Skipped, shortened};
 use ipse_ledger::{ApprovalFault, Basis, NoteKey, RuleSetName, RulesEvent, RulesHistory, Step};
 use std::collections::BTreeMap;
 
@@ -21,44 +19,22 @@ pub struct Walk {
     pub intents: Intents,
     /// Pass records that have content.
     pub records: Vec<Record>,
-    /// Events that feed no fact: of the whole log, and since the last pass record.
-    pub idle: [Skipped<Skip>; 2],
-    /// The same under other rules, by their version.
-    idle_under: BTreeMap<&'static str, [Skipped<Skip>; 2]>,
+    /// Events that feed no fact, by the version of the rules: of the whole log, and since the last
+    /// pass record.
+    pub idle: BTreeMap<&'static str, [Skipped<String>; 2]>,
     /// The number of events so far, without housekeeping.
-    counted: u64,
-    /// The position of the last pass record, with or without content.
-    last_pass: Option<Seq>,
+    pub counted: u64,
+    /// The positions of pass records, with or without content.
+    passes: Vec<Seq>,
     /// The rules in force at every position.
     pub rules: RulesHistory,
     /// Approved activations with the rules in force before them.
-    approvals: Vec<(Seq, RulesEvent, RuleSetName)>,
-    /// The last event, if it changed the rules: the pass over all events must follow.
-    changed_rules: Option<Seq>,
+    pub approvals: Vec<(Seq, RulesEvent, RuleSetName)>,
 }
 
 impl Default for Walk {
     fn default() -> Self {
-        let rules = Rules::default();
-        Self::new(RuleSetName { version: rules.version().to_owned(), hash: rules.hash() })
-    }
-}
-
-impl Walk {
-    /// A walk over a log in which these rules are in force until an event says otherwise.
-    pub fn new(rules: RuleSetName) -> Self {
-        Walk {
-            forgets: ForgetRecords::default(),
-            intents: Intents::default(),
-            records: Vec::new(),
-            idle: Default::default(),
-            idle_under: BTreeMap::new(),
-            counted: 0,
-            last_pass: None,
-            rules: RulesHistory::new(rules),
-            approvals: Vec::new(),
-            changed_rules: None,
-        }
+        with_rules!(Rules::default(), |rules| Self::new(rules))
     }
 }
 
@@ -67,13 +43,13 @@ pub struct Record {
     /// The position of the record.
     pub seq: Seq,
     /// The name of the record.
-    pub name: EventRef,
+    name: EventRef,
     /// The claim of the record, if it can be read.
     pub claimed: Option<PassClaim>,
     /// The position of the previous pass record.
     pub follows: Option<Seq>,
-    /// Whether it lists the events of its range that feed no fact.
-    pub lists_idle: bool,
+    /// Whether it lists the events of its range that feed no fact. `None` if its rules are unknown.
+    pub lists_idle: Option<bool>,
 }
 
 impl Record {
@@ -84,63 +60,81 @@ impl Record {
 }
 
 impl Walk {
-    /// Adds the next entry with its content. Returns the faults of `forget` events that cannot be
-    /// read and of `ipse.rules` events.
+    /// A walk over a log in which these rules are in force until an event says otherwise.
+    pub fn new(rules: &impl RuleSet) -> Self {
+        let hash = sha256(&[rules.descriptor().as_bytes()]);
+        Walk {
+            forgets: ForgetRecords::default(),
+            intents: Intents::default(),
+            records: Vec::new(),
+            idle: BTreeMap::new(),
+            counted: 0,
+            passes: Vec::new(),
+            rules: RulesHistory::new(RuleSetName { version: rules.version().to_owned(), hash }),
+            approvals: Vec::new(),
+        }
+    }
+
+    /// Adds the next entry with its content. Returns the fault of an event of ipse that cannot be
+    /// read or does not follow from the log.
     pub fn next(
         &mut self,
         seq: Seq,
         name: EventRef,
         event_type: &str,
         content: Content<'_>,
-    ) -> Vec<Fault> {
-        let mut faults = Vec::new();
-        if let Some(changed) = self.changed_rules.take().filter(|_| event_type != PASS_RECORD) {
-            faults.push(not_followed(changed));
-        }
+    ) -> Option<Fault> {
+        let (counted, follows) = (self.counted, self.passes.last().copied());
+        self.counted += u64::from(!is_housekeeping(event_type));
+        self.passes.extend((event_type == PASS_RECORD).then_some(seq));
         self.forgets.next(seq, event_type);
         self.intents.event(seq, name, event_type, content);
-        let counted = self.counted;
-        self.counted += u64::from(!is_housekeeping(event_type));
-        let follows = self.last_pass;
-        self.last_pass = if event_type == PASS_RECORD { Some(seq) } else { follows };
-        match (event_type, content) {
-            (_, Content::Forgotten) => self.forgets.gone(name, seq, event_type),
-            (FORGET, Content::Bytes(payload)) if !self.forgets.said(seq, payload) => {
-                faults.push((format!("forget event at seq {seq}"), "cannot be read".to_owned()));
-            }
-            (RULES, Content::Bytes(payload)) => {
-                let fault = self.change_rules(seq, payload).err();
-                faults.extend(fault.map(|what| (rules_place(seq), what)));
-            }
-            (PASS_RECORD, Content::Bytes(payload)) => {
-                let claimed = PassClaim::read(seq, payload, counted);
-                self.records.push(Record { seq, name, claimed, follows, lists_idle: false });
-            }
-            _ => {}
+        if content == Content::Forgotten {
+            self.forgets.gone(name, seq, event_type);
         }
-        faults
+        let Content::Bytes(payload) = content else { return None };
+        match event_type {
+            FORGET => self.forget(seq, name, payload),
+            RULES => self.change_rules(seq, payload).err(),
+            PASS_RECORD => {
+                let claimed = PassClaim::read(seq, payload, counted);
+                self.records.push(Record { seq, name, claimed, follows, lists_idle: None });
+                None
+            }
+            _ => None,
+        }
+    }
+
+    fn forget(&mut self, seq: Seq, name: EventRef, payload: &[u8]) -> Option<Fault> {
+        let id = format!("forget:{seq}");
+        let fault = match self.forgets.said(seq, payload) {
+            _ if name != EventRef::new(HOUSE_SOURCE, &id) => format!("its id is not {id}"),
+            false => "cannot be read".to_owned(),
+            true => return None,
+        };
+        Some((format!("forget event at seq {seq}"), fault))
     }
 
     /// Adds a change of rules.
-    fn change_rules(&mut self, seq: Seq, payload: &[u8]) -> Result<(), String> {
-        let event = RulesEvent::read(seq, payload).ok_or("cannot be read")?;
+    fn change_rules(&mut self, seq: Seq, payload: &[u8]) -> Result<(), Fault> {
+        let fault = |what: &str| (rules_place(seq), what.to_owned());
+        let event = RulesEvent::read(seq, payload).ok_or_else(|| fault("cannot be read"))?;
         let before = self.rules.in_force().clone();
-        self.rules.add(seq, &event).map_err(|fault| fault.message().to_owned())?;
-        match &event.step {
-            Step::Active(Basis::First) | Step::Proposed { .. } | Step::Withdrawn => {}
-            Step::Active(basis) => {
-                self.changed_rules = Some(seq);
-                if matches!(basis, Basis::Approved { .. }) {
-                    self.approvals.push((seq, event, before));
-                }
-            }
+        self.rules.add(seq, &event).map_err(|wrong| fault(wrong.message()))?;
+        if matches!(event.step, Step::Active(Basis::Approved { .. })) {
+            self.approvals.push((seq, event, before));
         }
         Ok(())
     }
 
-    /// Whether an activation of rules was approved.
-    pub fn has_approvals(&self) -> bool {
-        !self.approvals.is_empty()
+    /// The changes of rules that their pass does not follow.
+    pub fn unfinished(&self) -> impl Iterator<Item = Fault> {
+        let changes = self.rules.changes().iter().map(|(seq, _)| *seq);
+        let is_alone = |seq: &Seq| {
+            self.rules.is_change(*seq) && self.passes.binary_search(&seq.next()).is_err()
+        };
+        let message = "is not followed by its pass";
+        changes.filter(is_alone).map(move |seq| (rules_place(seq), message.to_owned()))
     }
 
     /// The approvals that are not about their change, or that none of these operator keys signed,
@@ -158,71 +152,82 @@ impl Walk {
         faults.collect()
     }
 
-    /// The fault of a log that ends with a change of rules.
-    pub fn unfinished(&self) -> Option<Fault> {
-        self.changed_rules.map(not_followed)
+    /// Folds the last event into the sums, if given, and adds the reasons why the rule sets of this
+    /// build skip it.
+    pub fn feed<R: RuleSet>(
+        &mut self,
+        rules: &R,
+        sums: Option<&mut Groups<R::Tally>>,
+        event: &Event<'_>,
+    ) {
+        let skip = match sums {
+            Some(sums) => sums.fold(rules, event),
+            None => rules.contributions(event).err(),
+        };
+        let others = Rules::ALL.iter().copied().filter(|it| it.version() != rules.version());
+        let skip_under = |it| with_rules!(it, |rules| rules.contributions(event).err());
+        let others = others.map(|it| (it.version(), skip_under(it)));
+        self.fed(event.event_type, others.chain([(rules.version(), skip)]));
     }
 
-    /// Adds the reason why the rules skip the last event, if they do. A pass record must list the
-    /// skipped events of its range.
-    pub fn fed(&mut self, event_type: &str, skip: Option<Skip>) {
-        self.fed_under(event_type, skip, &[]);
-    }
-
-    /// The same for a log whose rules change: `others` are other rules by their version. A pass
-    /// record lists the events that its own rules skip.
-    pub fn fed_under(
+    /// Adds the reasons why rules skip the last event, by their version. A pass record must list
+    /// the events of its range that its rules skip.
+    pub fn fed(
         &mut self,
         event_type: &str,
-        skip: Option<Skip>,
-        others: &[(&'static str, Option<Skip>)],
+        skips: impl IntoIterator<Item = (&'static str, Option<Skip>)>,
     ) {
-        count(&mut self.idle, event_type, skip);
-        for (version, skip) in others {
-            count(self.idle_under.entry(*version).or_default(), event_type, *skip);
-        }
-        if event_type == PASS_RECORD {
-            let coded = |(name, reasons): (String, BTreeMap<Skip, u64>)| {
-                (name, reasons.into_iter().map(|(skip, n)| (skip.code().to_owned(), n)).collect())
-            };
-            if let Some(Record { claimed: Some(claimed), lists_idle, .. }) = self.records.last_mut()
-            {
-                let under = self.idle_under.get(claimed.rule_version.as_str());
-                let idle =
-                    under.unwrap_or(&self.idle)[usize::from(claimed.first != Seq(1))].clone();
-                let idle: Skipped<String> = shortened(idle).into_iter().map(coded).collect();
-                *lists_idle = idle == claimed.skipped_by_type;
+        for (version, skip) in skips {
+            let idle = self.idle.entry(version).or_default();
+            let Some(skip) = skip.filter(|skip| *skip != Skip::Housekeeping) else { continue };
+            for idle in idle {
+                let reasons = idle.entry(event_type.to_owned()).or_default();
+                *reasons.entry(skip.code().to_owned()).or_default() += 1;
             }
-            self.idle[1].clear();
-            self.idle_under.values_mut().for_each(|idle| idle[1].clear());
         }
+        if event_type != PASS_RECORD {
+            return;
+        }
+        if let Some(Record { claimed: Some(claimed), lists_idle, .. }) = self.records.last_mut() {
+            let idle = self.idle.get(claimed.rule_version.as_str());
+            let idle = idle.map(|idle| idle[usize::from(claimed.first != Seq(1))].clone());
+            *lists_idle = idle.map(|idle| shortened(idle) == claimed.skipped_by_type);
+        }
+        self.idle.values_mut().for_each(|idle| idle[1].clear());
     }
 
     /// Compares each pass record with the previous one and with the log, given by its names.
-    /// Returns whether the whole range is known, and the faults. A range that begins before `from`
-    /// is not known.
+    /// Returns the faults. The events of a range that begins before `from` are not known.
     pub fn passes(
         &self,
         names: &[EventRef],
         from: Seq,
-    ) -> impl Iterator<Item = (&Record, bool, Vec<&'static str>)> {
-        let mut before = PreviousPass::Nothing;
+    ) -> impl Iterator<Item = (&Record, Vec<&'static str>)> {
+        let mut before: Option<&PassClaim> = None;
         self.records.iter().map(move |record| {
-            let earlier = std::mem::replace(&mut before, PreviousPass::Unreadable);
-            let Some(claimed) = &record.claimed else {
-                return (record, false, vec!["cannot be read"]);
+            let previous = std::mem::replace(&mut before, record.claimed.as_ref());
+            let Some(claimed) = &record.claimed else { return (record, vec!["cannot be read"]) };
+            let PassClaim { first, last, rule_version, .. } = claimed;
+            let since = match previous {
+                _ if *first < from => None,
+                _ if *first == Seq(1) => Some(0),
+                Some(previous) if Some(*first) == record.follows => Some(previous.counted),
+                _ => None,
             };
-            before = PreviousPass::Pass(claimed.clone());
-            let earlier = if claimed.first < from { PreviousPass::BeforeRange } else { earlier };
-            let mut wrong = claimed.contradictions(&earlier, names, &self.forgets);
+            let mut wrong = claimed.contradictions(record.follows, since, names, &self.forgets);
             wrong.extend(self.rules_fault(claimed));
-            let whole = !matches!(earlier, PreviousPass::Unreadable | PreviousPass::BeforeRange);
-            (record, whole, wrong)
+            let compared = since.is_some() && !self.forgets.any(*first..=*last);
+            if compared && record.lists_idle == Some(false) {
+                wrong.push("its list of skipped events is not the one that the rules give");
+            }
+            let id = format!("pass:{rule_version}:{first}-{last}");
+            if record.name != EventRef::new(HOUSE_SOURCE, &id) {
+                wrong.push("its id is not pass:<rule version>:<first>-<last>");
+            }
+            (record, wrong)
         })
     }
-}
 
-impl Walk {
     /// The contradiction of a pass record to the rules in force before it.
     fn rules_fault(&self, claimed: &PassClaim) -> Option<&'static str> {
         let before = Seq(claimed.seq.0.saturating_sub(1));
@@ -240,20 +245,8 @@ impl Walk {
     }
 }
 
-/// Counts an event that feeds no fact.
-fn count(idle: &mut [Skipped<Skip>; 2], event_type: &str, skip: Option<Skip>) {
-    let Some(skip) = skip.filter(|skip| *skip != Skip::Housekeeping) else { return };
-    for idle in idle {
-        *idle.entry(event_type.to_owned()).or_default().entry(skip).or_default() += 1;
-    }
-}
-
 fn rules_place(seq: Seq) -> String {
     format!("rules event at seq {seq}")
-}
-
-fn not_followed(seq: Seq) -> Fault {
-    (rules_place(seq), "is not followed by its pass".to_owned())
 }
 
 /// The parts of a stored entry that differ from its event.

@@ -52,19 +52,21 @@ fn a_pass_record_follows_the_one_before_it_whether_that_is_there_or_not() {
     let mut walk = Walk::default();
     let contents = [Content::Unknown, Content::Bytes(b"{}"), Content::Bytes(b"{}")];
     for (seq, content) in (1..).zip(contents) {
-        assert_eq!(walk.next(Seq(seq), name(1), "consolidation_run", content), []);
+        assert_eq!(walk.next(Seq(seq), name(1), "consolidation_run", content), None);
     }
     let follows: Vec<_> = walk.records.iter().map(|record| (record.seq, record.follows)).collect();
     assert_eq!(follows, [(Seq(2), Some(Seq(1))), (Seq(3), Some(Seq(2)))]);
-    let wrong: Vec<_> = walk.passes(&[], Seq(0)).map(|(_, whole, wrong)| (whole, wrong)).collect();
-    assert_eq!(wrong, [(false, vec!["cannot be read"]), (false, vec!["cannot be read"])]);
+    let wrong: Vec<_> = walk.passes(&[], Seq(0)).map(|(_, wrong)| wrong).collect();
+    assert_eq!(wrong, [["cannot be read"], ["cannot be read"]]);
 }
 
 #[test]
-fn a_forget_event_that_cannot_be_read_is_a_fault_at_its_place() {
-    let mut walk = Walk::default();
-    let fault = walk.next(Seq(7), name(7), "forget", Content::Bytes(b"{}")).remove(0);
-    assert_eq!(fault, ("forget event at seq 7".to_owned(), "cannot be read".to_owned()));
+fn a_forget_event_that_ipse_cannot_have_written_is_a_fault_at_its_place() {
+    let own = EventRef::new("ipse", "forget:7");
+    for (name, message) in [(own, "cannot be read"), (name(7), "its id is not forget:7")] {
+        let fault = Walk::default().next(Seq(7), name, "forget", Content::Bytes(b"{}"));
+        assert_eq!(fault, Some(("forget event at seq 7".to_owned(), message.to_owned())));
+    }
 }
 
 /// A pass record that lists this many notes as skipped.
@@ -91,13 +93,13 @@ fn a_pass_record_lists_the_events_that_its_own_rules_skip() {
         let mut take =
             |seq, event_type: &str, content: &str, [skip, under_v1]: [Option<Skip>; 2]| {
                 walk.next(Seq(seq), name(1), event_type, Content::Bytes(content.as_bytes()));
-                walk.fed_under(event_type, skip, &[("v1", under_v1)]);
+                walk.fed(event_type, [("v9", skip), ("v1", under_v1)]);
             };
         take(1, "note", "{}", [None, Some(Skip::NoObject)]);
         take(2, "note", "{}", [Some(Skip::NoZone), Some(Skip::NoObject)]);
         let house = [Some(Skip::Housekeeping); 2];
         take(3, "consolidation_run", &record(1, notes), house);
-        assert_eq!(walk.records[0].lists_idle, fits, "{notes} notes");
+        assert_eq!(walk.records[0].lists_idle, Some(fits), "{notes} notes");
     }
 }
 
@@ -110,15 +112,15 @@ fn a_pass_record_lists_the_events_of_its_range_that_feed_no_fact() {
     let mut take = |event_type: &str, content: &str, skip| {
         seq += 1;
         walk.next(Seq(seq), name(1), event_type, Content::Bytes(content.as_bytes()));
-        walk.fed(event_type, Some(skip));
+        walk.fed(event_type, [("v1", Some(skip))]);
     };
     for (notes, first, listed, _) in cases {
         (0..notes).for_each(|_| take("note", "{}", Skip::NoObject));
         take("consolidation_run", &record(first, listed), Skip::Housekeeping);
     }
-    let lists: Vec<bool> = walk.records.iter().map(|record| record.lists_idle).collect();
-    assert_eq!(lists, cases.map(|(_, _, _, fits)| fits));
-    assert_eq!(walk.idle[0].len(), 1, "housekeeping is never counted");
+    let lists: Vec<_> = walk.records.iter().map(|record| record.lists_idle).collect();
+    assert_eq!(lists, cases.map(|(_, _, _, fits)| Some(fits)));
+    assert_eq!(walk.idle["v1"][0].len(), 1, "housekeeping is never counted");
 }
 
 /// The log of `vectors/rules`: four changes of rules, and a proposal that was withdrawn.
@@ -152,13 +154,31 @@ fn the_vector_of_changes_gives_the_rules_in_force_at_every_position() {
     let (walk, faults) = walked(&lines);
     assert_eq!(faults, []);
     assert_eq!(walk.approval_faults(&identity, &[operator]), []);
-    assert_eq!(walk.unfinished(), None);
+    assert_eq!(walk.unfinished().count(), 0);
     let Some(Value::Array(versions)) = expected.as_object().unwrap().get("rules_in_force") else {
         panic!("the vector lists the rules of every position")
     };
     assert_eq!(versions.len(), lines.len() + 1);
     for (seq, version) in (0..).map(Seq).zip(versions) {
         assert_eq!(walk.rules.at(seq).version, version.as_text().unwrap(), "seq {seq}");
+    }
+}
+
+#[test]
+fn a_change_of_rules_without_its_pass_is_a_fault_anywhere_in_the_log() {
+    let lines: Vec<Vec<u8>> = CHANGES.lines().map(|line| line.as_bytes().to_vec()).collect();
+    let (whole, _) = walked(&lines);
+    let changes: Vec<Seq> = whole.rules.changes().iter().map(|(seq, _)| *seq).collect();
+    for change in changes.into_iter().filter(|seq| whole.rules.is_change(*seq)) {
+        let end = usize::try_from(change.0).unwrap();
+        let mut other = lines.clone();
+        other[end] = br#"{"id":"1","source":"s","type":"note"}"#.to_vec();
+        for lines in [&lines[..end], &other] {
+            let (walk, _) = walked(lines);
+            let place = format!("rules event at seq {change}");
+            let fault = (place, "is not followed by its pass".to_owned());
+            assert_eq!(walk.unfinished().collect::<Vec<_>>(), [fault]);
+        }
     }
 }
 

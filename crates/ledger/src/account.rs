@@ -171,18 +171,6 @@ fn house_data<'v>(value: &'v Value<'_>, members: &[&str]) -> Option<&'v Object<'
     house_parts(value).map(|parts| parts.data).filter(|data| has_exactly(data, members))
 }
 
-/// The pass record before another one.
-pub enum PreviousPass {
-    /// There is no earlier pass record.
-    Nothing,
-    /// The claim of the earlier pass record.
-    Pass(PassClaim),
-    /// The earlier pass record cannot be read.
-    Unreadable,
-    /// The range of the pass begins before the known events, so they cannot be counted.
-    BeforeRange,
-}
-
 /// The claim of a pass record about its range.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct PassClaim {
@@ -205,7 +193,7 @@ pub struct PassClaim {
     /// The reason for the pass.
     pub trigger: String,
     /// The number of events before the record, without housekeeping.
-    counted: u64,
+    pub counted: u64,
     first_name: Option<EventRef>,
     last_name: Option<EventRef>,
 }
@@ -257,27 +245,23 @@ impl PassClaim {
         })
     }
 
-    /// The contradictions to the previous pass, or to the log with these names in order.
+    /// The contradictions to the log with these names in order. `follows` is the position of the
+    /// previous pass record. `since` is the number of events before the range, without
+    /// housekeeping, if it is known.
     pub fn contradictions(
         &self,
-        before: &PreviousPass,
+        follows: Option<Seq>,
+        since: Option<u64>,
         names: &[EventRef],
         forgets: &ForgetRecords,
     ) -> Vec<&'static str> {
+        // A pass with a new rule set, or after a rebuild, begins at the start. Any other begins
+        // with the previous record, because a pass ends right before its record.
+        let joined = self.first == Seq(1) || Some(self.first) == follows;
         // Events that were forgotten before the pass are not counted.
         let missed = forgets.missed(self.first..=self.last, self.seq);
-        let (joined, counted) = match before {
-            // Events may have been forgotten there.
-            PreviousPass::BeforeRange => (true, self.processed.saturating_add(missed)),
-            // A pass with a new rule set, or after a rebuild, begins at the start.
-            _ if self.first == Seq(1) => (true, self.counted),
-            PreviousPass::Pass(before) => (
-                Some(self.first.0) == before.last.0.checked_add(1),
-                self.counted.saturating_sub(before.counted),
-            ),
-            PreviousPass::Unreadable => (true, self.processed.saturating_add(missed)),
-            PreviousPass::Nothing => (false, self.processed.saturating_add(missed)),
-        };
+        let processed = self.processed.saturating_add(missed);
+        let counted = since.map_or(processed, |since| self.counted.saturating_sub(since));
         let name_at = |seq: Seq| {
             let place = usize::try_from(seq.0).ok()?.checked_sub(1)?;
             names.get(place).copied()
@@ -285,18 +269,12 @@ impl PassClaim {
         let by_type = self.skipped_by_type.values().flat_map(BTreeMap::values);
         let by_type = by_type.fold(0_u64, |sum, n| sum.saturating_add(*n));
         let rules = [
-            (
-                !joined || self.first == Seq(0),
-                "its range leaves a gap or overlaps the previous one",
-            ),
+            (!joined, "its range leaves a gap or overlaps the previous one"),
             (
                 self.last.0.checked_add(1) != Some(self.seq.0) || self.first > self.last,
                 "its range does not end directly before it",
             ),
-            (
-                self.processed.saturating_add(missed) != counted,
-                "its number of events is not that of its range",
-            ),
+            (processed != counted, "its number of events is not that of its range"),
             (
                 self.skipped > self.processed || by_type != self.skipped,
                 "its number of skipped events is not that of its list",

@@ -10,10 +10,10 @@ use crate::name::Name;
 use crate::report::{Report, counted};
 use crate::source::{Broken, Lines};
 use ipse_audit::{Index, Walk, differences};
-use ipse_consolidate::{Groups, RuleSet, Rules, Skip, Tally, with_rules};
+use ipse_consolidate::{Groups, RuleSet, Tally};
 use ipse_consult::intents::Content;
 use ipse_core::event::{FORGET, RULES};
-use ipse_core::{Admitted, Event, EventRef, HOUSE_SOURCE, Identity, Seq, is_housekeeping};
+use ipse_core::{Admitted, Identity, Seq, is_housekeeping};
 use ipse_door::{MAX_EVENT_BYTES, Origin, Rule, admit};
 use ipse_ledger::account::can_be_forgotten;
 use ipse_ledger::{Bundled, Entry, Note, TreeHead, entry_hash};
@@ -29,8 +29,6 @@ pub(super) struct EntryIndex {
     pub(super) index: Index,
     /// By position: whether ipse wrote the event, and whether it can be forgotten.
     pub(super) kinds: Vec<[bool; 2]>,
-    /// Whether the log has changes of rules.
-    has_rules: bool,
 }
 
 /// The result of the walk over entries and events.
@@ -39,8 +37,6 @@ pub(super) struct WalkResult<T> {
     pub(super) walk: Walk,
     /// The sums at the checkpoint.
     pub(super) groups: Groups<T>,
-    /// Other rules that passes may name.
-    others: Vec<Rules>,
 }
 
 impl Check<'_, '_> {
@@ -51,7 +47,7 @@ impl Check<'_, '_> {
         // The sizes of the anchors. Their signatures are checked later.
         let size = |note: &String| Some(TreeHead::parse(Note::parse(note).ok()?.text)?.size);
         let index = Index::new(self.anchors.iter().filter_map(size));
-        let mut known = EntryIndex { index, kinds: Vec::new(), has_rules: false };
+        let mut known = EntryIndex { index, kinds: Vec::new() };
         let mut lines = part.lines(MAX_LINE);
         while let Some(line) = lines.next()? {
             self.looked_at(line.map_or(0, <[u8]>::len) as u64);
@@ -112,8 +108,6 @@ impl Check<'_, '_> {
         let (Some(events), Some(entries)) = (events, entries) else { return Ok(None) };
         let mut events = Events { lines: events.lines(MAX_EVENT_BYTES), known, last: Seq(0) };
         let (began, mut walked) = (self.report.fails(), WalkResult::default());
-        let is_other = |it: &Rules| known.has_rules && it.version() != rules.version();
-        walked.others = Rules::ALL.iter().copied().filter(is_other).collect();
         let mut next = events.next(self.report)?;
         let mut lines = entries.lines(MAX_LINE);
         while let Some(Ok(line)) = lines.next()? {
@@ -161,7 +155,6 @@ impl EntryIndex {
         index.names.push(event_ref);
         index.digests.push(digest);
         index.grow(entry_hash(line), |_, _, _| {});
-        self.has_rules |= event_type == RULES;
         self.kinds.push([is_housekeeping(&event_type), can_be_forgotten(&event_type)]);
         Ok(())
     }
@@ -229,11 +222,6 @@ fn read(line: &[u8]) -> Result<Admitted, String> {
     }
 }
 
-/// The reason why rules skip an event, if they do.
-fn skip_under(rules: Rules, event: &Event<'_>) -> Option<Skip> {
-    with_rules!(rules, |rules| rules.contributions(event).err())
-}
-
 impl<T: Tally> WalkResult<T> {
     /// Checks an entry, with its event if the bundle has it.
     fn entry<R: RuleSet<Tally = T>>(
@@ -265,26 +253,17 @@ impl<T: Tally> WalkResult<T> {
         for part in event.into_iter().flat_map(|event| differences(event, stored).rev()) {
             report.fail(place(), format!("its entry has another {part}"));
         }
-        let id = || format!("forget:{seq}");
-        let is_forget = event.is_some() && event_type == FORGET;
-        if is_forget && *event_ref != EventRef::new(HOUSE_SOURCE, &id()) {
-            report.fail(format!("forget event at seq {seq}"), format!("its id is not {}", id()));
-        }
         let content = match event {
             Some(event) => Content::Bytes(event.canonical.as_bytes()),
             None if inside => Content::Forgotten,
             None => Content::Unknown,
         };
-        let faults = self.walk.next(*seq, *event_ref, event_type, content);
-        faults.into_iter().for_each(|(place, message)| report.fail(place, message));
+        let fault = self.walk.next(*seq, *event_ref, event_type, content);
+        fault.into_iter().for_each(|(place, message)| report.fail(place, message));
         match event.map(Admitted::typed) {
             Some(Some(typed)) => {
-                let skip = match Some(*seq) <= *checkpoint {
-                    true => self.groups.fold(rules, &typed),
-                    false => rules.contributions(&typed).err(),
-                };
-                let others = self.others.iter().map(|it| (it.version(), skip_under(*it, &typed)));
-                self.walk.fed_under(event_type, skip, &others.collect::<Vec<_>>());
+                let is_in_sums = Some(*seq) <= *checkpoint;
+                self.walk.feed(rules, is_in_sums.then_some(&mut self.groups), &typed);
             }
             Some(None) => report.fail(place(), "has no typed columns"),
             None => {}

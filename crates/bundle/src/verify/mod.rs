@@ -19,6 +19,7 @@ use crate::trust::Trust;
 use ipse_consolidate::with_rules;
 use ipse_core::Seq;
 use ipse_ledger::Bundled;
+use ipse_ledger::account::Fault;
 use std::io;
 
 /// The number of bytes between two progress reports.
@@ -140,6 +141,20 @@ impl<'s> Check<'_, 's> {
             self.report.pass(place, message);
         }
         holds
+    }
+
+    /// Reports the faults that a check found. Reports the message if there are none.
+    fn conclude(
+        &mut self,
+        place: &str,
+        faults: impl IntoIterator<Item = Fault>,
+        message: impl Into<Option<String>>,
+    ) {
+        let began = self.report.fails();
+        faults.into_iter().for_each(|(at, what)| self.report.fail(at, what));
+        if let Some(message) = message.into() {
+            self.holds_since(began, place, message);
+        }
     }
 
     /// Reports what no verification of this bundle can check.

@@ -57,7 +57,7 @@ impl<R: RuleSet> Check<'_, R> {
                 self.report.add(DERIVED, record.place(), "is not listed as a pass");
             }
         }
-        for (record, _, wrong) in self.log.walk.passes(&self.log.index.names, Seq(0)) {
+        for (record, wrong) in self.log.walk.passes(&self.log.index.names, Seq(0)) {
             let kind = if record.claimed.is_some() { DERIVED } else { GROUND };
             self.report.all(kind, wrong.into_iter().map(|wrong| (record.place(), wrong)));
             let row = row_at(record.seq).map(|place| &rows[place]);
@@ -137,8 +137,9 @@ impl<R: RuleSet> Check<'_, R> {
         let checkpoint = self.reached.checkpoint.0;
         let lag = self.log.head.0.saturating_sub(checkpoint + u64::from(checkpoint > 0));
         self.report.note_count("events past the checkpoint, not folded yet", lag);
-        for (name, reasons) in &self.log.walk.idle[0] {
-            let reasons = reasons.iter().map(|(skip, n)| format!("{n} {}", skip.code()));
+        let idle = self.log.walk.idle.get(self.rules.version());
+        for (name, reasons) in idle.into_iter().flat_map(|[all, _]| all) {
+            let reasons = reasons.iter().map(|(code, n)| format!("{n} {code}"));
             let (name, reasons) = (printable(name), reasons.collect::<Vec<_>>().join(", "));
             self.report.note(format!("{name} events that feed no fact: {reasons}"));
         }

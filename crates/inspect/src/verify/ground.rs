@@ -63,6 +63,7 @@ impl<R: RuleSet> Check<'_, R> {
             self.report.add(GROUND, name, "is in the log twice");
         }
         self.report.all(GROUND, self.log.walk.forgets.faults());
+        self.report.all(GROUND, self.log.walk.unfinished());
         for range in std::mem::take(&mut self.log.chunks.odd) {
             let forgets = &self.log.walk.forgets;
             // A chunk may be the only witness of the entry of a forgotten event.
@@ -109,9 +110,10 @@ impl<R: RuleSet> Check<'_, R> {
         self.grow(&raw, row.as_ref())?;
         let typed = row.as_ref().and_then(Admitted::typed);
         self.log.chunks.broken |= typed.is_none();
-        if let Some(event) = typed.filter(|_| seq <= self.reached.checkpoint) {
-            let skip = self.sums[0].fold(self.rules, &event);
-            self.log.walk.fed(event.event_type, skip);
+        if let Some(event) = typed {
+            let is_in_sums = seq <= self.reached.checkpoint;
+            let sums = is_in_sums.then_some(&mut self.sums[0]);
+            self.log.walk.feed(self.rules, sums, &event);
         }
         if seq == self.reached.tallied {
             self.sums[1] = self.sums[0].clone();

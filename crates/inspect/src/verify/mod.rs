@@ -21,7 +21,6 @@ use ipse_consolidate::{Groups, RuleSet, with_rules};
 use ipse_core::json::{Members, list, quoted};
 use ipse_core::{Identity, Seq, hex, sha256};
 use ipse_engine::rules_of;
-use ipse_ledger::RuleSetName;
 use ipse_store::{Progress, Snapshot, View};
 
 /// The severity of a finding.
@@ -230,9 +229,8 @@ impl<'c, R: RuleSet> Check<'c, R> {
         manifest: &'c str,
         outside: &'c ExternalEvidence,
     ) -> Self {
-        let hash = sha256(&[rules.descriptor().as_bytes()]);
-        let walk = Walk::new(RuleSetName { version: rules.version().to_owned(), hash });
-        let (log, (reached, report, sums)) = (Log { walk, ..Log::default() }, Default::default());
+        let log = Log { walk: Walk::new(rules), ..Log::default() };
+        let (reached, report, sums) = Default::default();
         Check { view, rules, identity, manifest, outside, report, log, reached, sums }
     }
 

@@ -226,6 +226,19 @@ pub const ATTACKS: &[Attack] = &[
     refused("fact twice", "facts.jsonl, line 2: inter", "cannot be derived", || {
         fact(1, |line| line.repeat(2))
     }),
+    refused(
+        "facts in another order",
+        "facts.jsonl, line 2: inter",
+        "in the order of facts",
+        || {
+            let mut draft = week().draft();
+            let facts = draft.facts.take().unwrap();
+            let mut lines: Vec<&str> = facts.split_inclusive('\n').collect();
+            lines.swap(0, 1);
+            draft.facts = Some(lines.concat());
+            Case::of(draft.pack())
+        },
+    ),
     refused("line that is no fact", "facts.jsonl, line 1", "is not a fact", || {
         fact(1, |line| format!("x\n{line}"))
     }),
