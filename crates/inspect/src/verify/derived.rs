@@ -5,12 +5,20 @@ use crate::Error;
 use ipse_consolidate::{Groups, RuleSet, Tally};
 use ipse_core::{FactId, FactKey, FactKind, Identity, Seq, hex, sha256};
 use ipse_door::printable;
+use ipse_ledger::account::PassClaim;
 use ipse_store::{RawFact, RawPass};
 use std::collections::BTreeMap;
 
 /// A stored fact's key, if its kind is known.
 fn key_of(row: &RawFact) -> Option<FactKey> {
     FactKind::parse(&row.kind).map(|kind| FactKey::from_text(kind, row.key.clone()))
+}
+
+/// Whether a row of the table of passes is that of a record.
+fn is_row_of(row: &RawPass, claimed: &PassClaim) -> bool {
+    (row.first, row.last) == (claimed.first, claimed.last)
+        && row.rule_version == claimed.rule_version
+        && hex::encode(&row.rule_set) == claimed.rule_set
 }
 
 fn place_of(key: &FactKey) -> String {
@@ -40,42 +48,33 @@ impl<R: RuleSet> Check<'_, R> {
     /// Compares passes and records. Returns the reason why facts cannot be compared, if the newest
     /// pass differs from its record or follows other rules.
     fn passes(&mut self) -> Result<Option<&'static str>, Error> {
-        let before = self.report.findings.len();
         let (rows, records) = (self.view.raw_passes()?, &self.log.walk.records);
         let pass = |seq: Seq| format!("pass at seq {seq}");
         // Both are in the order of the log.
-        let row_at = |seq: Seq| rows.binary_search_by_key(&seq, |row| row.seq).ok();
-        for row in &rows {
-            if records.binary_search_by_key(&row.seq, |record| record.seq).is_err() {
-                self.report.add(DERIVED, pass(row.seq), "has no record in the log");
-            }
-        }
+        let has_record =
+            |row: &&RawPass| records.binary_search_by_key(&row.seq, |it| it.seq).is_ok();
+        let alone = rows.iter().filter(|row| !has_record(row));
+        self.report.all(DERIVED, alone.map(|row| (pass(row.seq), "has no record in the log")));
         // If the oldest row begins at seq 1, rows were deleted and a pass started again there.
         let since = rows.first().filter(|row| row.first == Seq(1)).map_or(Seq(0), |row| row.seq);
-        for record in records.iter().filter(|record| record.seq >= since) {
-            if row_at(record.seq).is_none() {
-                self.report.add(DERIVED, record.place(), "is not listed as a pass");
-            }
-        }
         for (record, wrong) in self.log.walk.passes(&self.log.index.names, Seq(0)) {
             let kind = if record.claimed.is_some() { DERIVED } else { GROUND };
             self.report.all(kind, wrong.into_iter().map(|wrong| (record.place(), wrong)));
-            let row = row_at(record.seq).map(|place| &rows[place]);
-            let (Some(claimed), Some(row)) = (&record.claimed, row) else { continue };
-            let same = (row.first, row.last) == (claimed.first, claimed.last)
-                && row.rule_version == claimed.rule_version
-                && hex::encode(&row.rule_set) == claimed.rule_set;
-            if !same {
-                self.report.add(DERIVED, pass(row.seq), "differs from its record in the log");
+            let row = rows.binary_search_by_key(&record.seq, |row| row.seq).map(|at| &rows[at]);
+            match (row, &record.claimed) {
+                (Err(_), _) if record.seq >= since => {
+                    self.report.add(DERIVED, record.place(), "is not listed as a pass");
+                }
+                (Ok(row), Some(claimed)) if !is_row_of(row, claimed) => {
+                    self.report.add(DERIVED, pass(row.seq), "differs from its record in the log");
+                }
+                _ => {}
             }
         }
         for (row, next) in rows.iter().zip(rows.iter().skip(1)) {
             if next.tallied < row.tallied && next.rule_set == row.rule_set && next.first != Seq(1) {
-                self.report.add(
-                    DERIVED,
-                    pass(next.seq),
-                    "its tallies end before those of the previous pass",
-                );
+                let message = "its tallies end before those of the previous pass";
+                self.report.add(DERIVED, pass(next.seq), message);
             }
         }
         let beyond = |row: &&RawPass| row.tallied > row.last || row.last >= row.seq;
@@ -84,7 +83,7 @@ impl<R: RuleSet> Check<'_, R> {
         }
         let newest = [rows.last().map(|row| row.seq), records.last().map(|record| record.seq)];
         let mut ends = newest.into_iter().flatten().map(|seq| format!("at seq {seq}"));
-        let found = &self.report.findings[before..];
+        let found = &self.report.findings;
         if ends.any(|end| found.iter().any(|finding| finding.place.ends_with(&end))) {
             return Ok(Some("the newest pass has findings"));
         }

@@ -33,7 +33,7 @@ pub(super) struct Chunks {
 
 impl<R: RuleSet> Check<'_, R> {
     /// Walks over the log and checks the log itself.
-    pub(super) fn ground(&mut self, progress: &mut dyn FnMut(u64, u64)) -> Result<(), Error> {
+    pub(super) fn ground(&mut self) -> Result<(), Error> {
         let view = self.view;
         self.reached = view.progress()?;
         self.log.tree = Tree::new(view, self.outside)?;
@@ -42,7 +42,7 @@ impl<R: RuleSet> Check<'_, R> {
         self.log.chunks.ends = view.chunk_ends()?.into_iter().collect();
         view.each_raw_event(|raw| {
             if raw.seq.0.is_multiple_of(TELL_EVERY) {
-                progress(raw.seq.0, total);
+                (self.progress)(raw.seq.0, total);
             }
             self.event(raw)
         })?;

@@ -176,9 +176,7 @@ pub fn verify(
     // Unknown or unreadable rules are reported with the passes.
     let rules = rules_of(snapshot.view()).unwrap_or_default();
     with_rules!(rules, |rules| {
-        let (view, log) = (snapshot.view(), Log::default());
-        Check { log, ..Check::new(view, rules, identity, manifest, outside) }
-            .run(snapshot, progress)
+        run(snapshot, rules, Walk::default(), identity, manifest, outside, progress)
     })
 }
 
@@ -191,7 +189,33 @@ pub fn verify_under<R: RuleSet>(
     outside: &ExternalEvidence,
     progress: &mut dyn FnMut(u64, u64),
 ) -> Result<Report, Error> {
-    Check::new(snapshot.view(), rules, identity, manifest, outside).run(snapshot, progress)
+    run(snapshot, rules, Walk::new(rules), identity, manifest, outside, progress)
+}
+
+fn run<R: RuleSet>(
+    snapshot: &Snapshot<'_>,
+    rules: &R,
+    walk: Walk,
+    identity: &Identity,
+    manifest: &str,
+    outside: &ExternalEvidence,
+    progress: &mut dyn FnMut(u64, u64),
+) -> Result<Report, Error> {
+    let (view, log) = (snapshot.view(), Log { walk, ..Log::default() });
+    let (reached, report, sums) = Default::default();
+    let mut check =
+        Check { view, rules, identity, manifest, outside, progress, report, log, reached, sums };
+    match check.look(snapshot) {
+        // An unreadable part is damage and cannot be compared.
+        Err(Error::Store(error)) if error.is_damage() => {
+            let why = std::error::Error::source(&error).map(|why| format!(": {why}"));
+            let message = format!("cannot be read any further: {error}{}", why.unwrap_or_default());
+            check.report.add(GROUND, "file", message);
+        }
+        ended => ended?,
+    }
+    check.report.findings.sort_by_key(|finding| finding.severity);
+    Ok(check.report)
 }
 
 /// A running verification.
@@ -201,6 +225,7 @@ struct Check<'c, R: RuleSet> {
     identity: &'c Identity,
     manifest: &'c str,
     outside: &'c ExternalEvidence,
+    progress: &'c mut dyn FnMut(u64, u64),
     report: Report,
     log: Log,
     reached: Progress,
@@ -221,46 +246,8 @@ struct Log {
     tree: Tree,
 }
 
-impl<'c, R: RuleSet> Check<'c, R> {
-    fn new(
-        view: View<'c>,
-        rules: &'c R,
-        identity: &'c Identity,
-        manifest: &'c str,
-        outside: &'c ExternalEvidence,
-    ) -> Self {
-        let log = Log { walk: Walk::new(rules), ..Log::default() };
-        let (reached, report, sums) = Default::default();
-        Check { view, rules, identity, manifest, outside, report, log, reached, sums }
-    }
-
-    fn run(
-        mut self,
-        snapshot: &Snapshot<'_>,
-        progress: &mut dyn FnMut(u64, u64),
-    ) -> Result<Report, Error> {
-        match self.look(snapshot, progress) {
-            // An unreadable part is damage and cannot be compared.
-            Err(Error::Store(error)) if error.is_damage() => {
-                let why = std::error::Error::source(&error).map(|why| format!(": {why}"));
-                let why = why.unwrap_or_default();
-                self.report.add(
-                    GROUND,
-                    "file",
-                    format!("cannot be read any further: {error}{why}"),
-                );
-            }
-            ended => ended?,
-        }
-        self.report.findings.sort_by_key(|finding| finding.severity);
-        Ok(self.report)
-    }
-
-    fn look(
-        &mut self,
-        snapshot: &Snapshot<'_>,
-        progress: &mut dyn FnMut(u64, u64),
-    ) -> Result<(), Error> {
+impl<R: RuleSet> Check<'_, R> {
+    fn look(&mut self, snapshot: &Snapshot<'_>) -> Result<(), Error> {
         if !self.file(snapshot)? {
             return Ok(());
         }
@@ -272,7 +259,7 @@ impl<'c, R: RuleSet> Check<'c, R> {
             self.report.add(GROUND, "manifest", message);
         }
         self.report.facts = self.view.raw_facts()?.len() as u64;
-        self.ground(progress)?;
+        self.ground()?;
         let damaged = self.report.is_damaged();
         self.report.note_count("events forgotten", self.log.walk.forgets.len());
         if snapshot.erase_pending()? {
