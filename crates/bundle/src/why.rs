@@ -7,7 +7,7 @@
 
 use crate::name::Name;
 use crate::open::{Opened, changed};
-use crate::source::{Lines, Part};
+use crate::source::Part;
 use ipse_audit::Index;
 use ipse_consolidate::{Groups, RuleSet, Rules, with_rules};
 use ipse_consult::Damaged;
@@ -15,9 +15,7 @@ use ipse_consult::trail::{
     EventRecord, EvidenceQuery, Found, Listing, Record, Trail, names_intent, naming_text,
 };
 use ipse_core::event::FORGET;
-use ipse_core::{
-    Columns, Event, EventRef, EvidenceKey, Fact, FactKey, Seq, is_housekeeping, sha256,
-};
+use ipse_core::{Columns, Event, EventRef, EvidenceKey, Fact, FactKey, Seq, is_housekeeping};
 use ipse_door::{MAX_EVENT_BYTES, Origin, admit, columns_of};
 use ipse_ledger::account::forgotten_names;
 use ipse_ledger::tree::{Edge, Hash, Nodes, inclusion};
@@ -100,33 +98,22 @@ impl<'o> Walk<'o> {
     }
 
     fn read(&mut self) -> io::Result<()> {
-        let mut events = self.events.lines(MAX_EVENT_BYTES);
-        let mut next = digested(&mut events)?;
         // The offsets of the next entry and the next event.
         let mut begins = [0, 0];
-        let mut lines = self.entries.lines(MAX_ENTRY_BYTES);
-        while let Some(line) = lines.next()? {
-            let line = line.map_err(|_| changed())?;
-            let entry = Entry::parse(line).ok_or_else(changed)?;
+        for pair in self.opened.log() {
+            let (entry, event) = pair?;
+            let line = entry.canonical();
             self.index.names.push(entry.event_ref);
-            self.places.push([begins[0], NOWHERE]);
+            self.places.push([begins[0], if event.is_some() { begins[1] } else { NOWHERE }]);
             begins[0] += line.len() as u64 + 1;
-            self.index.grow(entry_hash(line), |level, index, hash| match level {
+            begins[1] += event.map_or(0, |event| event.len() as u64 + 1);
+            self.index.grow(entry_hash(line.as_bytes()), |level, index, hash| match level {
                 0 => self.hashes.push(*hash),
                 1..KEPT_LEVEL => {}
                 _ => drop(self.subtrees.insert((level, index), *hash)),
             });
-            // The digest says whether the event belongs to this entry.
-            let Some((_, length)) = next.filter(|(digest, _)| *digest == entry.digest.0) else {
-                continue;
-            };
-            if let Some(place) = self.places.last_mut() {
-                place[1] = begins[1];
-            }
-            begins[1] += length;
-            next = digested(&mut events)?;
         }
-        if next.is_none() { Ok(()) } else { Err(changed()) }
+        Ok(())
     }
 
     fn size(&self) -> Seq {
@@ -235,12 +222,6 @@ impl Walk<'_> {
         };
         Ok(facts.iter().map(|fact| newest(fact).unwrap_or_default()).collect())
     }
-}
-
-/// The digest of the next event, and the length of its line.
-fn digested(events: &mut Lines<'_>) -> io::Result<Option<([u8; 32], u64)>> {
-    let line = events.next()?.transpose().map_err(|_| changed())?;
-    Ok(line.map(|line| (sha256(&[line]), line.len() as u64 + 1)))
 }
 
 fn place(seq: Seq) -> Option<usize> {
