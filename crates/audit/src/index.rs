@@ -11,6 +11,9 @@ pub struct Index {
     pub names: Vec<EventRef>,
     /// Digests by position; empty if the verifier does not need them.
     pub digests: Vec<Digest>,
+    /// By position: whether ipse wrote the event, and whether it can be forgotten; empty if the
+    /// verifier does not need them.
+    pub kinds: Vec<[bool; 2]>,
     /// The tree over the entries.
     pub edge: Edge,
     /// Positions from 0, sorted by name.

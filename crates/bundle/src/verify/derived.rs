@@ -2,10 +2,10 @@
 //! and the facts byte for byte.
 
 use super::Check;
-use super::ledger::{EntryIndex, WalkResult};
+use super::ledger::WalkResult;
 use crate::name::Name;
 use crate::report::counted;
-use ipse_audit::{Record, Walk};
+use ipse_audit::{Index, Record, Walk};
 use ipse_consolidate::{Groups, RuleSet, Rules};
 use ipse_consult::intents::Intents;
 use ipse_core::{FactKey, FactKind, Seq, json_parse};
@@ -27,7 +27,7 @@ impl Check<'_, '_> {
         &mut self,
         under: &R,
         rules: &Result<Rules, String>,
-        known: &EntryIndex,
+        known: &Index,
         WalkResult { walk, groups }: WalkResult<R::Tally>,
         bundled: &Bundled,
     ) -> io::Result<(Vec<PassClaim>, RulesHistory)> {
@@ -78,7 +78,7 @@ impl Check<'_, '_> {
     fn passes(
         &mut self,
         rules: &Result<Rules, String>,
-        known: &EntryIndex,
+        known: &Index,
         walk: &Walk,
         Bundled { from, checkpoint, .. }: &Bundled,
     ) -> Vec<PassClaim> {
@@ -89,7 +89,7 @@ impl Check<'_, '_> {
                 format!("gives checkpoint {checkpoint}, but the last pass ended at seq {last}");
             (Name::SumsSignature.to_string(), why)
         });
-        let faults = walk.passes(&known.index.names, *from).flat_map(|(record, wrong)| {
+        let faults = walk.passes(&known.names, *from).flat_map(|(record, wrong)| {
             wrong.into_iter().map(|what| (record.place(), what.to_string()))
         });
         // Under unknown rules the passes are compared, but nothing vouches for them.

@@ -24,13 +24,6 @@ const MAX_LINE: usize = 4096;
 /// The maximum number of entries: positions are stored in 32 bits.
 const MAX_ENTRIES: usize = u32::MAX as usize;
 
-/// The data that is kept of all entries.
-pub(super) struct EntryIndex {
-    pub(super) index: Index,
-    /// By position: whether ipse wrote the event, and whether it can be forgotten.
-    pub(super) kinds: Vec<[bool; 2]>,
-}
-
 /// The result of the walk over entries and events.
 #[derive(Default)]
 pub(super) struct WalkResult<T> {
@@ -42,30 +35,29 @@ pub(super) struct WalkResult<T> {
 impl Check<'_, '_> {
     /// Walks over all entries. Returns `None` if they are not a ledger, or not the one under the
     /// tree head.
-    pub(super) fn entries(&mut self, head: Option<&TreeHead>) -> io::Result<Option<EntryIndex>> {
+    pub(super) fn entries(&mut self, head: Option<&TreeHead>) -> io::Result<Option<Index>> {
         let Some(part) = self.archive.part(Name::Entries) else { return Ok(None) };
         // The sizes of the anchors. Their signatures are checked later.
         let size = |note: &String| Some(TreeHead::parse(Note::parse(note).ok()?.text)?.size);
-        let index = Index::new(self.anchors.iter().filter_map(size));
-        let mut known = EntryIndex { index, kinds: Vec::new() };
+        let mut known = Index::new(self.anchors.iter().filter_map(size));
         let mut lines = part.lines(MAX_LINE);
         while let Some(line) = lines.next()? {
             self.looked_at(line.map_or(0, <[u8]>::len) as u64);
-            let added = line.map_err(Broken::message).and_then(|line| known.add(line));
+            let added = line.map_err(Broken::message).and_then(|line| add(&mut known, line));
             if let Err(message) = added {
                 self.report.fail(format!("entries.jsonl, line {}", lines.number()), message);
                 return Ok(None);
             }
         }
-        let twice = known.index.sort();
+        let twice = known.sort();
         for [first, second] in &twice {
-            let (name, seq) = (known.index.names[*first], first + 1);
+            let (name, seq) = (known.names[*first], first + 1);
             let message = format!("{name} is a duplicate of seq {seq}");
             self.report.fail(format!("entries.jsonl, line {}", second + 1), message);
         }
         let Some(head) = head.filter(|_| twice.is_empty()) else { return Ok(None) };
-        let (size, signed) = (known.index.edge.size(), head.size);
-        let ended = match known.index.edge.root() == head.root {
+        let (size, signed) = (known.edge.size(), head.size);
+        let ended = match known.edge.root() == head.root {
             _ if size != signed => {
                 Err(format!("the tree head covers {signed}, but there are {size}"))
             }
@@ -79,11 +71,11 @@ impl Check<'_, '_> {
     }
 
     /// Compares with earlier tree heads.
-    pub(super) fn anchored(&mut self, known: &EntryIndex, identity: &Identity, head: &TreeHead) {
+    pub(super) fn anchored(&mut self, known: &Index, identity: &Identity, head: &TreeHead) {
         for (number, note) in (1..).zip(self.anchors) {
             let compared = read_head(note, identity, self.trust).and_then(|(anchor, _)| {
                 let (was, is) = (anchor.size, head.size);
-                match known.index.continues(&anchor) {
+                match known.continues(&anchor) {
                     _ if was > is => Err(format!(
                         "the log had {was} entries then and has {is} here: rolled back"
                     )),
@@ -101,7 +93,7 @@ impl Check<'_, '_> {
     pub(super) fn events<R: RuleSet>(
         &mut self,
         rules: &R,
-        known: &EntryIndex,
+        known: &Index,
         bundled: &Bundled,
     ) -> io::Result<Option<WalkResult<R::Tally>>> {
         let [events, entries] = [Name::Events, Name::Entries].map(|name| self.archive.part(name));
@@ -141,29 +133,26 @@ impl Check<'_, '_> {
     }
 }
 
-impl EntryIndex {
-    fn add(&mut self, line: &[u8]) -> Result<(), &'static str> {
-        let Entry { seq, event_ref, event_type, digest, .. } =
-            Entry::parse(line).ok_or("is not an entry in canonical form")?;
-        let index = &mut self.index;
-        if seq != Seq(index.names.len() as u64 + 1) {
-            return Err("its seq does not follow the previous one");
-        }
-        if index.names.len() == MAX_ENTRIES {
-            return Err("there are more entries than 4294967295");
-        }
-        index.names.push(event_ref);
-        index.digests.push(digest);
-        index.grow(entry_hash(line), |_, _, _| {});
-        self.kinds.push([is_housekeeping(&event_type), can_be_forgotten(&event_type)]);
-        Ok(())
+/// Adds an entry to the index.
+fn add(index: &mut Index, line: &[u8]) -> Result<(), &'static str> {
+    let entry = Entry::parse(line).ok_or("is not an entry in canonical form")?;
+    if entry.seq != Seq(index.names.len() as u64 + 1) {
+        return Err("its seq does not follow the previous one");
     }
+    if index.names.len() == MAX_ENTRIES {
+        return Err("there are more entries than 4294967295");
+    }
+    index.names.push(entry.event_ref);
+    index.digests.push(entry.digest);
+    index.kinds.push([is_housekeeping(&entry.event_type), can_be_forgotten(&entry.event_type)]);
+    index.grow(entry_hash(line), |_, _, _| {});
+    Ok(())
 }
 
 /// The lines of events.
 struct Events<'a> {
     lines: Lines<'a>,
-    known: &'a EntryIndex,
+    known: &'a Index,
     last: Seq,
 }
 
@@ -185,7 +174,7 @@ impl Events<'_> {
     /// Looks up the entry of an event.
     fn placed(&mut self, event: Admitted) -> Result<(Seq, Admitted), String> {
         let (name, last) = (event.event_ref, self.last);
-        let found = self.known.index.look_up(&name);
+        let found = self.known.look_up(&name);
         let (seq, digest) = found.ok_or_else(|| format!("{name} has no entry"))?;
         if digest != event.digest {
             return Err(format!("{name} does not match the digest of its entry, seq {seq}"));
@@ -271,8 +260,8 @@ impl<T: Tally> WalkResult<T> {
     }
 
     /// Records the events outside of the range that forget events name: they are missing too.
-    fn named_outside(&mut self, known: &EntryIndex, bundled: &Bundled, report: &mut Report) {
-        let all = known.index.names.iter().zip(&known.kinds);
+    fn named_outside(&mut self, known: &Index, bundled: &Bundled, report: &mut Report) {
+        let all = known.names.iter().zip(&known.kinds);
         for (seq, (name, [_, forgettable])) in (1..).map(Seq).zip(all) {
             let inside = (bundled.from..=bundled.to).contains(&seq);
             if inside || !self.walk.forgets.names(name) {

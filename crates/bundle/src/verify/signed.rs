@@ -4,12 +4,12 @@
 //! **Invariant:** a statement of a producer counts once, in any encoding of its envelope.
 
 use super::Check;
-use super::ledger::EntryIndex;
 use crate::archive::Archive;
 use crate::envelope;
 use crate::name::Name;
 use crate::report::counted;
 use crate::trust::{OPERATOR, Trust, is_producer, key_sha256, read_keys, read_pem};
+use ipse_audit::Index;
 use ipse_consolidate::Rules;
 use ipse_core::{Digest, Identity, Seq, hex, sha256};
 use ipse_ledger::dsse::{self, EnvelopeError, Statement, StatementIndex};
@@ -242,7 +242,7 @@ impl Check<'_, '_> {
     }
 
     /// Compares the producers' statements with the entries.
-    pub(super) fn statements(&mut self, known: &EntryIndex, identity: &Identity) -> io::Result<()> {
+    pub(super) fn statements(&mut self, known: &Index, identity: &Identity) -> io::Result<()> {
         let (began, mut index) = (self.report.fails(), StatementIndex::default());
         let mut signed = Signed { producers: self.trust.producers(), ..Signed::default() };
         for (name, part) in self.archive.signatures() {
@@ -309,12 +309,7 @@ struct Signed {
 
 impl Signed {
     /// Checks one statement. Every event that it names must be in the log with the signed digest.
-    fn envelope(
-        &mut self,
-        bytes: &[u8],
-        known: &EntryIndex,
-        identity: &Identity,
-    ) -> Result<(), String> {
+    fn envelope(&mut self, bytes: &[u8], known: &Index, identity: &Identity) -> Result<(), String> {
         let mut ids = dsse::key_ids(bytes);
         let opened = match dsse::open_any_form(bytes, SentStatement::TYPE, &self.producers) {
             Err(EnvelopeError::Untrusted) => {
@@ -340,10 +335,10 @@ impl Signed {
             return Err(format!("was sent to another identity, {}", sent.identity));
         }
         for (name, digest) in &sent.events {
-            let at = known.index.find(name);
+            let at = known.find(name);
             let at = at.ok_or_else(|| format!("{name} was signed but is not in this log"))?;
             let seq = at + 1;
-            if known.index.digests[at] != *digest {
+            if known.digests[at] != *digest {
                 return Err(format!("{name} was signed with other content than seq {seq} has"));
             }
             if known.kinds[at][0] {

@@ -5,6 +5,7 @@ use crate::archive::Archive;
 use crate::name::Name;
 use crate::write::sum_line;
 use ipse_core::{Digest, hex, sha256};
+use ipse_ledger::Entry;
 use std::collections::BTreeSet;
 use std::io;
 
@@ -74,14 +75,9 @@ fn is_sum_of(line: &[u8], name: Name) -> bool {
 fn changed_event(archive: &Archive<'_>) -> io::Result<Option<u64>> {
     let [events, entries] = [Name::Events, Name::Entries].map(|name| archive.part(name));
     let (Some(events), Some(entries)) = (events, entries) else { return Ok(None) };
-    // Every entry begins with its digest.
-    let digest_in = |entry: &[u8]| {
-        let digest = entry.strip_prefix(b"{\"digest\":\"")?.get(..64)?;
-        hex::decode::<32>(std::str::from_utf8(digest).ok()?)
-    };
     let (mut digests, mut lines) = (BTreeSet::new(), entries.lines(MAX_EVENT_LINE));
     while let Some(Ok(entry)) = lines.next()? {
-        digests.extend(digest_in(entry));
+        digests.extend(Entry::parse(entry).map(|entry| entry.digest.0));
     }
     let mut lines = events.lines(MAX_EVENT_LINE);
     while let Some(line) = lines.next()? {
