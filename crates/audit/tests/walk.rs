@@ -104,6 +104,31 @@ fn a_pass_record_lists_the_events_that_its_own_rules_skip() {
 }
 
 #[test]
+fn the_list_and_the_id_of_a_pass_record_are_compared() {
+    let (list, id) = ("its list of skipped events", "its id is not pass:");
+    let own = EventRef::new("ipse", "pass:v1:1-0");
+    for (record_name, notes, expected) in [
+        (own, 1, vec![]),
+        (own, 2, vec![list]),
+        (name(1), 1, vec![id]),
+        (name(1), 2, vec![list, id]),
+    ] {
+        let mut walk = Walk::default();
+        walk.next(Seq(1), name(1), "note", Content::Bytes(b"{}"));
+        walk.fed("note", [("v1", Some(Skip::NoObject))]);
+        let record = record(1, notes);
+        walk.next(Seq(2), record_name, "consolidation_run", Content::Bytes(record.as_bytes()));
+        walk.fed("consolidation_run", [("v1", Some(Skip::Housekeeping))]);
+        let (_, wrong) = walk.passes(&[], Seq(0)).next().unwrap();
+        let found = |text: &&str| wrong.iter().any(|wrong| wrong.starts_with(text));
+        assert_eq!([list, id].into_iter().filter(found).collect::<Vec<_>>(), expected);
+        // The events before `from` are not known.
+        let (_, wrong) = walk.passes(&[], Seq(2)).next().unwrap();
+        assert!(!wrong.iter().any(|wrong| wrong.starts_with(list)), "{wrong:?}");
+    }
+}
+
+#[test]
 fn a_pass_record_lists_the_events_of_its_range_that_feed_no_fact() {
     // Notes before the record, its first position, the number it lists, and whether they match.
     let cases =
