@@ -162,10 +162,10 @@ impl Walk {
     ) {
         let skip = match sums {
             Some(sums) => sums.fold(rules, event),
-            None => rules.contributions(event).err(),
+            None => rules.skip(event),
         };
         let others = Rules::ALL.iter().copied().filter(|it| it.version() != rules.version());
-        let skip_under = |it| with_rules!(it, |rules| rules.contributions(event).err());
+        let skip_under = |it| with_rules!(it, |rules| rules.skip(event));
         let others = others.map(|it| (it.version(), skip_under(it)));
         self.fed(event.event_type, others.chain([(rules.version(), skip)]));
     }

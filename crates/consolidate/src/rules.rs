@@ -37,6 +37,11 @@ pub trait RuleSet {
     /// nothing.
     fn contributions(&self, event: &Event<'_>) -> Result<Vec<Contribution<Self::Tally>>, Skip>;
 
+    /// The reason why an event contributes nothing; `None` if it contributes.
+    fn skip(&self, event: &Event<'_>) -> Option<Skip> {
+        self.contributions(event).err()
+    }
+
     /// A faster way to sum many events, if the rule set has one; it must give equal groups. Facts
     /// that are not wanted are not summed.
     fn bulk<'w>(&self, _: Wanted<'w>) -> Option<Box<dyn BulkFold<Self::Tally> + 'w>> {

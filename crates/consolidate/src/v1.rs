@@ -111,6 +111,10 @@ impl RuleSet for V1 {
         Ok(sink.all)
     }
 
+    fn skip(&self, event: &Event<'_>) -> Option<Skip> {
+        feed(&seen(event), properties(&event.columns), &mut Nothing).err()
+    }
+
     fn bulk<'w>(&self, wanted: Wanted<'w>) -> Option<Box<dyn BulkFold<Observed> + 'w>> {
         Some(Box::new(Bulk::<Observed>::of(wanted)))
     }
@@ -151,6 +155,17 @@ pub(crate) fn properties<'e>(
     columns: &Columns<'e>,
 ) -> impl Iterator<Item = (&'e str, Trait<&'e str>)> {
     columns.properties.iter().map(|(name, property)| (*name, observed(property)))
+}
+
+/// Drops all contributions: only the reason for having none is wanted.
+struct Nothing;
+
+impl<'e> Sink<&'e str> for Nothing {
+    fn any(&self) -> &'e str {
+        ANY
+    }
+
+    fn add(&mut self, _: FactKind, _: [&'e str; 3], _: Part<&'e str>, _: bool, _: bool) {}
 }
 
 /// The contributions of one event, each as a sum.

@@ -259,7 +259,9 @@ where
     let mut one_by_one = Groups::default();
     let mut events = 0;
     for event in log {
-        events += u64::from(one_by_one.fold(rules, &typed(event)) != Some(Skip::Housekeeping));
+        let skip = one_by_one.fold(rules, &typed(event));
+        assert_eq!(rules.skip(&typed(event)), skip);
+        events += u64::from(skip != Some(Skip::Housekeeping));
     }
     let mut refs = |seq: Seq| log.get(seq.0 as usize - 1).map(|event| event.event_ref);
     let mut bulk = rules.bulk(wanted).unwrap();

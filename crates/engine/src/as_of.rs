@@ -22,7 +22,7 @@ use crate::latest::latest;
 use crate::rules::rules_at;
 use crate::scan::fold_wanted;
 use crate::{Error, FactTable};
-use ipse_consolidate::{Derived, EVERY_FACT, Group, RuleSet, Tally, Wanted, with_rules};
+use ipse_consolidate::{Derived, EVERY_FACT, Group, RuleSet, Rules, Tally, Wanted, with_rules};
 use ipse_core::{Fact, FactId, FactKey, Seq, sha256};
 use ipse_store::Progress;
 use ipse_store::View;
@@ -61,7 +61,12 @@ const EVENT_NANOS_PER_1000_FACTS: u64 = 32;
 
 /// All facts as of a position, sorted by kind and key.
 pub fn as_of(view: View<'_>, seq: Seq) -> Result<AsOf<Fact>, Error> {
-    with_rules!(rules_at(view, seq)?, |rules| as_of_under(view, rules, seq))
+    as_of_with(view, rules_at(view, seq)?, seq)
+}
+
+/// The same under rules of this build. Other crates call this and compile nothing generic.
+pub fn as_of_with(view: View<'_>, rules: Rules, seq: Seq) -> Result<AsOf<Fact>, Error> {
+    with_rules!(rules, |rules| as_of_under(view, rules, seq))
 }
 
 /// The same under rules of the caller's choice.
@@ -103,7 +108,18 @@ pub fn chosen_as_of(
     filter: &Filter,
     known: Option<&FactTable>,
 ) -> Result<AsOf<Arc<ScoredFact>>, Error> {
-    with_rules!(rules_at(view, seq)?, |rules| chosen_as_of_under(view, rules, seq, filter, known))
+    chosen_as_of_with(view, rules_at(view, seq)?, seq, filter, known)
+}
+
+/// The same under rules of this build.
+pub fn chosen_as_of_with(
+    view: View<'_>,
+    rules: Rules,
+    seq: Seq,
+    filter: &Filter,
+    known: Option<&FactTable>,
+) -> Result<AsOf<Arc<ScoredFact>>, Error> {
+    with_rules!(rules, |rules| chosen_as_of_under(view, rules, seq, filter, known))
 }
 
 /// The same under rules of the caller's choice.

@@ -43,7 +43,10 @@ mod watch;
 
 pub use answer::{consolidated_json, pass_json};
 pub use arrival::{TYPE_HINT, decode_data, event_of, type_hint};
-pub use as_of::{AsOf, Start, as_of, as_of_from, as_of_under, chosen_as_of, chosen_as_of_under};
+pub use as_of::{
+    AsOf, Start, as_of, as_of_from, as_of_under, as_of_with, chosen_as_of, chosen_as_of_under,
+    chosen_as_of_with,
+};
 pub use census::{Census, census};
 pub use error::Error;
 pub use fact_table::FactTable;

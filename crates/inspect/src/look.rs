@@ -15,12 +15,11 @@ use crate::walk::{StoreRecord, forgotten_since};
 use crate::{Diff, DriftSeries, Error, diff, drift};
 use ipse_consolidate::days::Day;
 use ipse_consolidate::drift::DriftReport;
-use ipse_consolidate::with_rules;
 use ipse_consult::trail::{Found, IntentStanding, Listing, Proposal, Trail};
 use ipse_core::{EventRef, FactId, Identity, Seq, Time};
 use ipse_engine::facts::{Chosen, Filter, ScoredFact};
 use ipse_engine::{
-    AsOf, Claim, FactTable, LogView, RulesReport, Status, chosen_as_of, chosen_as_of_under,
+    AsOf, Claim, FactTable, LogView, RulesReport, Status, chosen_as_of, chosen_as_of_with,
     known_rules, registered, rules_name_at, rules_of,
 };
 use ipse_ledger::{NoteKey, RuleSetName};
@@ -301,9 +300,7 @@ fn chosen_at(
         return Ok(Vec::new());
     }
     match known_rules(rules) {
-        Ok(rules) => with_rules!(rules, |rules| {
-            Ok(chosen_as_of_under(view, rules, seq, filter, known)?.facts)
-        }),
+        Ok(rules) => Ok(chosen_as_of_with(view, rules, seq, filter, known)?.facts),
         Err(_) if view.progress()?.checkpoint == seq => Ok(filter.choose(view.facts()?)?),
         Err(_) => Ok(Vec::new()),
     }

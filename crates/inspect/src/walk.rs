@@ -9,7 +9,7 @@ use ipse_consolidate::{Rules, with_rules};
 use ipse_consult::trail::{EventRecord, EvidenceQuery, Record, names_intent, naming_text};
 use ipse_core::event::FORGET;
 use ipse_core::{Columns, EventRef, Fact, Outcome, Seq, is_housekeeping, sha256};
-use ipse_engine::{as_of_under, known_rules, rules_name_at};
+use ipse_engine::{as_of_with, known_rules, rules_name_at};
 use ipse_ledger::account::forgotten_names;
 use ipse_ledger::{Entry, ProofFile};
 use ipse_store::Stored;
@@ -35,7 +35,7 @@ impl Record for StoreRecord<'_> {
     }
 
     fn facts_at(&self, seq: Seq, rules: Rules) -> Result<Vec<Fact>, Error> {
-        with_rules!(rules, |rules| Ok(as_of_under(self.0, rules, seq)?.facts))
+        Ok(as_of_with(self.0, rules, seq)?.facts)
     }
 
     fn evidence(&self, behind: &EvidenceQuery<'_>) -> Result<Vec<Vec<Seq>>, Error> {

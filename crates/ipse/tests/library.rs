@@ -532,7 +532,7 @@ fn a_log_may_begin_with_rules_that_notice_change() {
     let agent =
         Agent::register_with(&path, &manifest(false), opening(Some(ipse::Rules::V2))).unwrap();
     for success in [true, false] {
-        let attempt = Event::attempt("grasp").target("cup").source("arm");
+        let attempt = Event::attempt("grasp").target("cup");
         agent.record(if success { attempt.success() } else { attempt.failed("slip") }).unwrap();
     }
     agent.consolidate().unwrap();

@@ -18,7 +18,7 @@ use crate::feed::{Part, Sink, feed, key_length};
 use crate::histogram::Histogram;
 use crate::rules::{BulkFold, Contribution, LimitError, MAX_OBSERVATIONS, RuleSet, Skip, Wanted};
 use crate::tally::Tally;
-use crate::v1::{Observed, properties, seen, single};
+use crate::v1::{Observed, V1, properties, seen, single};
 use alloc::boxed::Box;
 use alloc::collections::BTreeMap;
 use alloc::string::{String, ToString};
@@ -124,6 +124,10 @@ impl RuleSet for V2 {
         let mut sink = Contributions { event, day: day_of(event.time), all: Vec::new() };
         feed(&seen(event), properties(&event.columns), &mut sink)?;
         Ok(sink.all)
+    }
+
+    fn skip(&self, event: &Event<'_>) -> Option<Skip> {
+        V1.skip(event)
     }
 
     fn bulk<'w>(&self, wanted: Wanted<'w>) -> Option<Box<dyn BulkFold<Dated> + 'w>> {

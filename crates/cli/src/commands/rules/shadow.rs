@@ -5,9 +5,8 @@ use crate::CommandResult;
 use crate::commands::facts::{Selection, facts_table};
 use crate::position::within;
 use crate::vocabulary::position;
-use ipse_consolidate::with_rules;
 use ipse_engine::facts::Chosen;
-use ipse_engine::{AsOf, chosen_as_of_under, rules_of};
+use ipse_engine::{AsOf, chosen_as_of_with, rules_of};
 use ipse_inspect::answer;
 
 #[derive(clap::Args, Debug)]
@@ -30,8 +29,7 @@ pub(super) fn run(context: &Context, terminal: &mut Terminal<'_>, args: &Args) -
         Some(seq) => within(view, seq)?,
         None => view.progress()?.checkpoint,
     };
-    let AsOf { facts, total, .. } =
-        with_rules!(rules, |rules| chosen_as_of_under(view, rules, seq, &filter, None))?;
+    let AsOf { facts, total, .. } = chosen_as_of_with(view, rules, seq, &filter, None)?;
     let chosen = Chosen { facts, total };
     match context.json {
         true => {
