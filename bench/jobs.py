@@ -14,6 +14,9 @@ from workload import named
 OURS = "ipse"
 # The same on a file system in memory, where a sync costs nothing: the CPU time without the disk.
 OURS_IN_MEMORY, MEMORY = "ipse_in_memory", "/dev/shm"
+# The same under rule set v2.
+OURS_V2, OURS_V2_IN_MEMORY = "ipse_v2", "ipse_v2_in_memory"
+V2_SIZES = (100_000, 1_000_000)
 STREAMS = (2, 1000)
 # The stream on which one more event, ingest, lookup, forgetting and opening are measured.
 KEYS = 1000
@@ -48,6 +51,11 @@ class Plan:
         return [(n, k) for n in self.sizes for k in STREAMS]
 
     @property
+    def v2_cells(self):
+        """Streams that are rebuilt under rule set v2 too."""
+        return [(n, k) for n, k in self.cells if n in V2_SIZES]
+
+    @property
     def memory_cells(self):
         """Streams on which memory is measured."""
         return [(n, k) for n, k in ((100_000, 2), (1_000_000, 1000)) if n in self.sizes]
@@ -77,6 +85,8 @@ class Bench:
             self.workshop.inputs(n, k)
         for n in self.plan.histories:
             self.workshop.store(n, KEYS)
+        for n, k in self.plan.v2_cells:
+            self.workshop.store(n, k, "v2")
 
     def loads(self):
         """The cost of importing each store."""
@@ -107,11 +117,11 @@ class Bench:
 
     def rebuild(self, n, k):
         """Rebuilds all facts with each implementation; the first one changes with the round."""
-        turns = [OURS, *REBUILD_RIVALS]
+        turns = [OURS, *([OURS_V2] if n in V2_SIZES else []), *REBUILD_RIVALS]
         first = self.round % len(turns)
         for name in turns[first:] + turns[:first]:
-            if name == OURS:
-                self.ours("rebuild", n, k, OUR_RUNS[n])
+            if name in (OURS, OURS_V2):
+                self.ours("rebuild", n, k, OUR_RUNS[n], name)
             elif name != "python":
                 self.rival("rebuild", name, n, k, RIVAL_RUNS[n])
             elif n < PYTHON_SLOW or self.round < PYTHON_SLOW_ROUNDS:
@@ -123,6 +133,10 @@ class Bench:
             self.ours("record", n, KEYS, self.plan.record_runs)
         if n < LARGE and os.path.isdir(MEMORY):
             self.ours("record", n, KEYS, self.plan.record_runs, OURS_IN_MEMORY)
+        if n in V2_SIZES:
+            self.ours("record", n, KEYS, self.plan.record_runs, OURS_V2)
+        if n in V2_SIZES and os.path.isdir(MEMORY):
+            self.ours("record", n, KEYS, self.plan.record_runs, OURS_V2_IN_MEMORY)
         if n < PYTHON_SLOW:
             self.rival("record", "python_delta", n, KEYS, DELTA_RUNS)
         if n < PYTHON_SLOW or (n == PYTHON_SLOW and self.round == 0):
@@ -138,9 +152,10 @@ class Bench:
 
     def ours(self, job, n, k, runs, impl=OURS):
         """Runs one job of `ipse bench`."""
-        command = [self.workshop.ipse, "bench", job, "--store", self.workshop.store(n, k),
+        rules = "v2" if impl in (OURS_V2, OURS_V2_IN_MEMORY) else "v1"
+        command = [self.workshop.ipse, "bench", job, "--store", self.workshop.store(n, k, rules),
                    "--keys", str(k), "--runs", str(runs), "--json"]
-        place = {"TMPDIR": MEMORY} if impl == OURS_IN_MEMORY else {}
+        place = {"TMPDIR": MEMORY} if impl in (OURS_IN_MEMORY, OURS_V2_IN_MEMORY) else {}
         taken = run(command, {**self.workshop.env, **place})
         answer = taken.json()
         self.keep(job, impl, n, k, taken, runs=runs, cpu_ms=answer["cpu_ms"]["median"],

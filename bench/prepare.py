@@ -114,41 +114,46 @@ class Workshop:
                 run([self.python, program, self.stream(n, k), part], self.env)
         return final
 
-    def store(self, n, k):
-        """The store of W(N, K), created if it is missing."""
-        return os.path.join(self._store_directory(n, k), "store.db")
+    def store(self, n, k, rules="v1"):
+        """The store of W(N, K) under a rule set, created if it is missing."""
+        return os.path.join(self._store_directory(n, k, rules), "store.db")
 
     def load(self, n, k):
         """The cost and the size of importing W(N, K)."""
         with open(os.path.join(self._store_directory(n, k), "load.json"), encoding="ascii") as file:
             return json.load(file)
 
-    def _store_directory(self, n, k):
-        final = self.path("stores", f"{n}_{k}")
-        if not self.has_store(n, k):
+    def _store_directory(self, n, k, rules="v1"):
+        final = self._place(n, k, rules)
+        if not self.has_store(n, k, rules):
             shutil.rmtree(final, ignore_errors=True)
             stream = self.stream(n, k)
-            say(f"importing {workload.named(n, k)}")
+            say(f"importing {workload.named(n, k)} under {rules}")
             with self.new_directory(final) as part:
-                load = self._import(stream, os.path.join(part, "store.db"))
+                load = self._import(stream, os.path.join(part, "store.db"), rules)
                 load.update(n=n, k=k, binary=self.binary_hash)
                 write_json(os.path.join(part, "load.json"), load)
             if n > KEPT_STREAM:
                 os.remove(stream)
         return final
 
-    def has_store(self, n, k):
+    def _place(self, n, k, rules):
+        return self.path("stores", f"{n}_{k}" + ("" if rules == "v1" else f"_{rules}"))
+
+    def has_store(self, n, k, rules="v1"):
         """Whether the store exists and was made by this binary."""
         try:
-            with open(self.path("stores", f"{n}_{k}", "load.json"), encoding="ascii") as file:
+            path = os.path.join(self._place(n, k, rules), "load.json")
+            with open(path, encoding="ascii") as file:
                 return json.load(file)["binary"] == self.binary_hash
         except FileNotFoundError:
             return False
 
-    def _import(self, stream, store):
+    def _import(self, stream, store, rules):
         manifest = os.path.join(self.temporary, "manifest.json")
         write_json(manifest, MANIFEST)
-        run([self.ipse, "init", "--manifest", manifest, "--store", store], self.env)
+        run([self.ipse, "init", "--manifest", manifest, "--store", store, "--rules", rules],
+            self.env)
         taken = run([self.ipse, "import", stream, "--store", store, "--json"], self.env)
         return {"appended": taken.json()["appended"], "wall_s": taken.wall_s,
                 "cpu_s": taken.cpu_s, "others": taken.others,

@@ -8,7 +8,8 @@ import os
 import charts
 import prepare
 import serving_report
-from jobs import KEYS, LARGE, OURS, OURS_IN_MEMORY, PYTHON_SLOW, STREAMS
+from jobs import (KEYS, LARGE, OURS, OURS_IN_MEMORY, OURS_V2, OURS_V2_IN_MEMORY, PYTHON_SLOW,
+                  STREAMS, V2_SIZES)
 from results import Results, targets
 from tables import digits, machine_words, spread, table, target_table, times
 from workload import short
@@ -152,7 +153,7 @@ def compose(results, pictures, over_http):
         HEADER, machine_words(results), "## Targets\n", target_table(targets(results)),
         ELSEWHERE,
         *(rebuild_section(results, k, pictures[f"rebuild-k{k}"]) for k in STREAMS),
-        *one_event, pictures["record"] + "\n",
+        *one_event, pictures["record"] + "\n", rules_section(results),
         "## Import, evidence, lookup, forgetting, opening, memory, disk\n", import_table(results),
         other_table(results), over_http, DIFFERENCES, METHOD, REPEAT])
 
@@ -221,6 +222,27 @@ def record_table(results):
     rows.insert(2, ("ipse, wall µs, with the wait for the disk",
                     *(micros(results, OURS, n, "wall_ms") for n in sizes)))
     return table(("history", *map(short, sizes)), rows, "l" + "r" * len(sizes))
+
+
+def rules_section(results):
+    """Rule set v2 beside v1, in the same rounds."""
+    rows = [(f"rebuild, {short(n)}, K = {k}", *pair(results, "rebuild", OURS, OURS_V2, n, k))
+            for k in STREAMS for n in V2_SIZES]
+    for ours, v2, words in ((OURS_IN_MEMORY, OURS_V2_IN_MEMORY, "no disk"),
+                            (OURS, OURS_V2, "durable")):
+        rows += [(f"one more event on {short(n)}, {words}",
+                  *pair(results, "record", ours, v2, n, KEYS)) for n in V2_SIZES]
+    return "\n".join([
+        "## Rule set v2 beside v1\n",
+        "The same stream under both rule sets. v2 keeps its counts by day and source.\n",
+        table(("CPU ms", "v1", "v2", "v2 to v1"), rows, "lrrr")])
+
+
+def pair(results, job, v1, v2, n, k):
+    """A figure under both rule sets, and their quotient."""
+    both = [results.figure(job, impl, n, k) for impl in (v1, v2)]
+    quotient = both[1].median / both[0].median if all(both) else None
+    return (*map(spread, both), times(quotient))
 
 
 def micros(results, impl, n, field):

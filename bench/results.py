@@ -6,7 +6,7 @@ target that was not measured is neither met nor missed.
 import statistics
 from dataclasses import dataclass
 
-from jobs import KEYS, LARGE, OURS, OURS_IN_MEMORY
+from jobs import KEYS, LARGE, OURS, OURS_IN_MEMORY, OURS_V2, OURS_V2_IN_MEMORY
 
 
 @dataclass
@@ -103,7 +103,8 @@ class Target:
 
 def targets(results):
     """All targets that this program measures."""
-    return [*rebuild_targets(results), *event_targets(results), *resource_targets(results)]
+    return [*rebuild_targets(results), *event_targets(results), *rules_targets(results),
+            *resource_targets(results)]
 
 
 def rebuild_targets(results):
@@ -144,6 +145,20 @@ def event_targets(results):
         Target("lookup of a fact in process, p99", "≤", 1, "µs", lookup),
         Target("first page of an explanation, 1e6, p99", "≤", 10, "ms",
                results.median("explain", OURS, 1_000_000, KEYS, "wall_p99_ms")),
+    ]
+
+
+def rules_targets(results):
+    """Targets for rule set v2, as multiples of v1."""
+    def multiple(job, v2, v1, k):
+        return over(results.median(job, v2, 1_000_000, k), results.median(job, v1, 1_000_000, k))
+
+    return [
+        Target("rebuild of 1e6 events under v2, K = 1000, to v1", "≤", 1.6, "×",
+               multiple("rebuild", OURS_V2, OURS, KEYS)),
+        Target("… K = 2", "≤", 1.6, "×", multiple("rebuild", OURS_V2, OURS, 2)),
+        Target("one more event on 1e6 under v2, without the disk, to v1", "≤", 1.3, "×",
+               multiple("record", OURS_V2_IN_MEMORY, OURS_IN_MEMORY, KEYS)),
     ]
 
 

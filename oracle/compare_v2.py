@@ -4,8 +4,8 @@
 usage: compare_v2.py PATH_TO_IPSE FIRST_SEED COUNT [EVENTS]
 
 Guarantee: exit 0 only if for every seed the counts, the refused line numbers and the snapshot bytes
-of both programs agree, the snapshot bytes agree again after some events are forgotten, and
-`ipse rebuild` finds them equal both times.
+of both programs agree, so do the drift reports of the newest day and of some others, the snapshot
+bytes agree again after some events are forgotten, and `ipse rebuild` finds them equal both times.
 """
 import hashlib
 import os
@@ -47,6 +47,23 @@ def forget(ipse, directory, refs):
     return compare.run(*ipse, "snapshot", ok=(0,)).stdout
 
 
+def same_drift(ipse, seed, events, directory):
+    """Whether the drift reports agree; the days are those of some events, and days near them."""
+    ipse = (ipse, "--store", os.path.join(directory, "store.db"), "drift", "--json")
+    days = sorted({event.time // v1.DAY for event in events.values()})
+    rng = random.Random(f"drift {seed}")
+    for day in [None, *(rng.choice(days) + rng.randint(0, 8) for _ in range(4) if days)]:
+        if day is not None and (day + 1) * v1.DAY > v1.END_OF_TIME:
+            continue
+        asked = () if day is None else ("--day", v2.day_text(day))
+        ours = compare.run(*ipse, *asked).stdout.strip()
+        theirs = v1.canonical(v2.drift_of(events.values(), day)).encode()
+        if ours != theirs:
+            print(f"seed {seed}: drift differs\n  ours   {ours}\n  oracle {theirs}")
+            return False
+    return True
+
+
 def compare_one(ipse, seed, count):
     raw = b"".join(generate_v2.lines(seed, count))
     events, their_counts = v1.read_log(raw)
@@ -60,6 +77,8 @@ def compare_one(ipse, seed, count):
         if not compare.same_counts(seed, our_counts, their_counts):
             return False
         if not compare.same_facts(seed, our_facts, their_facts):
+            return False
+        if not same_drift(ipse, seed, events, directory):
             return False
         remaining = forget(ipse, directory, refs) if refs else our_facts
     gone = set(refs)
