@@ -31,6 +31,8 @@ const PAGES: &[&str] = &[
     "docs/guarantees.md",
     "docs/guide/audit.md",
     "docs/guide/clients.md",
+    "docs/guide/drift.md",
+    "docs/guide/rules.md",
     "docs/guide/forgetting.md",
     "docs/guide/gates.md",
     "docs/guide/identity-changed.md",

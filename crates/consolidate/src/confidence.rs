@@ -23,13 +23,25 @@ pub fn wilson(agreeing: i64, n: i64, k: i128) -> i64 {
         let y = STEPS * (2 * a + k) - 2 * (n + k) * t;
         y >= 0 && y * y * n >= spread
     };
-    // `supported` holds up to some step and for none after it.
-    let (mut least, mut beyond) = (0, STEPS + 1);
-    while beyond - least > 1 {
-        let middle = (least + beyond) / 2;
-        if supported(middle) { least = middle } else { beyond = middle }
+    // The closed form with an integer root is within a few steps. The exact test decides: it holds
+    // up to some step and for none after it.
+    let root = square_root((spread / n).unsigned_abs());
+    let mut t = ((STEPS * (2 * a + k) - root) / (2 * (n + k))).clamp(0, STEPS);
+    while t < STEPS && supported(t + 1) {
+        t += 1;
     }
-    least as i64
+    while t > 0 && !supported(t) {
+        t -= 1;
+    }
+    t as i64
+}
+
+/// The integer square root.
+fn square_root(square: u128) -> i128 {
+    match u64::try_from(square) {
+        Ok(square) => square.isqrt().into(),
+        Err(_) => square.isqrt().cast_signed(),
+    }
 }
 
 /// `sig(a, b; K)`: `a` outweighs `b` clearly, that is `W(a, a + b; K) ≥ ½`.
@@ -68,6 +80,34 @@ mod tests {
         let n = i64::from(u32::MAX);
         assert_eq!(wilson(n, n, BASE), 9999);
         assert_eq!(wilson(n / 2, n, 43), 4999);
+    }
+
+    /// The bound by trying every step in halves, as the definition reads.
+    fn by_halves(a: i128, n: i128, k: i128) -> i64 {
+        let supported = |t: i128| {
+            let y = STEPS * (2 * a + k) - 2 * (n + k) * t;
+            y >= 0 && y * y * n >= (k * k * n + 4 * k * a * (n - a)) * STEPS * STEPS
+        };
+        let (mut least, mut beyond) = (0, STEPS + 1);
+        while beyond - least > 1 {
+            let middle = (least + beyond) / 2;
+            if supported(middle) { least = middle } else { beyond = middle }
+        }
+        least as i64
+    }
+
+    #[test]
+    fn the_guess_leads_to_the_bound() {
+        let sizes = (1..70).chain([99, 100, 1000, 65_537, 1 << 20, (1 << 32) - 1]);
+        for n in sizes {
+            let parts = (0..=n.min(70)).chain((0..=8).map(|part| n * part / 8)).chain([n - 1, n]);
+            for a in parts {
+                for k in [3, 4, 5, 9, 11, 43] {
+                    let bound = by_halves(a.into(), n.into(), k);
+                    assert_eq!(wilson(a, n, k), bound, "W({a}, {n}; {k})");
+                }
+            }
+        }
     }
 
     #[test]

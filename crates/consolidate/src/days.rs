@@ -80,11 +80,19 @@ impl<T: Tally> Days<T> {
 
 impl Days<Histogram> {
     /// The sum of all days.
+    pub(crate) fn total(&self) -> Histogram {
+        match &self.0[..] {
+            [] => Histogram::default(),
+            [(_, only)] => only.clone(),
+            days => Histogram::total(days.iter().map(|(_, day)| day)),
+        }
+    }
+
+    /// The same, if the days are no longer needed.
     pub(crate) fn into_total(mut self) -> Histogram {
         match self.0.len() {
-            0 => Histogram::default(),
             1 => self.0.remove(0).1,
-            _ => Histogram::total(self.0.iter().map(|(_, day)| day)),
+            _ => self.total(),
         }
     }
 }

@@ -71,6 +71,11 @@ pub trait RuleSet {
         Vec::new()
     }
 
+    /// Whether a fact of this key is derived. Rules with derived facts that do not tell say yes.
+    fn is_derived(&self, _: &FactKey) -> bool {
+        self.derives()
+    }
+
     /// The derived facts that a fact contributes to, whatever its sum is.
     fn derived_keys(&self, key: &FactKey) -> Vec<FactKey> {
         match self.derives() {

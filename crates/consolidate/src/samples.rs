@@ -8,8 +8,10 @@
 
 use crate::days::{Day, Days};
 use crate::histogram::{Cell, FINE_DIGITS, Histogram, fine_of};
+use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 use ipse_core::Micro;
+use ipse_core::chunk::CHUNK_EVENTS;
 use ipse_core::decimal::cell_unit;
 
 /// Room for samples before they are counted: 16 MB.
@@ -20,8 +22,10 @@ const BLOCK: usize = 64;
 const BIAS: i64 = 1 << 50;
 /// The bits of a value with its bias, and of the success below it. The day is above them.
 const VALUE_BITS: u32 = 52;
-/// The most days at a time: the other bits. A chunk has at most as many events.
-pub(crate) const MAX_DAYS: usize = 1 << (64 - VALUE_BITS);
+/// The most days at a time: the other bits.
+const MAX_DAYS: usize = 1 << (64 - VALUE_BITS);
+// A chunk whose events are all of different days fits.
+const _: () = assert!(MAX_DAYS >= CHUNK_EVENTS);
 /// A table may have this many times more cells than samples; beyond that, samples are sorted.
 const SPARSE: u64 = 8;
 
@@ -35,14 +39,19 @@ pub(crate) struct Samples {
     /// started.
     next: Vec<u32>,
     counted: Vec<Days<Histogram>>,
-    /// The days of the kept samples, in the order of first use. Rules without days use one.
+    /// Whether samples have days. Without days, all are of day 0.
+    dated: bool,
+    /// The days of the kept samples, in the order of first use, and their places.
     days: Vec<Day>,
+    numbers: BTreeMap<Day, u32>,
     scratch: Scratch,
 }
 
 #[derive(Default)]
 struct Scratch {
+    /// The samples of one home, and the begins and ends of its blocks.
     all: Vec<u64>,
+    blocks: Vec<(usize, usize)>,
     /// Samples of one day, without the day.
     samples: Vec<u64>,
     /// For each cell the number of samples, and in the lower half the number of successes; all zero
@@ -52,16 +61,21 @@ struct Scratch {
     occupied: Vec<u64>,
 }
 
-impl Default for Samples {
-    fn default() -> Self {
-        // The first block is never used: nothing can precede it.
-        let blocks = alloc::vec![0; BLOCK];
-        let scratch = Scratch::default();
-        Samples { blocks, next: Vec::new(), counted: Vec::new(), days: Vec::from([0]), scratch }
-    }
-}
-
 impl Samples {
+    /// No samples yet.
+    pub(crate) fn new(dated: bool) -> Self {
+        Samples {
+            // The first block is never used: nothing can precede it.
+            blocks: alloc::vec![0; BLOCK],
+            next: Vec::new(),
+            counted: Vec::new(),
+            dated,
+            days: Vec::new(),
+            numbers: BTreeMap::new(),
+            scratch: Scratch::default(),
+        }
+    }
+
     /// Creates a place for the samples of one more parameter.
     pub(crate) fn home(&mut self) -> Home {
         self.next.push(0);
@@ -75,26 +89,27 @@ impl Samples {
         self.next.len()
     }
 
-    /// Makes room for more days. Numbers of days from before this call are no longer valid.
-    pub(crate) fn reserve_days(&mut self, more: usize) {
-        if self.days.len() + more > MAX_DAYS {
-            self.count_all();
-            self.days.truncate(1);
+    /// The number of a day; `None` if there is no room for it.
+    pub(crate) fn day(&mut self, day: Day) -> Option<u32> {
+        if let Some(number) = self.numbers.get(&day) {
+            return Some(*number);
         }
-    }
-
-    /// The number of a day; there must be room for it.
-    pub(crate) fn day(&mut self, day: Day) -> u32 {
-        // Most samples are of the newest day.
-        let known = self.days.iter().skip(1).rposition(|other| *other == day);
-        let place = known.map_or(self.days.len(), |place| place + 1);
-        if known.is_none() {
+        let number = self.days.len() as u32;
+        (self.days.len() < MAX_DAYS).then(|| {
             self.days.push(day);
-        }
-        place as u32
+            self.numbers.insert(day, number);
+            number
+        })
     }
 
-    /// Adds a sample of the day with this number; rules without days use number 0.
+    /// Makes room for other days. Numbers of days are no longer valid.
+    pub(crate) fn forget_days(&mut self) {
+        self.count_all();
+        self.days.clear();
+        self.numbers.clear();
+    }
+
+    /// Adds a sample of the day with this number. A home whose days do not matter uses number 0.
     #[inline(always)]
     pub(crate) fn push(&mut self, home: Home, value: i64, success: bool, day: u32) {
         let mut next = self.next[home as usize];
@@ -138,20 +153,22 @@ impl Samples {
     }
 
     fn count(&mut self, home: usize) {
-        let mut end = core::mem::take(&mut self.next[home]) as usize;
-        let samples = &mut self.scratch.all;
-        samples.clear();
-        while end > 0 {
-            let begin = (end - 1) / BLOCK * BLOCK;
-            samples.extend_from_slice(&self.blocks[begin + 1..end]);
-            end = self.blocks[begin] as usize;
+        self.collect(home);
+        if self.scratch.all.is_empty() {
+            return;
         }
-        // Samples of one day are mostly together. The newest block comes first.
+        if !self.dated {
+            core::mem::swap(&mut self.scratch.all, &mut self.scratch.samples);
+            let histogram = self.scratch.histogram();
+            self.counted[home].put(0, &histogram);
+            return;
+        }
+        let mut all = core::mem::take(&mut self.scratch.all);
         let number = |sample: &u64| sample >> VALUE_BITS;
-        if !samples.is_sorted_by_key(number) {
-            samples.sort_unstable_by_key(number);
+        // Most events are newer than those before them, and so are their days.
+        if !all.is_sorted_by_key(number) {
+            all.sort_unstable_by_key(number);
         }
-        let all = core::mem::take(&mut self.scratch.all);
         let mut days: Vec<(Day, Histogram)> = Vec::new();
         for some in all.chunk_by(|a, b| number(a) == number(b)) {
             let day = self.days[number(&some[0]) as usize];
@@ -163,6 +180,22 @@ impl Samples {
         self.scratch.all = all;
         days.sort_by_key(|(day, _)| *day);
         self.counted[home].extend(days);
+    }
+
+    /// Moves the samples of a home into the scratch, the oldest first.
+    fn collect(&mut self, home: usize) {
+        let mut end = core::mem::take(&mut self.next[home]) as usize;
+        let Scratch { all, blocks, .. } = &mut self.scratch;
+        all.clear();
+        blocks.clear();
+        while end > 0 {
+            let begin = (end - 1) / BLOCK * BLOCK;
+            blocks.push((begin + 1, end));
+            end = self.blocks[begin] as usize;
+        }
+        for (begin, end) in blocks.iter().rev() {
+            all.extend_from_slice(&self.blocks[*begin..*end]);
+        }
     }
 }
 
@@ -279,7 +312,7 @@ mod tests {
     /// twice.
     #[test]
     fn samples_that_leave_in_between_are_counted_once() {
-        let mut samples = Samples::default();
+        let mut samples = Samples::new(false);
         let homes = [samples.home(), samples.home(), samples.home()];
         // Steps of a hundredth; of a millionth; and far apart.
         let value = |home: usize, n: i64| match home {

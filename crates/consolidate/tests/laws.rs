@@ -4,7 +4,7 @@
 use ipse_consolidate::days::{Days, Rate};
 use ipse_consolidate::histogram::Histogram;
 use ipse_consolidate::v1::Observed;
-use ipse_consolidate::v2::{Advice, Dated};
+use ipse_consolidate::v2::{Advice, Dated, Values};
 use ipse_consolidate::{Tally, confidence};
 use ipse_core::wire::Wire;
 use ipse_core::{Micro, Outcome};
@@ -92,7 +92,7 @@ fn rate() -> impl Strategy<Value = Rate> {
 fn dated() -> impl Strategy<Value = Dated> {
     let sources = by_name(days(rate()));
     let reasons = by_name(days(-3_i64..4));
-    let params = by_name(days(histogram()));
+    let params = by_name(days(histogram()).prop_map(Values::of));
     (sources, days(-3_i64..4), reasons, params, observed(), rate()).prop_map(
         |(sources, incidents, reasons, params, undated, rate)| Dated {
             sources,

@@ -383,3 +383,28 @@ fn chunks_know_the_evidence_of_every_vector() {
         check_evidence(&log, 3);
     }
 }
+
+/// More days than samples can be numbered by at a time: they are counted in between.
+#[test]
+fn thousands_of_days_are_the_same_sums() {
+    let line = |n: u64| {
+        let of_all = n * 7 % 5000;
+        let (year, month) = (1970 + of_all / 336, 1 + of_all % 336 / 28);
+        let day = 1 + of_all % 28;
+        format!(
+            "{{\"id\":\"{n}\",\"type\":\"execution_result\",\
+             \"time\":\"{year}-{month:02}-{day:02}T10:00:00Z\",\"data\":{{\"skill_id\":\"s{}\",\
+             \"success\":{},\"failure_reason\":\"r\",\"params\":{{\"f\":{}}}}}}}",
+            n % 3,
+            n.is_multiple_of(3),
+            n % 17,
+        )
+    };
+    let log: Vec<Admitted> = (0..14_000)
+        .map(|n| admit(line(n).as_bytes(), Origin::Producer, || [0; 16]).unwrap())
+        .collect();
+    let days: std::collections::BTreeSet<i64> =
+        log.iter().map(|event| event.time.micros() / 86_400_000_000).collect();
+    assert!(days.len() > 4096, "{}", days.len());
+    check_bulk(&log, 4096);
+}

@@ -25,9 +25,11 @@ use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::metrics::info::Info;
 use prometheus_client::registry::{Registry, Unit};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 use std::time::Duration;
 
+/// The value of an alarm that is not watched.
+const UNWATCHED: u8 = 2;
 /// The label with the identity, for observers.
 const IDENTITY: &str = "identity";
 /// Histogram buckets in seconds: from a read of the snapshot to a slow disk.
@@ -69,9 +71,6 @@ struct Verdict {
     verdict: &'static str,
 }
 
-#[derive(Clone, PartialEq, Eq, Hash, Debug, EncodeLabelSet)]
-struct NoLabels {}
-
 type Seconds = Family<RequestLabels, Histogram, fn() -> Histogram>;
 
 fn seconds() -> Histogram {
@@ -93,8 +92,8 @@ pub(crate) struct Metrics {
     tree_size: Gauge,
     checkpoint: Gauge,
     facts: Gauge,
-    /// Whether the drift monitor raises an alarm; without a value if it does not watch.
-    drift: Family<NoLabels, Gauge>,
+    /// The drift alarm: off, on, or [`UNWATCHED`].
+    drift: AtomicU8,
     snapshot_age: Gauge<f64, AtomicU64>,
     /// The time when facts were last renewed, in microseconds since the server started.
     renewed: AtomicU64,
@@ -116,7 +115,7 @@ impl Metrics {
             tree_size: Gauge::default(),
             checkpoint: Gauge::default(),
             facts: Gauge::default(),
-            drift: Family::default(),
+            drift: AtomicU8::new(UNWATCHED),
             snapshot_age: Gauge::default(),
             renewed: AtomicU64::new(0),
         };
@@ -151,8 +150,6 @@ impl Metrics {
         let help = "Checkpoint of the snapshot";
         all.register("checkpoint", help, self.checkpoint.clone());
         all.register("facts", "Facts in the snapshot", self.facts.clone());
-        let help = "1 if success rates of the last week left those of the weeks before; rules v2";
-        all.register("drift", help, self.drift.clone());
         let help = "Time since the snapshot was renewed";
         all.register_with_unit("snapshot_age", help, Unit::Seconds, self.snapshot_age.clone());
     }
@@ -195,10 +192,16 @@ impl Metrics {
 
     /// Records the drift alarm; `None` if the rules are not watched.
     pub(crate) fn drift(&self, alarm: Option<bool>) {
-        match alarm {
-            Some(on) => drop(self.drift.get_or_create(&NoLabels {}).set(i64::from(on))),
-            None => self.drift.clear(),
-        }
+        self.drift.store(alarm.map_or(UNWATCHED, u8::from), Ordering::Relaxed);
+    }
+
+    /// All families. The alarm is one of them only if it is watched.
+    fn families(&self) -> std::result::Result<Vec<Shown>, Problem> {
+        let mut families = written(&self.registry)?;
+        let help = "1 if the success rates of the last week left those of the weeks before.";
+        let alarm = Some(self.drift.load(Ordering::Relaxed)).filter(|alarm| *alarm != UNWATCHED);
+        families.extend(alarm.map(|alarm| Shown::gauge("ipse_drift", help, alarm)));
+        Ok(families)
     }
 
     /// Records that facts were renewed.
@@ -387,7 +390,7 @@ fn families(service: &Service, scope: &Scope) -> std::result::Result<Vec<Shown>,
     let now = service.outside().elapsed();
     let of_agent = |agent: &Agent| {
         agent.metrics.look(agent, now)?;
-        written(&agent.metrics.registry)
+        agent.metrics.families()
     };
     match scope {
         Scope::Agent(agent) => families.extend(of_agent(agent)?),

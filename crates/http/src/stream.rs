@@ -18,6 +18,7 @@ use axum::http::header::CONNECTION;
 use axum::http::{HeaderMap, HeaderName, HeaderValue};
 use axum::response::sse::{Event, KeepAlive, Sse};
 use axum::response::{IntoResponse, Response};
+use ipse_access::Role;
 use ipse_core::Seq;
 use ipse_core::event::{FORGET, PASS_RECORD, RULES};
 use ipse_core::intent::{CONFIRMATION, INTENT};
@@ -98,7 +99,8 @@ async fn follow(service: Arc<Service>, caller: Caller, mut last: Seq, sender: Se
     let mut size = 0;
     loop {
         grown.mark_unchanged();
-        let turned = alarm.has_changed().unwrap_or(false);
+        // A planner may not read the report either.
+        let turned = caller.role() != Role::Planner && alarm.has_changed().unwrap_or(false);
         let drift = alarm.borrow_and_update().clone().filter(|_| turned);
         let (look, gate, asking) = (caller.agent.look.clone(), service.clone(), caller.clone());
         let looked = blocking(move || Ok((gate.is_welcome(&asking)?, look.news(last, PAGE)?)));

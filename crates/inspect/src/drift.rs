@@ -60,7 +60,7 @@ pub fn drift_page(report: &DriftReport) -> Page {
         2,
         format!(
             "The success rates of the last {RECENT_DAYS} days, compared with the \
-             {REFERENCE_DAYS} days before, in {} with attempts in both.",
+             {REFERENCE_DAYS} days before, in {} that can be compared.",
             counted(report.facts, "fact")
         ),
     );

@@ -206,6 +206,7 @@ impl Error {
     /// | `store_read_only` | this process may not write to the store or to its directory |
     /// | `store_gone` | the store was removed or replaced |
     /// | `disk_full` | no space is left on the disk |
+    /// | `not_first` | a log with events does not begin with other rules |
     /// | `store_unavailable` | the store cannot be used for another reason |
     /// | `store_damaged` | stored bytes contradict each other ([`Error::is_damage`]) |
     /// | `log_rolled_back` | the log is older than its last signed tree head |
@@ -255,6 +256,7 @@ fn engine_code(error: &ipse_engine::Error) -> &'static str {
         Engine::Store(error) => store_code(error),
         Engine::Limit(_) => "too_many_observations",
         Engine::UnknownRules { .. } => "unknown_rules",
+        Engine::Rules(error) => error.code(),
         Engine::UnknownEvent(_) => "not_found",
         Engine::NeverForgotten(..) => "never_forgotten",
         Engine::Broken | Engine::Poisoned => "open_again",

@@ -100,7 +100,7 @@ fn a_fact_reports_the_newest_stretch_and_explains_the_boundary() {
         "The rate changed on 2026-01-13: before it, 48 of 48 worked (0.8571 to 1); from it on, 0 \
          of 32 worked (0 to 0.2).",
         "Both ranges have z² = 8",
-        "Of the 48 older observations, 48 worked.",
+        "Of all older days: 48 of 48 worked.",
         "Evidence: 32 events",
     ] {
         assert!(out.contains(words), "{words}\n{out}");

@@ -30,8 +30,11 @@ fn completions_are_made_for_every_shell() {
     let script = ran(binary().args(["completions", "bash"])).fine().out;
     let words = "COMP_WORDS=(ipse tree); COMP_CWORD=1; COMPREPLY=(); _ipse ipse tree ipse; \
                  echo \"${COMPREPLY[@]}\"";
-    let mut bash = Command::new("bash");
-    let done = bash.args(["-c", &format!("{script}\n{words}")]).output().unwrap();
+    // The script is too long for an argument.
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("completions.bash");
+    std::fs::write(&file, format!("{script}\n{words}")).unwrap();
+    let done = Command::new("bash").arg(&file).output().unwrap();
     assert_eq!(String::from_utf8_lossy(&done.stdout).trim(), "tree-head");
     ran(binary().args(["completions", "tcsh"])).ended(2, &["possible values: bash"]);
 }

@@ -246,7 +246,12 @@ pub(crate) fn example(file: &str) -> String {
 impl Agent {
     /// Registers an agent of that name; the golden one is `ward-robot-01`.
     pub(crate) fn register(store: &Store, name: &str) -> Self {
-        Self::with(store, name, golden())
+        Self::register_under(store, name, &[])
+    }
+
+    /// The same, with more arguments of `init`.
+    pub(crate) fn register_under(store: &Store, name: &str, args: &[&str]) -> Self {
+        Self::with(store, name, golden(), args)
     }
 
     /// The same, bound to the files of `examples/gates`.
@@ -263,12 +268,13 @@ impl Agent {
         for ((field, _), file) in GATE_FILES.iter().zip(files) {
             toml += &format!("{field} = \"{file}\"\n");
         }
-        Self::with(store, name, toml)
+        Self::with(store, name, toml, &[])
     }
 
-    fn with(store: &Store, name: &str, toml: String) -> Self {
+    fn with(store: &Store, name: &str, toml: String, args: &[&str]) -> Self {
         let file = store.write(&format!("{name}.toml"), toml.replace("ward-robot-01", name));
-        let identity = store.run(&["init", "--manifest", &file]).fine().out.trim().to_string();
+        let init = [&["init", "--manifest", &file], args].concat();
+        let identity = store.run(&init).fine().out.trim().to_string();
         let token = |role: &str| {
             let any: &[&str] = if role == "producer" { &["--any-source"] } else { &[] };
             token(store, &identity, &[&["--role", role], any].concat())

@@ -10,20 +10,20 @@ use std::net::Shutdown;
 
 /// One message of a stream.
 #[derive(Debug)]
-struct Message {
-    id: Option<u64>,
-    name: String,
-    data: Value,
+pub(crate) struct Message {
+    pub(crate) id: Option<u64>,
+    pub(crate) name: String,
+    pub(crate) data: Value,
 }
 
-struct Stream {
+pub(crate) struct Stream {
     connection: Connection,
     text: String,
 }
 
 impl Stream {
     /// Follows from now on, or from after a position.
-    fn open(server: &Server, token: &str, last: Option<u64>) -> Self {
+    pub(crate) fn open(server: &Server, token: &str, last: Option<u64>) -> Self {
         let request = Request::get("/api/agent/stream").token(token);
         let request = match last {
             Some(last) => request.header("last-event-id", &last.to_string()),
@@ -37,7 +37,7 @@ impl Stream {
     }
 
     /// The next message; a timeout fails the test.
-    fn next(&mut self) -> Message {
+    pub(crate) fn next(&mut self) -> Message {
         loop {
             if let Some((block, rest)) = self.text.split_once("\n\n") {
                 let reported = parsed(block);

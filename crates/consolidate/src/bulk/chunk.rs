@@ -253,16 +253,28 @@ impl<T: FromSums> Bulk<'_, T> {
 
     /// Numbers the days of the events.
     fn number_days(&mut self, scratch: &mut Scratch) {
+        if !self.try_number_days(scratch) {
+            // A chunk alone never has more days than there is room for.
+            self.samples.forget_days();
+            self.try_number_days(scratch);
+        }
+    }
+
+    /// Returns false if there is no room for a day.
+    fn try_number_days(&mut self, scratch: &mut Scratch) -> bool {
         scratch.days.clear();
-        self.samples.reserve_days(scratch.times.len());
         let (mut begin, mut number) = (NO_DAY, 0);
         for time in &scratch.times {
             if !(0..DAY_MICROS).contains(&time.wrapping_sub(begin)) {
                 begin = beginning(*time);
-                number = self.samples.day(begin.div_euclid(DAY_MICROS));
+                match self.samples.day(begin.div_euclid(DAY_MICROS)) {
+                    Some(found) => number = found,
+                    None => return false,
+                }
             }
             scratch.days.push(number);
         }
+        true
     }
 
     /// Counts the events of each class, and finds the last of them.
@@ -338,10 +350,10 @@ impl<T: FromSums> Bulk<'_, T> {
             routes.resize(self.local.classes.len(), Route::UNKNOWN);
         }
         let inside = members.inside.clone();
-        let numbers = members.days.get(inside.clone()).unwrap_or_default();
-        let mut days = numbers.iter().copied().chain(core::iter::repeat(0));
-        for (class, value) in members.classes[inside.clone()].iter().zip(&values[inside]) {
-            let day = days.next().unwrap_or(0);
+        let days = if T::DATED { &members.days[inside.clone()] } else { &[][..] };
+        let events = members.classes[inside.clone()].iter().zip(&values[inside]);
+        for (place, (class, value)) in events.enumerate() {
+            let day = if T::DATED { days[place] } else { 0 };
             let value = Micro::new(*value)?.get();
             let route = match routes.get(*class as usize) {
                 Some(route) if route.is_known() => *route,

@@ -79,7 +79,8 @@ impl Route {
 
     #[inline]
     fn push(self, value: i64, day: u32, samples: &mut Samples) {
-        for home in self.homes {
+        // Only the first taker, a skill, keeps days.
+        for (home, day) in self.homes.into_iter().zip([day, 0]) {
             if home != Self::NOWHERE {
                 samples.push(home, value, self.success, day);
             }
@@ -179,8 +180,7 @@ impl<T: FromSums> BulkFold<T> for Bulk<'_, T> {
         let last = Last { time: event.time.micros(), seq: seq.0, event_ref, worked };
         let day = if T::DATED { day_of(event.time) } else { 0 };
         self.classes[class].count::<T>(1, day, last, refs);
-        self.samples.reserve_days(1);
-        let day = if T::DATED { self.samples.day(day) } else { 0 };
+        let day = if T::DATED { self.number_day(day) } else { 0 };
         for (place, (name, value)) in columns.params.iter().enumerate() {
             let name = self.symbols.intern_near(FIELDS + place, name);
             self.route(class, place, name).push(value.get(), day, &mut self.samples);
@@ -246,7 +246,7 @@ impl<'w, T: FromSums> Bulk<'w, T> {
         Bulk {
             symbols: Symbols::default(),
             groups: Groups { wanted, sums: Vec::new(), places: Places::default() },
-            samples: Samples::default(),
+            samples: Samples::new(T::DATED),
             classes: Vec::new(),
             class_places: Places::default(),
             local: Local::default(),
@@ -261,6 +261,15 @@ impl<'w, T: FromSums> Bulk<'w, T> {
         let mut bulk = Self::of(wanted);
         bulk.left_out = Some(bulk.symbols.intern(source));
         bulk
+    }
+
+    /// The number of one event's day.
+    fn number_day(&mut self, day: Day) -> u32 {
+        if let Some(number) = self.samples.day(day) {
+            return number;
+        }
+        self.samples.forget_days();
+        self.samples.day(day).unwrap_or_default()
     }
 
     /// Adds the events of each class to the groups they count in.

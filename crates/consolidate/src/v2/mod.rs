@@ -45,11 +45,55 @@ pub struct Dated {
     /// Reasons by day.
     pub reasons: BTreeMap<String, Days<i64>>,
     /// Parameters by name and day.
-    pub params: BTreeMap<String, Days<Histogram>>,
+    pub params: BTreeMap<String, Values>,
     /// The counts of `v1`, for kinds without days; for a skill, its uncounted outcomes.
     pub undated: Observed,
     /// The sums over the facts of a skill.
     pub advice: Advice,
+}
+
+/// The values of a parameter by day, with their sum. Every publication asks for the sum of all
+/// days; it follows from the days and is not encoded.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Values {
+    days: Days<Histogram>,
+    all: Histogram,
+}
+
+impl Values {
+    /// The values of these days.
+    pub fn of(days: Days<Histogram>) -> Self {
+        Values { all: days.total(), days }
+    }
+
+    /// The values by day.
+    pub fn days(&self) -> &Days<Histogram> {
+        &self.days
+    }
+
+    /// The values of all days.
+    pub fn all(&self) -> &Histogram {
+        &self.all
+    }
+}
+
+impl Tally for Values {
+    fn add(&mut self, other: &Self) {
+        self.days.add(&other.days);
+        self.all.add(&other.all);
+    }
+
+    fn negated(&self) -> Self {
+        Values { days: self.days.negated(), all: self.all.negated() }
+    }
+
+    fn encode(&self, out: &mut Vec<u8>) {
+        self.days.encode(out);
+    }
+
+    fn decode(wire: &mut Wire<'_>) -> Option<Self> {
+        Days::decode(wire).map(Values::of)
+    }
 }
 
 impl Dated {
@@ -146,6 +190,10 @@ impl RuleSet for V2 {
         true
     }
 
+    fn is_derived(&self, key: &FactKey) -> bool {
+        key.kind() == FactKind::SkillAdvice
+    }
+
     fn derived(&self, key: &FactKey, whole: &Dated) -> Vec<(FactKey, Dated)> {
         if key.kind() != FactKind::SkillSuccessRate {
             return Vec::new();
@@ -210,7 +258,7 @@ impl<'e> Sink<&'e str> for Contributions<'e> {
             for (name, value) in &columns.params {
                 let (name, one) = ((*name).to_string(), Histogram::of(*value, worked));
                 match is_dated(kind) {
-                    true => drop(tally.params.insert(name, Days::one(self.day, one))),
+                    true => drop(tally.params.insert(name, Values::of(Days::one(self.day, one)))),
                     false => drop(tally.undated.numbers.insert(name, one)),
                 }
             }
@@ -267,7 +315,7 @@ impl FromSums for Dated {
         sums.each_day(|source, day, part, times| {
             tally.count(source.unwrap_or(NO_SOURCE), day, part, times);
         });
-        tally.params = sums.into_params().collect();
+        tally.params = sums.into_params().map(|(name, days)| (name, Values::of(days))).collect();
         tally
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! **Invariant:** members are written in canonical order (`Object` checks it in debug builds).
 
-use super::{Advice, Dated};
+use super::{Advice, Dated, Values};
 use crate::confidence::{BASE, wilson};
 use crate::days::{DAY_MICROS, Day, Days, Rate, day_of, day_text};
 use crate::histogram::Histogram;
@@ -120,7 +120,7 @@ pub struct Tried<'t> {
     /// The values by day.
     pub days: &'t Days<Histogram>,
     /// The values of all days.
-    pub all: Histogram,
+    pub all: &'t Histogram,
     /// The recommendation, with the days that it uses.
     pub recommended: Option<(Recommended, UsedDays)>,
 }
@@ -128,10 +128,11 @@ pub struct Tried<'t> {
 impl<'t> Tried<'t> {
     /// The parameters of a sum, and the number of them that compete.
     pub fn of(tally: &'t Dated) -> (Vec<Self>, usize) {
-        let all = |days: &Days<Histogram>| Histogram::total(days.all().iter().map(|(_, day)| day));
-        let named = |(name, days)| Tried { name, days, all: all(days), recommended: None };
-        let params = tally.params.iter().map(|(name, days)| (name.as_str(), days));
-        let mut tried: Vec<Self> = params.map(named).collect();
+        let named = |(name, values): (&'t String, &'t Values)| {
+            let (days, all) = (values.days(), values.all());
+            Tried { name, days, all, recommended: None }
+        };
+        let mut tried: Vec<Self> = tally.params.iter().map(named).collect();
         let competitors = tried.iter().filter(|param| param.all.n() >= COMPETING_FROM).count();
         for param in &mut tried {
             param.recommended = param.search(competitors);
@@ -140,7 +141,7 @@ impl<'t> Tried<'t> {
     }
 
     fn search(&self, competitors: usize) -> Option<(Recommended, UsedDays)> {
-        let (found, since) = recommended(self.days.all(), &self.all, competitors)?;
+        let (found, since) = recommended(self.days.all(), self.all, competitors)?;
         let day_n = |(_, day): &(Day, Histogram)| day.n();
         let used =
             since.map_or(self.all.n(), |since| self.days.from(since).iter().map(day_n).sum());
@@ -160,7 +161,7 @@ impl<'t> Tried<'t> {
 impl<'t> From<Tried<'t>> for Param<'t> {
     fn from(Tried { name, all, recommended, .. }: Tried<'t>) -> Self {
         let recommended = recommended.map(|(found, used)| (found, Some(used)));
-        Param { name, histogram: Cow::Owned(all), recommended }
+        Param { name, histogram: Cow::Borrowed(all), recommended }
     }
 }
 

@@ -58,7 +58,7 @@ impl<'t> Series<'t> {
             attempts.entry(week_of(*day)).or_default().add(rate);
         }
         let mut weeks: Vec<Week> = attempts.keys().copied().collect();
-        let days = tally.params.values().flat_map(|days| days.all());
+        let days = tally.params.values().flat_map(|values| values.days().all());
         weeks.extend(days.map(|(day, _)| week_of(*day)));
         weeks.sort_unstable();
         weeks.dedup();
@@ -79,13 +79,14 @@ impl<'t> Series<'t> {
         week: Week,
         totals: &mut BTreeMap<&'t str, Histogram>,
     ) {
-        for (name, days) in &tally.params {
-            for (_, day) in within(days.all(), week) {
+        for (name, values) in &tally.params {
+            for (_, day) in within(values.days().all(), week) {
                 totals.entry(name.as_str()).or_default().add(day);
             }
         }
         let competitors = totals.values().filter(|all| all.n() >= COMPETING_FROM).count();
-        for (name, days) in &tally.params {
+        for (name, values) in &tally.params {
+            let days = values.days();
             let (own, Some(all)) = (within(days.all(), week), totals.get(name.as_str())) else {
                 continue;
             };

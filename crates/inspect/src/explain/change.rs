@@ -156,28 +156,25 @@ impl Change {
         let Some(cut) = cut else {
             return vec![format!("No change of the rate was found since {}.", day_text(since))];
         };
-        let older = self.shown(before);
+        let older = self.part(before);
         vec![
             self.boundary(&cut),
-            format!(
-                "The value counts the days from then on. Of the {} older observations, {} {}.",
-                older.n,
-                older.s,
-                self.verb()
-            ),
+            format!("The value counts the days from then on. Of all older days: {older}."),
         ]
     }
 
-    fn verb(&self) -> &'static str {
-        if self.kind == FactKind::ZoneRisk { "were adverse" } else { "worked" }
+    /// `3 of 4 worked`
+    fn part(&self, rate: Rate) -> String {
+        let Rate { n, s } = self.shown(rate);
+        let verb = if self.kind == FactKind::ZoneRisk { "adverse" } else { "worked" };
+        format!("{s} of {n} {verb}")
     }
 
     /// `The rate changed on DAY: before, S of N worked (LOW to HIGH); since, S of N (LOW to HIGH).`
     fn boundary(&self, cut: &Cut) -> String {
         let side = |rate: Rate| {
-            let rate = self.shown(rate);
-            let (low, high) = bounds(rate, cut.k);
-            format!("{} of {} {} ({} to {})", rate.s, rate.n, self.verb(), steps(low), steps(high))
+            let (low, high) = bounds(self.shown(rate), cut.k);
+            format!("{} ({} to {})", self.part(rate), steps(low), steps(high))
         };
         format!(
             "The rate changed on {}: before it, {}; from it on, {}. Both ranges have z² = {}, and \

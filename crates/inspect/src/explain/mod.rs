@@ -84,7 +84,7 @@ fn sources<R: RuleSet>(
 ) -> Result<Vec<BTreeSet<FactKey>>, Error> {
     let alone = |fact: &EvidenceKey| BTreeSet::from([fact.key.clone()]);
     let found = RefCell::new(facts.iter().map(alone).collect::<Vec<_>>());
-    if !rules.derives() {
+    if !facts.iter().any(|fact| rules.is_derived(&fact.key)) {
         return Ok(found.into_inner());
     }
     let add = |key: &FactKey| {

@@ -65,7 +65,7 @@ impl Arithmetic for Dated {
 
     fn charts(&self, most: usize) -> Vec<String> {
         let (tried, _) = Tried::of(self);
-        let params = tried.iter().map(|param| strip(param.name, &param.all)).take(most);
+        let params = tried.iter().map(|param| strip(param.name, param.all)).take(most);
         params.chain(self.undated.charts(most)).take(most).collect()
     }
 }
@@ -129,7 +129,7 @@ fn dated_window(
     competitors: usize,
 ) -> String {
     let Some(since) = used.since else {
-        return window(param.name, &param.all, found, competitors);
+        return window(param.name, param.all, found, competitors);
     };
     let days = param.days.from(since);
     let histogram = Histogram::total(days.iter().map(|(_, day)| day));
@@ -141,9 +141,13 @@ fn dated_window(
 fn dated_zone(tally: &Dated) -> Vec<String> {
     let newest = Newest::of(tally);
     let (n, adverse) = (newest.rate.n, newest.rate.f());
-    let counts = Rate { n, s: adverse };
+    let incidents: i64 = tally.incidents.from(newest.since).iter().map(|(_, n)| n).sum();
+    let what = format!(
+        "observations adverse ({} failed attempts, {incidents} incidents)",
+        adverse - incidents
+    );
     vec![
-        newest_rate(&newest, "observations were adverse", "risk", counts),
+        newest_rate(&newest, &what, "risk", Rate { n, s: adverse }),
         agreement(adverse.max(n - adverse), n, BASE, ""),
     ]
 }
