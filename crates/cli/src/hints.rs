@@ -102,6 +102,10 @@ fn rules_hint(error: &Error) -> Option<&'static str> {
              rules approve VERSION --report report.json -o approval.json`"
         }
         "report_moved" => "`ipse rules report VERSION -o report.json` makes another report",
+        "not_first" => {
+            "a log that has events changes its rules with the operator's approval: begin with \
+             `ipse rules propose VERSION`"
+        }
         "already" | "nothing_to_go_back_to" => "`ipse rules list` shows what is in force",
         _ => return None,
     })

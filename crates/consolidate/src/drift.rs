@@ -53,7 +53,7 @@ impl Fact {
 
     /// How far the last week is from the weeks before, and the spread of that distance. `None` if
     /// they cannot be compared.
-    fn departure(&self, day: Day) -> Option<(i128, i128)> {
+    fn departure(&self, day: Day) -> Option<Departure> {
         let first_recent = day.saturating_sub(RECENT_DAYS - 1);
         let (end, middle, start) = (
             self.before(day.saturating_add(1)),
@@ -70,8 +70,16 @@ impl Fact {
         let distance = s_r * n - n_r * s;
         let e = MILLION * distance * distance / (n * n);
         let v = MILLION * n_r * n_b * s * f / (n * n * (n - 1));
-        Some((e, v))
+        Some(Departure { e, v, recent, reference })
     }
+}
+
+/// The distance of a fact's last week from the weeks before, its spread, and both counts.
+struct Departure {
+    e: i128,
+    v: i128,
+    recent: Rate,
+    reference: Rate,
 }
 
 /// The counts of a day, reduced to the limit.
@@ -94,13 +102,24 @@ pub struct DriftReport {
     /// The square of the distance in standard deviations, with its sign, as text.
     pub z2: String,
     /// The facts that moved most.
-    pub most: Vec<FactKey>,
+    pub most: Vec<Moved>,
+}
+
+/// A fact that moved, with its limited counts.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Moved {
+    /// The key of the fact.
+    pub key: FactKey,
+    /// The attempts of the last week.
+    pub recent: Rate,
+    /// The attempts of the weeks before.
+    pub reference: Rate,
 }
 
 impl DriftReport {
     /// The report as JSON.
     pub fn json(&self) -> String {
-        let most = self.most.iter().map(|key| quoted(key.text()));
+        let most = self.most.iter().map(|moved| quoted(moved.key.text()));
         Members::new()
             .text("day", &day_text(self.day))
             .raw("drift", self.drift)
@@ -126,17 +145,21 @@ impl Monitor {
     pub fn report(&self, day: Day) -> DriftReport {
         let departures = self.0.iter().filter_map(|fact| Some((&fact.key, fact.departure(day)?)));
         let (mut facts, mut x, mut spread) = (0, 0, 0);
-        let mut most: Vec<(i128, &FactKey)> = Vec::new();
-        for (key, (e, v)) in departures {
+        let mut most: Vec<(i128, &FactKey, Rate, Rate)> = Vec::new();
+        for (key, Departure { e, v, recent, reference }) in departures {
             facts += 1;
             x += e - v;
             spread += 2 * v * v + MILLION * v;
             if e > v {
-                most.push((v - e, key));
+                most.push((v - e, key, recent, reference));
             }
         }
-        most.sort_unstable();
-        let named = most.into_iter().take(NAMED).map(|(_, key)| key.clone());
+        most.sort_unstable_by_key(|(distance, key, ..)| (*distance, *key));
+        let named = most.into_iter().take(NAMED).map(|(_, key, recent, reference)| Moved {
+            key: key.clone(),
+            recent,
+            reference,
+        });
         DriftReport {
             day,
             facts,

@@ -155,12 +155,12 @@ pub(crate) fn write_params(mut params: Vec<Param<'_>>, out: &mut Object) {
 
 /// The most common text: highest count, then smallest by UTF-8 bytes.
 fn most(texts: &BTreeMap<String, i64>) -> (&str, i64) {
-    texts.iter().fold(
-        ("", 0),
-        |best, (text, n)| {
-            if *n > best.1 { (text.as_str(), *n) } else { best }
-        },
-    )
+    most_of(texts.iter().map(|(text, n)| (text.as_str(), *n)))
+}
+
+/// The same for texts in ascending order.
+pub(crate) fn most_of<'t>(texts: impl Iterator<Item = (&'t str, i64)>) -> (&'t str, i64) {
+    texts.fold(("", 0), |best, (text, n)| if n > best.1 { (text, n) } else { best })
 }
 
 /// A JSON object that is written member by member in canonical order.
@@ -261,7 +261,11 @@ impl Object {
     }
 
     pub(crate) fn top(&mut self, name: &str, what: &str, texts: &BTreeMap<String, i64>) {
-        let (text, n) = most(texts);
+        self.most_common(name, what, most(texts));
+    }
+
+    /// The most common text and its count, if there is one.
+    pub(crate) fn most_common(&mut self, name: &str, what: &str, (text, n): (&str, i64)) {
         if n > 0 {
             let mut inner = Object::new();
             if what < "n" {

@@ -1,7 +1,8 @@
 //! The attempts and parameters of every skill fact by day, whatever rules the log follows.
 //!
-//! **Invariant:** the sums are those of rule set v2 over all events up to the checkpoint. A log
-//! that follows v2 has them in the store; for other rules the log is folded.
+//! **Invariant:** the sums are those of rule set v2 over all events up to a position. A
+//! log that follows v2 has them in the store; for other rules the log is folded. A key without a
+//! counted attempt is no fact, and has no sum here.
 
 use crate::Error;
 use crate::hot_sums::stored_groups;
@@ -17,6 +18,15 @@ const SUMS_AT_ONCE: usize = 256;
 
 /// The sums behind all skill facts as of the checkpoint, by key.
 pub fn skill_sums(view: View<'_>, identity: &Identity) -> Result<BTreeMap<FactKey, Dated>, Error> {
+    skill_sums_until(view, identity, view.progress()?.checkpoint)
+}
+
+/// The same as of a position that is not before the checkpoint.
+pub fn skill_sums_until(
+    view: View<'_>,
+    identity: &Identity,
+    up_to: Seq,
+) -> Result<BTreeMap<FactKey, Dated>, Error> {
     let progress = view.progress()?;
     let is_skill = |key: &FactKey| key.kind() == FactKind::SkillSuccessRate;
     let (mut sums, mut first) = (BTreeMap::new(), Seq(1));
@@ -33,8 +43,9 @@ pub fn skill_sums(view: View<'_>, identity: &Identity) -> Result<BTreeMap<FactKe
         }
         first = progress.tallied.next();
     }
-    fold_wanted(view, &V2, first..=progress.checkpoint, &is_skill, |key, group| {
+    fold_wanted(view, &V2, first..=up_to, &is_skill, |key, group| {
         sums.entry(key).or_default().add(&group.tally);
     })?;
+    sums.retain(|_, sum: &mut Dated| sum.total().n > 0);
     Ok(sums)
 }

@@ -6,14 +6,16 @@
 use crate::answer::{clean, counted};
 use crate::{Error, Page};
 use ipse_consolidate::Rules;
-use ipse_consolidate::days::{Day, Days, Rate, day_text};
-use ipse_consolidate::drift::{DriftReport, Monitor, RECENT_DAYS, REFERENCE_DAYS};
+use ipse_consolidate::days::{Day, Days, Rate, day_of, day_text};
+use ipse_consolidate::drift::{
+    DAY_LIMIT, DriftReport, Monitor, Moved, RECENT_DAYS, REFERENCE_DAYS,
+};
 use ipse_consolidate::recommend::Recommended;
 use ipse_consolidate::v2::Dated;
 use ipse_consolidate::v2::series::{Series, Week, WeekOfParam, monday};
 use ipse_core::json::{Members, list, quoted};
 use ipse_core::{FactId, FactKey, Identity, Micro, Time};
-use ipse_engine::{rules_of, skill_sums};
+use ipse_engine::{rules_of, skill_sums, skill_sums_until};
 use ipse_store::View;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -46,15 +48,20 @@ pub fn drift(view: View<'_>, identity: &Identity, day: Option<Day>) -> Result<Dr
     Ok(monitor.report(day.unwrap_or_else(|| monitor.newest())))
 }
 
-/// The days with an alarm whose day before had none.
+/// The days with an alarm whose day before had none, over all attempts of the log.
 pub(crate) fn drift_alarms(view: View<'_>, identity: &Identity) -> Result<Vec<Day>, Error> {
-    Ok(monitor(&attempts(&skill_sums(view, identity)?)).alarms())
+    let sums = skill_sums_until(view, identity, view.head()?)?;
+    Ok(monitor(&attempts(&sums)).alarms())
 }
 
 /// A report as text.
 pub fn drift_page(report: &DriftReport) -> Page {
     let mut page = Page::new();
-    let verdict = if report.drift { "DRIFT" } else { "no drift" };
+    let verdict = match (report.drift, report.facts) {
+        (true, _) => "DRIFT",
+        (false, 0) => "nothing to compare",
+        (false, _) => "no drift",
+    };
     page.line(format!("{verdict} as of {} (z² = {})", day_text(report.day), report.z2));
     page.prose(
         2,
@@ -66,7 +73,12 @@ pub fn drift_page(report: &DriftReport) -> Page {
     );
     if !report.most.is_empty() {
         page.line("\nMoved most");
-        report.most.iter().for_each(|key| page.prose(2, clean(key.text())));
+        for Moved { key, recent, reference } in &report.most {
+            page.line(format!("  {}", clean(key.text())));
+            let part = |rate: &Rate| format!("{} of {} worked", rate.s, rate.n);
+            page.prose(4, format!("{}; before, {}", part(recent), part(reference)));
+        }
+        page.note(format!("a day of a fact counts for at most {DAY_LIMIT} attempts"));
     }
     page
 }
@@ -139,7 +151,7 @@ fn week_text(week: Week) -> String {
     let thursday = monday(week) + 3;
     let year: String = day_text(thursday).chars().take(4).collect();
     let first = Time::parse(&format!("{year}-01-01T00:00:00Z"));
-    let first = first.map_or(0, ipse_consolidate::days::day_of);
+    let first = first.map_or(0, day_of);
     format!("{year}-W{:02}", (thursday - first) / 7 + 1)
 }
 
@@ -256,7 +268,7 @@ impl DriftSeries {
             Members::new()
                 .text("week", &week_text(*week))
                 .text("from", &day_text(monday(*week).max(0)))
-                .text("to", &day_text(monday(week + 1) - 1))
+                .text("to", &day_text((monday(week + 1) - 1).min(day_of(Time::LAST))))
                 .raw("changed", changes.changed)
                 .raw("added", changes.added)
                 .raw("gone", changes.gone)
@@ -303,7 +315,6 @@ impl DriftSeries {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use ipse_consolidate::days::day_of;
     use ipse_consolidate::v2::series::week_of;
 
     #[test]

@@ -1,6 +1,7 @@
 //! `drift`: asks whether success rates have changed, for operators.
 
 use crate::context::Context;
+use crate::position::note_pending;
 use crate::terminal::Terminal;
 use crate::vocabulary::day;
 use crate::{CommandResult, Exit};
@@ -30,6 +31,7 @@ pub(crate) struct Args {
 pub(crate) fn run(context: &Context, terminal: &mut Terminal<'_>, args: &Args) -> CommandResult {
     let (reader, identity) = context.read()?;
     let snapshot = reader.view(&identity)?;
+    note_pending(terminal, snapshot.view(), &snapshot.view().progress()?)?;
     if args.series {
         let series = DriftSeries::read(snapshot.view(), &identity)?;
         match context.json {

@@ -99,8 +99,9 @@ impl Tally for Values {
 impl Dated {
     /// Attempts and successes by day, of all sources.
     pub fn by_day(&self) -> Days<Rate> {
-        let mut all = Days::default();
-        self.sources.values().for_each(|days| all.add(days));
+        let mut days = self.sources.values();
+        let mut all = days.next().cloned().unwrap_or_default();
+        days.for_each(|days| all.add(days));
         all
     }
 

@@ -5,8 +5,8 @@
 use super::{Advice, Dated, Values};
 use crate::confidence::{BASE, wilson};
 use crate::days::{DAY_MICROS, Day, Days, Rate, day_of, day_text};
-use crate::histogram::Histogram;
-use crate::publish::{COMPETING_FROM, Object, Param, undated, write_params};
+use crate::histogram::{Cell, Histogram};
+use crate::publish::{COMPETING_FROM, Object, Param, most_of, undated, write_params};
 use crate::recommend::{Recommended, UsedDays};
 use crate::stretch::{Cut, bounds, robust, stretch};
 use alloc::borrow::Cow;
@@ -64,10 +64,10 @@ impl Newest {
         Newest { since, rate, before: sum(days.all()).minus(rate), sources, cut }
     }
 
-    /// The texts of the stretch and their numbers.
-    fn texts(&self, texts: &BTreeMap<String, Days<i64>>) -> BTreeMap<String, i64> {
+    /// The most common text of the stretch and its count.
+    fn most<'t>(&self, texts: &'t BTreeMap<String, Days<i64>>) -> (&'t str, i64) {
         let count = |days: &Days<i64>| days.from(self.since).iter().map(|(_, n)| n).sum();
-        texts.iter().map(|(text, days)| (text.clone(), count(days))).collect()
+        most_of(texts.iter().map(|(text, days)| (text.as_str(), count(days))))
     }
 }
 
@@ -109,7 +109,7 @@ fn skill_success_rate(t: &Dated, last: &Support, version: &str, out: &mut Object
     out.count("sources", newest.sources);
     out.rate("success_rate", s, n);
     out.integer("successes", s);
-    out.top("top_failure_reason", "reason", &newest.texts(&t.reasons));
+    out.most_common("top_failure_reason", "reason", newest.most(&t.reasons));
     out.uncounted(&t.undated.uncounted);
 }
 
@@ -189,10 +189,13 @@ pub(super) fn recommended(
 fn holds(recommended: &Recommended, days: &[(Day, Histogram)]) -> bool {
     let (low, high) = recommended.window();
     let inside = |(day, histogram): &(Day, Histogram)| {
-        let cells = histogram.fine().iter().filter(|(value, _)| (low..=high).contains(value));
-        let rate = |sum: Rate, cell: Rate| sum.plus(cell);
-        let sum = cells.map(|(_, cell)| Rate { n: cell.n, s: cell.successes });
-        (*day, sum.fold(Rate::default(), rate))
+        let fine = histogram.fine();
+        let (from, to) = (
+            fine.partition_point(|(value, _)| *value < low),
+            fine.partition_point(|(value, _)| *value <= high),
+        );
+        let sum = fine[from..to].iter().fold(Cell::default(), |sum, (_, cell)| sum.plus(*cell));
+        (*day, Rate { n: sum.n, s: sum.successes })
     };
     let days: Vec<(Day, Rate)> = days.iter().map(inside).filter(|(_, rate)| rate.n > 0).collect();
     stretch(&days).1.is_none()
@@ -222,7 +225,7 @@ fn zone_risk(t: &Dated, last: &Support, version: &str, out: &mut Object) {
     out.text("rule_version", version);
     out.text("since", &day_text(newest.since));
     out.count("sources", newest.sources);
-    out.top("top_reason", "reason", &newest.texts(&t.reasons));
+    out.most_common("top_reason", "reason", newest.most(&t.reasons));
 }
 
 fn skill_advice(advice: &Advice, last: &Support, version: &str, out: &mut Object) {

@@ -28,8 +28,8 @@ pub(super) trait ByDay {
     /// The newest stretch of a fact of this kind; `None` if its counts have no days.
     fn newest(&self, kind: FactKind) -> Option<Newest>;
 
-    /// The sources of a fact, the one with the most observations first.
-    fn sources(&self) -> Vec<&str>;
+    /// The sources of a fact with the number of their observations, the greatest first.
+    fn sources(&self) -> Vec<(i64, &str)>;
 }
 
 impl ByDay for Observed {
@@ -37,7 +37,7 @@ impl ByDay for Observed {
         None
     }
 
-    fn sources(&self) -> Vec<&str> {
+    fn sources(&self) -> Vec<(i64, &str)> {
         Vec::new()
     }
 }
@@ -48,12 +48,12 @@ impl ByDay for Dated {
         dated.then(|| Newest::of(self))
     }
 
-    fn sources(&self) -> Vec<&str> {
+    fn sources(&self) -> Vec<(i64, &str)> {
         let count = |days: &[(i64, Rate)]| days.iter().map(|(_, rate)| rate.n).sum::<i64>();
         let mut sources: Vec<(i64, &str)> =
-            self.sources.iter().map(|(name, days)| (-count(days.all()), name.as_str())).collect();
-        sources.sort_unstable();
-        sources.into_iter().map(|(_, name)| name).collect()
+            self.sources.iter().map(|(name, days)| (count(days.all()), name.as_str())).collect();
+        sources.sort_unstable_by_key(|(n, name)| (-n, *name));
+        sources
     }
 }
 
@@ -62,6 +62,8 @@ impl ByDay for Dated {
 pub struct WithoutSource {
     /// The source.
     pub source: String,
+    /// Its observations on all days.
+    pub sent: i64,
     /// The fact; `None` if no other source supports it.
     pub fact: Option<ScoredFact>,
 }
@@ -93,11 +95,11 @@ impl Change {
         let Some(newest) = group.tally.newest(key.kind()) else { return Ok(None) };
         let sources = group.tally.sources();
         let mut without = Vec::new();
-        for source in sources.iter().take(MAX_SOURCES).filter(|_| sources.len() > 1) {
+        for (sent, source) in sources.iter().take(MAX_SOURCES).filter(|_| sources.len() > 1) {
             let rest = group_without_source(view, rules, up_to, key, source)?;
             let fact = rest.map(|rest| rest.publish(rules, key)).transpose().ok().flatten();
             let fact = fact.flatten().map(ScoredFact::new).transpose()?;
-            without.push(WithoutSource { source: (*source).to_owned(), fact });
+            without.push(WithoutSource { source: (*source).to_owned(), sent: *sent, fact });
         }
         let more_sources = sources.len().saturating_sub(MAX_SOURCES);
         Ok(Some(Change { kind: key.kind(), newest, without, more_sources }))
@@ -142,7 +144,8 @@ impl Change {
             .finish();
         let without = self.without.iter().map(|it| {
             let value = it.fact.as_ref().map_or("null", |fact| &fact.fact.value);
-            Members::new().text("source", &it.source).raw("value", value).finish()
+            let it = Members::new().text("source", &it.source).raw("sent", it.sent);
+            it.raw("value", value).finish()
         });
         members
             .raw("stretch", stretch)
@@ -193,13 +196,14 @@ impl Change {
         }
         page.line("\nWithout a source");
         let row = |it: &WithoutSource| {
-            let (n, text) = match &it.fact {
-                Some(fact) => (fact.n_observations.to_string(), clean(&body(fact))),
-                None => ("0".to_owned(), "no fact".to_owned()),
+            let text = match &it.fact {
+                Some(fact) => format!("{}, n = {}", clean(&body(fact)), fact.n_observations),
+                None => "no fact".to_owned(),
             };
-            vec![clean(&it.source), n, text]
+            vec![clean(&it.source), it.sent.to_string(), text]
         };
-        page.table(&["SOURCE", "N", "THE FACT WITHOUT IT"], self.without.iter().map(row).collect());
+        let header = ["SOURCE", "SENT", "THE FACT WITHOUT IT"];
+        page.table(&header, self.without.iter().map(row).collect());
         if self.more_sources > 0 {
             page.line(format!("… and {} more sources", self.more_sources));
         }

@@ -126,7 +126,18 @@ impl Explanation {
     /// The arithmetic and the newest stretch, one sentence each.
     fn all_words(&self) -> impl Iterator<Item = String> {
         let change = self.change.as_ref().map(Change::words).unwrap_or_default();
-        self.words.iter().cloned().chain(change)
+        self.words.iter().cloned().chain(change).chain(self.retry_words())
+    }
+
+    /// Why a failed attempt is due again when the value says so.
+    fn retry_words(&self) -> Option<String> {
+        let value = self.fact.value();
+        let text = |name: &str| value.get(name).and_then(|value| value.as_text());
+        let due = text("retry_after").filter(|_| text("last_outcome") == Some("failed"))?;
+        Some(format!(
+            "The last attempt failed. It is worth another try from {due} on: as long after it as \
+             the stretch lasted, and between an hour and seven days."
+        ))
     }
 
     /// The explanation as JSON.

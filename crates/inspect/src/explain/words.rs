@@ -245,17 +245,24 @@ fn window(name: &str, histogram: &Histogram, found: &Recommended, competitors: u
     let what = if (from, to) == (low, high) { "window" } else { "what mostly worked there" };
     let cells = histogram.coarse().len();
     let k = BASE + 2 * (lg(competitors) + lg(cells));
+    let lowered = match k == BASE {
+        true => String::new(),
+        false => {
+            let compared = counted(competitors as u64, "parameter");
+            format!(
+                " (lowered because {compared} and {} were compared)",
+                counted(cells as u64, "range")
+            )
+        }
+    };
     format!(
-        "{}: {}; {what} {}..{}; recommended {}, confidence {} (lowered because {} and {} were \
-         compared).",
+        "{}: {}; {what} {}..{}; recommended {}, confidence {}{lowered}.",
         clean(name),
         parts.join(", "),
         micro(low),
         micro(high),
         micro(found.value()),
         fraction(inside.successes, inside.n, k),
-        counted(competitors as u64, "parameter"),
-        counted(cells as u64, "range"),
     )
 }
 
