@@ -20,6 +20,7 @@ const DEPENDS_ON: &[(&str, &[&str])] = &[
     ("gates", &["core"]),
     ("ledger", &["core"]),
     ("consult", &["core", "consolidate", "ledger"]),
+    ("plan", &["core", "consolidate"]),
     ("audit", &["core", "consolidate", "consult", "ledger"]),
     ("bundle", &["core", "manifest", "consolidate", "consult", "audit", "ledger", "door"]),
     ("verify", &["bundle"]),

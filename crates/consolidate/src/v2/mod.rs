@@ -10,7 +10,7 @@ mod publish;
 pub mod series;
 
 pub use advice::{Advice, Verdict};
-pub use publish::{Newest, Tried};
+pub use publish::{Newest, Tried, retry_after};
 
 use crate::bulk::{Bulk, FromSums, Sums};
 use crate::days::{Day, Days, Rate, day_of};

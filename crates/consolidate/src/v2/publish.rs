@@ -251,7 +251,7 @@ fn skill_advice(advice: &Advice, last: &Support, version: &str, out: &mut Object
 }
 
 /// The time from which a failed attempt is due again: the longer the rate holds, the later.
-fn retry_after(last: Time, since: Day) -> Time {
+pub fn retry_after(last: Time, since: Day) -> Time {
     let held = (day_of(last) - since).saturating_mul(DAY_MICROS);
     let wait = held.clamp(RETRY_MICROS.0, RETRY_MICROS.1);
     Time::from_micros(last.micros().saturating_add(wait)).unwrap_or(Time::LAST)
