@@ -71,5 +71,5 @@ pub use rules_change::{RulesChange, RulesError};
 pub use rules_report::{ChangedFact, KindCounts, RulesReport};
 pub use scan::{fold_range, group_without_source};
 pub use signed_batch::{SignatureError, SignedBatch, registered};
-pub use skill_sums::{skill_sums, skill_sums_until};
+pub use skill_sums::{skill_sum, skill_sums, skill_sums_until};
 pub use watch::Watch;

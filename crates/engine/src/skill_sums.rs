@@ -5,7 +5,7 @@
 //! counted attempt is no fact, and has no sum here.
 
 use crate::Error;
-use crate::hot_sums::stored_groups;
+use crate::hot_sums::{stored_group, stored_groups};
 use crate::scan::fold_wanted;
 use ipse_consolidate::v2::Dated;
 use ipse_consolidate::{Group, Rules, Tally, V2};
@@ -21,7 +21,17 @@ pub fn skill_sums(view: View<'_>, identity: &Identity) -> Result<BTreeMap<FactKe
     skill_sums_until(view, identity, view.progress()?.checkpoint)
 }
 
-/// The same as of a position that is not before the checkpoint.
+/// The sum behind one skill fact of a log that follows v2, as of the checkpoint. Zero without the
+/// fact.
+pub fn skill_sum(view: View<'_>, identity: &Identity, key: &FactKey) -> Result<Dated, Error> {
+    let progress = view.progress()?;
+    let mut sum = stored_group::<Dated>(view, &FactId::new(identity, key))?.tally;
+    let unsaved = progress.tallied.next()..=progress.checkpoint;
+    fold_wanted(view, &V2, unsaved, &|other| other == key, |_, group| sum.add(&group.tally))?;
+    Ok(sum)
+}
+
+/// The sums of all skill facts as of a position that is not before the checkpoint.
 pub fn skill_sums_until(
     view: View<'_>,
     identity: &Identity,

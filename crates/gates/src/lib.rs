@@ -39,7 +39,7 @@ pub use temperament::Temperament;
 pub use toml_file::{MAX_FILE_BYTES, MAX_LIST, MAX_REASON_BYTES, MAX_RULES};
 pub use verdict::{Code, Finding, Gate, MAX_FINDINGS, MAX_GATE_BYTES, Verdict};
 
-pub use ipse_core::Ruling;
+pub use ipse_core::{Micro, Ruling};
 
 use alloc::vec::Vec;
 use judge::{admission, contract, policy as policy_gate};
@@ -85,6 +85,12 @@ impl Gates {
     /// The seconds in which a person can confirm an intent; `None` without a limit.
     pub fn confirm_within(&self) -> Option<u64> {
         self.temperament.confirm_within
+    }
+
+    /// Whether the policy lets a number of an intent through unchanged: it denies neither the skill
+    /// nor the number, and clamps nothing. Rate limits and other parameters are not looked at.
+    pub fn keeps(&self, intent: &Intent<'_>, param: &str, number: Micro) -> bool {
+        policy_gate::keeps(&self.policy, intent, param, number)
     }
 
     /// Judges an intent. `recent` is the number of intents of its skill that were not denied within

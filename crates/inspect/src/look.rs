@@ -8,6 +8,7 @@ use crate::explain::{ExplainedEvent, Explanation};
 use crate::intents::IntentPage;
 use crate::log::{LogEntry, LogPage};
 use crate::passes::PassPage;
+use crate::plan::{AttemptAdvice, PlannedAttempt, ValueAdvice};
 use crate::proof::{Heads, Proof, SignedHead, prove};
 use crate::rules::RulesList;
 use crate::standing::Standing;
@@ -16,13 +17,14 @@ use crate::{Diff, DriftSeries, Error, diff, drift};
 use ipse_consolidate::days::Day;
 use ipse_consolidate::drift::DriftReport;
 use ipse_consult::trail::{Found, IntentStanding, Listing, Proposal, Trail};
-use ipse_core::{EventRef, FactId, Identity, Seq, Time};
+use ipse_core::{EventRef, FactId, Identity, Micro, Seq, Time};
 use ipse_engine::facts::{Chosen, Filter, ScoredFact};
 use ipse_engine::{
     AsOf, Claim, FactTable, LogView, RulesReport, Status, chosen_as_of, chosen_as_of_with,
     known_rules, registered, rules_name_at, rules_of,
 };
 use ipse_ledger::{NoteKey, RuleSetName};
+use ipse_plan::{Candidates, Question};
 use ipse_store::{Signatures, Store, View};
 use std::sync::Arc;
 
@@ -149,6 +151,35 @@ impl Look {
     /// The skill facts week by week.
     pub fn drift_series(&self) -> Result<DriftSeries, Error> {
         self.view(|view| DriftSeries::read(view, &self.identity))
+    }
+
+    /// Whether to make an attempt, as of the checkpoint. A table of the current facts avoids reading
+    /// the store.
+    pub fn may_attempt(
+        &self,
+        planned: &PlannedAttempt,
+        question: &Question,
+        known: Option<&FactTable>,
+    ) -> Result<AttemptAdvice, Error> {
+        let identity = &self.identity;
+        let known =
+            known.and_then(|table| AttemptAdvice::known(identity, table, planned, question));
+        match known {
+            Some(advice) => Ok(advice),
+            None => self.view(|view| AttemptAdvice::read(view, identity, planned, question)),
+        }
+    }
+
+    /// The value of a parameter to try next, as of the checkpoint.
+    pub fn suggest(
+        &self,
+        planned: &PlannedAttempt,
+        param: &str,
+        candidates: &Candidates,
+        prefer: Option<Micro>,
+    ) -> Result<ValueAdvice, Error> {
+        let identity = &self.identity;
+        self.view(|view| ValueAdvice::read(view, identity, planned, param, candidates, prefer))
     }
 
     /// The rules of the log, with what happened before and since each activation.

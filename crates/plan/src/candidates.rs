@@ -3,21 +3,27 @@
 //! **Invariant:** candidates are fine cells in ascending order, at least one and at most
 //! [`MAX_CANDIDATES`], and no two are equal.
 
+use alloc::format;
+use alloc::string::String;
 use alloc::vec::Vec;
 use core::fmt;
 use ipse_consolidate::histogram::fine_of;
 use ipse_core::Micro;
+use ipse_core::decimal::rounded;
 
 /// The most candidates. Each must be tried several times before it can be ruled out, so more than
 /// about 25 already cost more attempts than they find.
 pub const MAX_CANDIDATES: usize = 256;
+
+/// The number of values between two ends, if no candidates are given.
+pub const DEFAULT_CANDIDATES: i64 = 21;
 
 /// Candidates in ascending order.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Candidates(Vec<i64>);
 
 /// The reason why values are no candidates.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug)]
 pub enum BadCandidates {
     /// There is no value.
     None,
@@ -27,6 +33,8 @@ pub enum BadCandidates {
     Equal(Micro),
     /// The step of a range is not above zero.
     BadStep,
+    /// This text is no number that facts can hold.
+    NoNumber(String),
 }
 
 impl Candidates {
@@ -44,6 +52,29 @@ impl Candidates {
         }
     }
 
+    /// The candidates of a list of numbers, in any order.
+    ///
+    /// ```
+    /// use ipse_plan::Candidates;
+    ///
+    /// assert_eq!(Candidates::numbers(&[30.0, 20.0, 25.0])?, Candidates::parse("20, 25, 30")?);
+    /// # Ok::<(), ipse_plan::BadCandidates>(())
+    /// ```
+    pub fn numbers(values: &[f64]) -> Result<Self, BadCandidates> {
+        let number = |value: &f64| {
+            Micro::from_f64(*value).ok_or_else(|| BadCandidates::NoNumber(format!("{value}")))
+        };
+        Candidates::list(&values.iter().map(number).collect::<Result<Vec<_>, _>>()?)
+    }
+
+    /// Reads numbers that are separated by commas.
+    pub fn parse(text: &str) -> Result<Self, BadCandidates> {
+        if text.trim().is_empty() {
+            return Err(BadCandidates::None);
+        }
+        Candidates::list(&text.split(',').map(number).collect::<Result<Vec<_>, _>>()?)
+    }
+
     /// The candidates `from`, `from + step` and so on, up to `to`.
     pub fn range(from: Micro, to: Micro, step: Micro) -> Result<Self, BadCandidates> {
         if step.get() <= 0 {
@@ -56,12 +87,20 @@ impl Candidates {
         Candidates::list(&values.map(micro).collect::<Vec<_>>())
     }
 
-    /// A list in which values may be equal: they become one candidate.
-    pub fn merged(values: &[Micro]) -> Result<Self, BadCandidates> {
-        let mut cells: Vec<i64> = values.iter().map(|value| fine_of(*value)).collect();
+    /// The default between two ends: [`DEFAULT_CANDIDATES`] values at equal distances, rounded to
+    /// micro-units, without those that are equal to four digits or that `keeps` rejects.
+    pub fn between(
+        min: Micro,
+        max: Micro,
+        keeps: impl Fn(Micro) -> bool,
+    ) -> Result<Self, BadCandidates> {
+        let (steps, width) = (DEFAULT_CANDIDATES - 1, i128::from(max.get() - min.get()));
+        let value = |place| micro(min.get() + rounded(width * i128::from(place), steps));
+        let mut cells: Vec<i64> = (0..=steps).map(value).map(fine_of).collect();
         cells.sort_unstable();
         cells.dedup();
-        Candidates::list(&cells.into_iter().map(micro).collect::<Vec<_>>())
+        let kept = cells.into_iter().map(micro).filter(|value| keeps(*value));
+        Candidates::list(&kept.collect::<Vec<_>>())
     }
 
     /// The candidates, in micro-units.
@@ -100,6 +139,12 @@ impl Candidates {
     }
 }
 
+/// Reads one number.
+pub fn number(text: &str) -> Result<Micro, BadCandidates> {
+    let text = text.trim();
+    Micro::from_decimal(text).ok_or_else(|| BadCandidates::NoNumber(text.into()))
+}
+
 /// A number that was usable before.
 pub(crate) fn micro(value: i64) -> Micro {
     Micro::new(value).unwrap_or_default()
@@ -114,6 +159,9 @@ impl fmt::Display for BadCandidates {
             }
             BadCandidates::Equal(value) => {
                 write!(f, "two candidates are equal to four significant digits: {value}")
+            }
+            BadCandidates::NoNumber(text) => {
+                write!(f, "`{}` is no number from -10^9 to 10^9", text.escape_debug())
             }
             BadCandidates::BadStep => f.write_str("the step of the candidates is not above zero"),
         }

@@ -17,5 +17,5 @@ mod candidates;
 mod suggest;
 
 pub use attempt::{Knowledge, Question, Reason, Standing, Threshold, may_attempt};
-pub use candidates::{BadCandidates, Candidates, MAX_CANDIDATES};
+pub use candidates::{BadCandidates, Candidates, DEFAULT_CANDIDATES, MAX_CANDIDATES, number};
 pub use suggest::{Suggestion, WINDOW_VALUES, Window, suggest};

@@ -267,6 +267,33 @@ proptest! {
 }
 
 #[test]
+fn candidates_are_read_from_text() {
+    let told = |text: &str| Candidates::parse(text).unwrap_err().to_string();
+    let cells = |text: &str| Candidates::parse(text).unwrap().cells().to_vec();
+    assert_eq!(cells("30, 2e1,-0.5"), [-500_000, 20_000_000, 30_000_000]);
+    assert_eq!(told(" "), "there is no candidate");
+    assert_eq!(told("1,,2"), "`` is no number from -10^9 to 10^9");
+    assert_eq!(told("1,x\n"), "`x` is no number from -10^9 to 10^9");
+    assert_eq!(told("1e10"), "`1e10` is no number from -10^9 to 10^9");
+    assert!(Candidates::numbers(&[1.0, f64::NAN]).is_err());
+}
+
+#[test]
+fn the_default_list_has_equal_distances_and_leaves_out_what_is_not_kept() {
+    let between = |min, max| Candidates::between(micro(min), micro(max), |_| true);
+    let tens: Vec<i64> = (0..=20).map(|place| place * 7_000_000).collect();
+    assert_eq!(between(0, 140_000_000).unwrap().cells(), tens);
+    assert_eq!(between(5, 5).unwrap().cells(), [5], "equal cells are one candidate");
+    assert_eq!(between(0, 3).unwrap().cells(), [0, 1, 2, 3], "rounded half-even to micro-units");
+    let low = Candidates::between(micro(0), micro(140_000_000), |it| it.get() <= 60_000_000);
+    assert_eq!(low.unwrap().cells().last(), Some(&56_000_000));
+    let nothing = Candidates::between(micro(0), micro(1), |_| false);
+    assert_eq!(nothing, Err(BadCandidates::None));
+    let widest = between(-1_000_000_000_000_000, 1_000_000_000_000_000).unwrap();
+    assert_eq!(widest.cells().len(), 21);
+}
+
+#[test]
 fn thresholds_are_rates() {
     for good in ["0", "0.5", "1", "0.333333"] {
         assert_eq!(Threshold::parse(good).unwrap().get().to_string(), good);

@@ -50,6 +50,18 @@ fn apply(
     (params, findings)
 }
 
+/// Whether a single number passes without a finding.
+pub(crate) fn keeps(policy: &Policy, intent: &Intent<'_>, param: &str, number: Micro) -> bool {
+    let asked = Params([(param.into(), Datum::Number(number))].into_iter().collect());
+    match policy.skill(&intent.skill_id) {
+        Some(skill) => {
+            find_forbidden(skill, intent, &asked).is_empty()
+                && clamp_all(skill, intent, &mut asked.clone()).is_empty()
+        }
+        None => !policy.denies_unlisted,
+    }
+}
+
 fn rate(
     skill: &SkillPolicy,
     intent: &Intent<'_>,
