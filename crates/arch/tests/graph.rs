@@ -37,6 +37,7 @@ const DEPENDS_ON: &[(&str, &[&str])] = &[
             "ledger",
             "door",
             "gates",
+            "plan",
             "store",
             "access",
             "engine",
@@ -46,7 +47,10 @@ const DEPENDS_ON: &[(&str, &[&str])] = &[
     ("exchange", &["core", "consolidate", "ledger", "door", "bundle", "store", "engine"]),
     (
         "http",
-        &["core", "ledger", "door", "gates", "access", "store", "engine", "inspect", "intents"],
+        &[
+            "core", "ledger", "door", "gates", "plan", "access", "store", "engine", "inspect",
+            "intents",
+        ],
     ),
     (
         "reproduce",
@@ -55,8 +59,8 @@ const DEPENDS_ON: &[(&str, &[&str])] = &[
     (
         "ipse",
         &[
-            "core", "manifest", "ledger", "door", "gates", "bundle", "store", "engine", "inspect",
-            "intents", "exchange",
+            "core", "manifest", "ledger", "door", "gates", "plan", "bundle", "store", "engine",
+            "inspect", "intents", "exchange",
         ],
     ),
     (
@@ -68,6 +72,7 @@ const DEPENDS_ON: &[(&str, &[&str])] = &[
             "ledger",
             "door",
             "gates",
+            "plan",
             "bundle",
             "store",
             "access",
@@ -225,6 +230,22 @@ fn nothing_that_runs_a_pass_has_a_path_to_the_manifest() {
              is needed, as bytes or an argument",
             path.join(" -> ")
         )
+    };
+    report(&found.map(say).collect::<Vec<_>>());
+}
+
+/// What judges an intent, and what plans. Advice must not be able to change a verdict.
+const JUDGES: [&str; 1] = ["gates"];
+const ADVISES: [&str; 2] = ["plan", "consolidate"];
+
+#[test]
+fn no_gate_has_a_path_to_advice_or_facts() {
+    let graph = graph();
+    assert!(path(&graph, "inspect", "plan").is_some(), "the control");
+    let pairs = JUDGES.iter().flat_map(|from| ADVISES.iter().map(move |to| (from, to)));
+    let found = pairs.filter_map(|(from, to)| path(&graph, from, to));
+    let say = |path: Vec<String>| {
+        format!("{}: a verdict could depend on facts; remove the edge", path.join(" -> "))
     };
     report(&found.map(say).collect::<Vec<_>>());
 }

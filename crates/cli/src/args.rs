@@ -5,9 +5,9 @@
 use crate::commands::{bench, reproduce};
 use crate::commands::{
     completions, config, consolidate, demo, diff, drift, explain, export, facts, forget, gates,
-    identity, import, import_bundle, init, key, log, man, manifest, migrate, passes, prune,
-    rebuild, record, reference, rules, serve, sign, skills, snapshot, token, tree_head, verify,
-    version,
+    identity, import, import_bundle, init, key, log, man, manifest, may_attempt, migrate, passes,
+    prune, rebuild, record, reference, rules, serve, sign, skills, snapshot, suggest, token,
+    tree_head, verify, version,
 };
 use clap::{Parser, Subcommand};
 use std::path::PathBuf;
@@ -88,6 +88,8 @@ pub(crate) enum Command {
     Consolidate(consolidate::Args),
     Facts(facts::Args),
     Skills(skills::Args),
+    MayAttempt(may_attempt::Args),
+    Suggest(suggest::Args),
     Explain(explain::Args),
     Snapshot(snapshot::Args),
     Diff(diff::Args),

@@ -1,4 +1,5 @@
-//! The three gate files of a server: read once, and compared with the manifests of its agents.
+//! Gate files: the three of a server, read once, and the registry of a single command. Both are
+//! compared with the manifests of the agents.
 //!
 //! **Invariants**
 //! - Gates judge for an agent only if all three files hash to the fields of its manifest. A file
@@ -9,7 +10,8 @@ use crate::input::read_file;
 use crate::terminal::shown;
 use anyhow::{Context as _, bail};
 use ipse::{GATE_FIELDS, gate_fields_of};
-use ipse_gates::{Gates, MAX_FILE_BYTES};
+use ipse_core::{hex, sha256};
+use ipse_gates::{Gates, MAX_FILE_BYTES, Registry};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -75,4 +77,22 @@ pub(crate) fn text(path: &Path) -> anyhow::Result<String> {
         format!("could not read {name} (`ipse gates new KIND` prints an example)")
     })?;
     String::from_utf8(bytes).ok().with_context(|| format!("{name} is not UTF-8 text"))
+}
+
+/// Reads a registry, and checks that a manifest has its hash.
+pub(crate) fn registry(path: &Path, manifest: &str) -> anyhow::Result<Registry> {
+    let (text, name) = (text(path)?, path.display());
+    let hash = hex::encode(&sha256(&[text.as_bytes()]));
+    let [named, ..] = gate_fields_of(manifest).unwrap_or_default();
+    if named != hash {
+        let field = GATE_FIELDS[0];
+        bail!(
+            "{name} is not the file that the agent is bound to: its SHA-256 is {hash}, and the \
+             manifest's {field} is {named}"
+        );
+    }
+    Registry::parse(&text).map_err(|errors| {
+        let lines: String = errors.iter().map(|error| format!("\n  {name}: {error}")).collect();
+        anyhow::anyhow!("the registry cannot be read:{lines}")
+    })
 }

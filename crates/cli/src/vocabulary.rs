@@ -4,6 +4,9 @@
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use ipse_consolidate::Rules;
 use ipse_consolidate::days::{Day, read_day};
+use ipse_core::Time;
+use ipse_inspect::PlannedAttempt;
+use ipse_plan::Threshold;
 use std::str::FromStr;
 
 // Doc comments of arguments are help texts, so the types that commands share have none.
@@ -20,6 +23,26 @@ pub(crate) struct Newest {
     /// Show only the newest N
     #[arg(long, value_name = "N", value_parser = at_least_one::<u64>)]
     pub(crate) limit: Option<u64>,
+}
+
+#[derive(clap::Args, Debug)]
+pub(crate) struct Planned {
+    /// Ask about this skill
+    #[arg(long, value_name = "SKILL_ID")]
+    skill: String,
+    /// Ask about this class of objects [default: attempts that name none]
+    #[arg(long, value_name = "TARGET_CLASS")]
+    target: Option<String>,
+    /// Ask about this environment [default: attempts that name none]
+    #[arg(long, visible_alias = "env")]
+    environment: Option<String>,
+}
+
+impl Planned {
+    pub(crate) fn attempt(&self) -> PlannedAttempt {
+        let (target, environment) = (self.target.as_deref(), self.environment.as_deref());
+        PlannedAttempt::new(&self.skill, target, environment)
+    }
 }
 
 /// A parser for the words of a closed vocabulary.
@@ -62,6 +85,16 @@ pub(crate) fn day(text: &str) -> Result<Day, &'static str> {
 pub(crate) fn rule_set(version: &str) -> Result<Rules, String> {
     let unknown = || format!("this ipse has the rule sets {}", Rules::versions());
     Rules::of_version(version).ok_or_else(unknown)
+}
+
+/// Parses a success rate.
+pub(crate) fn threshold(text: &str) -> Result<Threshold, &'static str> {
+    Threshold::parse(text).ok_or("must be a rate from 0 to 1, such as 0.5")
+}
+
+/// Parses a time.
+pub(crate) fn time(text: &str) -> Result<Time, String> {
+    Time::parse(text).map_err(|error| format!("{error}; give a time such as 2026-05-06T10:00:00Z"))
 }
 
 /// Parses a position of the log.

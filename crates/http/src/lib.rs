@@ -28,6 +28,7 @@ mod metrics;
 mod operations;
 mod pace;
 mod places;
+mod plan;
 mod problem;
 mod queries;
 mod query;

@@ -5,8 +5,8 @@
 
 use crate::service::Service;
 use crate::{
-    audit, document, drift, events, health, intents, metrics, operations, queries, rules, semantic,
-    stream,
+    audit, document, drift, events, health, intents, metrics, operations, plan, queries, rules,
+    semantic, stream,
 };
 use axum::http::Method;
 use axum::routing::{MethodRouter, get, post};
@@ -88,7 +88,7 @@ const fn by_hand(path: &'static str, handler: fn() -> MethodRouter<Arc<Service>>
 }
 
 /// All routes.
-pub static ROUTES: [Route; 32] = [
+pub static ROUTES: [Route; 34] = [
     reading("/api/agent/semantic", READERS, || get(semantic::semantic)),
     reading("/api/agent/grounding", READERS, || get(semantic::grounding_text)),
     writing("/api/agent/events", PRODUCERS, || post(events::append)),
@@ -98,6 +98,8 @@ pub static ROUTES: [Route; 32] = [
     by_hand("/api/agent/intents/{event_ref}/confirm", || post(intents::confirm)),
     writing("/api/agent/intents/{event_ref}/outcome", PRODUCERS, || post(intents::outcome)),
     reading("/api/agent/skills", READERS, || get(queries::skills)),
+    reading("/api/agent/may-attempt", READERS, || get(plan::may_attempt)),
+    reading("/api/agent/suggest", READERS, || get(plan::suggest)),
     reading("/api/agent/identity", ANY, || get(queries::identity)),
     reading("/api/agent/facts/{fact_id}", READERS, || get(queries::fact)),
     reading("/api/agent/facts/{fact_id}/explanation", READERS, || get(queries::explanation)),

@@ -12,6 +12,7 @@ use ipse_exchange::Error as ExchangeError;
 use ipse_gates::FileError;
 use ipse_intents::{DecisionError, IntentError, OutcomeError};
 use ipse_manifest::ManifestError;
+use ipse_plan::BadCandidates;
 use ipse_store::Error as StoreError;
 use std::fmt;
 use std::path::Path;
@@ -110,6 +111,9 @@ pub enum Error {
     /// The log has no event with this name.
     #[error("this log has no event {0}")]
     NoEvent(EventRef),
+    /// The candidates of a suggestion cannot be used.
+    #[error("the candidates cannot be used: {0}")]
+    Candidates(BadCandidates),
     /// A key that the caller trusts cannot be read.
     #[error("a trusted key cannot be used: {0}")]
     TrustedKey(String),
@@ -157,6 +161,7 @@ wraps! {
     IntentError => Intent,
     DecisionError => Decision,
     OutcomeError => Outcome,
+    BadCandidates => Candidates,
 }
 
 impl From<StoreError> for Error {
@@ -191,6 +196,7 @@ impl Error {
     /// | `gates_not_bound` | the manifest names other gate files |
     /// | `beyond_the_log` | the position is beyond the end of the log |
     /// | `no_page` | the evidence of a fact has no such page |
+    /// | `bad_candidates` | there are no candidates, too many, or two that are equal |
     /// | `bad_anchor` | an anchor is not a signed tree head |
     /// | `bundle_not_verified` | a bundle does not verify under the trusted keys |
     /// | `file` | a file or a stream cannot be read or written |
@@ -236,6 +242,7 @@ impl Error {
             Error::Beyond { .. } => "beyond_the_log",
             Error::NoFact(_) | Error::NoEvent(_) => "not_found",
             Error::NoPage { .. } => "no_page",
+            Error::Candidates(_) => "bad_candidates",
             Error::Anchor(_) => "bad_anchor",
             Error::Unverified(_) => "bundle_not_verified",
             Error::File { .. } => "file",

@@ -17,6 +17,7 @@
 //! | record one event, or many at once | [`Agent::record`], [`Agent::record_all`] |
 //! | import a file, and list the refused lines | [`Agent::import`] |
 //! | read facts and recommended values | [`Agent::fact`], [`Agent::facts`], [`Fact::recommended`] |
+//! | ask whether to try, and which value | [`Agent::may_attempt`], [`Agent::suggest`] |
 //! | find the events behind a fact | [`Agent::explain`] |
 //! | ask the gates before an action | [`Agent::consult`], [`Agent::propose`], [`Agent::report`] |
 //! | decide about intents that wait | [`Agent::waiting`], [`Agent::decide`] |
@@ -87,13 +88,15 @@ pub use ipse_engine::{
 pub use ipse_exchange::{BundleReceipt, Error as ExchangeError, Exported, Imported, InputKind};
 pub use ipse_gates::{FileError, GateFile, Gates};
 pub use ipse_inspect::{
-    Block, Changed, Day, Derivation, Diff, Difference, DriftReport, DriftSeries, Figure, Heads,
-    IntentPage, LogEntry, LogPage, LogRow, Look, ManifestComparison, Page, PassEntry, PassPage,
-    Proof, Rules, SignedBy, SignedHead, SkillRow, Skills, Standing, explain, read_day, verify,
+    AttemptAdvice, Block, Changed, Day, Derivation, Diff, Difference, DriftReport, DriftSeries,
+    Figure, Heads, IntentPage, LogEntry, LogPage, LogRow, Look, ManifestComparison, Page,
+    PassEntry, PassPage, PlannedAttempt, Proof, Rules, SignedBy, SignedHead, SkillRow, Skills,
+    Standing, ValueAdvice, explain, read_day, verify,
 };
 pub use ipse_intents::{Decision, DecisionError, IntentError, OutcomeError};
 pub use ipse_ledger::{Bundled, NoteKey, NoteSigner};
 pub use ipse_manifest::{FIELDS as MANIFEST_FIELDS, Manifest, ManifestError};
+pub use ipse_plan::{BadCandidates, Candidates, Question, Reason, Suggestion, Threshold};
 pub use ipse_store::{Error as StoreError, Location, RawPass, Stored, forgets_in_place};
 pub use notary::DirectoryNotary;
 pub use value::Value;

@@ -21,6 +21,7 @@ pub(crate) mod key;
 pub(crate) mod log;
 pub(crate) mod man;
 pub(crate) mod manifest;
+pub(crate) mod may_attempt;
 pub(crate) mod migrate;
 pub(crate) mod passes;
 pub(crate) mod prune;
@@ -34,6 +35,7 @@ pub(crate) mod serve;
 pub(crate) mod sign;
 pub(crate) mod skills;
 pub(crate) mod snapshot;
+pub(crate) mod suggest;
 pub(crate) mod token;
 pub(crate) mod tree_head;
 pub(crate) mod verify;
@@ -75,6 +77,7 @@ pub(crate) fn run(
         Command::Log(args) => log::run(context, terminal, args),
         Command::Man(args) => man::run(context, terminal, args),
         Command::Manifest(args) => manifest::run(context, terminal, args),
+        Command::MayAttempt(args) => may_attempt::run(context, terminal, args),
         Command::Migrate(args) => migrate::run(context, terminal, args),
         Command::Passes(args) => passes::run(context, terminal, args),
         Command::Prune(args) => prune::run(context, terminal, args),
@@ -88,6 +91,7 @@ pub(crate) fn run(
         Command::Sign(args) => sign::run(context, terminal, args),
         Command::Skills(args) => skills::run(context, terminal, args),
         Command::Snapshot(args) => snapshot::run(context, terminal, args),
+        Command::Suggest(args) => suggest::run(context, terminal, args),
         Command::Token(args) => token::run(context, terminal, args),
         Command::TreeHead(args) => tree_head::run(context, terminal, args),
         Command::Verify(args) => verify::run(context, terminal, args),

@@ -52,7 +52,7 @@ const PLANNERS: Who = Who::Roles(&["planner"]);
 const PRODUCERS: Who = Who::Roles(&["producer"]);
 
 /// The routes and their roles, as in `docs/guide/serve.md`. Unknown paths are 404 for all callers.
-const TABLE: [Row; 32] = [
+const TABLE: [Row; 34] = [
     row("/api/agent/semantic", "GET", READERS),
     row("/api/agent/grounding", "GET", READERS),
     Row { good: 201, ..row("/api/agent/events", "POST", PRODUCERS) },
@@ -62,6 +62,8 @@ const TABLE: [Row; 32] = [
     object("/api/agent/intents/{event_ref}/confirm", "POST", OPERATORS),
     Row { good: 201, ..object("/api/agent/intents/{event_ref}/outcome", "POST", PRODUCERS) },
     row("/api/agent/skills", "GET", READERS),
+    row("/api/agent/may-attempt", "GET", READERS),
+    row("/api/agent/suggest", "GET", READERS),
     row("/api/agent/identity", "GET", ANY),
     object("/api/agent/facts/{fact_id}", "GET", READERS),
     object("/api/agent/facts/{fact_id}/explanation", "GET", READERS),
