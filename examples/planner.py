@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """A planner that learns while its identity stays the same: consult, decide, propose, act, report.
 
-In each round it wants to lift a glass cup. It reads the facts, chooses a force, proposes it as an
+In each round it wants to lift a glass cup. It asks whether to try at all: under rule set v2 a grasp
+that keeps failing is skipped until it is due again. It reads the facts, chooses a force, proposes it as an
 intent, acts in a toy simulator with the admitted parameters, and reports the outcome, naming the
 intent. With --ignore-facts it never reads facts: the same planner, the same random numbers, the
 same gates, but no learning.
@@ -71,10 +72,15 @@ class Agent:
     def identity(self):
         return self.ask(self.planner, "/api/agent/identity")["identity_hash"]
 
-    def consult(self):
+    def about_the_cup(self, path):
         asked = {"skill_id": SKILL, "target_class": TARGET, "environment": WARD}
-        query = urllib.parse.urlencode(asked)
-        return self.ask(self.planner, f"/api/agent/semantic?{query}")
+        return self.ask(self.planner, f"{path}?{urllib.parse.urlencode(asked)}")
+
+    def may_attempt(self):
+        return self.about_the_cup("/api/agent/may-attempt")["attempt"]
+
+    def consult(self):
+        return self.about_the_cup("/api/agent/semantic")
 
     def propose(self, force, consultation):
         intent = {"skill_id": SKILL, "target_class": TARGET, "environment": WARD,
@@ -110,7 +116,7 @@ def main():
     args = parser.parse_args()
 
     agent, dice = Agent(args.url), Dice(args.seed)
-    counts = dict.fromkeys(["rounds", "informed", "admitted", "clamped", "needs_confirmation",
+    counts = dict.fromkeys(["rounds", "skipped", "informed", "admitted", "clamped", "needs_confirmation",
                             "denied", "worked", "failed"], 0)
     before = agent.identity()
     for _ in range(args.rounds):
@@ -119,6 +125,9 @@ def main():
         # numbers.
         force, consultation = dice.throw(1, 60), None
         if not args.ignore_facts:
+            if not agent.may_attempt():
+                counts["skipped"] += 1
+                continue
             known = agent.consult()
             consultation = known["consultation"]
             best = recommended(known["facts"])

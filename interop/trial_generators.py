@@ -46,6 +46,9 @@ CALLS = {
     "reportOutcome": lambda done: {
         "event_ref": done["proposeIntent"]["event_ref"], "body": {"success": True}},
     "listSkills": lambda done: {},
+    "mayAttempt": lambda done: {"skill_id": "manipulation.grasp", "target_class": "glass_cup"},
+    "suggestValue": lambda done: {
+        "skill_id": "manipulation.grasp", "param": "force_n", "candidates": "20,25,30"},
     "readIdentity": lambda done: {},
     "consolidate": lambda done: {},
     "readLog": lambda done: {"after": 3, "limit": 100},

@@ -97,9 +97,17 @@ impl<'p> Server<'p> {
         Ok(answer["identity_hash"].clone())
     }
 
-    fn consult(&self) -> Result<Value, Error> {
+    fn about_the_cup(&self, path: &str) -> Result<Value, Error> {
         let query = format!("skill_id={SKILL}&target_class={TARGET}&environment={WARD}");
-        self.ask(&self.plan.planner, &format!("/api/agent/semantic?{query}"), None)
+        self.ask(&self.plan.planner, &format!("{path}?{query}"), None)
+    }
+
+    fn may_attempt(&self) -> Result<bool, Error> {
+        Ok(self.about_the_cup("/api/agent/may-attempt")?["attempt"] == true)
+    }
+
+    fn consult(&self) -> Result<Value, Error> {
+        self.about_the_cup("/api/agent/semantic")
     }
 
     fn propose(&self, force: &Value, consultation: Option<&Value>) -> Result<Value, Error> {
@@ -137,7 +145,7 @@ fn recommended(facts: &Value) -> Option<&Value> {
 /// Consults, decides, proposes, acts and reports in each round; returns the counts.
 pub fn run(plan: &Plan) -> Result<Value, Error> {
     let (server, mut dice) = (Server::new(plan), Dice(plan.seed));
-    let names = ["informed", "admitted", "clamped", "needs_confirmation", "denied"];
+    let names = ["skipped", "informed", "admitted", "clamped", "needs_confirmation", "denied"];
     let mut reported = json!({ "rounds": plan.rounds, "worked": 0, "failed": 0 });
     names.iter().for_each(|name| reported[*name] = 0.into());
     let count = |reported: &mut Value, name: &str| {
@@ -149,6 +157,10 @@ pub fn run(plan: &Plan) -> Result<Value, Error> {
         let mut force = Value::from(dice.throw(1, 60));
         let mut consultation = None;
         if !plan.ignore_facts {
+            if !server.may_attempt()? {
+                count(&mut reported, "skipped");
+                continue;
+            }
             let known = server.consult()?;
             consultation = Some(known["consultation"].clone());
             if let Some(best) = recommended(&known["facts"]) {

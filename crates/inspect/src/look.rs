@@ -153,8 +153,8 @@ impl Look {
         self.view(|view| DriftSeries::read(view, &self.identity))
     }
 
-    /// Whether to make an attempt, as of the checkpoint. A table of the current facts avoids reading
-    /// the store.
+    /// Whether to make an attempt, as of the checkpoint. A table of the current facts avoids
+    /// reading the store.
     pub fn may_attempt(
         &self,
         planned: &PlannedAttempt,

@@ -4,10 +4,10 @@
 //! it repeats, so that it can be derived again. It is part of no fact and of no grounding text. No
 //! gate reads it.
 
-use crate::answer::clean;
+use crate::answer::{clean, counted};
 use crate::{Error, Page};
 use ipse_consolidate::Rules;
-use ipse_consolidate::days::{Rate, day_text};
+use ipse_consolidate::days::day_text;
 use ipse_consolidate::v2::Verdict;
 use ipse_consult::Consultation;
 use ipse_core::decimal::SCALE;
@@ -328,19 +328,7 @@ impl ValueAdvice {
             (Some(found), _) => {
                 page.line(format!("try {param} = {} for {key}", found.value));
                 page.prose(2, format!("{}.", found.why()));
-                let Rate { n, .. } = found.rate;
-                let tried = if n == 0 { "never tried" } else { "tried" };
-                let since = found.window.since.map(|day| format!(" since {}", day_text(day)));
-                page.prose(
-                    2,
-                    format!(
-                        "The rate of {} ({tried}) is at most {}, from {} values{}.",
-                        found.value,
-                        bound(found.high),
-                        found.window.n,
-                        since.unwrap_or_default()
-                    ),
-                );
+                page.prose(2, evidence(found, &param));
             }
             (None, Some(value)) => page.line(format!("take {param} = {value} for {key}")),
             (None, None) => page.line(format!("no value of {param} is recommended for {key}")),
@@ -350,6 +338,15 @@ impl ValueAdvice {
         }
         page
     }
+}
+
+/// What a suggestion rests on, as a sentence.
+fn evidence(found: &Suggestion, param: &str) -> String {
+    let Some(since) = found.window.since.map(day_text) else {
+        return format!("No value of {param} is known yet.");
+    };
+    let (values, high) = (counted(found.window.n.unsigned_abs(), "value"), bound(found.high));
+    format!("{values} since {since}; the success rate of {} is at most {high}.", found.value)
 }
 
 /// A bound in steps of 1/10⁴.

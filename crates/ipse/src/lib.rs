@@ -60,6 +60,7 @@ mod identities;
 mod intent;
 pub mod keys;
 mod notary;
+mod plan;
 mod value;
 
 pub use agent::{Agent, Opening, Receipt};

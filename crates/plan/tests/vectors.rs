@@ -161,18 +161,18 @@ fn candidates_are_a_list_or_a_range() {
     let list =
         |values: &[i64]| Candidates::list(&values.iter().map(|it| micro(*it)).collect::<Vec<_>>());
     let range = |from, to, step| Candidates::range(micro(from), micro(to), micro(step));
-    let told = |bad: Result<Candidates, BadCandidates>| bad.unwrap_err().to_string();
+    let shown = |bad: Result<Candidates, BadCandidates>| bad.unwrap_err().to_string();
     assert_eq!(range(5, 11, 2).unwrap(), list(&[11, 5, 9, 7]).unwrap());
     assert_eq!(range(5, 5, 9).unwrap().cells(), [5]);
-    assert_eq!(told(list(&[])), "there is no candidate");
-    assert_eq!(told(range(6, 5, 1)), "there is no candidate");
-    assert_eq!(told(range(5, 9, 0)), "the step of the candidates is not above zero");
-    assert_eq!(told(range(5, 9, -1)), "the step of the candidates is not above zero");
+    assert_eq!(shown(list(&[])), "there is no candidate");
+    assert_eq!(shown(range(6, 5, 1)), "there is no candidate");
+    assert_eq!(shown(range(5, 9, 0)), "the step of the candidates is not above zero");
+    assert_eq!(shown(range(5, 9, -1)), "the step of the candidates is not above zero");
     assert_eq!(range(1, 256, 1).unwrap().cells().len(), 256);
-    assert_eq!(told(range(1, 257, 1)), "there are more than 256 candidates");
-    assert_eq!(told(range(1, 1_000_000_000_000_000, 1)), "there are more than 256 candidates");
+    assert_eq!(shown(range(1, 257, 1)), "there are more than 256 candidates");
+    assert_eq!(shown(range(1, 1_000_000_000_000_000, 1)), "there are more than 256 candidates");
     assert_eq!(
-        told(list(&[20_001_000_000, 20_002_000_000])),
+        shown(list(&[20_001_000_000, 20_002_000_000])),
         "two candidates are equal to four significant digits: 20000"
     );
 }
@@ -257,7 +257,8 @@ proptest! {
             last_failed,
             retry_after: time(retry),
         };
-        let known = Knowledge { rules: Rules::V2, fact: Some(fact), verdict: Some(Verdict::Informative) };
+        let verdict = Some(Verdict::Informative);
+        let known = Knowledge { rules: Rules::V2, fact: Some(fact), verdict };
         let on = |now| may_attempt(&known, &Question { quorum, ..Question::at(now) });
         let week = 7 * 86_400_000_000;
         prop_assert!(on(time(now)).attempt() || on(time(now + week)).attempt());
@@ -268,13 +269,13 @@ proptest! {
 
 #[test]
 fn candidates_are_read_from_text() {
-    let told = |text: &str| Candidates::parse(text).unwrap_err().to_string();
+    let shown = |text: &str| Candidates::parse(text).unwrap_err().to_string();
     let cells = |text: &str| Candidates::parse(text).unwrap().cells().to_vec();
     assert_eq!(cells("30, 2e1,-0.5"), [-500_000, 20_000_000, 30_000_000]);
-    assert_eq!(told(" "), "there is no candidate");
-    assert_eq!(told("1,,2"), "`` is no number from -10^9 to 10^9");
-    assert_eq!(told("1,x\n"), "`x` is no number from -10^9 to 10^9");
-    assert_eq!(told("1e10"), "`1e10` is no number from -10^9 to 10^9");
+    assert_eq!(shown(" "), "there is no candidate");
+    assert_eq!(shown("1,,2"), "`` is no number from -10^9 to 10^9");
+    assert_eq!(shown("1,x\n"), "`x` is no number from -10^9 to 10^9");
+    assert_eq!(shown("1e10"), "`1e10` is no number from -10^9 to 10^9");
     assert!(Candidates::numbers(&[1.0, f64::NAN]).is_err());
 }
 

@@ -23,6 +23,7 @@ mod ledger;
 mod logs;
 mod mistakes;
 mod older;
+mod plan;
 mod planned;
 #[cfg(feature = "experiments")]
 mod reproduce;

@@ -23,6 +23,7 @@ mod logged;
 mod matrix;
 mod metrics;
 mod notified;
+mod plan;
 #[allow(dead_code)]
 #[path = "../cli/planned.rs"]
 mod planned;

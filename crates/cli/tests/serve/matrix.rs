@@ -170,9 +170,12 @@ impl World {
     fn request(&self, row: &Row, verb: &str) -> Request {
         let path = row.path.replace("{fact_id}", &self.fact).replace("{sha256}", V1_SHA256);
         let mut path = path.replace("{event_ref}", &self.intent);
-        if row.path == "/api/audit/proof" {
-            path += &format!("?event_ref={}", self.event_ref);
-        }
+        path += &match row.path {
+            "/api/audit/proof" => format!("?event_ref={}", self.event_ref),
+            "/api/agent/may-attempt" => "?skill_id=grasp".to_owned(),
+            "/api/agent/suggest" => "?skill_id=grasp&param=force_n&candidates=20,25".to_owned(),
+            _ => String::new(),
+        };
         let request = Request::new(verb, &path);
         match row.path {
             "/api/agent/events" if verb != "GET" && verb != "HEAD" => {

@@ -1,6 +1,7 @@
 //! Intents over HTTP: verdicts of the gates, decisions of persons, and their records in the log.
 
 mod authority;
+mod candidates;
 mod consulted;
 mod files;
 mod limits;
@@ -44,6 +45,16 @@ struct Gated {
 impl Gated {
     fn new() -> Self {
         Self::with(&["--pass-every", "1"])
+    }
+
+    /// The same, with a log that begins with rule set v2.
+    fn under_v2() -> Self {
+        let store = Store::nothing();
+        let agent = Agent::bound(&store, "ward-robot-01");
+        let manifest = store.path.with_file_name("ward-robot-01.toml");
+        store.run(&["init", "--manifest", manifest.to_str().unwrap(), "--rules", "v2"]).fine();
+        let server = Server::gated(&store, &["--pass-every", "1"]);
+        Gated { store, agent, server }
     }
 
     fn with(args: &[&str]) -> Self {

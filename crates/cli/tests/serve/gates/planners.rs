@@ -68,6 +68,16 @@ fn a_planner_that_learns_fails_less_at_the_same_gates() {
     }
 }
 
+/// Under v2 both planners skip a grasp that keeps failing, until it is due again after an hour.
+#[test]
+fn a_planner_under_v2_skips_what_keeps_failing() {
+    let gated = [Gated::under_v2(), Gated::under_v2()];
+    let reported = [python(&gated[0], false), twin(&gated[1], false)];
+    assert_eq!(reported[0], reported[1], "twins print the same");
+    let [skipped, failed] = ["skipped", "failed"].map(|name| number(&reported[0], name));
+    assert!(skipped > 0 && failed < 58, "{}", reported[0]);
+}
+
 /// The log holds every intent with its verdict, and every outcome names its intent.
 fn check_record(gated: &Gated, reported: &Value) {
     let intents = gated.log("intent");
