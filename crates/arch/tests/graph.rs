@@ -54,7 +54,7 @@ const DEPENDS_ON: &[(&str, &[&str])] = &[
     ),
     (
         "reproduce",
-        &["core", "manifest", "consolidate", "door", "gates", "store", "engine", "inspect"],
+        &["core", "manifest", "consolidate", "door", "gates", "plan", "store", "engine", "inspect"],
     ),
     (
         "ipse",

@@ -14,6 +14,7 @@ pub mod bca;
 pub mod clamp;
 pub mod errata;
 mod error;
+pub mod evaluate;
 pub mod example;
 pub mod figures;
 pub mod lab;

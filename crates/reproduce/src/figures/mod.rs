@@ -1,4 +1,4 @@
-//! The paper's six figures, drawn from computed results.
+//! The paper's six figures and those of an evaluation, drawn from computed results.
 //!
 //! **Invariants**
 //! - A figure shows the numbers that it was given or the paper's, and labels which are which.
@@ -6,6 +6,7 @@
 //! - An SVG refers to nothing outside itself and has no ids, so several fit on one page.
 
 mod axes;
+mod bars;
 mod canvas;
 mod forest;
 mod hash_inputs;
@@ -16,6 +17,7 @@ mod runtime_scaling;
 mod two_stances;
 mod worked_example;
 
+pub use bars::{Bars, bars};
 pub use forest::forest;
 pub use hash_inputs::hash_inputs;
 pub use pipeline::pipeline;

@@ -54,7 +54,7 @@ impl AddAssign for Counts {
 }
 
 /// A quotient; `None` if the divisor is zero.
-pub(super) fn ratio(part: u64, whole: u64) -> Option<f64> {
+pub(crate) fn ratio(part: u64, whole: u64) -> Option<f64> {
     (whole > 0).then(|| part as f64 / whole as f64)
 }
 
@@ -69,7 +69,7 @@ pub struct Interval {
 }
 
 /// The percentile interval of the lift; `None` with fewer than two keys.
-pub(super) fn interval(keys: &[Counts]) -> Option<Interval> {
+pub(crate) fn interval(keys: &[Counts]) -> Option<Interval> {
     let count = u32::try_from(keys.len()).expect("BUG: more keys than a word counts");
     if count < 2 {
         return None;

@@ -121,7 +121,7 @@ impl Log {
 
 /// Orders by time, then by ref. Events with the same ref are ordered by their content without the
 /// salt, because the salt is drawn as lines arrive.
-fn order(a: &Admitted, b: &Admitted) -> Ordering {
+pub(crate) fn order(a: &Admitted, b: &Admitted) -> Ordering {
     let says = |event: &Admitted| {
         let (before, after) = (event.salt_at.start, event.salt_at.end);
         [event.canonical[..before].to_owned(), event.canonical[after..].to_owned()]

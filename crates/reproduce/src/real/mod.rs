@@ -37,9 +37,13 @@ mod replay;
 mod words;
 
 pub use figures::{Counts, Interval};
+pub(crate) use figures::{interval, ratio};
+pub(crate) use log::order;
 pub use log::{Lines, Part};
 pub use page::PROTOCOL;
+pub(crate) use page::table_name;
 pub use replay::{Passes, Policy, Retry, Run};
+pub(crate) use words::FEW as FEW_KEYS;
 
 use crate::Error;
 use crate::lab::Lab;

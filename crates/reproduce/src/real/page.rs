@@ -71,7 +71,7 @@ impl Real {
 }
 
 /// The name of a log's table: the name of the log, with characters that every file system accepts.
-pub(super) fn table_name(log: &str) -> String {
+pub(crate) fn table_name(log: &str) -> String {
     let stem = log.split('.').find(|part| !part.is_empty()).unwrap_or_default();
     let plain = stem.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '_' });
     format!("real-{}", plain.collect::<String>())

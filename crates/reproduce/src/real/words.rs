@@ -15,7 +15,7 @@ const NOTABLE: f64 = 0.05;
 
 /// The least number of skipped keys for which an interval counts. If fewer keys all point one way,
 /// that happens by chance in more than 5 % of cases (2 · 2⁻⁵), and resampling cannot show it.
-const FEW: u64 = 6;
+pub(crate) const FEW: u64 = 6;
 
 /// The meaning of the interval of a policy's lift.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
