@@ -2,7 +2,7 @@
 //! comments are the help texts; those of a command are on its `Args`, in `commands`.
 
 #[cfg(feature = "experiments")]
-use crate::commands::{bench, reproduce};
+use crate::commands::{bench, evaluate, reproduce};
 use crate::commands::{
     completions, config, consolidate, demo, diff, drift, explain, export, facts, forget, gates,
     identity, import, import_bundle, init, key, log, man, manifest, may_attempt, migrate, passes,
@@ -122,6 +122,8 @@ pub(crate) enum Command {
     Serve(serve::Args),
     Completions(completions::Args),
     Man(man::Args),
+    #[cfg(feature = "experiments")]
+    Evaluate(evaluate::Args),
     #[cfg(feature = "experiments")]
     Bench(bench::Args),
     #[cfg(feature = "experiments")]

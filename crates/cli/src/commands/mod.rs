@@ -8,6 +8,8 @@ pub(crate) mod consolidate;
 pub(crate) mod demo;
 pub(crate) mod diff;
 pub(crate) mod drift;
+#[cfg(feature = "experiments")]
+pub(crate) mod evaluate;
 pub(crate) mod explain;
 pub(crate) mod export;
 pub(crate) mod facts;
@@ -64,6 +66,8 @@ pub(crate) fn run(
         Command::Demo(args) => demo::run(context, terminal, args),
         Command::Diff(args) => diff::run(context, terminal, args),
         Command::Drift(args) => drift::run(context, terminal, args),
+        #[cfg(feature = "experiments")]
+        Command::Evaluate(args) => evaluate::run(context, terminal, args),
         Command::Explain(args) => explain::run(context, terminal, args),
         Command::Export(args) => export::run(context, terminal, args),
         Command::Facts(args) => facts::run(context, terminal, args),
@@ -102,7 +106,7 @@ pub(crate) fn run(
 /// Whether a command uses the store of the command line.
 fn needs_store(command: &Command) -> bool {
     #[cfg(feature = "experiments")]
-    if matches!(command, Command::Reproduce(_)) {
+    if matches!(command, Command::Reproduce(_) | Command::Evaluate(_)) {
         return false;
     }
     let without = matches!(

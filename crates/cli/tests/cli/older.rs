@@ -45,14 +45,14 @@ fn version(store: &Store) -> i64 {
 
 #[test]
 fn commands_that_read_leave_an_older_store_as_it_is_and_name_the_command_to_run() {
-    for name in ["schema_5", "schema_6", "schema_7", "schema_8", "schema_9"] {
+    for name in ["schema_5", "schema_6", "schema_7", "schema_8", "schema_9", "schema_10"] {
         let (store, _) = sample(name);
         let before = std::fs::read(&store.path).unwrap();
         for args in [&["facts"][..], &["verify"], &["rebuild"], &["passes"], &["log"], &["config"]]
         {
-            store.run(args).ended(2, &["older than 10", "hint: ", " migrate"]);
+            store.run(args).ended(2, &["older than 11", "hint: ", " migrate"]);
         }
-        store.run(&["prune", "--keep", "1", "--dry-run"]).ended(2, &["older than 10"]);
+        store.run(&["prune", "--keep", "1", "--dry-run"]).ended(2, &["older than 11"]);
         assert_eq!(std::fs::read(&store.path).unwrap(), before, "{name}");
     }
 }
@@ -60,12 +60,12 @@ fn commands_that_read_leave_an_older_store_as_it_is_and_name_the_command_to_run(
 #[test]
 fn an_older_store_is_migrated_once_and_keeps_everything() {
     let samples =
-        [("schema_5", 5), ("schema_6", 6), ("schema_7", 7), ("schema_8", 8), ("schema_9", 9)];
+        [("schema_5", 5), ("schema_6", 6), ("schema_7", 7), ("schema_8", 8), ("schema_9", 9), ("schema_10", 10)];
     for (name, from) in samples {
         let (store, facts) = sample(name);
         let done = store.run(&["migrate", "--json"]).fine().json();
-        assert_eq!((&done["from"], &done["to"]), (&from.into(), &10.into()));
-        assert_eq!(version(&store), 10);
+        assert_eq!((&done["from"], &done["to"]), (&from.into(), &11.into()));
+        assert_eq!(version(&store), 11);
         assert_eq!(store.run(&["migrate"]).fine().out, "the schema is up to date\n");
         assert!(store.run(&["migrate", "--json"]).fine().json()["from"].is_null());
         let ours = identity(&store);
@@ -75,7 +75,7 @@ fn an_older_store_is_migrated_once_and_keeps_everything() {
         ask("rebuild");
     }
     let (store, _) = sample("schema_5");
-    assert_eq!(store.run(&["migrate"]).fine().out, "schema 5 -> 10\n");
+    assert_eq!(store.run(&["migrate"]).fine().out, "schema 5 -> 11\n");
     assert_eq!(store.run(&["passes", "--json"]).fine().out.matches("\"trigger\"").count(), 2);
     store.run(&["explain", "ev_5528658e9bf82aa15b94b5485b11a2ac"]).fine();
     let (store, _) = sample("schema_6");
@@ -114,15 +114,15 @@ fn the_events_of_a_migrated_store_show_source_id_and_time() {
 #[test]
 fn the_first_command_that_writes_brings_an_older_store_up_to_date_and_says_so() {
     let (store, facts) = schema_5();
-    let line = "note: migrated the store from schema 5 to 10\n";
+    let line = "note: migrated the store from schema 5 to 11\n";
     let ran = store.run(&["consolidate"]).fine();
     assert_eq!(ran.err.matches(line).count(), 1, "{}", ran.err);
     assert!(!store.run(&["consolidate"]).fine().err.contains("schema"));
-    assert_eq!(version(&store), 10);
+    assert_eq!(version(&store), 11);
     store.run(&["verify"]).fine();
     assert_eq!(store.snapshot(), facts);
     let db = Connection::open(&store.path).unwrap();
-    // A store with schema 10 and without the index is not one that this program would have made.
+    // A store with schema 11 and without the index is not one that this program would have made.
     db.execute_batch("DROP INDEX event_of_house").unwrap();
     let verified = store.run(&["verify"]);
     assert_eq!(verified.code, 1, "{}", verified.out);
@@ -135,7 +135,7 @@ fn the_first_command_that_writes_brings_an_older_store_up_to_date_and_says_so() 
     let (store, _) = sample("schema_6");
     let manifest = vector("manifest/golden.toml");
     let ran = store.run(&["init", "--manifest", manifest.to_str().unwrap()]).fine();
-    assert!(ran.err.starts_with("note: migrated the store from schema 6 to 10\n"), "{}", ran.err);
+    assert!(ran.err.starts_with("note: migrated the store from schema 6 to 11\n"), "{}", ran.err);
 }
 
 /// No command can use such a store, so the hint names a workaround.
@@ -143,7 +143,7 @@ fn the_first_command_that_writes_brings_an_older_store_up_to_date_and_says_so() 
 fn an_older_store_that_cannot_be_written_is_copied_first() {
     let (store, _) = sample("schema_6");
     on_a_read_only(&store, |as_nobody| {
-        as_nobody(&["facts"]).ended(2, &["older than 10", " migrate"]);
+        as_nobody(&["facts"]).ended(2, &["older than 11", " migrate"]);
         for args in [&["migrate"][..], &["record", "--skill", "s", "--success"]] {
             let ran = as_nobody(args).ended(2, &["read-only", "migrate the copy"]);
             assert!(!ran.err.contains("reading commands work"), "{}", ran.err);
@@ -156,8 +156,8 @@ fn an_older_store_that_cannot_be_written_is_copied_first() {
 #[test]
 fn a_store_gets_observers_by_the_schema_that_knows_them() {
     let (store, _) = sample("schema_7");
-    store.run(&["token", "create", "--role", "observer"]).ended(0, &["schema 7 to 10"]);
-    assert_eq!(version(&store), 10);
+    store.run(&["token", "create", "--role", "observer"]).ended(0, &["schema 7 to 11"]);
+    assert_eq!(version(&store), 11);
     for identity in identities(&store) {
         let listed = store.run(&["token", "list", "--identity", &identity, "--json"]).fine().json();
         let roles = listed.as_array().unwrap().iter().map(|token| token["role"].as_str().unwrap());

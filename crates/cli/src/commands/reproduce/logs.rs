@@ -1,4 +1,4 @@
-//! The real logs of `reproduce real`: read completely, with distinct names.
+//! The real logs of `evaluate` and `reproduce real`: read completely, with distinct names.
 
 use crate::terminal::{Terminal, shown};
 use anyhow::Context as _;
@@ -14,7 +14,7 @@ const REPORTED: usize = 5;
 
 /// Reads a log completely, and prints the lines that the door rejects. The experiment admits and
 /// counts the lines itself.
-pub(super) fn read(terminal: &mut Terminal<'_>, path: &Path) -> anyhow::Result<Source> {
+pub(crate) fn read(terminal: &mut Terminal<'_>, path: &Path) -> anyhow::Result<Source> {
     let name = shown(path);
     let attempt = || format!("could not read {name}");
     let file = File::open(path).with_context(attempt)?;
@@ -54,7 +54,7 @@ fn stem(path: &Path) -> String {
 }
 
 /// Numbers logs whose table would have the name of an earlier one.
-pub(super) fn tell_apart(logs: &mut [Source]) {
+pub(crate) fn tell_apart(logs: &mut [Source]) {
     let mut met = BTreeSet::new();
     for log in logs {
         let name = log.name.clone();

@@ -4,7 +4,7 @@
 //! directory that is not writable is rejected before any experiment runs.
 
 mod directory;
-mod logs;
+pub(crate) mod logs;
 mod plan;
 
 use crate::context::Context;
