@@ -15,7 +15,7 @@ use rusqlite::functions::FunctionFlags;
 use rusqlite::{Connection, TransactionBehavior};
 
 /// Each step migrates the schema to the next version; `user_version` counts the steps.
-pub(super) const STEPS: [&str; 10] = [
+pub(super) const STEPS: [&str; 11] = [
     include_str!("schema/schema_v1.sql"),
     include_str!("schema/schema_v2.sql"),
     include_str!("schema/schema_v3.sql"),
@@ -26,6 +26,7 @@ pub(super) const STEPS: [&str; 10] = [
     include_str!("schema/schema_v8.sql"),
     include_str!("schema/schema_v9.sql"),
     include_str!("schema/schema_v10.sql"),
+    include_str!("schema/schema_v11.sql"),
 ];
 
 /// The version whose next step derives the sources of all events.
@@ -160,7 +161,7 @@ mod tests {
         )
         .unwrap();
         migrate(&mut db, &STEPS).unwrap();
-        assert_eq!(version(&db), 10);
+        assert_eq!(version(&db), 11);
         assert_eq!(erase::pending(&db).unwrap(), [(0, true)], "pages were freed uncleared");
         let count = |sql: &str| db.query_row(sql, [], |row| row.get::<_, i64>(0)).unwrap();
         assert_eq!(count("SELECT count(*) FROM event"), 1);
@@ -210,14 +211,14 @@ mod tests {
         let db = store_of_schema_4(&path, identity);
         let location = Location::file(&path);
         let older = |result: Result<Store, Error>| {
-            matches!(result.err(), Some(Error::Older { found: 4, known: 10, .. }))
+            matches!(result.err(), Some(Error::Older { found: 4, known: 11, .. }))
         };
         assert!(older(Store::open(&location)));
         let writing = Sqlite::at(&path).session(Duty::Write).err();
         assert!(matches!(writing, Some(Error::Older { .. })), "writing migrates nothing either");
         assert_eq!(version(&db), 4);
         let migrated = Store::migrate(&location).unwrap();
-        assert_eq!(migrated, Some(Migrated { from: 4, to: 10 }));
+        assert_eq!(migrated, Some(Migrated { from: 4, to: 11 }));
         assert_eq!(Store::migrate(&location).unwrap(), None);
         assert_eq!(erase::pending(&db).unwrap(), [(0, true)], "rows have moved");
         let count = |sql: &str| db.query_row(sql, [], |row| row.get::<_, i64>(0)).unwrap();
@@ -306,10 +307,10 @@ mod tests {
             }
             let location = Location::file(&path);
             let older = Store::open(&location).err();
-            assert!(matches!(older, Some(Error::Older { found: 9, known: 10, .. })));
+            assert!(matches!(older, Some(Error::Older { found: 9, known: 11, .. })));
             let done: i64 = db.query_row("SELECT done FROM migration", [], |r| r.get(0)).unwrap();
             assert_eq!(done - (1 << 40), events.min(parts * PART), "it continues from here");
-            assert_eq!(Store::migrate(&location).unwrap(), Some(Migrated { from: 9, to: 10 }));
+            assert_eq!(Store::migrate(&location).unwrap(), Some(Migrated { from: 9, to: 11 }));
             assert_eq!(columns(&db), want);
             let reader = Store::open(&location).unwrap().reader().unwrap();
             let snapshot = reader.view(&Identity([7; 32])).unwrap();
