@@ -192,6 +192,11 @@ impl<'l> Planner<'l> {
         known.rate = known.rate.plus(one);
     }
 
+    /// Whether the planner has a fact about the key of an attempt, or has made one without facts.
+    pub(super) fn knows(&self, decision: &Decision) -> bool {
+        self.keys[decision.key].rate.n > 0
+    }
+
     /// Whether the planner makes an attempt.
     pub(super) fn attempts(&mut self, decision: &Decision) -> bool {
         let now = decision.time;

@@ -271,7 +271,8 @@ struct Life {
 
 fn live(world: World, per_day: u64, picker: Picker, seed: u64) -> Life {
     let place = World::ALL.iter().position(|it| *it == world).unwrap_or_default() as i128;
-    let mut random = Python::new(i128::from(seed) * 1000 + place);
+    // Each world and rate draws its own numbers, so that its row is an experiment of its own.
+    let mut random = Python::new((i128::from(seed) * 10 + place) * 1000 + i128::from(per_day));
     let drawn = Drawn::new(world, &mut random);
     let mut memory = Memory::new(picker);
     let (mut worked, mut again) = (0, None);
