@@ -1,6 +1,7 @@
 //! The evaluation of logs: the counts of the vectors, digit for digit, and honest words.
 #![allow(missing_docs, clippy::unwrap_used, clippy::print_stderr)]
 
+use ipse_reproduce::evaluate::worlds::{Picker, World, worlds};
 use ipse_reproduce::evaluate::{DecisionLog, Evaluation, History, Learning, PlannerKind, evaluate};
 use serde_json::{Value, json};
 use std::fs;
@@ -97,6 +98,33 @@ fn v2_does_no_harm_on_public_logs() {
         seen += 1;
     }
     assert!(seen >= 4, "the public logs are there");
+}
+
+/// The table of the guide: 20 seeds.
+#[test]
+fn suggest_is_ahead_in_every_world_where_the_value_matters() {
+    let found = worlds(20, &|_, _| {});
+    assert_eq!(found.rows.len(), 15);
+    for row in found.rows.iter().filter(|row| row.world != World::Flat) {
+        let ours = row.of(Picker::Suggest).percent;
+        let rivals = [
+            Picker::NoMemory,
+            Picker::RecommendedV1,
+            Picker::RecommendedV2,
+            Picker::Thompson(990),
+            Picker::Thompson(995),
+        ];
+        for rival in rivals {
+            let theirs = row.of(rival).percent;
+            assert!(ours > theirs, "{:?} {}: {ours} {rival:?} {theirs}", row.world, row.per_day);
+        }
+    }
+    let guide = fs::read_to_string(root().join("docs/guide/planning.md")).unwrap();
+    for row in found.sheet().rows {
+        let line = format!("| {} |", row.join(" | ")).replace(" * |", " \\* |");
+        assert!(guide.contains(&line), "the guide has: {line}");
+    }
+    assert!(guide.contains("The worlds are made."));
 }
 
 fn attempt(id: usize, minute: usize, worked: bool) -> String {

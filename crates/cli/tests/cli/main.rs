@@ -10,6 +10,8 @@ mod commands;
 mod conventions;
 mod damage;
 mod documents;
+#[cfg(feature = "experiments")]
+mod evaluate;
 mod explain;
 mod files;
 mod foreign_keys;
