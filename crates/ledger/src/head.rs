@@ -31,8 +31,8 @@ impl TreeHead {
 
     /// Reads the head of an identity's log from a note. The signatures are not checked.
     pub fn of(note: &str, identity: &Identity) -> Result<Self, String> {
-        let note = Note::parse(note).map_err(|error| error.to_string())?;
-        let head = TreeHead::parse(note.text).ok_or("the note is not a tree head")?;
+        let note = Note::parse(note).map_err(|error| format!("cannot be read: {error}"))?;
+        let head = TreeHead::parse(note.text).ok_or("cannot be read: it is not a tree head")?;
         match head.origin == Self::origin_of(identity) {
             true => Ok(head),
             false => Err(format!("belongs to another log, {}", head.origin)),

@@ -44,7 +44,8 @@ impl<R: RuleSet> Check<'_, R> {
         let (keys, size) = (&self.outside.log_keys, self.log.index.edge.size());
         // The tree ends where an entry could not be read.
         if self.report.is_damaged() || size < self.report.events {
-            let note = "tree, tree head and signatures were not compared: the log is damaged";
+            let note =
+                "tree, tree head, signatures and approvals were not compared: the log is damaged";
             self.report.note(note);
             return Ok(());
         }

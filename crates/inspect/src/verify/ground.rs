@@ -82,9 +82,9 @@ impl<'c, R: RuleSet> Check<'c, R> {
             };
             self.report.all(kind, found.faults);
             // The operator's key was replaced, or the log came from another operator.
-            let untrusted = found.untrusted.into_iter();
-            untrusted.for_each(|(place, what)| self.report.note(format!("{place}: {what}")));
-            found.limits.into_iter().for_each(|limit| self.report.note(limit));
+            let notes = found.untrusted.into_iter().map(|(place, what)| format!("{place}: {what}"));
+            let limits = found.limits.into_iter().filter(|_| !is_damaged);
+            notes.chain(limits).for_each(|note| self.report.note(note));
         }
     }
 
