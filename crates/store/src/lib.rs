@@ -17,6 +17,7 @@
 #![forbid(unsafe_code)]
 
 mod audit;
+mod compare;
 mod erase;
 mod error;
 #[cfg(feature = "faults")]
@@ -38,6 +39,7 @@ mod watch;
 mod write;
 
 pub use audit::{Pair, RawEvent, RawFact, RawPass};
+pub use compare::{ChunkComparison, ChunkDamage, TreeComparison};
 pub use erase::{Eraser, Erasing};
 pub use error::{Cause, Error};
 #[cfg(feature = "faults")]
