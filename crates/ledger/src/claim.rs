@@ -4,7 +4,9 @@
 //! **Invariant:** reading is the exact inverse of writing. A statement with an additional member,
 //! another subject or another type is rejected.
 
+use crate::act::StoreKey;
 use crate::dsse::Statement;
+use crate::note::NoteKey;
 use crate::rules::RuleSetName;
 use alloc::collections::BTreeSet;
 use alloc::format;
@@ -182,6 +184,44 @@ impl Bundled {
         };
         read(statement, Self::TYPE, parts, Self::statement)
     }
+}
+
+/// The word of an old key of the store about the key that replaces it.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct KeyStatement {
+    /// The identity of the log that records the change.
+    pub identity: Identity,
+    /// Which key.
+    pub role: StoreKey,
+    /// The id of the old key.
+    pub old: String,
+    /// The new key.
+    pub new: NoteKey,
+}
+
+impl KeyStatement {
+    /// The predicate type.
+    pub const TYPE: &str = "urn:ipse:key:v1";
+
+    /// Converts it to a statement. The subject is the new key, by the hash of its verifier key.
+    pub fn statement(&self) -> Statement {
+        let new = self.new.to_string();
+        let predicate = Members::new()
+            .text("identity_hash", &self.identity.to_string())
+            .text("old_key_id", &self.old)
+            .text("public_key", &new)
+            .text("role", self.role.name());
+        Statement {
+            subjects: Vec::from([(self.role.name().to_string(), hash_of(&new))]),
+            predicate_type: Self::TYPE.to_string(),
+            predicate: predicate.finish(),
+        }
+    }
+}
+
+/// The SHA-256 of a text, in hex.
+fn hash_of(text: &str) -> String {
+    hex::encode(&sha256(&[text.as_bytes()]))
 }
 
 /// The operator's approval of other rules.

@@ -10,7 +10,7 @@ use ipse_consolidate::{Groups, RuleSet, Rules};
 use ipse_consult::intents::Intents;
 use ipse_core::{FactKey, FactKind, Seq, json_parse};
 use ipse_ledger::account::PassClaim;
-use ipse_ledger::{Bundled, RulesHistory};
+use ipse_ledger::{Bundled, Governance, RulesHistory};
 use std::collections::BTreeMap;
 use std::io;
 
@@ -21,7 +21,7 @@ const DEPTH: usize = 16;
 
 impl Check<'_, '_> {
     /// Checks forgetting, rules, passes, intents and facts with the rules in the bundle; returns
-    /// the claims of the pass records and the rules in force. If the rules are unknown, the facts
+    /// the claims of the pass records, the rules in force and the acts. If the rules are unknown, the facts
     /// are not checked.
     pub(super) fn derived<R: RuleSet>(
         &mut self,
@@ -30,7 +30,7 @@ impl Check<'_, '_> {
         known: &Index,
         WalkResult { walk, groups }: WalkResult<R::Tally>,
         bundled: &Bundled,
-    ) -> io::Result<(Vec<PassClaim>, RulesHistory)> {
+    ) -> io::Result<(Vec<PassClaim>, RulesHistory, Governance)> {
         let message = "every missing event is named by a later forget event, and no other";
         self.conclude("forgetting", walk.forgets.faults(), message.to_string());
         self.rules_in_force(rules, &walk, bundled);
@@ -38,16 +38,16 @@ impl Check<'_, '_> {
         self.intents(&walk.intents);
         let lost = |checkpoint| walk.forgets.lost(Seq(1)..=checkpoint);
         let limit = match bundled.checkpoint {
-            None => return Ok((passes, walk.rules)),
+            None => return Ok((passes, walk.rules, walk.governance)),
             Some(_) if rules.is_err() => "its rules are unknown",
             Some(checkpoint) if lost(checkpoint) => "events that facts rest on are missing",
             Some(checkpoint) => {
                 self.facts(under, groups, checkpoint)?;
-                return Ok((passes, walk.rules));
+                return Ok((passes, walk.rules, walk.governance));
             }
         };
         self.report.limit(Name::Facts, format!("not derived again: {limit}"));
-        Ok((passes, walk.rules))
+        Ok((passes, walk.rules, walk.governance))
     }
 
     /// Checks the changes of rules, and that the rule set in the bundle is the one in force.

@@ -12,7 +12,7 @@ use crate::source::{Broken, Lines};
 use ipse_audit::{Index, Walk, differences};
 use ipse_consolidate::{Groups, RuleSet, Tally};
 use ipse_consult::intents::Content;
-use ipse_core::event::{FORGET, RULES};
+use ipse_core::event::{ACT, FORGET, RULES};
 use ipse_core::{Admitted, Identity, Seq, is_housekeeping};
 use ipse_door::{MAX_EVENT_BYTES, Origin, Rule, admit};
 use ipse_ledger::account::can_be_forgotten;
@@ -226,7 +226,8 @@ impl<T: Tally> WalkResult<T> {
         let place = || format!("events.jsonl, seq {seq}");
         let inside = (from..=to).contains(&seq);
         // Events outside of the range that the range cannot be understood without.
-        let explains = (event_type == FORGET && seq > to) || (event_type == RULES && seq < from);
+        let explains_later = matches!(event_type.as_str(), RULES | ACT);
+        let explains = (event_type == FORGET && seq > to) || (explains_later && seq < from);
         if event.is_some() && !inside && !explains {
             report.fail(place(), format!("lies outside of the range seq {from}..{to}"));
         } else if event.is_none() && inside && !can_be_forgotten(event_type) {

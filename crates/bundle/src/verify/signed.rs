@@ -14,7 +14,7 @@ use ipse_consolidate::Rules;
 use ipse_core::{Digest, Identity, Seq, hex, sha256};
 use ipse_ledger::dsse::{self, EnvelopeError, Statement, StatementIndex};
 use ipse_ledger::note::NoteError;
-use ipse_ledger::{Bundled, Certificate, Note, NoteKey, SentStatement, TreeHead};
+use ipse_ledger::{Bundled, Certificate, Governance, Note, NoteKey, SentStatement, TreeHead};
 use ipse_manifest::Manifest;
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
@@ -242,9 +242,14 @@ impl Check<'_, '_> {
     }
 
     /// Compares the producers' statements with the entries.
-    pub(super) fn statements(&mut self, known: &Index, identity: &Identity) -> io::Result<()> {
+    pub(super) fn statements(
+        &mut self,
+        known: &Index,
+        identity: &Identity,
+        governance: &Governance,
+    ) -> io::Result<()> {
         let (began, mut index) = (self.report.fails(), StatementIndex::default());
-        let mut signed = Signed { producers: self.trust.producers(), ..Signed::default() };
+        let mut signed = Signed::under(self.trust.producers(), governance);
         for (name, part) in self.archive.signatures() {
             let bytes = part.whole(envelope::MAX_BYTES)?;
             let checked = match bytes.as_ref().map(|bytes| (bytes, index.add(bytes, name))) {
@@ -258,6 +263,11 @@ impl Check<'_, '_> {
         }
         let Signed { entries, signers, unknown, .. } = signed;
         let (signed, who) = (entries.len() as u64, counted(signers.len() as u64, "producer"));
+        if !signers.is_empty() && governance.acts().is_empty() {
+            let message = "the log has no acts: positions were not compared with the registration \
+                           and revocation of keys";
+            self.report.limit("signatures", message);
+        }
         if !signers.is_empty() {
             let events = counted(signed, "event");
             let message = format!("{events} signed by {who}, digests as in the log");
@@ -297,9 +307,10 @@ pub(super) fn read_head(
 }
 
 /// The events that trusted producers signed.
-#[derive(Default)]
-struct Signed {
+struct Signed<'g> {
     producers: Vec<NoteKey>,
+    /// The acts that registered and revoked keys.
+    governance: &'g Governance,
     /// The positions of signed entries.
     entries: BTreeSet<usize>,
     signers: BTreeSet<String>,
@@ -307,7 +318,12 @@ struct Signed {
     unknown: BTreeMap<String, u64>,
 }
 
-impl Signed {
+impl<'g> Signed<'g> {
+    fn under(producers: Vec<NoteKey>, governance: &'g Governance) -> Self {
+        let (entries, signers, unknown) = Default::default();
+        Signed { producers, governance, entries, signers, unknown }
+    }
+
     /// Checks one statement. Every event that it names must be in the log with the signed digest.
     fn envelope(&mut self, bytes: &[u8], known: &Index, identity: &Identity) -> Result<(), String> {
         let mut ids = dsse::key_ids(bytes);
@@ -334,6 +350,7 @@ impl Signed {
         if sent.identity != *identity {
             return Err(format!("was sent to another identity, {}", sent.identity));
         }
+        let mut seqs = Vec::new();
         for (name, digest) in &sent.events {
             let at = known.find(name);
             let at = at.ok_or_else(|| format!("{name} was signed but is not in this log"))?;
@@ -344,8 +361,14 @@ impl Signed {
             if known.kinds[at][0] {
                 return Err(format!("{name} at seq {seq} was not written by a producer"));
             }
-            self.entries.insert(at);
+            seqs.push(Seq(seq as u64));
         }
+        seqs.sort_unstable();
+        let by = keys.iter().map(ToString::to_string);
+        if let Some((seq, fault)) = self.governance.statement_fault(by, &seqs) {
+            return Err(format!("signs the event at seq {seq}, but {fault}"));
+        }
+        self.entries.extend(seqs.iter().map(|seq| seq.0 as usize - 1));
         let signers: Vec<String> = keys.into_iter().map(dsse::key_id).collect();
         for id in ids.into_iter().filter(|id| !signers.contains(id)) {
             *self.unknown.entry(id).or_default() += 1;
