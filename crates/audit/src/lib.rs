@@ -2,14 +2,17 @@
 //!
 //! **Invariants**
 //! - Pure: entries and canonical bytes in, faults out. The crate has no access to a store or an
-//!   archive, so both verifiers make the same checks. Each adds the checks of its own container.
+//!   archive, so both verifiers make the same checks with the same texts. Each adds the checks of
+//!   its own container.
 //! - Only the name, the position and optionally the digest of an event are kept. Memory does not
 //!   depend on the content.
 //! - No input causes a panic: the bytes may come from an untrusted bundle.
 #![forbid(unsafe_code)]
 
+mod check;
 mod index;
 mod walk;
 
+pub use check::{Check, Context, Outcome};
 pub use index::Index;
 pub use walk::{Record, Walk, differences};

@@ -19,6 +19,7 @@
 
 mod act;
 mod audit;
+mod compare;
 mod erase;
 mod error;
 #[cfg(feature = "faults")]
@@ -41,6 +42,7 @@ mod write;
 
 pub use act::{Acting, Acts, BASELINE, Owed};
 pub use audit::{Pair, RawEvent, RawFact, RawPass};
+pub use compare::{ChunkComparison, ChunkDamage, TreeComparison};
 pub use erase::{Eraser, Erasing};
 pub use error::{Cause, Error};
 #[cfg(feature = "faults")]

@@ -67,7 +67,7 @@ fn keys_are_given_as_text_as_files_and_often() {
     let (code, out, _) = desk.run(&["week.ipse", "--trust", log]);
     assert!(code == 1 && out.contains("no operator key is trusted: give the operator's"), "{out}");
     let (code, out, _) = desk.run(&["week.ipse", "--trust", pem]);
-    assert!(code == 1 && out.contains("no trusted key is a key of this log: give"), "{out}");
+    assert!(code == 1 && out.contains("no log key is trusted: give the operator's"), "{out}");
     // A file of producers' keys cannot add a key of the operator or the log.
     let all = desk.put("all", trusted().as_bytes());
     let (code, _, err) = desk.run(&["week.ipse", "--trust", all.to_str().unwrap()]);

@@ -4,8 +4,9 @@
 //! a note, because a log that was moved leaves its tokens behind. While a baseline is owed, the log
 //! does not say what was set before, and nothing is compared.
 
-use super::{Check, GOVERNED};
+use super::Check;
 use crate::Error;
+use crate::report::GOVERNED;
 use ipse_consolidate::RuleSet;
 use ipse_engine::{producer_key, settings_of, token_id, token_record};
 use ipse_ledger::Governance;
