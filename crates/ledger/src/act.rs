@@ -6,6 +6,8 @@
 //! - [`crate::governance`] says which settings a sequence of acts gives.
 
 use crate::account::house_parts;
+use crate::claim::KeyStatement;
+use crate::dsse;
 use crate::note::NoteKey;
 use alloc::borrow::ToOwned;
 use alloc::format;
@@ -13,7 +15,7 @@ use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 use ipse_core::event::MAX_DEPTH;
 use ipse_core::json::{Members, Object, Value, list, quoted};
-use ipse_core::{Seq, Time, hex, json_parse, sources};
+use ipse_core::{Identity, Seq, Time, hex, json_parse, sources};
 
 /// The writer of an act that was made with a command.
 pub const CLI: &str = "cli";
@@ -119,6 +121,41 @@ pub struct KeyChange {
     pub signature: Option<String>,
 }
 
+/// The state of the old key's signature in a change of keys.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum OldSignature {
+    /// There is none.
+    Missing,
+    /// The old key is not among the given keys.
+    Unchecked,
+    /// The old key signed this change.
+    Valid,
+    /// It is not a signature of the old key about this change.
+    Wrong,
+}
+
+impl KeyChange {
+    /// Checks the old key's signature, if the old key is among these.
+    pub fn old_signature(&self, identity: &Identity, keys: &[NoteKey]) -> OldSignature {
+        let Some(signature) = &self.signature else { return OldSignature::Missing };
+        let is_old = |key: &&NoteKey| hex::encode(&key.id()) == self.old;
+        let old: Vec<NoteKey> = keys.iter().filter(is_old).cloned().collect();
+        if old.is_empty() {
+            return OldSignature::Unchecked;
+        }
+        let expected = KeyStatement {
+            identity: *identity,
+            role: self.role,
+            old: self.old.clone(),
+            new: self.new.clone(),
+        };
+        match dsse::open(signature.as_bytes(), KeyStatement::TYPE, &old) {
+            Ok((statement, _)) if statement == expected.statement() => OldSignature::Valid,
+            _ => OldSignature::Wrong,
+        }
+    }
+}
+
 /// A decision about a log.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Act {
@@ -184,7 +221,7 @@ impl Act {
             }
             Act::MaxAhead(from, to) => format!("{} -> {}", hours(from), hours(to)),
             Act::KeyChanged(KeyChange { role, old, new, signature }) => {
-                let signed = if signature.is_some() { ", signed by the old key" } else { "" };
+                let signed = if signature.is_some() { "" } else { ", not signed by the old key" };
                 format!("{} {old} -> {}{signed}", role.name(), hex::encode(&new.id()))
             }
             Act::TokenCreated(it) | Act::TokenRevoked(it) => {

@@ -102,7 +102,7 @@ impl<'s> Check<'_, 's> {
                 let Some(walked) = self.events(under, &known, &bundled)? else { return Ok(None) };
                 self.derived(under, &rules, &known, walked, &bundled)?
             });
-        self.acts(&governance);
+        self.acts(&governance, &identity);
         self.statements(&known, &identity, &governance)?;
         self.limits(&bundled);
         let (archive, manifest, report) = (self.archive, manifest.canonical(), Report::default());

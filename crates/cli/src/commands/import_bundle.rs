@@ -26,8 +26,9 @@ const MAX_KEYS_BYTES: u64 = 1 << 20;
 /// The identity must be registered in this store, and its log empty. Positions, facts and passes
 /// are those of the bundle. The bundle is imported completely or not at all.
 ///
-/// Settings and the public keys of producers, with their sources and revocations, come from the acts
-/// of the log; a bundle of an older version has none. Access tokens and private keys never travel.
+/// Settings and the public keys of producers, with their sources and revocations, come from the
+/// acts of the log; a bundle of an older version has none. Access tokens and private keys never
+/// travel.
 /// The command lists what did not travel. Import right after `ipse init`, before tokens and keys.
 ///
 /// Example: ipse import-bundle ward-robot.ipse --trust log.vkey --trust operator.pub

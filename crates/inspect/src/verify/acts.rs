@@ -1,8 +1,8 @@
 //! Compares the settings, producers and tokens of a store with the acts of the log.
 //!
-//! **Invariants:** the acts decide. A row that no act explains is a finding. An act without a row is
-//! a note, because a log that was moved leaves its tokens behind. While a baseline is owed, the log
-//! does not say what was set before, and nothing is compared.
+//! **Invariants:** the acts decide. A row that no act explains is a finding. An act without a row
+//! is a note, because a log that was moved leaves its tokens behind. While a baseline is owed, the
+//! log does not say what was set before, and nothing is compared.
 
 use super::Check;
 use crate::Error;
