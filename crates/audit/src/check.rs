@@ -20,6 +20,8 @@ pub enum Check {
     Passes,
     /// Intents and decisions are ones that ipse can have written.
     Intents,
+    /// Each act of governance follows from the ones before.
+    Acts,
 }
 
 /// What a check needs besides the walk.
@@ -49,7 +51,8 @@ pub struct Outcome {
 
 impl Check {
     /// All checks, in the order of a report.
-    pub const ALL: [Check; 4] = [Check::Forgetting, Check::Rules, Check::Passes, Check::Intents];
+    pub const ALL: [Check; 5] =
+        [Check::Forgetting, Check::Rules, Check::Passes, Check::Intents, Check::Acts];
 
     /// The name in a report.
     pub fn name(self) -> &'static str {
@@ -58,6 +61,7 @@ impl Check {
             Check::Rules => "rules",
             Check::Passes => "passes",
             Check::Intents => "intents",
+            Check::Acts => "acts",
         }
     }
 
@@ -68,6 +72,7 @@ impl Check {
             Check::Rules => rules(walk, context),
             Check::Passes => passes(walk, context),
             Check::Intents => intents(walk),
+            Check::Acts => acts(walk),
         }
     }
 }
@@ -162,4 +167,14 @@ fn intents(walk: &Walk) -> Outcome {
         limits: limits.into_iter().collect(),
         ..Outcome::default()
     }
+}
+
+/// The walk has reported the acts that do not follow.
+fn acts(walk: &Walk) -> Outcome {
+    let governance = &walk.governance;
+    let (count, signatures) = (governance.acts().len() as u64, &governance.settings().signatures);
+    let acts = counted(count, "act");
+    let holds = format!("{acts}: each follows from the ones before; signatures: {signatures}");
+    let holds = Some(holds).filter(|_| count > 0 && !governance.is_incomplete());
+    Outcome { holds, ..Outcome::default() }
 }

@@ -5,10 +5,10 @@
 
 use ipse_consolidate::{Groups, RuleSet, Rules, Skip, with_rules};
 use ipse_consult::intents::{Content, Intents};
-use ipse_core::event::{FORGET, PASS_RECORD, RULES};
+use ipse_core::event::{ACT, FORGET, PASS_RECORD, RULES};
 use ipse_core::{Admitted, Event, EventRef, Seq, is_housekeeping, sha256};
 use ipse_ledger::account::{Fault, ForgetRecords, PassClaim, Skipped, shortened};
-use ipse_ledger::{Basis, RuleSetName, RulesEvent, RulesHistory, Step};
+use ipse_ledger::{ActEvent, Basis, Governance, RuleSetName, RulesEvent, RulesHistory, Step};
 use std::collections::BTreeMap;
 
 /// The result of a walk over a log.
@@ -28,6 +28,8 @@ pub struct Walk {
     pub(crate) passes: Vec<Seq>,
     /// The rules in force at every position.
     pub rules: RulesHistory,
+    /// The acts of governance, and the settings that they give.
+    pub governance: Governance,
     /// Approved activations with the rules in force before them.
     pub approvals: Vec<(Seq, RulesEvent, RuleSetName)>,
 }
@@ -62,6 +64,7 @@ impl Walk {
             counted: 0,
             passes: Vec::new(),
             rules: RulesHistory::new(RuleSetName { version: rules.version().to_owned(), hash }),
+            governance: Governance::default(),
             approvals: Vec::new(),
         }
     }
@@ -83,10 +86,16 @@ impl Walk {
         if content == Content::Forgotten {
             self.forgets.gone(name, seq, event_type);
         }
-        let Content::Bytes(payload) = content else { return None };
+        let Content::Bytes(payload) = content else {
+            if event_type == ACT {
+                self.governance.unknown();
+            }
+            return None;
+        };
         match event_type {
             FORGET => self.forgets.said(seq, name, payload),
             RULES => self.change_rules(seq, payload).err(),
+            ACT => self.act(seq, payload).err(),
             PASS_RECORD => {
                 let claimed = PassClaim::read(seq, payload, counted);
                 let fault = claimed.is_none().then(|| "cannot be read".to_owned());
@@ -95,6 +104,16 @@ impl Walk {
             }
             _ => None,
         }
+    }
+
+    /// Adds an act of governance.
+    fn act(&mut self, seq: Seq, payload: &[u8]) -> Result<(), Fault> {
+        let place = || format!("act at seq {seq}");
+        let Some(event) = ActEvent::read(seq, payload) else {
+            self.governance.unknown();
+            return Err((place(), "cannot be read".to_owned()));
+        };
+        self.governance.add(seq, event).map_err(|fault| (place(), fault))
     }
 
     /// Adds a change of rules.

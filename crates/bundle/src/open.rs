@@ -12,7 +12,7 @@ use crate::verify::run;
 use ipse_core::{Identity, Seq, sha256};
 use ipse_door::MAX_EVENT_BYTES;
 use ipse_ledger::account::PassClaim;
-use ipse_ledger::{Bundled, Entry, NoteKey, RulesHistory, TreeHead};
+use ipse_ledger::{Bundled, Entry, Governance, NoteKey, RulesHistory, TreeHead};
 use std::io;
 
 /// A bundle that passed verification.
@@ -31,6 +31,8 @@ pub struct Opened<'s> {
     pub passes: Vec<PassClaim>,
     /// The rules in force at every position.
     pub rules: RulesHistory,
+    /// The acts of governance, and the settings that they give.
+    pub governance: Governance,
     /// The producers' keys in the bundle. They are not trusted.
     pub producers: Vec<NoteKey>,
     pub(crate) archive: Archive<'s>,

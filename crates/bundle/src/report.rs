@@ -21,6 +21,8 @@ pub enum Verdict {
     Fail,
     /// This cannot be checked with this bundle and these keys.
     Limit,
+    /// A decision that is on the record of the log. Nothing was checked.
+    Note,
 }
 
 impl Verdict {
@@ -30,6 +32,7 @@ impl Verdict {
             Verdict::Pass => "PASS",
             Verdict::Fail => "FAIL",
             Verdict::Limit => "LIMIT",
+            Verdict::Note => "NOTE",
         }
     }
 }
@@ -55,7 +58,7 @@ pub struct Report {
     /// The checks, in order.
     pub lines: Vec<Line>,
     /// The number of lines of each verdict.
-    counts: [u64; 3],
+    counts: [u64; 4],
     complete: bool,
 }
 
@@ -100,6 +103,10 @@ impl Report {
 
     pub(crate) fn limit(&mut self, place: impl ToString, message: impl ToString) {
         self.push(Verdict::Limit, &place.to_string(), &message.to_string());
+    }
+
+    pub(crate) fn note(&mut self, place: impl ToString, message: impl ToString) {
+        self.push(Verdict::Note, &place.to_string(), &message.to_string());
     }
 
     pub(crate) fn add(&mut self, verdict: Verdict, place: impl ToString, message: impl ToString) {
@@ -159,7 +166,7 @@ impl Report {
     /// Ends the report. `complete` says whether every check was made.
     pub(crate) fn close(&mut self, complete: bool) {
         self.complete = complete;
-        for verdict in [Verdict::Pass, Verdict::Fail, Verdict::Limit] {
+        for verdict in [Verdict::Pass, Verdict::Fail, Verdict::Limit, Verdict::Note] {
             let more = self.counts[verdict as usize].saturating_sub(MAX_LINES);
             if more > 0 {
                 let message = format!("and {more} more that are not listed");

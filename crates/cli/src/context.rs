@@ -115,12 +115,19 @@ impl Context {
         }
     }
 
+    /// Whether the store exists.
+    pub(crate) fn is_there(&self) -> bool {
+        self.opened.get().is_some() || Store::open(&self.location).is_ok()
+    }
+
     /// Opens the store for a command that writes. An older schema is migrated first.
     pub(crate) fn store_to_write(&self, terminal: &mut Terminal<'_>) -> anyhow::Result<&Store> {
         if self.opened.get().is_none() {
             let (store, migrated) = Store::open_migrated(&self.location)?;
             note_migrated(terminal, migrated)?;
             self.opened.get_or_init(|| store);
+            // An act that cannot be recorded now stays owed, and blocks no command.
+            let _ = self.complete_key_changes(terminal);
         }
         let store = self.store()?;
         // If another process reads the store, or the disk is full, the bytes stay for now.

@@ -9,6 +9,7 @@
 //! - Only `init` creates a store. A command that only reads never writes.
 #![forbid(unsafe_code)]
 
+mod acts;
 mod args;
 mod commands;
 mod confirm;

@@ -44,7 +44,16 @@ impl Context {
         log: &mut Log,
     ) -> anyhow::Result<bool> {
         log.sign_owed_head();
-        let Some(error) = log.take_head_error() else { return Ok(true) };
+        self.tell_head_error(terminal, log.take_head_error())
+    }
+
+    /// Prints a warning if a tree head could not be signed; returns whether it could.
+    pub(crate) fn tell_head_error(
+        &self,
+        terminal: &mut Terminal<'_>,
+        error: Option<Error>,
+    ) -> anyhow::Result<bool> {
+        let Some(error) = error else { return Ok(true) };
         let hint = tree_head_hint(&error);
         let error = anyhow::Error::from(error);
         writeln!(terminal.err, "WARNING: no tree head was signed: {error:#}")?;

@@ -7,7 +7,7 @@
 //! - Missing content is not a fault: a decision may be about a forgotten intent.
 
 use crate::claim::{Basis, Status};
-use ipse_core::event::{FORGET, MAX_DEPTH, PASS_RECORD, RULES};
+use ipse_core::event::{ACT, FORGET, MAX_DEPTH, PASS_RECORD, RULES};
 use ipse_core::intent::{CONFIRMATION, INTENT, MAX_PLANNER_BYTES, confirmation_id};
 use ipse_core::json::{Object, Value};
 use ipse_core::text::printable;
@@ -53,7 +53,7 @@ impl Intents {
             INTENT => self.intent(seq, name, content),
             CONFIRMATION => self.decision(seq, content),
             // These are checked by `ipse_ledger` and `ipse_audit`.
-            PASS_RECORD | FORGET | RULES => {}
+            PASS_RECORD | FORGET | RULES | ACT => {}
             unknown if is_housekeeping(unknown) => {
                 let message = format!("`{}` is not a type that ipse writes", printable(unknown));
                 self.faults.push((format!("seq {seq}"), message));

@@ -23,6 +23,8 @@ pub const INCIDENT: &str = "incident";
 pub const PASS_RECORD: &str = "consolidation_run";
 /// The type of the events that change which rules are in force.
 pub const RULES: &str = "ipse.rules";
+/// The type of the events that record decisions of the operator about a log.
+pub const ACT: &str = "ipse.act";
 /// The type of the events that list forgotten events.
 pub const FORGET: &str = "forget";
 

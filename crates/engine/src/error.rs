@@ -56,6 +56,9 @@ pub enum Error {
     /// A tree head is invalid or could not be signed. The text is a full sentence.
     #[error("{0}")]
     NoHead(&'static str),
+    /// An act that no verifier could read, such as a retention with a very long number.
+    #[error("the act `{0}` has a value that cannot be recorded, so nothing was changed")]
+    BadAct(&'static str),
     /// An error of the directory that holds the keys and the last tree head.
     #[error("the key directory could not be used")]
     Notary(#[source] std::io::Error),

@@ -8,6 +8,7 @@
 //!   record.
 //! - The entry of a forgotten event stays; `forget` events and pass records are never forgotten.
 
+use crate::governor::settle;
 use crate::hot_sums::{HotSums, stored_groups, stored_state};
 use crate::latest::latest;
 use crate::pass::PassReport;
@@ -62,6 +63,7 @@ impl ForgetJob<'_> {
         let ForgetJob { store, identity, rules, host } = self;
         let mut eraser = store.eraser(identity).map_err(before_commit)?;
         let mut erasing = eraser.begin().map_err(before_commit)?;
+        settle(erasing.batch(), host).map_err(before_commit)?;
         let chosen = SelectedEvents::inside(&mut erasing, which).map_err(before_commit)?;
         let mut pass = None;
         if !chosen.events.is_empty() {

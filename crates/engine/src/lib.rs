@@ -23,6 +23,7 @@ mod differences;
 mod error;
 mod fact_table;
 mod forget;
+mod governor;
 mod head;
 mod hot_sums;
 mod latest;
@@ -51,6 +52,10 @@ pub use census::{Census, census};
 pub use error::Error;
 pub use fact_table::FactTable;
 pub use forget::{Forgotten, SelectedEvents, Selection};
+pub use governor::{
+    Governor, SignChange, governance, owes_key_change, producer_key, settings_of, token_id,
+    token_record,
+};
 pub use head::{HEAD_EVERY, Notary, check_head, head_of, sign_head};
 pub use hot_sums::{SAVE_EVERY, SLICE, stored_group};
 pub use ipse_consult::trail::{EventRecord, IntentStanding, Proposal};

@@ -11,6 +11,7 @@
 
 use crate::Error;
 use crate::forget::{ForgetJob, Forgotten, Selection};
+use crate::governor::settle;
 use crate::head::{Heads, Notary};
 use crate::pass::{PassCommitted, PassReport, Trigger};
 use crate::rules::{LogRules, rules_history};
@@ -234,6 +235,7 @@ impl Log {
             return Err(Error::Broken);
         }
         let mut batch = begin(&mut self.writer, &mut self.heads)?;
+        let settled = settle(&mut batch, &mut *self.host)?;
         let (appended, signed) = append_all(&mut batch, events, endorsed, self.host.now())?;
         let pass = match then {
             NextStep::Nothing => Ok(None),
@@ -245,7 +247,8 @@ impl Log {
         if pass.is_err() {
             self.rules.cool();
         }
-        let changed = signed.kept
+        let changed = settled
+            || signed.kept
             || appended.iter().any(|event| matches!(event, Appended::New(_)))
             || matches!(pass, Ok(Some(_)));
         let committed = if changed {
@@ -266,7 +269,8 @@ impl Log {
         if let Some(heads) = &mut self.heads {
             heads.grow_behind(appended.len());
             // Intents and decisions need a proof too, although no pass follows them.
-            if changed && events.iter().any(|event| is_housekeeping(&event.event_type)) {
+            let of_house = || events.iter().any(|event| is_housekeeping(&event.event_type));
+            if settled || changed && of_house() {
                 heads.owe();
             }
         }
@@ -286,6 +290,7 @@ impl Log {
             return Err(Error::Broken);
         }
         let mut batch = begin(&mut self.writer, &mut self.heads)?;
+        settle(&mut batch, &mut *self.host)?;
         let (event, reported) = match judge(&LogView(batch.view()))? {
             Ok(made) => made,
             Err(refused) => return Ok(Err(refused)),
@@ -327,6 +332,7 @@ impl Log {
             return Err(Error::Broken);
         }
         let mut batch = begin(&mut self.writer, &mut self.heads)?;
+        settle(&mut batch, &mut *self.host)?;
         let history = rules_history(batch.view())?;
         let event = make(batch.view(), &history)?;
         let seq = batch.head().next();
@@ -360,6 +366,10 @@ impl Log {
             error
         })?;
         self.passed(done.pass.as_ref());
+        // The act about the erased bytes. If it cannot be stored now, the next append stores it.
+        if !done.erase_pending && done.events > 0 {
+            let _ = self.append(&[], NextStep::Nothing);
+        }
         Ok(done)
     }
 

@@ -6,6 +6,7 @@
 //! sources hold for events that enter: nothing compares stored events with a clock or a list.
 
 use crate::Error;
+use crate::governor::governance;
 use crate::signed_batch::{SignatureError, SignedBatch};
 use ipse_core::event::source_of;
 use ipse_core::{Admitted, EventRef, Seq, Time, is_housekeeping, sources};
@@ -113,6 +114,9 @@ fn objection(
             _ => all.push((name, entry.map(|entry| entry.seq), event)),
         }
     }
+    if let Some(early) = before_key(batch, endorsed, &all)? {
+        return Ok(Some(SignatureError::BeforeKey(early)));
+    }
     let Some(sources) = &signer.sources else { return Ok(None) };
     let foreign = foreign(batch.view(), &all, sources)?;
     Ok(if foreign.is_some() && is_kept(batch, endorsed)? { None } else { foreign })
@@ -120,6 +124,23 @@ fn objection(
 
 /// A signed event: its name, its position if it is stored, and the event itself if it was sent.
 type SignedEvent<'e> = (EventRef, Option<Seq>, Option<&'e Admitted>);
+
+/// The first event that was in the log before the act that registered the signer's key. A statement
+/// that is stored already is accepted again.
+fn before_key(
+    batch: &mut Batch<'_>,
+    endorsed: &SignedBatch,
+    events: &[SignedEvent<'_>],
+) -> Result<Option<EventRef>, Error> {
+    let stored = || events.iter().filter_map(|(name, seq, _)| Some((*name, (*seq)?)));
+    // New events stand after every act, so usually no act is read here.
+    if stored().next().is_none() || is_kept(batch, endorsed)? {
+        return Ok(None);
+    }
+    let acts = governance(batch.view())?;
+    let since = acts.producer(&endorsed.signer).map_or(Seq(0), |known| known.since);
+    Ok(stored().find(|(_, seq)| *seq < since).map(|(name, _)| name))
+}
 
 /// The error for the first event with a source that is not in a list. The source of a forgotten
 /// event is unknown.

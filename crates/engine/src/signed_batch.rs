@@ -37,6 +37,10 @@ pub enum SignatureError {
     /// The statement names an event that ipse wrote.
     #[error("it names {0}, which ipse wrote about itself")]
     NotAProducers(EventRef),
+    /// The statement names a stored event from before the act that registered the key: the log
+    /// would show a signature that the key could not give.
+    #[error("it names {0}, which was in the log before its key was registered")]
+    BeforeKey(EventRef),
     /// The statement names an event that is dated too far ahead.
     #[error("it names {0}, which is dated too far ahead of the clock here")]
     Ahead(EventRef),

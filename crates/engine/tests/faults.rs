@@ -332,3 +332,99 @@ fn calls_do_not_follow_the_number_of_facts_and_events() {
     };
     assert!(forget(80) <= forget(20) + SPARE, "forgetting: {}", forget(80));
 }
+
+/// A store with a log whose settings and keys a governor changes.
+fn governed(
+    name: &'static str,
+    change: fn(&mut ipse_engine::Governor) -> Result<(), Error>,
+) -> (World, u64) {
+    let (world, mut last) = (base(30), None);
+    for failure in [Failure::NotMade, Failure::MadeAndLost] {
+        for call in 1.. {
+            let (world, faults) = (world.copy(), Faults::default());
+            let store = world.store.failing(&faults).unwrap();
+            faults.plan(call, failure, true);
+            let host = Box::new(TestHost(1 << 64));
+            let opened = ipse_engine::Governor::open(&store, world.identity, host);
+            let done = opened.and_then(|mut governor| change(&mut governor));
+            let made = faults.calls();
+            faults.clear();
+            drop(store);
+            let context = format!("{name}: call {call}, {failure:?}");
+            assert_row_and_act_agree(&world, done.is_ok(), &context);
+            if done.is_ok() && made < call {
+                last = Some((world, call));
+                break;
+            }
+        }
+    }
+    last.unwrap()
+}
+
+/// Never an act without its row, or a row without its act.
+fn assert_row_and_act_agree(world: &World, done: bool, context: &str) {
+    let reader = world.reader();
+    let snapshot = reader.view(&world.identity).unwrap();
+    let view = snapshot.view();
+    let acts = ipse_engine::governance(view).unwrap();
+    let kept = view.retention().unwrap();
+    assert_eq!(acts.settings().retention, kept, "{context}");
+    let rows = view.producers().unwrap();
+    assert_eq!(acts.producers().count(), rows.len(), "{context}");
+    for row in &rows {
+        let known = acts.producer(&row.key).unwrap_or_else(|| panic!("{context}"));
+        assert_eq!(known.revoked.is_some(), row.revoked, "{context}");
+    }
+    assert!(!done || !acts.acts().is_empty(), "acknowledged and lost. {context}");
+    drop(snapshot);
+    world.assert_healthy();
+}
+
+#[test]
+fn an_act_and_its_row_are_stored_together() {
+    let (_, calls) = governed("retention", |governor| governor.set_retention(Some("90d")));
+    assert!(calls > 5, "{calls}");
+    let (world, calls) = governed("producer", |governor| {
+        let key = NoteSigner::new("arm", SecretKey::from_seed(&[5; 32])).unwrap().public();
+        governor.put_producer(&key, Some(&["arm".to_owned()]))?;
+        governor.revoke_producer("arm").map(drop)
+    });
+    assert!(calls > 10, "{calls}");
+    let reader = world.reader();
+    let snapshot = reader.view(&world.identity).unwrap();
+    assert_eq!(ipse_engine::governance(snapshot.view()).unwrap().acts().len(), 2);
+}
+
+/// A baseline is owed once: whichever call fails, the log gets exactly one.
+#[test]
+fn an_owed_baseline_is_appended_once() {
+    let world = base(30);
+    let mut acts = world.store.acts(&world.identity).unwrap();
+    let mut acting = acts.begin().unwrap();
+    acting.owe(ipse_store::BASELINE, "").unwrap();
+    acting.commit().unwrap();
+    drop(acts);
+    for call in 1..40 {
+        let (world, faults) = (world.copy(), Faults::default());
+        let store = world.store.failing(&faults).unwrap();
+        faults.plan(call, Failure::NotMade, true);
+        let appended = |store: &Store| {
+            acknowledged(open(&world, store)?.append(&events(400..402), NextStep::Nothing))
+        };
+        let _ = appended(&store);
+        faults.clear();
+        drop(store);
+        appended(&world.store).unwrap();
+        appended(&world.store).unwrap();
+        let reader = world.reader();
+        let snapshot = reader.view(&world.identity).unwrap();
+        assert_eq!(
+            ipse_engine::governance(snapshot.view()).unwrap().acts().len(),
+            1,
+            "call {call}"
+        );
+        assert_eq!(snapshot.view().owed().unwrap(), [], "call {call}");
+        drop(snapshot);
+        world.assert_healthy();
+    }
+}

@@ -169,6 +169,10 @@ fn an_export_is_refused() {
 }
 
 fn verified(world: &World) -> Report {
+    world.under_default_settings(|| verified_now(world))
+}
+
+fn verified_now(world: &World) -> Report {
     let reader = world.reader();
     let snapshot = reader.view(&world.identity).unwrap();
     let (_, manifest) = &world.manifest_bytes()[0];

@@ -101,6 +101,10 @@ fn derived(world: &World, rules: Rules) -> String {
 }
 
 fn verified(world: &World, operators: &[NoteKey]) -> Report {
+    world.under_default_settings(|| verified_now(world, operators))
+}
+
+fn verified_now(world: &World, operators: &[NoteKey]) -> Report {
     let reader = world.reader();
     let view = reader.view(&world.identity).unwrap();
     let outside =

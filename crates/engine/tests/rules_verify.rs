@@ -55,6 +55,10 @@ fn changed() -> (World, Log) {
 
 /// The findings: place and message.
 fn findings(world: &World) -> Vec<String> {
+    world.under_default_settings(|| findings_now(world))
+}
+
+fn findings_now(world: &World) -> Vec<String> {
     let reader = world.reader();
     let snapshot = reader.view(&world.identity).unwrap();
     let (_, manifest) = &world.manifest_bytes()[0];

@@ -4,6 +4,7 @@
 //! or nothing.
 
 use crate::error::Error;
+use crate::moved::Moved;
 use ipse_bundle::Opened;
 use ipse_core::json::{Members, list, quoted};
 use ipse_core::{Admitted, Identity, Seq};
@@ -28,6 +29,11 @@ pub struct BundleReceipt {
     /// The ids of producers' keys in the bundle that are not registered, because they are not
     /// trusted.
     pub keys_left_out: Vec<String>,
+    /// The ids of valid tokens that the acts of the log name. Tokens do not move with a log.
+    pub tokens_left_out: Vec<String>,
+    /// Whether settings, producers' keys, their sources and revocations came from the acts of the
+    /// log. A bundle of an older version has none.
+    pub settings_moved: bool,
     /// The position up to which the facts were computed.
     pub checkpoint: Seq,
 }
@@ -41,13 +47,16 @@ impl BundleReceipt {
             .raw("statements", self.statements)
             .raw("checkpoint", self.checkpoint)
             .raw("keys_left_out", list(self.keys_left_out.iter().map(|id| quoted(id))))
+            .raw("settings_moved", self.settings_moved)
+            .raw("tokens_left_out", list(self.tokens_left_out.iter().map(|id| quoted(id))))
             .finish()
     }
 }
 
 /// Imports a whole bundle into a store in which its identity is registered and its log is empty.
-/// `trusted` are the keys of producers whose statements are kept. `signatures` is the requirement
-/// that the log gets here, if it is to change: a bundle does not carry it. `last_head` is the last
+/// `trusted` are the keys of producers whose statements are kept. Settings and producers' keys are
+/// those that the acts of the log give. `signatures` is the requirement that a log without acts
+/// gets here. `last_head` is the last
 /// tree head that was signed for this log, which the bundle must continue. `emit` is called with
 /// the number of imported entries and their total.
 pub fn take_in(
@@ -61,16 +70,8 @@ pub fn take_in(
     let identity = opened.identity;
     check(store, opened)?;
     let (statements, left_out) = statements(opened, trusted)?;
-    let mut settings = store.settings()?;
-    // Set before the events arrive. If the process dies in between, the log is empty and stricter.
-    if let Some(signatures) = signatures {
-        settings.set_signatures(&identity, signatures)?;
-    }
-    for endorsed in &statements {
-        // A bundle has no lists of sources.
-        settings.put_producer(&identity, endorsed.signer(), None)?;
-    }
-    drop(settings);
+    let moved = Moved::of(opened, &statements, signatures)?;
+    moved.put(store, &identity)?;
     let checkpoint = opened.bundled.checkpoint.unwrap_or_default();
     let (passes, entries) = (&opened.passes, opened.bundled.size);
     let whole = CompleteLog { passes, statements: &statements, checkpoint, last_head };
@@ -81,8 +82,23 @@ pub fn take_in(
     });
     restore(store, &identity, log, &whole)?;
     let keys_left_out = keys_left_out(store, opened)?;
-    let statements = statements.len() as u64;
-    Ok(BundleReceipt { identity, entries, statements, left_out, keys_left_out, checkpoint })
+    let (statements, tokens) = (statements.len() as u64, tokens(opened));
+    Ok(BundleReceipt {
+        identity,
+        entries,
+        statements,
+        left_out,
+        keys_left_out,
+        tokens_left_out: tokens,
+        settings_moved: moved.is_on_record(),
+        checkpoint,
+    })
+}
+
+/// The ids of the tokens that were valid where the log came from.
+fn tokens(opened: &Opened<'_>) -> Vec<String> {
+    let tokens = opened.governance.tokens().iter().filter(|(_, token)| !token.revoked);
+    tokens.map(|(id, _)| id.clone()).collect()
 }
 
 /// The ids of producers' keys in the bundle that the store does not have.

@@ -94,8 +94,23 @@ pub enum Error {
     #[error("identity {0} is not registered in this store")]
     Unregistered(Identity),
     /// A bundle can only be imported into an empty log.
-    #[error("the log of {0} is not empty in this store; a bundle needs an empty log")]
+    #[error(
+        "the log of {0} is not empty in this store; a bundle needs an empty log: import right \
+         after a plain `init`, before tokens and keys"
+    )]
     NotEmpty(Identity),
+    /// A bundle can only be imported where nothing was set.
+    #[error(
+        "{0} has settings, keys or tokens in this store already: import right after a plain \
+         `init`, before tokens and keys"
+    )]
+    NotPlain(Identity),
+    /// The log says which signatures it needs.
+    #[error(
+        "the acts of this log set signatures to {0}: import it as it is, then change it with \
+         `ipse config signatures`"
+    )]
+    SignaturesOnRecord(String),
     /// An event of a verified bundle is refused by the door.
     #[error("an event of the bundle is refused")]
     Refused(#[from] ipse_door::Refusal),

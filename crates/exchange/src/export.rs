@@ -6,7 +6,7 @@
 use crate::error::Error;
 use ipse_bundle::{Writer, pem};
 use ipse_consolidate::snapshot;
-use ipse_core::event::{FORGET, PASS_RECORD, RULES};
+use ipse_core::event::{ACT, FORGET, PASS_RECORD, RULES};
 use ipse_core::json::Members;
 use ipse_core::{Identity, Seq};
 use ipse_engine::{Notary, as_of, head_of, rules_at, sign_head};
@@ -15,6 +15,7 @@ use ipse_ledger::{Bundled, Certificate, Note, NoteKey, NoteSigner, TreeHead, dss
 use ipse_store::{Reader, Store, View};
 use std::fs::File;
 use std::io::{self, BufWriter, IntoInnerError, Seek, Write};
+use std::ops::ControlFlow;
 
 /// The number of attempts to sign a tree head while another process forgets events.
 const TRIES: u32 = 20;
@@ -215,11 +216,20 @@ impl<'v> Export<'v> {
         Ok(Exported { bundled, events, signatures, facts })
     }
 
-    /// The events of the range, all earlier changes of rules, and all later `forget` events.
+    /// The events of the range, all earlier changes of rules and acts, and all later `forget`
+    /// events.
     fn events(&self, each: LineCallback<'_>) -> Result<(), Error> {
         let Bundled { from, to, size, .. } = self.bundled;
         let before = Seq(1)..=Seq(from.0.saturating_sub(1));
-        self.view.house_content(RULES, before, |event| Ok::<_, Error>(each(event)?))?;
+        let mut earlier = Vec::new();
+        for event_type in [RULES, ACT] {
+            self.view.house_back(event_type, before.clone(), |stored| {
+                earlier.push((stored.seq, stored.canonical));
+                Ok::<_, Error>(ControlFlow::Continue(()))
+            })?;
+        }
+        earlier.sort_unstable();
+        earlier.iter().try_for_each(|(_, event)| each(event))?;
         self.view.each_content(from..=to, |event| Ok::<_, Error>(each(event)?))?;
         self.view
             .house_content(FORGET, to.next()..=Seq(size), |event| Ok::<_, Error>(each(event)?))?;

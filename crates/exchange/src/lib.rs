@@ -17,6 +17,7 @@ mod export;
 mod import;
 mod input_kind;
 mod lines;
+mod moved;
 mod parcel;
 
 pub use bundle_import::{BundleReceipt, take_in};

@@ -20,7 +20,7 @@ use axum::response::sse::{Event, KeepAlive, Sse};
 use axum::response::{IntoResponse, Response};
 use ipse_access::Role;
 use ipse_core::Seq;
-use ipse_core::event::{FORGET, PASS_RECORD, RULES};
+use ipse_core::event::{ACT, FORGET, PASS_RECORD, RULES};
 use ipse_core::intent::{CONFIRMATION, INTENT};
 use ipse_core::json::Members;
 use ipse_inspect::{DriftReport, LogEntry, SignedHead};
@@ -161,15 +161,18 @@ fn reported(entry: &LogEntry) -> Event {
         PASS_RECORD => "consolidation",
         FORGET => "forget",
         RULES => "rules",
+        ACT => "act",
         INTENT => "intent",
         CONFIRMATION => "confirmation",
         _ => "appended",
     };
+    // An act names keys and tokens, which a planner need not know.
+    let content = entry.data.as_ref().filter(|_| entry.event_type != ACT);
     let data = Members::new()
         .raw("seq", entry.seq)
         .text("event_ref", &entry.event_ref.to_string())
         .text("type", &entry.event_type)
         .text("time", &entry.time.to_string())
-        .optional("data", entry.data.as_ref());
+        .optional("data", content);
     Event::default().id(entry.seq.to_string()).event(name).data(data.finish())
 }

@@ -4,8 +4,10 @@
 
 use crate::answer::clean;
 use crate::{Error, Page, Signers};
+use ipse_core::event::ACT;
 use ipse_core::json::{Members, list, quoted};
 use ipse_core::{EventRef, Seq, Time, is_housekeeping};
+use ipse_ledger::ActEvent;
 use ipse_store::Stored;
 use ipse_store::View;
 use std::collections::BTreeSet;
@@ -52,9 +54,13 @@ impl LogRow {
             true => String::new(),
             false => format!(" (signed by {})", names.join(", ")),
         };
+        let act = (stored.event_type == ACT)
+            .then(|| ActEvent::read(stored.seq, stored.canonical.as_bytes()))
+            .flatten();
+        let act = act.map(|event| format!(" ({})", clean(&event.act.words()))).unwrap_or_default();
         let Stored { seq, time, event_type, event_ref, .. } = stored;
         let (seq, time, kind) = (seq.to_string(), to_seconds(*time), clean(event_type));
-        format!("{seq:>width$} {event_ref} {time:<20} {kind}{gone}{signed}")
+        format!("{seq:>width$} {event_ref} {time:<20} {kind}{act}{gone}{signed}")
     }
 
     /// The names of the columns of [`LogRow::line`].

@@ -53,6 +53,11 @@ const REMAKE: &str = "keep a copy; derived data can be rebuilt, see docs/guide/o
 pub(crate) const DERIVED: Kind = (Severity::Error, REMAKE);
 /// Unknown rules: only a version that has them can compare the facts.
 pub(crate) const RULES: Kind = (Severity::Error, "use a newer ipse; the facts stay as they are");
+/// A setting, key or token that no act of the log explains.
+pub(crate) const GOVERNED: Kind = (
+    Severity::Error,
+    "something other than ipse changed it: set it again with ipse, see docs/guide/operate.md#acts",
+);
 /// A tree head: the log is not the signed one.
 pub(crate) const HEAD: Kind = (
     Severity::Critical,

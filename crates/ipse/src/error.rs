@@ -300,6 +300,8 @@ fn exchange_code(error: &ExchangeError) -> &'static str {
         ExchangeError::Damaged(_) | ExchangeError::ForeignManifest => "store_damaged",
         ExchangeError::Unregistered(_) => "unknown_identity",
         ExchangeError::NotEmpty(_) => "log_not_empty",
+        ExchangeError::NotPlain(_) => "already_governed",
+        ExchangeError::SignaturesOnRecord(_) => "signatures_on_record",
         _ => "cannot_export",
     }
 }

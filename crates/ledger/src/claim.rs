@@ -5,13 +5,15 @@
 //! another subject or another type is rejected.
 
 use crate::account::can_be_forgotten;
+use crate::act::StoreKey;
 use crate::dsse::Statement;
+use crate::note::NoteKey;
 use crate::rules::RuleSetName;
 use alloc::collections::BTreeSet;
 use alloc::format;
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
-use ipse_core::event::{FORGET, RULES};
+use ipse_core::event::{ACT, FORGET, RULES};
 use ipse_core::json::{Members, Object, Value};
 use ipse_core::{Digest, EventRef, Identity, Seq, hex, json_parse, sha256};
 
@@ -155,10 +157,11 @@ impl Bundled {
 
     /// The fault of an event that the bundle has or lacks, by its position and type. All events of
     /// the range are there unless they are forgotten. Of the others there are those that the range
-    /// cannot be understood without: `forget` events after it and changes of rules before it.
+    /// cannot be understood without: `forget` events after it, changes of rules and acts before it.
     pub fn presence_fault(&self, seq: Seq, event_type: &str, is_there: bool) -> Option<String> {
         let Bundled { from, to, .. } = self;
-        let explains = (event_type == FORGET && seq > *to) || (event_type == RULES && seq < *from);
+        let is_earlier = matches!(event_type, RULES | ACT) && seq < *from;
+        let explains = (event_type == FORGET && seq > *to) || is_earlier;
         match (is_there, self.has(seq)) {
             (true, false) if !explains => {
                 Some(format!("lies outside of the range seq {from}..{to}"))
@@ -234,6 +237,44 @@ impl Bundled {
         };
         read(statement, Self::TYPE, parts, Self::statement)
     }
+}
+
+/// The word of an old key of the store about the key that replaces it.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct KeyStatement {
+    /// The identity of the log that records the change.
+    pub identity: Identity,
+    /// Which key.
+    pub role: StoreKey,
+    /// The id of the old key.
+    pub old: String,
+    /// The new key.
+    pub new: NoteKey,
+}
+
+impl KeyStatement {
+    /// The predicate type.
+    pub const TYPE: &str = "urn:ipse:key:v1";
+
+    /// Converts it to a statement. The subject is the new key, by the hash of its verifier key.
+    pub fn statement(&self) -> Statement {
+        let new = self.new.to_string();
+        let predicate = Members::new()
+            .text("identity_hash", &self.identity.to_string())
+            .text("old_key_id", &self.old)
+            .text("public_key", &new)
+            .text("role", self.role.name());
+        Statement {
+            subjects: Vec::from([(self.role.name().to_string(), hash_of(&new))]),
+            predicate_type: Self::TYPE.to_string(),
+            predicate: predicate.finish(),
+        }
+    }
+}
+
+/// The SHA-256 of a text, in hex.
+fn hash_of(text: &str) -> String {
+    hex::encode(&sha256(&[text.as_bytes()]))
 }
 
 /// The operator's approval of other rules.

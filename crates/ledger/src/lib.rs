@@ -14,10 +14,12 @@
 extern crate alloc;
 
 pub mod account;
+pub mod act;
 pub mod base64;
 pub mod claim;
 pub mod dsse;
 mod entry;
+pub mod governance;
 pub mod head;
 pub mod key;
 pub mod note;
@@ -25,8 +27,10 @@ pub mod proof;
 pub mod rules;
 pub mod tree;
 
-pub use claim::{Bundled, Certificate, RulesApproval, SentStatement};
+pub use act::{Act, ActEvent};
+pub use claim::{Bundled, Certificate, KeyStatement, RulesApproval, SentStatement};
 pub use entry::{Entry, write_entry};
+pub use governance::Governance;
 pub use head::TreeHead;
 pub use key::{PublicKey, SecretKey};
 pub use note::{Note, NoteKey, NoteSigner};

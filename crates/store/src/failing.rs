@@ -12,7 +12,7 @@ use crate::session::{
 };
 use crate::store::Store;
 use crate::{
-    Erased, Error, Location, Patience, Producer, Registered, Signatures, Stored, TokenRow,
+    Erased, Error, Location, Owed, Patience, Producer, Registered, Signatures, Stored, TokenRow,
 };
 use ipse_core::{Admitted, EventRef, Fact, FactId, Identity, Seq, Time};
 use ipse_ledger::Entry;
@@ -210,6 +210,9 @@ calls! {
         set_max_ahead(log: Log, hours: Option<u64>) -> ();
         retention(log: Log) -> Option<String>;
         set_retention(log: Log, retention: Option<&str>) -> ();
+        owed_acts(log: Log) -> Vec<Owed>;
+        owe_act(log: Log, act: &str, data: &str) -> ();
+        settle_act(number: i64) -> ();
     }
     impl Tokens {
         tokens(of: Option<Log>) -> Vec<TokenRow>;

@@ -37,7 +37,7 @@
 
 use crate::audit::{Pair, RawEvent, RawFact, RawPass};
 use crate::{
-    Erased, Error, Location, Patience, Producer, Registered, Signatures, Stored, TokenRow,
+    Erased, Error, Location, Owed, Patience, Producer, Registered, Signatures, Stored, TokenRow,
 };
 use ipse_core::{Admitted, Event, EventRef, Fact, FactId, FactKey, Identity, Seq, Time};
 use ipse_ledger::Entry;
@@ -63,11 +63,11 @@ pub(crate) enum Duty {
     Write,
     /// Appending, passes, and deleting the content of events.
     Forget,
-    /// Retention, producers and the signature requirement.
+    /// Retention, producers and the signature requirement, and the events about them.
     Configure,
     /// Tree heads.
     Sign,
-    /// Access tokens.
+    /// Access tokens, and the events about them.
     Tokens,
 }
 
@@ -360,6 +360,12 @@ pub(crate) trait Settings {
     fn set_max_ahead(&self, log: Log, hours: Option<u64>) -> Result<()>;
     fn retention(&self, log: Log) -> Result<Option<String>>;
     fn set_retention(&self, log: Log, retention: Option<&str>) -> Result<()>;
+    /// Acts that took effect and whose events are not in the log yet, oldest first.
+    fn owed_acts(&self, log: Log) -> Result<Vec<Owed>>;
+    /// Records an owed act. An equal one is recorded once.
+    fn owe_act(&self, log: Log, act: &str, data: &str) -> Result<()>;
+    /// Deletes an owed act, in the transaction that appends its event.
+    fn settle_act(&self, number: i64) -> Result<()>;
 }
 
 /// Access tokens.

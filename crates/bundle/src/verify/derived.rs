@@ -9,7 +9,7 @@ use ipse_consolidate::{Groups, RuleSet, Rules};
 use ipse_consult::answer::counted;
 use ipse_core::{FactKey, Seq};
 use ipse_ledger::account::{Fault, PassClaim};
-use ipse_ledger::{Bundled, RulesHistory};
+use ipse_ledger::{Bundled, Governance, RulesHistory};
 use std::collections::BTreeMap;
 use std::io;
 
@@ -18,8 +18,8 @@ const MAX_LINE: usize = usize::MAX;
 
 impl Check<'_, '_> {
     /// Makes the checks of every log, and compares the facts with the rules in the bundle; returns
-    /// the claims of the pass records and the rules in force. If the rules are unknown, the facts
-    /// are not checked.
+    /// the claims of the pass records, the rules in force and the acts. If the rules are unknown,
+    /// the facts are not checked.
     pub(super) fn derived<R: RuleSet>(
         &mut self,
         under: &R,
@@ -27,7 +27,7 @@ impl Check<'_, '_> {
         known: &Index,
         WalkResult { walk, groups }: WalkResult<R::Tally>,
         bundled: &Bundled,
-    ) -> io::Result<(Vec<PassClaim>, RulesHistory)> {
+    ) -> io::Result<(Vec<PassClaim>, RulesHistory, Governance)> {
         let passes: Vec<_> = walk.records.iter().filter_map(|it| it.claimed.clone()).collect();
         let (names, operators) = (&known.names, &self.trust.operators());
         let context = Context { names, from: bundled.from, identity: &bundled.identity, operators };
@@ -57,7 +57,7 @@ impl Check<'_, '_> {
                 None => self.facts(under, groups, checkpoint)?,
             }
         }
-        Ok((passes, walk.rules))
+        Ok((passes, walk.rules, walk.governance))
     }
 
     /// Derives the facts again and compares them byte for byte.

@@ -6,6 +6,7 @@
 //! - A check that depends on a failed one is skipped, not failed: each fault is reported once.
 //! - Memory: one line, the facts, and about fifty bytes per event.
 
+mod acts;
 mod derived;
 mod ledger;
 mod signed;
@@ -96,12 +97,13 @@ impl<'s> Check<'_, 's> {
         let fits = |bundled: &Bundled| self.fits(bundled, &head, &identity);
         let Some(bundled) = bundled.filter(fits) else { return Ok(None) };
         let rules = self.rules()?;
-        let (passes, history) =
+        let (passes, history, governance) =
             with_rules!(*rules.as_ref().unwrap_or(&Default::default()), |under| {
                 let Some(walked) = self.events(under, &known, &bundled)? else { return Ok(None) };
                 self.derived(under, &rules, &known, walked, &bundled)?
             });
-        self.statements(&known, &identity)?;
+        self.acts(&governance, &identity);
+        self.statements(&known, &identity, &governance)?;
         self.limits(&bundled);
         let (archive, manifest, report) = (self.archive, manifest.canonical(), Report::default());
         Ok(Some(Opened {
@@ -112,6 +114,7 @@ impl<'s> Check<'_, 's> {
             head,
             passes,
             rules: history,
+            governance,
             producers,
             archive,
         }))

@@ -11,9 +11,9 @@ use crate::trust::{Trust, is_producer};
 use ipse_audit::Index;
 use ipse_consolidate::Rules;
 use ipse_consult::answer::counted;
-use ipse_core::{Digest, Identity, sha256};
+use ipse_core::{Digest, Identity, Seq, sha256};
 use ipse_ledger::dsse::{self, EnvelopeError, StatementIndex};
-use ipse_ledger::{Bundled, Certificate, NoteKey, SentStatement, TreeHead};
+use ipse_ledger::{Bundled, Certificate, Governance, NoteKey, SentStatement, TreeHead};
 use ipse_manifest::Manifest;
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
@@ -134,9 +134,14 @@ impl Check<'_, '_> {
     }
 
     /// Compares the producers' statements with the entries.
-    pub(super) fn statements(&mut self, known: &Index, identity: &Identity) -> io::Result<()> {
+    pub(super) fn statements(
+        &mut self,
+        known: &Index,
+        identity: &Identity,
+        governance: &Governance,
+    ) -> io::Result<()> {
         let (began, mut index) = (self.report.fails(), StatementIndex::default());
-        let mut signed = Signed { producers: self.trust.producers(), ..Signed::default() };
+        let mut signed = Signed::under(self.trust.producers(), governance);
         for (name, part) in self.archive.signatures() {
             let bytes = part.whole(envelope::MAX_BYTES)?;
             let checked = match bytes.as_ref().map(|bytes| (bytes, index.add(bytes, name))) {
@@ -150,6 +155,11 @@ impl Check<'_, '_> {
         }
         let Signed { entries, signers, unknown, .. } = signed;
         let (signed, who) = (entries.len() as u64, counted(signers.len() as u64, "producer"));
+        if !signers.is_empty() && governance.acts().is_empty() {
+            let message = "the log has no acts: positions were not compared with the registration \
+                           and revocation of keys";
+            self.report.limit("signatures", message);
+        }
         if !signers.is_empty() {
             let events = counted(signed, "event");
             let message = format!("{events} signed by {who}, digests as in the log");
@@ -170,9 +180,10 @@ impl Check<'_, '_> {
 }
 
 /// The events that trusted producers signed.
-#[derive(Default)]
-struct Signed {
+struct Signed<'g> {
     producers: Vec<NoteKey>,
+    /// The acts that registered and revoked keys.
+    governance: &'g Governance,
     /// The positions of signed entries.
     entries: BTreeSet<usize>,
     signers: BTreeSet<String>,
@@ -180,7 +191,12 @@ struct Signed {
     unknown: BTreeMap<String, u64>,
 }
 
-impl Signed {
+impl<'g> Signed<'g> {
+    fn under(producers: Vec<NoteKey>, governance: &'g Governance) -> Self {
+        let (entries, signers, unknown) = Default::default();
+        Signed { producers, governance, entries, signers, unknown }
+    }
+
     /// Checks one statement. Every event that it names must be in the log with the signed digest.
     fn envelope(&mut self, bytes: &[u8], known: &Index, identity: &Identity) -> Result<(), String> {
         let ids = dsse::key_ids(bytes);
@@ -203,6 +219,7 @@ impl Signed {
         if sent.identity != *identity {
             return Err(format!("was sent to another identity, {}", sent.identity));
         }
+        let mut seqs = Vec::new();
         for (name, digest) in &sent.events {
             let at = known.find(name);
             let at = at.ok_or_else(|| format!("{name} was signed but is not in this log"))?;
@@ -213,8 +230,14 @@ impl Signed {
             if known.kinds[at][0] {
                 return Err(format!("{name} at seq {seq} was not written by a producer"));
             }
-            self.entries.insert(at);
+            seqs.push(Seq(seq as u64));
         }
+        seqs.sort_unstable();
+        let by = keys.iter().map(ToString::to_string);
+        if let Some((seq, fault)) = self.governance.statement_fault(by, &seqs) {
+            return Err(format!("signs the event at seq {seq}, but {fault}"));
+        }
+        self.entries.extend(seqs.iter().map(|seq| seq.0 as usize - 1));
         let signers: Vec<String> = keys.into_iter().map(dsse::key_id).collect();
         for id in ids.into_iter().filter(|id| !signers.contains(id)) {
             *self.unknown.entry(id).or_default() += 1;

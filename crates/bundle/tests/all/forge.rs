@@ -381,7 +381,7 @@ impl Log {
             let event_type = row.entry.event_type.as_str();
             (from..=to).contains(&seq)
                 || (seq > to && event_type == "forget")
-                || (seq < from && event_type == "ipse.rules")
+                || (seq < from && matches!(event_type, "ipse.rules" | "ipse.act"))
         };
         let lines = |line: String| format!("{line}\n");
         let identity = self.identity();

@@ -8,6 +8,7 @@ use crate::{CommandResult, Exit};
 use anyhow::bail;
 use ipse_core::Identity;
 use ipse_core::json::{Members, quoted};
+use ipse_engine::Governor;
 use ipse_store::{Reader, Signatures};
 
 /// The setting for producers' signatures.
@@ -86,8 +87,7 @@ fn set_retention(
     value: &str,
 ) -> anyhow::Result<()> {
     let kept = hours_or_off(value, RETENTION)?.map(|_| value);
-    let (_, identity) = context.read_to_write(terminal)?;
-    Ok(context.store()?.settings()?.set_retention(&identity, kept)?)
+    change(context, terminal, |governor| governor.set_retention(kept))
 }
 
 fn set_max_ahead(
@@ -96,8 +96,7 @@ fn set_max_ahead(
     value: &str,
 ) -> anyhow::Result<()> {
     let hours = hours_or_off(value, "value of max-ahead")?;
-    let (_, identity) = context.read_to_write(terminal)?;
-    Ok(context.store()?.settings()?.set_max_ahead(&identity, hours)?)
+    change(context, terminal, |governor| governor.set_max_ahead(hours))
 }
 
 fn set_signatures(
@@ -109,8 +108,19 @@ fn set_signatures(
         let (value, words) = (ipse_door::printable(value), Signatures::ALL.map(Signatures::name));
         bail!("`{value}` is not a value of {SIGNATURES}: give one of {}", words.join(", "));
     };
+    change(context, terminal, |governor| governor.set_signatures(policy))
+}
+
+/// Changes a setting of the selected identity. The change is an act in its log.
+fn change(
+    context: &Context,
+    terminal: &mut Terminal<'_>,
+    change: impl FnOnce(&mut Governor) -> Result<(), ipse_engine::Error>,
+) -> anyhow::Result<()> {
     let (_, identity) = context.read_to_write(terminal)?;
-    Ok(context.store()?.settings()?.set_signatures(&identity, policy)?)
+    let mut governor = context.governor(terminal, identity)?;
+    change(&mut governor)?;
+    context.tell_act_head(terminal, &mut governor)
 }
 
 /// The value of a setting of an identity; `None` if it is off.

@@ -13,7 +13,9 @@ use std::path::{Path, PathBuf};
 
 /// Export the log, its facts and their evidence as one file that verifies offline
 ///
-/// The file holds manifest, events, the whole ledger, facts, signatures and public keys.
+/// The file holds manifest, events, the whole ledger, facts, signatures and public keys. The acts
+/// in the log say which settings and producers' keys hold. Private keys and access tokens are not
+/// in it.
 /// `ipse-verify` checks it without this store, and so do independent tools (docs/guide/audit.md).
 /// A tree head over the whole log is signed first; without the log's key the newest one must
 /// cover the exported events. A range that does not start at 1 has no facts. An existing bundle

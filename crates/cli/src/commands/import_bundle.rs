@@ -26,8 +26,10 @@ const MAX_KEYS_BYTES: u64 = 1 << 20;
 /// The identity must be registered in this store, and its log empty. Positions, facts and passes
 /// are those of the bundle. The bundle is imported completely or not at all.
 ///
-/// Settings, access tokens, private keys, revocations and the sources of producers' keys are not in
-/// a bundle. The command lists what did not travel.
+/// Settings and the public keys of producers, with their sources and revocations, come from the
+/// acts of the log; a bundle of an older version has none. Access tokens and private keys never
+/// travel.
+/// The command lists what did not travel. Import right after `ipse init`, before tokens and keys.
 ///
 /// Example: ipse import-bundle ward-robot.ipse --trust log.vkey --trust operator.pub
 #[derive(clap::Args, Debug)]
@@ -37,7 +39,7 @@ pub(crate) struct Args {
     /// Trust this key, or the keys in this file; repeatable
     #[arg(long, value_name = "KEY", num_args = 1..)]
     trust: Vec<String>,
-    /// Set how producers' signatures are handled here, as `ipse config signatures` does
+    /// Set how producers' signatures are handled here, for a log without acts of its own
     #[arg(
         long,
         value_name = "WORD",
@@ -119,8 +121,9 @@ fn taken_in(
     Ok(Exit::Fine)
 }
 
-/// Lists the settings and keys that a bundle does not carry. Warns if the log has signed events and
-/// accepts unsigned ones here, because the store that it came from may have required signatures.
+/// Prints the settings that hold here, and lists what a bundle does not carry. Warns if a log
+/// without acts has signed events and accepts unsigned ones here, because the store that it came
+/// from may have required signatures.
 fn tell_left_behind(
     context: &Context,
     terminal: &mut Terminal<'_>,
@@ -132,21 +135,30 @@ fn tell_left_behind(
     let ahead = ahead.map_or("off".to_string(), hours_text);
     let retention = reader.retention(&done.identity)?;
     let retention = retention.as_deref().map_or("off".to_string(), ipse_door::printable);
+    let (from, keys) = match done.settings_moved {
+        true => ("settings and producers' keys as the acts of the log give them", "private keys"),
+        false => (
+            "this log has no acts, so its settings did not travel; here",
+            "private keys, producers that signed nothing, which keys were revoked, which sources \
+             each may use",
+        ),
+    };
     writeln!(
         terminal.err,
-        "note: settings do not travel; here: signatures {}, retention {retention}, max-ahead \
-         {ahead} (`ipse config`)\n\
-         note: keys that do not travel: private keys, access tokens, producers that signed \
-         nothing, which keys were revoked, and which sources each may use (`ipse key`, `ipse \
-         token`)",
+        "note: {from}: signatures {}, retention {retention}, max-ahead {ahead} (`ipse config`)\n\
+         note: what does not travel: {keys}, access tokens (`ipse key`, `ipse token`)",
         signatures.name()
     )?;
+    if !done.tokens_left_out.is_empty() {
+        let tokens = done.tokens_left_out.join(", ");
+        writeln!(terminal.err, "note: tokens that were valid where the log came from: {tokens}")?;
+    }
     if !done.keys_left_out.is_empty() {
         let keys = done.keys_left_out.join(", ");
         writeln!(terminal.err, "note: keys of producers that are not among --trust: {keys}")?;
     }
     let signed = done.statements + done.left_out > 0;
-    if signed && signatures != Signatures::Require {
+    if signed && !done.settings_moved && signatures != Signatures::Require {
         writeln!(
             terminal.err,
             "WARNING: this log has signed events and accepts unsigned ones here; if it required \

@@ -2,6 +2,7 @@
 #![allow(missing_docs, clippy::unwrap_used, clippy::print_stderr)]
 
 mod actions;
+mod acts;
 mod bad_input;
 #[cfg(feature = "experiments")]
 mod bench;

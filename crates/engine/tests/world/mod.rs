@@ -52,6 +52,14 @@ impl World {
         self.store.settings().unwrap().set_max_ahead(&self.identity, None).unwrap();
     }
 
+    /// Runs a check of the settings against the acts: no act changed what these tests change.
+    pub fn under_default_settings<T>(&self, check: impl FnOnce() -> T) -> T {
+        self.store.settings().unwrap().set_max_ahead(&self.identity, Some(24)).unwrap();
+        let checked = check();
+        self.accept_any_time();
+        checked
+    }
+
     pub fn second_identity(&self) -> World {
         let identity = self.store.register("{\"agent_id\":\"b\"}").unwrap().identity;
         let (directory, store) = (self.directory.clone(), self.store.clone());

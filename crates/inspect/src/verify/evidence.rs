@@ -118,11 +118,19 @@ impl<R: RuleSet> Check<'_, R> {
                 Ok(endorsed) if !signed.covers_exactly(&self.positions(&endorsed)) => {
                     (BESIDE, "does not name the events that are stored as signed".to_string())
                 }
+                Ok(endorsed) if let Some(fault) = self.misplaced(&endorsed) => (GROUND, fault),
                 Ok(_) => continue,
             };
             self.report.add(kind, place, fault);
         }
         Ok(())
+    }
+
+    /// The contradiction of a statement to the acts that registered and revoked its key.
+    fn misplaced(&self, endorsed: &SignedBatch) -> Option<String> {
+        let (by, seqs) = (endorsed.signer().to_owned(), self.positions(endorsed));
+        let (seq, fault) = self.log.walk.governance.statement_fault([by], &seqs)?;
+        Some(format!("signs the event at seq {seq}, but {fault}"))
     }
 
     /// The positions of the events in a statement that have the signed digest.

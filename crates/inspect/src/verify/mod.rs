@@ -5,6 +5,7 @@
 //! - A mismatch is reported once, at its place. Data that depends on damaged ground data is
 //!   compared with the ground data before the damage, as far as that is known.
 
+mod acts;
 mod derived;
 mod evidence;
 mod ground;
@@ -35,11 +36,12 @@ pub fn verify(
     // Unknown or unreadable rules are reported with the passes.
     let rules = rules_of(snapshot.view()).unwrap_or_default();
     with_rules!(rules, |rules| {
-        run(snapshot, rules, Walk::default(), identity, manifest, outside, progress)
+        run(snapshot, rules, (Walk::default(), true), identity, manifest, outside, progress)
     })
 }
 
-/// Like [`verify`], with the caller's rules, which hold from the begin of the log.
+/// Like [`verify`], with the caller's rules, which hold from the begin of the log. The caller may
+/// have chosen settings too, so they are not compared with the acts.
 pub fn verify_under<R: RuleSet>(
     snapshot: &Snapshot<'_>,
     rules: &R,
@@ -48,13 +50,13 @@ pub fn verify_under<R: RuleSet>(
     outside: &ExternalEvidence,
     progress: &mut dyn FnMut(u64, u64),
 ) -> Result<Report, Error> {
-    run(snapshot, rules, Walk::new(rules), identity, manifest, outside, progress)
+    run(snapshot, rules, (Walk::new(rules), false), identity, manifest, outside, progress)
 }
 
 fn run<R: RuleSet>(
     snapshot: &Snapshot<'_>,
     rules: &R,
-    walk: Walk,
+    (walk, governed): (Walk, bool),
     identity: &Identity,
     manifest: &str,
     outside: &ExternalEvidence,
@@ -62,8 +64,19 @@ fn run<R: RuleSet>(
 ) -> Result<Report, Error> {
     let (view, log) = (snapshot.view(), Log { walk, ..Log::default() });
     let (reached, report, sums) = Default::default();
-    let mut check =
-        Check { view, rules, identity, manifest, outside, progress, report, log, reached, sums };
+    let mut check = Check {
+        view,
+        rules,
+        governed,
+        identity,
+        manifest,
+        outside,
+        progress,
+        report,
+        log,
+        reached,
+        sums,
+    };
     match check.look(snapshot) {
         // An unreadable part is damage and cannot be compared.
         Err(Error::Store(error)) if error.is_damage() => {
@@ -81,6 +94,8 @@ fn run<R: RuleSet>(
 struct Check<'c, R: RuleSet> {
     view: View<'c>,
     rules: &'c R,
+    /// Whether settings are compared with the acts.
+    governed: bool,
     identity: &'c Identity,
     manifest: &'c str,
     outside: &'c ExternalEvidence,
@@ -126,6 +141,9 @@ impl<R: RuleSet> Check<'_, R> {
         }
         self.derived()?;
         self.evidence(&tree)?;
+        if !self.report.is_damaged() && self.governed {
+            self.governed()?;
+        }
         let tokens = damaged_tokens(self.view)?.into_iter().map(|id| format!("token {id}"));
         let message = "id, hash and role do not match";
         self.report.all(BESIDE, tokens.map(|token| (token, message)));

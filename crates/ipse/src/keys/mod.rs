@@ -30,6 +30,7 @@
 //! - No key is overwritten. After a crash a key file is complete or absent.
 //! - No error and no `Debug` output contains a part of a private half.
 
+mod changes;
 mod directory;
 #[cfg(feature = "passphrase")]
 mod encryption;

@@ -105,11 +105,22 @@ fn finish(path: &Path, tries: u32) -> Result<bool, Error> {
     if !cut_log(&connection, tries)? {
         return Ok(false);
     }
-    for (at, _) in marks {
-        connection.execute("DELETE FROM erase_pending WHERE at = ?1", [at]).map_err(&attempt)?;
-    }
+    unmark(&connection, &marks).map_err(&attempt)?;
     give_back_space(&connection, rewrite);
     Ok(true)
+}
+
+/// Deletes erase marks, and records that each of their logs is owed an act. If the process dies
+/// here, the marks stay and the bytes are erased again.
+fn unmark(connection: &Connection, marks: &[(i64, bool)]) -> rusqlite::Result<()> {
+    let transaction = connection.unchecked_transaction()?;
+    for (at, _) in marks {
+        connection.execute("DELETE FROM erase_pending WHERE at = ?1", [at])?;
+        let sql = "INSERT INTO act_owed (log, act, data) SELECT log, 'erased', '' FROM manifest \
+                   WHERE log = ?1 >> 40 ON CONFLICT (log, act, data) DO NOTHING";
+        connection.execute(sql, [at])?;
+    }
+    transaction.commit()
 }
 
 /// Copies the write-ahead log into the file and truncates it. Returns false if readers prevent it.

@@ -9,12 +9,12 @@ use crate::session::Duty;
 use rusqlite::Connection;
 use rusqlite::hooks::{AuthAction, AuthContext, Authorization};
 
-const MAY_INSERT: [&str; 8] =
-    ["event", "chunk", "run", "piece", "pass", "fact", "tally", "statement"];
+const MAY_INSERT: [&str; 9] =
+    ["event", "chunk", "run", "piece", "pass", "fact", "tally", "statement", "act_owed"];
 const MAY_UPDATE: [&str; 2] = ["fact", "tally"];
 /// Facts and tallies are deleted when another rule set starts or their events are forgotten, runs
-/// and small chunks when they are merged.
-const MAY_DELETE: [&str; 5] = ["fact", "tally", "run", "piece", "chunk"];
+/// and small chunks when they are merged, owed acts when they are in the log.
+const MAY_DELETE: [&str; 6] = ["fact", "tally", "run", "piece", "chunk", "act_owed"];
 const MAY_CALL: [&str; 7] = ["coalesce", "count", "instr", "length", "max", "octet_length", "sum"];
 /// Columns that only forgetting may change: the content of an event, the unused part of a page, and
 /// the count of freed bytes.
@@ -30,6 +30,19 @@ const MAY_CONFIGURE: [(&str, &str); 7] = [
     ("update", "producer"),
     ("insert", "policy"),
     ("update", "policy"),
+];
+/// Changes when an event is appended beside settings or tokens: the event, what is derived from it
+/// when it fills a chunk, and the row of an owed act.
+const MAY_APPEND: [(&str, &str); 9] = [
+    ("insert", "event"),
+    ("insert", "chunk"),
+    ("delete", "chunk"),
+    ("insert", "run"),
+    ("delete", "run"),
+    ("insert", "piece"),
+    ("delete", "piece"),
+    ("insert", "act_owed"),
+    ("delete", "act_owed"),
 ];
 /// Changes when a tree head is stored.
 const MAY_SIGN: [(&str, &str); 3] =
@@ -60,9 +73,14 @@ fn allowed(context: &AuthContext<'_>, duty: Duty) -> bool {
         AuthAction::Function { function_name } => MAY_CALL.contains(&function_name),
         _ if !outside_triggers => false,
         _ if duty == Duty::Register => changes_only(&context.action, &MAY_REGISTER),
-        _ if duty == Duty::Configure => changes_only(&context.action, &MAY_CONFIGURE),
+        _ if duty == Duty::Configure => {
+            changes_only(&context.action, &MAY_CONFIGURE)
+                || changes_only(&context.action, &MAY_APPEND)
+        }
         _ if duty == Duty::Sign => changes_only(&context.action, &MAY_SIGN),
-        _ if duty == Duty::Tokens => puts_or_marks_tokens(&context.action),
+        _ if duty == Duty::Tokens => {
+            puts_or_marks_tokens(&context.action) || changes_only(&context.action, &MAY_APPEND)
+        }
         AuthAction::Insert { table_name: "erase_pending" } => duty == Duty::Forget,
         AuthAction::Insert { table_name } => MAY_INSERT.contains(&table_name),
         AuthAction::Update { table_name, column_name } => {

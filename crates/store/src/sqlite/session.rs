@@ -37,7 +37,7 @@ pub(super) struct Connected {
 impl Connected {
     /// Opens a store for a duty.
     pub(super) fn open(path: &Path, duty: Duty) -> Result<Self> {
-        let appends = matches!(duty, Duty::Write | Duty::Forget);
+        let appends = matches!(duty, Duty::Write | Duty::Forget | Duty::Configure | Duty::Tokens);
         let mut connection = match duty {
             Duty::Read => open_to_read(path)?,
             _ => open_to_write(path)?,
@@ -88,8 +88,11 @@ impl Connected {
         }
     }
 
-    /// Runs `work` in one write transaction.
+    /// Runs `work` in one write transaction: the open one, or one of its own.
     pub(super) fn atomically<T>(&self, work: impl FnOnce() -> Result<T>) -> Result<T> {
+        if self.writing.get() {
+            return work();
+        }
         self.begin(Access::Write)?;
         let done = work().and_then(|value| self.commit().map(|()| value));
         if done.is_err() {

@@ -4,7 +4,7 @@ use super::session::Connected;
 use super::token::{entries, lines};
 use super::{at, seq_of, span};
 use crate::session::{Log, Result, Settings, StatementRow, Statements};
-use crate::{DEFAULT_MAX_AHEAD, Error, Producer, Signatures};
+use crate::{DEFAULT_MAX_AHEAD, Error, Owed, Producer, Signatures};
 use ipse_core::Seq;
 use rusqlite::{OptionalExtension, Row};
 
@@ -135,6 +135,24 @@ impl Settings for Connected {
             None => self.execute("DELETE FROM retention WHERE log = ?1", [log.number], attempt),
         };
         done.map(drop)
+    }
+
+    fn owed_acts(&self, log: Log) -> Result<Vec<Owed>> {
+        let sql = "SELECT number, act, data FROM act_owed WHERE log = ?1 ORDER BY number";
+        self.rows(sql, [log.number], "read the owed acts", |row| {
+            Ok(Ok(Owed { number: row.get(0)?, act: row.get(1)?, data: row.get(2)? }))
+        })
+    }
+
+    fn owe_act(&self, log: Log, act: &str, data: &str) -> Result<()> {
+        let sql = "INSERT INTO act_owed (log, act, data) VALUES (?1, ?2, ?3) \
+                   ON CONFLICT (log, act, data) DO NOTHING";
+        self.execute(sql, (log.number, act, data), "record an owed act").map(drop)
+    }
+
+    fn settle_act(&self, number: i64) -> Result<()> {
+        let sql = "DELETE FROM act_owed WHERE number = ?1";
+        self.execute(sql, [number], "settle an owed act").map(drop)
     }
 }
 

@@ -188,7 +188,7 @@ fn an_erasers_connection_can_empty_events_and_put_nothing_in() {
 fn what_records_passes_and_forgetting_cannot_be_emptied() {
     let store = store();
     let db = Connection::open(&store.path).unwrap();
-    for kind in ["consolidation_run", "forget"] {
+    for kind in ["consolidation_run", "forget", "ipse.rules", "ipse.act"] {
         let sql = format!(
             "INSERT INTO event SELECT max(at) + 1, zeroblob(16), 0, '{kind}', x'00', x'00', 'p' \
              FROM event"
@@ -209,6 +209,17 @@ fn a_connection_for_settings_reaches_settings_alone() {
         "UPDATE event SET payload = '', columns = x''",
         "INSERT INTO fact (log, fact_id) VALUES (1, x'00')",
         "DELETE FROM fact",
+        "UPDATE chunk SET body = x''",
+        "UPDATE act_owed SET act = 'x'",
+        "DELETE FROM event",
+        "UPDATE event SET type = 'x'",
+        "REPLACE INTO event SELECT * FROM event",
+        "INSERT INTO pass SELECT * FROM pass",
+        "INSERT INTO statement VALUES (1, 's', x'', 'e')",
+        "INSERT INTO tree_head VALUES (1, 'n')",
+        "INSERT INTO token (log) VALUES (1)",
+        "DELETE FROM producer",
+        "DELETE FROM policy",
         "DELETE FROM erase_pending",
         "DROP TABLE retention",
         "PRAGMA user_version = 9",

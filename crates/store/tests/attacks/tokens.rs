@@ -70,6 +70,13 @@ fn denied(tried: rusqlite::Result<()>, sql: &str) {
     assert_eq!(error.sqlite_error_code(), code, "{sql}: {error}");
 }
 
+/// Whether a connection for tokens or settings may insert into a table and delete from it, because
+/// an act appends an event: the event, its chunk, its place in the index, the row of an owed act.
+fn appending(table: &str) -> (bool, bool) {
+    let derived = matches!(table, "chunk" | "run" | "piece" | "act_owed");
+    (derived || table == "event", derived)
+}
+
 #[test]
 fn a_connection_for_tokens_reaches_tokens_alone() {
     let store = store();
@@ -77,14 +84,17 @@ fn a_connection_for_tokens_reaches_tokens_alone() {
     let tables = store.tables();
     assert!(tables.len() >= 16 && tables.contains(&"token".to_string()), "{tables:?}");
     for table in tables.iter().filter(|table| *table != "token") {
-        for sql in [
-            format!("INSERT INTO {table} DEFAULT VALUES"),
-            format!("REPLACE INTO {table} DEFAULT VALUES"),
-            format!("UPDATE {table} SET rowid = 9"),
-            format!("DELETE FROM {table}"),
-            format!("DROP TABLE {table}"),
+        let (inserts, deletes) = appending(table);
+        for (allowed, sql) in [
+            (inserts, format!("INSERT INTO {table} DEFAULT VALUES")),
+            (inserts, format!("REPLACE INTO {table} DEFAULT VALUES")),
+            (false, format!("UPDATE {table} SET rowid = 9")),
+            (deletes, format!("DELETE FROM {table}")),
+            (false, format!("DROP TABLE {table}")),
         ] {
-            denied(writer.try_statement(&sql), &sql);
+            if !allowed {
+                denied(writer.try_statement(&sql), &sql);
+            }
         }
     }
     for sql in [

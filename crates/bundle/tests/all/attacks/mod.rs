@@ -3,6 +3,7 @@
 //! Everything below the attack is correct, and signed with the true keys wherever that helps the
 //! attacker. So only the intended check can detect it.
 
+mod acts;
 mod archives;
 mod intents;
 mod logs;
@@ -126,7 +127,7 @@ impl Attack {
 
 fn all() -> impl Iterator<Item = &'static Attack> {
     let tables = [archives::ATTACKS, signatures::ATTACKS, logs::ATTACKS, passes::ATTACKS];
-    tables.into_iter().chain([intents::ATTACKS]).flatten()
+    tables.into_iter().chain([intents::ATTACKS, acts::ATTACKS]).flatten()
 }
 
 #[test]

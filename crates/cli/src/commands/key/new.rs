@@ -53,6 +53,9 @@ pub(super) fn of_store(
         show_new(context, terminal, &Row::new(name, key, state_of(directory.held(role))))?;
     }
     writeln!(terminal.err, "made {name}.key in {}; keep it", directory.path().display())?;
+    if !identities.is_empty() || context.is_there() {
+        context.complete_key_changes(terminal)?;
+    }
     if role == Role::Log {
         // Tree heads of an earlier key are no longer valid: sign one with the new key.
         for identity in identities {
@@ -80,9 +83,9 @@ pub(super) fn producer(terminal: &mut Terminal<'_>, new: &NewProducer<'_>) -> Co
     if let Some(file) = out {
         output::check_free(context, file, &[])?;
     }
-    let mut settings = context.store_to_write(terminal)?.settings()?;
+    let mut governor = context.governor(terminal, identity)?;
     let (key, place) = (new.key(terminal, &reader, &identity)?, new.place());
-    let put = settings.put_producer(&identity, &key.to_string(), new.sources.as_deref());
+    let put = governor.put_producer(&key, new.sources.as_deref());
     let stored = put.with_context(|| {
         format!(
             "the key is in {}, but its public half is not registered; run the same command again",
@@ -90,6 +93,7 @@ pub(super) fn producer(terminal: &mut Terminal<'_>, new: &NewProducer<'_>) -> Co
         )
     })?;
     show_new(context, terminal, &Row::of_producer(&key, stored))?;
+    context.tell_act_head(terminal, &mut governor)?;
     let file = shell_word(&place.to_string_lossy());
     let key_file = place.file_name().unwrap_or_default().to_string_lossy();
     let key_file = shell_word(&key_file);
@@ -220,8 +224,9 @@ pub(super) fn register(
     let key = given_key(name, public)?;
     let (reader, identity) = context.read_to_write(terminal)?;
     check_free(&reader, &identity, name, Some(&key))?;
-    let mut settings = context.store_to_write(terminal)?.settings()?;
-    let stored = settings.put_producer(&identity, &key.to_string(), sources.as_deref())?;
+    let mut governor = context.governor(terminal, identity)?;
+    let stored = governor.put_producer(&key, sources.as_deref())?;
+    context.tell_act_head(terminal, &mut governor)?;
     if stored.revoked {
         bail!("that key was revoked permanently: {name} needs a new one");
     }

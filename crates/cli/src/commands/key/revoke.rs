@@ -36,6 +36,13 @@ pub(super) fn run(
         writeln!(terminal.err, "nothing was changed")?;
         return Ok(Exit::Found);
     }
+    if let Some(role) = role
+        && context.is_there()
+        && let Err(error) = context.announce_key_change(terminal, role)
+    {
+        // A key that is no longer safe is revoked anyway.
+        writeln!(terminal.err, "WARNING: the log will not record this: {error:#}")?;
+    }
     let place = match role {
         Some(Role::Log) => passphrase::open(terminal, |word| directory.revoke_log(word))?,
         Some(Role::Operator) => passphrase::open(terminal, |word| directory.revoke_operator(word))?,
@@ -49,7 +56,10 @@ pub(super) fn run(
 fn revoke_producer(context: &Context, terminal: &mut Terminal<'_>, name: &str) -> CommandResult {
     let (reader, identity) = context.read_to_write(terminal)?;
     let directory = context.keys();
-    if !context.store_to_write(terminal)?.settings()?.revoke_producer(&identity, name)? {
+    let mut governor = context.governor(terminal, identity)?;
+    let was_valid = governor.revoke_producer(name)?;
+    context.tell_act_head(terminal, &mut governor)?;
+    if !was_valid {
         let here = directory.producer_key(name)?;
         let is_left =
             |(key, producer): &(NoteKey, Producer)| producer.revoked && Some(key) == here.as_ref();

@@ -107,10 +107,24 @@ fn create(context: &Context, terminal: &mut Terminal<'_>, args: &CreateArgs) -> 
         _ => Owner::Identity(context.read_to_write(terminal)?.1),
     };
     let (text, token) = ipse_access::make(owner, new, SystemHost::random(), now)?;
-    Tokens::open(context.store_to_write(terminal)?)?.put(owner, &token)?;
+    let mut governor = match owner {
+        Owner::Identity(identity) => {
+            let mut governor = context.token_governor(terminal, identity)?;
+            governor.put_token(&token.row)?;
+            Some(governor)
+        }
+        // The token of an observer belongs to no log, so no log records it.
+        Owner::Store => {
+            Tokens::open(context.store_to_write(terminal)?)?.put(owner, &token)?;
+            None
+        }
+    };
     match context.json {
         true => terminal.json(&created_json(owner, &text, &token))?,
         false => writeln!(terminal.out, "{text}")?,
+    }
+    if let Some(governor) = &mut governor {
+        context.tell_act_head(terminal, governor)?;
     }
     let until = match token.expires {
         Some(expires) => format!("until {}", to_seconds(expires)),
@@ -245,8 +259,17 @@ fn revoke(context: &Context, terminal: &mut Terminal<'_>, which: &str) -> Comman
         return Ok(Exit::Found);
     };
     let owner = if token.role == Role::Observer { Owner::Store } else { identity };
-    let mut desk = Tokens::open(context.store_to_write(terminal)?)?;
-    let changed = desk.revoke(owner, &token.id, now)?;
+    let changed = match owner {
+        Owner::Identity(identity) => {
+            let mut governor = context.token_governor(terminal, identity)?;
+            let changed = governor.revoke_token(&token.id.0)?;
+            context.tell_act_head(terminal, &mut governor)?;
+            changed
+        }
+        Owner::Store => {
+            Tokens::open(context.store_to_write(terminal)?)?.revoke(owner, &token.id, now)?
+        }
+    };
     // If it is neither changed nor revoked before, another process has revoked it since the read.
     let revoked = token.revoked.filter(|_| !changed).unwrap_or(now);
     if context.json {

@@ -35,3 +35,30 @@ DROP TRIGGER manifest_is_kept;
 CREATE TRIGGER manifest_is_kept BEFORE DELETE ON manifest
 WHEN EXISTS (SELECT 1 FROM event WHERE at > OLD.log << 40 AND at < (OLD.log + 1) << 40)
 BEGIN SELECT RAISE(ABORT, 'a manifest with events is never removed'); END;
+
+-- Acts of governance that took effect and are not in their log yet. The next transaction that
+-- appends to the log writes the event and deletes the row. The first one of a log with events or
+-- settings is its baseline: earlier versions recorded no acts.
+CREATE TABLE act_owed (
+    number INTEGER PRIMARY KEY,
+    log    INTEGER NOT NULL,
+    act    TEXT NOT NULL,
+    data   TEXT NOT NULL
+) STRICT;
+CREATE UNIQUE INDEX act_owed_once ON act_owed (log, act, data);
+INSERT INTO act_owed (log, act, data)
+SELECT log, 'baseline', '' FROM manifest m
+WHERE EXISTS (SELECT 1 FROM event WHERE at > m.log << 40 AND at < (m.log + 1) << 40)
+   OR EXISTS (SELECT 1 FROM producer p WHERE p.log = m.log)
+   OR EXISTS (SELECT 1 FROM policy p WHERE p.log = m.log)
+   OR EXISTS (SELECT 1 FROM retention r WHERE r.log = m.log)
+   OR EXISTS (SELECT 1 FROM token t WHERE t.log = m.log);
+
+-- What ipse records about itself is never forgotten, except intents.
+DROP TRIGGER event_is_frozen;
+CREATE TRIGGER event_is_frozen BEFORE UPDATE ON event
+WHEN NEW.payload <> '' OR NEW.columns <> x''
+  OR OLD.type IN ('consolidation_run', 'forget') OR OLD.type >= 'ipse.' AND OLD.type < 'ipse/'
+  OR (NEW.at, NEW.event_ref, NEW.time_us, NEW.type, NEW.digest)
+     IS NOT (OLD.at, OLD.event_ref, OLD.time_us, OLD.type, OLD.digest)
+BEGIN SELECT RAISE(ABORT, 'the log is append-only; an event can only be forgotten whole'); END;
