@@ -4,8 +4,8 @@
 //! **Invariants**
 //! - Pure and `no_std`: bytes in, bytes out. Keys are arguments; the crate reads and writes none.
 //! - All formats are published ones, to the byte: RFC 6962 trees, C2SP `signed-note`,
-//!   `tlog-checkpoint` and `tlog-proof`, DSSE 1.0 with in-toto Statement v1. Third-party tools can
-//!   check each of them.
+//!   `tlog-checkpoint`, `tlog-proof`, `tlog-cosignature` and `tlog-witness`, DSSE 1.0 with in-toto
+//!   Statement v1. Third-party tools can check each of them.
 //! - A signature counts only if the caller trusts the key, if it is valid under strict Ed25519, and
 //!   if the key is not weak. Input in any other than the exact form is rejected.
 #![no_std]
@@ -16,6 +16,7 @@ extern crate alloc;
 pub mod account;
 pub mod base64;
 pub mod claim;
+pub mod cosignature;
 pub mod dsse;
 mod entry;
 pub mod head;
@@ -26,6 +27,7 @@ pub mod rules;
 pub mod tree;
 
 pub use claim::{Bundled, Certificate, RulesApproval, SentStatement};
+pub use cosignature::{CosignRequest, Cosignature, WitnessKey};
 pub use entry::{Entry, write_entry};
 pub use head::TreeHead;
 pub use key::{PublicKey, SecretKey};
