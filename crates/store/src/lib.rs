@@ -3,7 +3,8 @@
 //! **Invariants**
 //! - Each handle has one duty: a [`Reader`] cannot write, a [`Writer`] cannot change a manifest or
 //!   a stored event, an [`Eraser`] deletes the content of events and adds none, a [`HeadWriter`]
-//!   stores tree heads only, a [`TokenWriter`] tokens only.
+//!   stores tree heads only, a [`CosignatureWriter`] cosignatures only, a [`TokenWriter`] tokens
+//!   only.
 //! - Acknowledged means durable: [`Batch::commit`] returns after the data is on the disk, and an
 //!   error there is final.
 //! - The handles do not depend on the engine: they use a private contract (`session.rs`) that an
@@ -17,6 +18,7 @@
 #![forbid(unsafe_code)]
 
 mod audit;
+mod cosignature;
 mod erase;
 mod error;
 #[cfg(feature = "faults")]
@@ -38,6 +40,7 @@ mod watch;
 mod write;
 
 pub use audit::{Pair, RawEvent, RawFact, RawPass};
+pub use cosignature::{CosignatureWriter, Cosigned, PutCosignature};
 pub use erase::{Eraser, Erasing};
 pub use error::{Cause, Error};
 #[cfg(feature = "faults")]

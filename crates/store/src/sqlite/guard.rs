@@ -35,6 +35,9 @@ const MAY_CONFIGURE: [(&str, &str); 7] = [
 const MAY_SIGN: [(&str, &str); 3] =
     [("insert", "tree"), ("insert", "tree_head"), ("update", "tree_head")];
 
+/// Changes when a cosignature is stored.
+const MAY_COSIGN: [(&str, &str); 1] = [("insert", "cosignature")];
+
 /// Changes when a manifest is registered.
 const MAY_REGISTER: [(&str, &str); 1] = [("insert", "manifest")];
 
@@ -62,6 +65,7 @@ fn allowed(context: &AuthContext<'_>, duty: Duty) -> bool {
         _ if duty == Duty::Register => changes_only(&context.action, &MAY_REGISTER),
         _ if duty == Duty::Configure => changes_only(&context.action, &MAY_CONFIGURE),
         _ if duty == Duty::Sign => changes_only(&context.action, &MAY_SIGN),
+        _ if duty == Duty::Cosign => changes_only(&context.action, &MAY_COSIGN),
         _ if duty == Duty::Tokens => puts_or_marks_tokens(&context.action),
         AuthAction::Insert { table_name: "erase_pending" } => duty == Duty::Forget,
         AuthAction::Insert { table_name } => MAY_INSERT.contains(&table_name),
