@@ -8,7 +8,7 @@ use ipse_bundle::Opened;
 use ipse_core::json::{Members, list, quoted};
 use ipse_core::{Admitted, Identity, Seq};
 use ipse_door::{Origin, admit};
-use ipse_engine::{CompleteLog, SignedBatch, restore};
+use ipse_engine::{CompleteLog, SignedBatch, keep_cosignatures, restore};
 use ipse_ledger::{Entry, NoteKey, dsse};
 use ipse_store::{Signatures, Store};
 use std::io;
@@ -30,6 +30,8 @@ pub struct BundleReceipt {
     pub keys_left_out: Vec<String>,
     /// The position up to which the facts were computed.
     pub checkpoint: Seq,
+    /// The number of cosignatures of witnesses under the tree head. They were not verified.
+    pub cosignatures: u64,
 }
 
 impl BundleReceipt {
@@ -40,6 +42,7 @@ impl BundleReceipt {
             .raw("entries", self.entries)
             .raw("statements", self.statements)
             .raw("checkpoint", self.checkpoint)
+            .raw("cosignatures", self.cosignatures)
             .raw("keys_left_out", list(self.keys_left_out.iter().map(|id| quoted(id))))
             .finish()
     }
@@ -80,9 +83,21 @@ pub fn take_in(
         emit(done, entries);
     });
     restore(store, &identity, log, &whole)?;
+    // If the process dies here, the log is complete and has no cosignatures: `ipse witness add`
+    // takes them from the note of the bundle.
+    let note = opened.head_note().map_err(Error::Input)?;
+    let cosignatures = keep_cosignatures(store, &identity, &note)?;
     let keys_left_out = keys_left_out(store, opened)?;
     let statements = statements.len() as u64;
-    Ok(BundleReceipt { identity, entries, statements, left_out, keys_left_out, checkpoint })
+    Ok(BundleReceipt {
+        identity,
+        entries,
+        statements,
+        left_out,
+        keys_left_out,
+        checkpoint,
+        cosignatures,
+    })
 }
 
 /// The ids of producers' keys in the bundle that the store does not have.

@@ -34,3 +34,4 @@ mod signed;
 mod signing;
 mod store;
 mod tokens;
+mod witness;

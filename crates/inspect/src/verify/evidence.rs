@@ -10,7 +10,7 @@ use ipse_core::{Admitted, EventRef, Seq, sha256};
 use ipse_engine::{SignedBatch, head_of, registered};
 use ipse_ledger::dsse::StatementIndex;
 use ipse_ledger::{ApprovalFault, Note, NoteKey, TreeHead, entry_hash, write_entry};
-use ipse_store::{RawEvent, STORED_LEVEL, View};
+use ipse_store::{Cosigned, RawEvent, STORED_LEVEL, View};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Evidence about a log from outside its store.
@@ -29,6 +29,8 @@ pub struct ExternalEvidence {
 pub(super) struct Tree {
     /// The newest tree heads, in the store and outside, with their places.
     heads: Vec<(&'static str, String)>,
+    /// The cosignatures of witnesses, each with its tree head.
+    cosigned: Vec<Cosigned>,
     /// The size of the tree head in the store. The stored tree has the same size.
     stored: u64,
     /// Ends of stored subtrees that the walk has not reached, and of those that differ.
@@ -46,14 +48,17 @@ impl Tree {
         let size = stored.as_deref().and_then(head_of).map_or(0, |head| head.size);
         let last = outside.last_head.clone().map(|note| ("tree head in the key directory", note));
         let heads = stored.map(|note| ("tree head", note)).into_iter().chain(last).collect();
+        let cosigned = view.all_cosignatures()?;
         // A read error is reported later, when they are compared.
         let is_signed = view.statements().map_or(true, |statements| !statements.is_empty());
-        Ok(Tree { heads, stored: size, ends, is_signed, ..Tree::default() })
+        Ok(Tree { heads, cosigned, stored: size, ends, is_signed, ..Tree::default() })
     }
 
     /// The sizes of the tree heads.
     pub(super) fn sizes(&self) -> impl Iterator<Item = u64> {
-        self.heads.iter().filter_map(|(_, note)| Some(head_of(note)?.size))
+        let cosigned = self.cosigned.iter().map(|cosigned| &cosigned.note);
+        let notes = self.heads.iter().map(|(_, note)| note).chain(cosigned);
+        notes.filter_map(|note| Some(head_of(note)?.size))
     }
 }
 
@@ -112,6 +117,7 @@ impl<R: RuleSet> Check<'_, R> {
             };
             self.report.add(HEAD, *place, fault);
         }
+        self.cosigned(&tree.cosigned);
         if keys.is_empty() && !tree.heads.is_empty() {
             let note = "signatures of tree heads were not checked: no key of this log was found";
             self.report.note(note);

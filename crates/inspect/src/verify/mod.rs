@@ -5,6 +5,7 @@
 //! - A mismatch is reported once, at its place. Data that depends on damaged ground data is
 //!   compared with the ground data before the damage, as far as that is known.
 
+mod cosigned;
 mod derived;
 mod evidence;
 mod ground;
