@@ -96,7 +96,7 @@ impl Cosignature {
         let (time, signature) = rest.split_first_chunk()?;
         let (time, name) = (u64::from_be_bytes(*time), name.to_string());
         let signature = signature.try_into().ok()?;
-        (time <= i64::MAX as u64).then_some(Cosignature { name, id: *id, time, signature })
+        i64::try_from(time).is_ok().then_some(Cosignature { name, id: *id, time, signature })
     }
 
     /// The line in a note, without its line feed.

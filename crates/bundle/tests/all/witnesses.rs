@@ -71,7 +71,7 @@ fn a_cosigned_head_verifies_under_the_keys_of_its_witnesses() {
 fn without_a_required_witness_a_limit_says_what_that_means() {
     let text = reported(&verified("", &[]));
     assert!(text.contains("LIMIT witness: none is required, and none cosigned"), "{text}");
-    // A wrong cosignature of a witness that nobody requires is ignored.
+    // A wrong cosignature of a witness that is not required is ignored.
     for head in [head(), week().head(40).text()] {
         let report = verified(&FIRST.line(TIME, &head), &[]);
         let text = reported(&report);
@@ -99,7 +99,7 @@ fn a_bundle_without_the_required_cosignature_fails() {
     }
 }
 
-/// The witness signed something else: an older head, a fork of this size, another log, another time.
+/// The witness signed something else: an older head, a fork, another log, another time.
 #[test]
 fn a_cosignature_of_something_else_fails() {
     let wrong = format!(

@@ -175,9 +175,9 @@ fn a_witness_cosigns_and_the_bundle_carries_it() {
     let request = store.run(&["witness", "request", "--since", "0"]).fine().out;
     let answer = store.write("answer", other.answer(&request).unwrap());
     let add = ["witness", "add", &answer, "--witness", &other.public().to_string(), "--json"];
-    let told = store.run(&add).fine();
-    assert_eq!(told.members(), ["identity_hash", "key_id", "new", "time", "tree_size"]);
-    assert_eq!(told.json()["new"], true);
+    let added = store.run(&add).fine();
+    assert_eq!(added.members(), ["identity_hash", "key_id", "new", "time", "tree_size"]);
+    assert_eq!(added.json()["new"], true);
     assert_eq!(store.run(&add).fine().json()["new"], false);
     assert!(store.run(&["verify"]).fine().out.contains("cosignatures of witnesses: 2"));
     // Without a cosignature the bundle has the bytes that it had before.
