@@ -1,7 +1,7 @@
 //! Cosignatures of witnesses: a statement that a tree head continues all that the witness saw.
 //!
-//! **Invariant:** a cosignature is stored only if it verifies under the key of a witness that the
-//! caller trusts, and if the log continues the tree head under it.
+//! **Invariants:** a cosignature is stored only if the log continues the tree head under it. It must
+//! verify under the key of a witness that the caller trusts, or be in a bundle that verified.
 
 use crate::Error;
 use crate::head::{check, head_of};
@@ -49,10 +49,11 @@ pub fn add_cosignature(
         PutCosignature::Full => Ok(Cosigning::Full),
         PutCosignature::Known => {
             let stored = writer.view().cosignatures(head_of(note).map_or(0, |head| head.size))?;
-            let same = |one: &Cosigned| one.key == cosignature.key_id();
-            let stored = stored.iter().find(|one| same(one));
+            let stored = stored.into_iter().find(|one| one.key == cosignature.key_id());
             let stored = stored.and_then(|one| Cosignature::parse(&one.line));
-            Ok(Cosigning::Known(stored.unwrap_or(cosignature)))
+            // One from a bundle was stored without the key, and may be wrong.
+            let stored = stored.filter(|one| one.verifies(head.text, witness));
+            Ok(stored.map_or(Cosigning::Wrong, Cosigning::Known))
         }
     }
 }
@@ -61,7 +62,7 @@ pub fn add_cosignature(
 /// Returns how many are new.
 pub fn keep_cosignatures(store: &Store, identity: &Identity, note: &str) -> Result<u64, Error> {
     let found = cosignatures(note);
-    if found.is_empty() {
+    if found.is_empty() || head_of(note).is_none_or(|head| head.size == 0) {
         return Ok(0);
     }
     let mut writer = store.cosigner(identity)?;

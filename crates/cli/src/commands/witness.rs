@@ -111,37 +111,26 @@ fn add(context: &Context, terminal: &mut Terminal<'_>, args: &Add) -> CommandRes
     let keys = context.outside(&identity)?.log_keys;
     let head = signed_head(&note, &identity, &keys)
         .with_context(|| format!("could not use the tree head in {from}"))?;
-    let entries = entries_of(head.size);
-    match add_cosignature(context.store()?, &identity, &note, &answer, &witness)? {
-        Cosigning::Stored(cosignature) => {
-            tell(context, terminal, &identity, head.size, (&cosignature, true))
-        }
-        Cosigning::Known(cosignature) => {
-            tell(context, terminal, &identity, head.size, (&cosignature, false))
-        }
-        Cosigning::Full => {
-            bail!("the tree head over {entries} has 15 cosignatures: no more fit into its note")
-        }
-        Cosigning::Missing => {
-            let (key, file) = (witness.key_id(), name_of(&args.file));
-            writeln!(terminal.err, "no cosignature by {key} in {file}; nothing was stored")?;
-            Ok(Exit::Found)
-        }
-        Cosigning::Wrong => {
-            let key = witness.key_id();
-            writeln!(
-                terminal.err,
-                "the cosignature by {key} does not verify under the tree head over {entries}; \
-                 nothing was stored"
-            )?;
-            if args.request.is_none() {
-                let hint = "the log may have grown since: give the request that you posted with \
-                            --request";
-                writeln!(terminal.err, "hint: {hint}")?;
-            }
-            Ok(Exit::Found)
-        }
+    let (size, key) = (head.size, witness.key_id());
+    let why = match add_cosignature(context.store()?, &identity, &note, &answer, &witness)? {
+        Cosigning::Stored(line) => return tell(context, terminal, &identity, size, (&line, true)),
+        Cosigning::Known(line) => return tell(context, terminal, &identity, size, (&line, false)),
+        Cosigning::Full => bail!(
+            "the tree head over {} has 15 cosignatures: no more fit into its note",
+            entries_of(size)
+        ),
+        Cosigning::Missing => format!("no cosignature by {key} in {}", name_of(&args.file)),
+        Cosigning::Wrong => format!(
+            "the cosignature by {key} does not verify under the tree head over {}",
+            entries_of(size)
+        ),
+    };
+    writeln!(terminal.err, "{why}; nothing was stored")?;
+    if args.request.is_none() {
+        let hint = "the log may have grown since: give the request that you posted with --request";
+        writeln!(terminal.err, "hint: {hint}")?;
     }
+    Ok(Exit::Found)
 }
 
 fn tell(
