@@ -1,6 +1,6 @@
 //! Cosignatures of witnesses: a statement that a tree head continues all that the witness saw.
 //!
-//! **Invariants:** a cosignature is stored only if the log continues the tree head under it. It must
+//! **Invariants:** a cosignature is stored only if the log continues its tree head. It must
 //! verify under the key of a witness that the caller trusts, or be in a bundle that verified.
 
 use crate::Error;
