@@ -55,6 +55,7 @@ CALLS = {
     "readPasses": lambda done: {"limit": 5},
     "readTreeHead": lambda done: {},
     "proveEvent": lambda done: {"event_ref": done["readLog"]["events"][0]["event_ref"]},
+    "proveConsistency": lambda done: {"from": 1},
     "explainAction": lambda done: {"event_ref": done["proposeIntent"]["event_ref"]},
     "readBundle": lambda done: {},
     "forget": lambda done: {

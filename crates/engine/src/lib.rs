@@ -19,6 +19,7 @@ mod arrival;
 mod as_of;
 mod census;
 mod changes;
+mod cosign;
 mod differences;
 mod error;
 mod fact_table;
@@ -49,6 +50,7 @@ pub use as_of::{
     chosen_as_of_with,
 };
 pub use census::{Census, census};
+pub use cosign::{Cosigning, add_cosignature, keep_cosignatures};
 pub use error::Error;
 pub use fact_table::FactTable;
 pub use forget::{Forgotten, SelectedEvents, Selection};

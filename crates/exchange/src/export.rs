@@ -3,15 +3,16 @@
 //! **Invariants:** the bundle shows the store at one moment and is streamed; the same content gives
 //! the same bytes. A spooled bundle never has a name: if the process dies, its bytes are freed.
 
+use crate::cosigned::CosignedHead;
 use crate::error::Error;
 use ipse_bundle::{Writer, pem};
 use ipse_consolidate::snapshot;
 use ipse_core::event::{ACT, FORGET, PASS_RECORD, RULES};
 use ipse_core::json::Members;
 use ipse_core::{Identity, Seq};
-use ipse_engine::{Notary, as_of, head_of, rules_at, sign_head};
+use ipse_engine::{Notary, as_of, rules_at, sign_head};
 use ipse_ledger::account::PassClaim;
-use ipse_ledger::{Bundled, Certificate, Note, NoteKey, NoteSigner, TreeHead, dsse};
+use ipse_ledger::{Bundled, Certificate, Note, NoteKey, NoteSigner, dsse};
 use ipse_store::{Reader, Store, View};
 use std::fs::File;
 use std::io::{self, BufWriter, IntoInnerError, Seek, Write};
@@ -38,6 +39,8 @@ pub struct Range {
     pub from: Option<u64>,
     /// The last event; the last under the tree head if absent.
     pub to: Option<u64>,
+    /// Whether to export under the newest tree head that a witness cosigned.
+    pub cosigned: bool,
 }
 
 /// Writes a bundle of a whole log to a file without a name, and rewinds it.
@@ -72,8 +75,12 @@ pub fn with_export<T, E: From<Error>>(
         let export = Export::of(snapshot.view(), *identity, &manifest, range, keys)?;
         // An event was forgotten between signing and this moment: a newer head covers that.
         if !export.lost_content()? {
-            export.check_head(keys.notary.is_some() || range.to.is_some())?;
+            let may_cover_less = keys.notary.is_some() || range.to.is_some() || range.cosigned;
+            export.check_head(may_cover_less)?;
             return then(&export);
+        }
+        if range.cosigned {
+            return Err(Error::ForgottenSince(export.bundled.size).into());
         }
         if left == 0 || keys.notary.is_none() {
             return Err(Error::Forgotten.into());
@@ -94,6 +101,8 @@ pub struct Export<'v> {
     manifest: &'v str,
     keys: &'v Keys,
     note: String,
+    /// The number of cosignatures in the note.
+    cosignatures: u64,
     bundled: Bundled,
     /// The snapshot, if the bundle has facts.
     facts: Option<String>,
@@ -111,6 +120,8 @@ pub struct Exported {
     pub signatures: u64,
     /// The number of facts; `None` if the range does not start at 1.
     pub facts: Option<u64>,
+    /// The number of cosignatures under the tree head.
+    pub cosignatures: u64,
 }
 
 impl Exported {
@@ -125,6 +136,7 @@ impl Exported {
             .raw("tree_size", size)
             .raw("events", self.events)
             .raw("signatures", self.signatures)
+            .raw("cosignatures", self.cosignatures)
             .raw("facts", or_null(self.facts))
             .raw("checkpoint", or_null(checkpoint.map(|at| at.0)))
             .finish()
@@ -142,9 +154,10 @@ impl<'v> Export<'v> {
         range: Range,
         keys: &'v Keys,
     ) -> Result<Self, Error> {
-        let note = view.tree_head()?.ok_or(Error::NoHead)?;
-        let head: TreeHead =
-            head_of(&note).ok_or_else(|| Error::Damaged("newest tree head".to_owned()))?;
+        let CosignedHead { head, note, cosignatures } = match range.cosigned {
+            true => CosignedHead::newest_cosigned(view)?,
+            false => CosignedHead::newest(view)?,
+        };
         let (from, to) = checked(range, head.size)?;
         let checkpoint = match from == Seq(1) {
             true => Some(checkpoint(view, to)?),
@@ -154,7 +167,7 @@ impl<'v> Export<'v> {
         // Set once the members are written.
         let sums = ipse_core::Digest([0; 32]);
         let bundled = Bundled { identity, sums, from, to, size: head.size, checkpoint };
-        Ok(Export { view, identity, manifest, keys, note, bundled, facts })
+        Ok(Export { view, identity, manifest, keys, note, cosignatures, bundled, facts })
     }
 
     /// Whether events under the head were forgotten by events that it does not cover.
@@ -213,7 +226,8 @@ impl<'v> Export<'v> {
             dsse::sign(&bundled.statement(), operator)
         })?;
         let facts = self.facts.as_ref().map(|facts| facts.lines().count() as u64);
-        Ok(Exported { bundled, events, signatures, facts })
+        let cosignatures = self.cosignatures;
+        Ok(Exported { bundled, events, signatures, facts, cosignatures })
     }
 
     /// The events of the range, all earlier changes of rules and acts, and all later `forget`

@@ -12,6 +12,7 @@
 #![forbid(unsafe_code)]
 
 mod bundle_import;
+mod cosigned;
 mod error;
 mod export;
 mod import;

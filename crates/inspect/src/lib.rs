@@ -13,6 +13,7 @@
 #![forbid(unsafe_code)]
 
 pub mod answer;
+mod consistency;
 mod diff;
 mod drift;
 pub mod explain;
@@ -31,7 +32,9 @@ mod skills;
 mod standing;
 pub mod verify;
 mod walk;
+mod witness;
 
+pub use consistency::{Comparison, Consistency, ConsistencyAnswer, compare, prove_consistency};
 pub use diff::{Changed, Diff, Figure, diff};
 pub use drift::{DriftSeries, drift, drift_page, watches_drift};
 pub use intents::IntentPage;
@@ -51,3 +54,4 @@ pub use signers::{SignedBy, Signers};
 pub use skills::{SkillRow, Skills};
 pub use standing::{Difference, ManifestComparison, Standing};
 pub use walk::StoreRecord;
+pub use witness::{RequestAnswer, cosign_request, request_json};

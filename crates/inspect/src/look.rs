@@ -4,6 +4,7 @@
 //! next query reuses. The cost depends on the requested page, not on the log. The exception is
 //! `explanation`, which walks to its evidence.
 
+use crate::consistency::{ConsistencyAnswer, prove_consistency};
 use crate::explain::{ExplainedEvent, Explanation};
 use crate::intents::IntentPage;
 use crate::log::{LogEntry, LogPage};
@@ -315,6 +316,12 @@ impl Look {
             let Some(seq) = view.find(event_ref)? else { return Ok(None) };
             Ok(Some(prove(view, seq)?))
         })
+    }
+
+    /// The proof that the first `from` entries are the beginning of the first `to`, or of those
+    /// under the newest tree head.
+    pub fn consistency(&self, from: u64, to: Option<u64>) -> Result<ConsistencyAnswer, Error> {
+        self.view(|view| prove_consistency(view, from, to))
     }
 }
 

@@ -6,13 +6,14 @@
 
 use crate::audit::{Pair, RawEvent, RawFact, RawPass};
 use crate::session::{
-    Access, ByEnd, Chunks, Duty, Engine, Events, Facts, Identities, Log, Mark, Order, Page, Passes,
-    Pick, Result, Session, Settings, Span, StatementRow, Statements, Tokens, Transactions, Trees,
-    Typed, Upkeep, Visit, Wanted,
+    Access, ByEnd, Chunks, Cosignatures, Duty, Engine, Events, Facts, Identities, Log, Mark, Order,
+    Page, Passes, Pick, Result, Session, Settings, Span, StatementRow, Statements, Tokens,
+    Transactions, Trees, Typed, Upkeep, Visit, Wanted,
 };
 use crate::store::Store;
 use crate::{
-    Erased, Error, Location, Owed, Patience, Producer, Registered, Signatures, Stored, TokenRow,
+    Cosigned, Erased, Error, Location, Owed, Patience, Producer, Registered, Signatures, Stored,
+    TokenRow,
 };
 use ipse_core::{Admitted, EventRef, Fact, FactId, Identity, Seq, Time};
 use ipse_ledger::Entry;
@@ -193,6 +194,10 @@ calls! {
         nodes(log: Log, ends: Span, order: Order, limit: usize) -> ByEnd;
         tree_head(log: Log) -> Option<String>;
         swap_tree_head(log: Log, old: Option<&str>, new: &str, nodes: &ByEnd) -> bool;
+    }
+    impl Cosignatures {
+        cosignatures(log: Log, sizes: Span, order: Order, limit: usize) -> Vec<Cosigned>;
+        put_cosignature(log: Log, cosigned: &Cosigned) -> ();
     }
     impl Statements {
         statement_count(log: Log) -> u64;

@@ -37,7 +37,8 @@
 
 use crate::audit::{Pair, RawEvent, RawFact, RawPass};
 use crate::{
-    Erased, Error, Location, Owed, Patience, Producer, Registered, Signatures, Stored, TokenRow,
+    Cosigned, Erased, Error, Location, Owed, Patience, Producer, Registered, Signatures, Stored,
+    TokenRow,
 };
 use ipse_core::{Admitted, Event, EventRef, Fact, FactId, FactKey, Identity, Seq, Time};
 use ipse_ledger::Entry;
@@ -67,6 +68,8 @@ pub(crate) enum Duty {
     Configure,
     /// Tree heads.
     Sign,
+    /// Cosignatures of witnesses.
+    Cosign,
     /// Access tokens, and the events about them.
     Tokens,
 }
@@ -206,6 +209,7 @@ pub(crate) trait Session:
     + Passes
     + Facts
     + Trees
+    + Cosignatures
     + Statements
     + Settings
     + Tokens
@@ -332,6 +336,20 @@ pub(crate) trait Trees {
     /// stored tree head is another one.
     fn swap_tree_head(&self, log: Log, old: Option<&str>, new: &str, nodes: &ByEnd)
     -> Result<bool>;
+}
+
+/// Cosignatures of witnesses, by the size of their tree heads.
+pub(crate) trait Cosignatures {
+    /// The cosignatures under tree heads in a range of sizes. The limit counts tree heads.
+    fn cosignatures(
+        &self,
+        log: Log,
+        sizes: Span,
+        order: Order,
+        limit: usize,
+    ) -> Result<Vec<Cosigned>>;
+    /// Adds a cosignature. Fails if the tree head has one of this key already.
+    fn put_cosignature(&self, log: Log, cosigned: &Cosigned) -> Result<()>;
 }
 
 /// Statements of producers, and the registered producers.

@@ -8,7 +8,8 @@
 use crate::session::{Duty, Engine, Result, Session};
 use crate::write::Writer;
 use crate::{
-    Eraser, Error, HeadWriter, Location, Reader, Registered, Settings, TokenWriter, Watch, sqlite,
+    CosignatureWriter, Eraser, Error, HeadWriter, Location, Reader, Registered, Settings,
+    TokenWriter, Watch, sqlite,
 };
 use ipse_core::Identity;
 use std::fmt;
@@ -144,6 +145,11 @@ impl Store {
     /// Opens the log of an identity for storing tree heads only.
     pub fn heads(&self, of: &Identity) -> Result<HeadWriter> {
         HeadWriter::open(self, of)
+    }
+
+    /// Opens the log of an identity for storing cosignatures of witnesses only.
+    pub fn cosigner(&self, of: &Identity) -> Result<CosignatureWriter> {
+        CosignatureWriter::open(self, of)
     }
 
     /// Opens the store for access tokens only.

@@ -42,6 +42,14 @@ pub(crate) struct Args {
     #[arg(long, value_name = "KEY|FILE", num_args = 1..)]
     pub(crate) trust: Vec<String>,
 
+    /// Require that this witness cosigned the tree head: its verifier key (name+id+key), or a file
+    /// with keys of witnesses
+    ///
+    /// A witness cosigns a tree head only if it continues everything that the witness has seen of
+    /// this log. Repeatable; all of them are required.
+    #[arg(long, value_name = "KEY|FILE", num_args = 1..)]
+    pub(crate) witness: Vec<String>,
+
     /// Compare with earlier tree heads of this log: a file with one or more notes
     #[arg(long, value_name = "FILE")]
     pub(crate) anchors: Option<PathBuf>,

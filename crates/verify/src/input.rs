@@ -27,6 +27,9 @@ const TRUST_HINT: &str = "ask the operator for <store>.keys/log.vkey and \
 const KEY_HINT: &str = "a verifier key is one line, name+id+key, as in <store>.keys/log.vkey; a \
     PEM public key begins with -----BEGIN PUBLIC KEY-----; do not give private halves (.key)";
 
+const WITNESS_HINT: &str = "the verifier key of a witness is one line, name+id+key, as the witness \
+    publishes it; its type is 4, so the key of a log is not one";
+
 const ANCHOR_HINT: &str =
     "a tree head is the file tree-head.note of an earlier bundle; several may follow each other";
 
@@ -76,6 +79,24 @@ pub(crate) fn trust(values: &[String]) -> anyhow::Result<Trust> {
         return Err(HintedError::error(error, TRUST_HINT));
     }
     Ok(trust)
+}
+
+/// Reads the keys of required witnesses.
+pub(crate) fn witnesses(trust: &mut Trust, values: &[String]) -> anyhow::Result<()> {
+    for value in values {
+        let path = Path::new(value);
+        // A value that is not a file is not shown: it may be a private key, given by mistake.
+        let (keys, place) = match path.exists() {
+            true => (text(path), value.as_str()),
+            false => (Ok(value.clone()), "--witness"),
+        };
+        let read = keys.and_then(|keys| {
+            let read = trust.require_witnesses(&keys);
+            read.with_context(|| format!("cannot read the key of a witness from {place}"))
+        });
+        read.map_err(|error| HintedError::error(error, WITNESS_HINT))?;
+    }
+    Ok(())
 }
 
 /// Reads the earlier tree heads.

@@ -46,7 +46,8 @@ fn main() -> ExitCode {
 
 /// Verifies a bundle; returns whether everything holds and the action of `--why` was found.
 fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<bool> {
-    let trust = input::trust(&args.trust)?;
+    let mut trust = input::trust(&args.trust)?;
+    input::witnesses(&mut trust, &args.witness)?;
     let anchors = input::anchors(args.anchors.as_deref())?;
     let bundle = input::bundle(&args.file)?;
     let mut progress = report::Progress::new(io::stderr().is_terminal());

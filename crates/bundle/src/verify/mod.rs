@@ -11,6 +11,7 @@ mod derived;
 mod ledger;
 mod signed;
 mod sums;
+mod witnesses;
 
 use crate::archive::Archive;
 use crate::open::Opened;
@@ -90,6 +91,7 @@ impl<'s> Check<'_, 's> {
         }
         let producers = self.keys(&identity)?;
         let head = self.head(&identity)?;
+        self.witnesses(head.as_ref())?;
         self.report.size = head.as_ref().map(|head| head.size);
         let known = self.entries(head.as_ref())?;
         let (Some(known), Some(head)) = (known, head) else { return Ok(None) };

@@ -6,3 +6,4 @@ mod damage;
 mod forge;
 mod good;
 mod rules;
+mod witnesses;

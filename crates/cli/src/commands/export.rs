@@ -2,6 +2,7 @@
 //!
 //! **Invariant:** a bundle has its final name only when it is complete.
 
+use crate::commands::witness::entries_of;
 use crate::context::Context;
 use crate::output::{Output, OverwriteRule, is_standard_output};
 use crate::terminal::{Terminal, counted, shown};
@@ -38,12 +39,16 @@ pub(crate) struct Args {
     /// Export up to this event
     #[arg(long, value_name = "SEQ", value_parser = at_least_one::<u64>)]
     pub(crate) to: Option<u64>,
+    /// Export under the newest tree head that a witness cosigned, not under a newer one
+    #[arg(long)]
+    pub(crate) cosigned: bool,
 }
 
 pub(crate) fn run(context: &Context, terminal: &mut Terminal<'_>, args: &Args) -> CommandResult {
     let (_, identity) = context.read_to_write(terminal)?;
     let keys = context.export_keys(terminal, &identity)?;
-    let (range, output) = (Range { from: args.from, to: args.to }, args.output.as_path());
+    let Args { from, to, cosigned, .. } = *args;
+    let (range, output) = (Range { from, to, cosigned }, args.output.as_path());
     // Checked before the bundle replaces a file that standard output is redirected to.
     let to_stdout = output == Path::new("-") || is_standard_output(output);
     let replaces =
@@ -92,6 +97,7 @@ fn tell(
     let to_stdout = file.is_none();
     if context.json && !to_stdout {
         terminal.json(&done.json())?;
+        tell_cosigned(context, terminal, done)?;
         return Ok(Exit::Fine);
     }
     let events = counted(done.events, "event");
@@ -101,8 +107,13 @@ fn tell(
     };
     let name = file.map_or("standard output".to_string(), shown);
     let size = done.bundled.size;
-    let words = format!("exported to {name}: {events}, {facts}, tree head over {size}");
+    let cosigned = match done.cosignatures {
+        0 => String::new(),
+        n => format!(" with {}", counted(n, "cosignature")),
+    };
+    let words = format!("exported to {name}: {events}, {facts}, tree head over {size}{cosigned}");
     writeln!(if to_stdout { &mut terminal.err } else { &mut terminal.out }, "{words}")?;
+    tell_cosigned(context, terminal, done)?;
     if to_stdout {
         return Ok(Exit::Fine);
     }
@@ -114,4 +125,24 @@ fn tell(
          {name} --trust {keys}/log.vkey {keys}/operator.pub"
     )?;
     Ok(Exit::Fine)
+}
+
+/// Says that an older tree head has cosignatures and the one of the bundle has none: a pass may
+/// have signed a newer one since a witness answered.
+fn tell_cosigned(
+    context: &Context,
+    terminal: &mut Terminal<'_>,
+    done: &Exported,
+) -> anyhow::Result<()> {
+    let reader = context.store()?.reader()?;
+    let newest = reader.view(&done.bundled.identity)?.view().newest_cosignatures()?;
+    if let (0, Some(cosigned)) = (done.cosignatures, newest.first()) {
+        let (size, entries) = (done.bundled.size, entries_of(cosigned.size));
+        writeln!(
+            terminal.err,
+            "hint: the tree head over {size} has no cosignature, and the one over {entries} has: \
+             --cosigned exports under that one, or ask the witness again (`ipse witness request`)"
+        )?;
+    }
+    Ok(())
 }

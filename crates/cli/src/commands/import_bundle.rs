@@ -169,7 +169,7 @@ fn tell_left_behind(
 }
 
 /// Reads the values of `--trust`: a key, or a file of keys.
-fn trusted(words: &[String]) -> anyhow::Result<Trust> {
+pub(crate) fn trusted(words: &[String]) -> anyhow::Result<Trust> {
     let mut trust = Trust::default();
     for word in words {
         match NoteKey::parse(word) {

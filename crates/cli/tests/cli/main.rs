@@ -37,3 +37,4 @@ mod signed;
 mod signing;
 mod store;
 mod tokens;
+mod witness;

@@ -187,6 +187,7 @@ fn what_an_auditor_takes_away_is_the_same() {
         let theirs = both.cli(&["explain", name, "--proof", "--json"]);
         assert_eq!(ours.trim_end(), theirs.trim_end(), "{name}");
     }
+    consistent(&both);
     let bundle = both.server.get("/api/audit/bundle", &both.agent.auditor).ok();
     let name = format!("attachment; filename=\"{}.ipse\"", &both.agent.identity[..16]);
     assert_eq!(bundle.header("content-disposition"), Some(name.as_str()));
@@ -274,4 +275,35 @@ fn what_another_process_does_is_seen() {
     wait_until("what was forgotten is gone", || {
         serde_json::from_str::<Value>(&seen()).unwrap()["facts"] == before["facts"]
     });
+}
+
+/// Every proof of consistency leads from one tree to the other, and wrong sizes are rejected.
+fn consistent(both: &Both) {
+    let path = "/api/audit/consistency";
+    let note = both.cli(&["tree-head"]);
+    let size: u64 = note.lines().nth(1).unwrap().parse().unwrap();
+    for from in (1..=size).step_by(97).chain([size]) {
+        let answer = objects(&both.http("auditor", &format!("{path}?from={from}"))).remove(0);
+        assert_eq!((&answer["from"], &answer["to"]), (&from.into(), &size.into()));
+        assert_eq!(answer["tree_head"], note.as_str());
+        let hash = |hash: &Value| ipse_ledger::base64::decode(hash.as_str().unwrap()).unwrap();
+        let hashes = answer["hashes"].as_array().unwrap().iter();
+        let hashes: Vec<ipse_ledger::Hash> =
+            hashes.map(|one| hash(one).try_into().unwrap()).collect();
+        let reader = ipse_store::Store::open(&ipse_store::Location::file(&both.store.path));
+        let reader = reader.unwrap().reader().unwrap();
+        let identity = ipse_core::Identity::parse(&both.agent.identity).unwrap();
+        let snapshot = reader.view(&identity).unwrap();
+        let root = |size| snapshot.view().tree_root(size).unwrap();
+        let (old, new) = ((from, &root(from)), (size, &root(size)));
+        assert!(ipse_ledger::tree::is_consistent(old, new, &hashes), "{from}");
+    }
+    let auditor = &both.agent.auditor;
+    let beyond = size + 1;
+    for bad in ["", "?from=0", "?from=x", "?from=2&to=1", &format!("?from={beyond}"), "?to=3"] {
+        both.server.get(&format!("{path}{bad}"), auditor).problem(400, "bad_parameter");
+    }
+    both.server.get(&format!("{path}?from=1&to={beyond}"), auditor).problem(404, "not_found");
+    let between = objects(&both.http("auditor", &format!("{path}?from=2&to=3"))).remove(0);
+    assert_eq!((&between["to"], &between["tree_head"]), (&3.into(), &note.as_str().into()));
 }

@@ -1,7 +1,7 @@
 //! Checks the log event by event: position, digest, entry, typed columns, and chunks.
 
 use super::Check;
-use super::evidence::{heads, sizes};
+use super::evidence::{cosigned_sizes, heads, sizes};
 use crate::Error;
 use crate::report::{BESIDE, DERIVED, GROUND, Report};
 use ipse_audit::{self as audit, Context, Index, differences};
@@ -31,7 +31,9 @@ impl<'c, R: RuleSet> Check<'c, R> {
         let view = self.view;
         self.reached = view.progress()?;
         self.log.heads = heads(view, self.outside)?;
-        self.log.index = Index::new(sizes(&self.log.heads));
+        self.log.cosigned = view.all_cosignatures()?;
+        let signed = sizes(&self.log.heads).chain(cosigned_sizes(&self.log.cosigned));
+        self.log.index = Index::new(signed);
         let mut stored = Stored {
             chunks: ChunkComparison::new(view)?,
             tree: TreeComparison::new(view)?,

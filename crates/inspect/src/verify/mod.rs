@@ -6,6 +6,7 @@
 //!   compared with the ground data before the damage, as far as that is known.
 
 mod acts;
+mod cosigned;
 mod derived;
 mod evidence;
 mod ground;
@@ -21,7 +22,7 @@ use ipse_audit::{Index, Walk};
 use ipse_consolidate::{Groups, RuleSet, with_rules};
 use ipse_core::{Identity, Seq, hex, sha256};
 use ipse_engine::rules_of;
-use ipse_store::{Progress, Snapshot, View};
+use ipse_store::{Cosigned, Progress, Snapshot, View};
 
 /// Verifies one identity's part of a store, and the file. `progress` is called with the number of
 /// checked events and the total. Facts that follow unknown rules are a finding and are not
@@ -117,6 +118,8 @@ struct Log {
     /// Whether positions are missing.
     is_missing: bool,
     heads: Heads,
+    /// The cosignatures of witnesses, each with its tree head.
+    cosigned: Vec<Cosigned>,
 }
 
 impl<R: RuleSet> Check<'_, R> {

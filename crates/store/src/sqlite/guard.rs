@@ -48,6 +48,9 @@ const MAY_APPEND: [(&str, &str); 9] = [
 const MAY_SIGN: [(&str, &str); 3] =
     [("insert", "tree"), ("insert", "tree_head"), ("update", "tree_head")];
 
+/// Changes when a cosignature is stored.
+const MAY_COSIGN: [(&str, &str); 1] = [("insert", "cosignature")];
+
 /// Changes when a manifest is registered.
 const MAY_REGISTER: [(&str, &str); 1] = [("insert", "manifest")];
 
@@ -81,6 +84,7 @@ fn allowed(context: &AuthContext<'_>, duty: Duty) -> bool {
         _ if duty == Duty::Tokens => {
             puts_or_marks_tokens(&context.action) || changes_only(&context.action, &MAY_APPEND)
         }
+        _ if duty == Duty::Cosign => changes_only(&context.action, &MAY_COSIGN),
         AuthAction::Insert { table_name: "erase_pending" } => duty == Duty::Forget,
         AuthAction::Insert { table_name } => MAY_INSERT.contains(&table_name),
         AuthAction::Update { table_name, column_name } => {

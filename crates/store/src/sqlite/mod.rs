@@ -12,6 +12,7 @@
 mod audit;
 mod checkpoint;
 mod chunk;
+mod cosignature;
 mod erase;
 mod error;
 mod event;

@@ -67,6 +67,8 @@ contract! {
     transactions::tokens_of_the_store_belong_to_no_identity,
     trees::the_tree_follows_from_the_entries,
     trees::a_tree_head_is_swapped_only_for_the_one_that_was_seen,
+    trees::cosignatures_stay_with_their_tree_head,
+    trees::a_tree_head_has_as_many_cosignatures_as_fit_into_a_note,
     trees::statements_are_numbered_and_kept_as_they_came,
     trees::a_healthy_store_has_no_damage,
 }

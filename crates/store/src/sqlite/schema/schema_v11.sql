@@ -18,16 +18,26 @@ WHEN EXISTS (SELECT 1 FROM artefact
              WHERE number = NEW.number OR log = NEW.log AND sha256 = NEW.sha256)
 BEGIN SELECT RAISE(ABORT, 'a stored file is never replaced'); END;
 
--- Signed: the cosignatures of witnesses under tree heads: the size of the head, the name of the
--- witness, and its line in the note.
+-- Signed: the cosignatures of witnesses under tree heads: the size of the head, name and id of the
+-- key of the witness, its line, and the signed tree head that it saw. The newest tree head replaces
+-- the one before it; a cosignature stays with its own.
 CREATE TABLE cosignature (
     number INTEGER PRIMARY KEY,
     log    INTEGER NOT NULL,
-    size   INTEGER NOT NULL,
-    name   TEXT NOT NULL,
-    line   TEXT NOT NULL
+    size   INTEGER NOT NULL CHECK (size > 0 AND size < 1 << 40),
+    key    TEXT NOT NULL,
+    line   TEXT NOT NULL,
+    note   TEXT NOT NULL
 ) STRICT;
-CREATE UNIQUE INDEX cosignature_by_head ON cosignature (log, size, line);
+CREATE UNIQUE INDEX cosignature_by_head ON cosignature (log, size, key);
+CREATE TRIGGER cosignature_is_frozen BEFORE UPDATE ON cosignature
+BEGIN SELECT RAISE(ABORT, 'a cosignature never changes'); END;
+CREATE TRIGGER cosignature_is_kept BEFORE DELETE ON cosignature
+BEGIN SELECT RAISE(ABORT, 'a cosignature is never removed'); END;
+CREATE TRIGGER cosignature_is_not_replaced BEFORE INSERT ON cosignature
+WHEN EXISTS (SELECT 1 FROM cosignature WHERE number = NEW.number
+             OR log = NEW.log AND size = NEW.size AND key = NEW.key)
+BEGIN SELECT RAISE(ABORT, 'a cosignature is never replaced'); END;
 
 -- An identity without an event may be removed: it was registered by mistake. Its tokens, keys and
 -- settings go with it.
