@@ -71,6 +71,9 @@ pub fn take_in(
         settings.put_producer(&identity, endorsed.signer(), None)?;
     }
     drop(settings);
+    for file in opened.gate_files().map_err(Error::Input)? {
+        store.put_artefact(&identity, &file)?;
+    }
     let checkpoint = opened.bundled.checkpoint.unwrap_or_default();
     let (passes, entries) = (&opened.passes, opened.bundled.size);
     let whole = CompleteLog { passes, statements: &statements, checkpoint, last_head };

@@ -13,7 +13,7 @@ use crate::gates::GateFiles;
 use crate::intent::{Intent, OutcomeReport};
 use crate::keys::{KeyDirectory, KeyError};
 use crate::{DirectoryNotary, Error, Result, SystemHost};
-use ipse_core::{Admitted, EventRef, FactId, FactKey, FactKind, Identity, Seq};
+use ipse_core::{Admitted, Digest, EventRef, FactId, FactKey, FactKind, Identity, Seq, sha256};
 use ipse_door::{Origin, admit};
 use ipse_engine::trail::{IntentStanding, Listing, Proposal};
 use ipse_engine::{
@@ -157,6 +157,7 @@ impl Agent {
         let desk = match gates {
             Some(files) => {
                 let gates = files.bound_to(&look.standing()?.manifest)?;
+                keep(&store, &identity, &files)?;
                 Some(std::sync::Arc::new(Desk::new(memory.clone(), look.clone(), gates)))
             }
             None => None,
@@ -488,8 +489,13 @@ impl Agent {
     pub fn export(&self, out: &mut dyn Write) -> Result<Exported> {
         let operator = self.keys.operator_signer(self.passphrase.as_deref())?;
         let notary = notary(&self.keys, self.look.identity(), self.passphrase.as_deref())?;
-        let keys =
-            Keys { operator, log: self.keys.evidence(self.look.identity())?.log_keys, notary };
+        let gates = Vec::new();
+        let keys = Keys {
+            operator,
+            log: self.keys.evidence(self.look.identity())?.log_keys,
+            notary,
+            gates,
+        };
         let (range, write) =
             (Range::default(), |export: &Export<'_>| export.write(out, &mut |_, _| {}));
         Ok(with_export(&self.store, self.look.identity(), &keys, range, write)?)
@@ -505,6 +511,18 @@ impl Agent {
         let snapshot = reader.view(self.look.identity())?;
         Ok(verify(&snapshot, self.look.identity(), &manifest, &outside, &mut |_, _| {})?)
     }
+}
+
+/// Stores the files of the gates that the store lacks, so that bundles carry them. A store that
+/// this process cannot write stays as it is.
+fn keep(store: &Store, identity: &Identity, files: &GateFiles) -> Result<()> {
+    for text in files.texts() {
+        let name = Digest(sha256(&[text.as_bytes()]));
+        if store.reader()?.view(identity)?.view().artefact(&name)?.is_none() {
+            store.put_artefact(identity, text.as_bytes())?;
+        }
+    }
+    Ok(())
 }
 
 impl fmt::Debug for Agent {

@@ -3,7 +3,8 @@
 //! **Invariants**
 //! - Each handle has one duty: a [`Reader`] cannot write, a [`Writer`] cannot change a manifest or
 //!   a stored event, an [`Eraser`] deletes the content of events and adds none, a [`HeadWriter`]
-//!   stores tree heads only, a [`TokenWriter`] tokens only.
+//!   stores tree heads only, a [`TokenWriter`] tokens only, and
+//!   [`Store::put_artefact`] files only.
 //! - Acknowledged means durable: [`Batch::commit`] returns after the data is on the disk, and an
 //!   error there is final.
 //! - The handles do not depend on the engine: they use a private contract (`session.rs`) that an
@@ -16,6 +17,7 @@
 //! ```
 #![forbid(unsafe_code)]
 
+mod artefact;
 mod audit;
 mod erase;
 mod error;
@@ -37,6 +39,7 @@ mod tree;
 mod watch;
 mod write;
 
+pub use artefact::MAX_ARTEFACT_BYTES;
 pub use audit::{Pair, RawEvent, RawFact, RawPass};
 pub use erase::{Eraser, Erasing};
 pub use error::{Cause, Error};

@@ -9,7 +9,7 @@ use super::signed::read_head;
 use crate::name::Name;
 use crate::report::{Report, counted};
 use crate::source::{Broken, Lines};
-use ipse_audit::{Index, Walk, differences};
+use ipse_audit::{Index, JudgingAgain, Walk, differences};
 use ipse_consolidate::{Groups, RuleSet, Tally};
 use ipse_consult::intents::Content;
 use ipse_core::event::{FORGET, RULES};
@@ -95,6 +95,7 @@ impl Check<'_, '_> {
         rules: &R,
         known: &Index,
         bundled: &Bundled,
+        again: &mut Option<JudgingAgain<'_>>,
     ) -> io::Result<Option<WalkResult<R::Tally>>> {
         let [events, entries] = [Name::Events, Name::Entries].map(|name| self.archive.part(name));
         let (Some(events), Some(entries)) = (events, entries) else { return Ok(None) };
@@ -107,6 +108,12 @@ impl Check<'_, '_> {
             let Some(entry) = Entry::parse(line) else { continue };
             let event = next.take_if(|(seq, _)| *seq == entry.seq).map(|(_, event)| event);
             walked.entry(rules, bundled, &entry, event.as_ref(), self.report);
+            if let Some(again) = again {
+                let place = (entry.seq, entry.event_ref, entry.time);
+                let typed = event.as_ref().and_then(Admitted::typed);
+                let content = content(event.as_ref(), bundled, entry.seq);
+                again.next(place, &entry.event_type, content, typed.as_ref());
+            }
             if let Some(event) = event {
                 self.looked_at(event.canonical.len() as u64);
                 next = events.next(self.report)?;
@@ -211,16 +218,26 @@ fn read(line: &[u8]) -> Result<Admitted, String> {
     }
 }
 
+/// The content of an entry, as far as the bundle has it.
+fn content<'e>(event: Option<&'e Admitted>, bundled: &Bundled, seq: Seq) -> Content<'e> {
+    match event {
+        Some(event) => Content::Bytes(event.canonical.as_bytes()),
+        None if (bundled.from..=bundled.to).contains(&seq) => Content::Forgotten,
+        None => Content::Unknown,
+    }
+}
+
 impl<T: Tally> WalkResult<T> {
     /// Checks an entry, with its event if the bundle has it.
     fn entry<R: RuleSet<Tally = T>>(
         &mut self,
         rules: &R,
-        Bundled { from, to, checkpoint, .. }: &Bundled,
+        bundled: &Bundled,
         entry: &Entry,
         event: Option<&Admitted>,
         report: &mut Report,
     ) {
+        let Bundled { from, to, checkpoint, .. } = bundled;
         let Entry { seq, event_ref, time, .. } = entry;
         let event_type = event.map_or(&entry.event_type, |event| &event.event_type);
         let place = || format!("events.jsonl, seq {seq}");
@@ -242,11 +259,7 @@ impl<T: Tally> WalkResult<T> {
         for part in event.into_iter().flat_map(|event| differences(event, stored).rev()) {
             report.fail(place(), format!("its entry has another {part}"));
         }
-        let content = match event {
-            Some(event) => Content::Bytes(event.canonical.as_bytes()),
-            None if inside => Content::Forgotten,
-            None => Content::Unknown,
-        };
+        let content = content(event, bundled, *seq);
         let fault = self.walk.next(*seq, *event_ref, event_type, content);
         fault.into_iter().for_each(|(place, message)| report.fail(place, message));
         match event.map(Admitted::typed) {

@@ -186,7 +186,8 @@ fn show_proof(
     let output = directory.join("demo.ipse");
     let mut words = std::io::sink();
     let mut reported = std::io::sink();
-    let args = export::Args { output: output.clone(), force: false, from: None, to: None };
+    let args =
+        export::Args { output: output.clone(), force: false, gates: None, from: None, to: None };
     export::run(context, &mut Terminal::plain(&mut reported, &mut words), &args)?;
     let keys = context.keys();
     let mut trust = Trust::default();

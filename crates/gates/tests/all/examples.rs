@@ -1,6 +1,6 @@
 //! The teaching files under `examples/gates`: they fit each other, and do what their comments say.
 
-use ipse_gates::{Code, GateFile, Gates, Intent, Policy, Registry, Temperament};
+use ipse_gates::{Code, GateFile, Gates, Intent, Past, Policy, Registry, Temperament};
 
 const REGISTRY: &str = include_str!("../../../../examples/gates/ecm-registry.toml");
 const POLICY: &str = include_str!("../../../../examples/gates/policy.toml");
@@ -51,7 +51,7 @@ fn they_do_what_their_comments_say() {
         (move_to("kitchen", "0.1"), r#"needs_confirmation {"place":"sink","speed_m_s":0.1}"#),
         (r#"{"skill_id":"navigation.tow_bed"}"#.into(), "denied below the floor of 0.4"),
     ] {
-        let verdict = gates.judge(&Intent::read(body.as_bytes()).unwrap(), 29);
+        let verdict = gates.judge(&Intent::read(body.as_bytes()).unwrap(), &Past::counted(29));
         let (ruling, rest) = want.split_once(' ').unwrap();
         assert_eq!(verdict.ruling.name(), ruling, "{body}");
         match verdict.admitted_params() {
@@ -65,7 +65,7 @@ fn they_do_what_their_comments_say() {
 fn a_verdict_is_told_in_sentences_and_in_json() {
     let gates = Gates::new(REGISTRY, POLICY, TEMPERAMENT).unwrap();
     let body = grasp("glass_cup", r#"{"force_n":55}"#);
-    let verdict = gates.judge(&Intent::read(body.as_bytes()).unwrap(), 0);
+    let verdict = gates.judge(&Intent::read(body.as_bytes()).unwrap(), &Past::default());
     assert_eq!(
         verdict.summary(),
         [

@@ -109,6 +109,9 @@ impl<R: RuleSet> Check<'_, R> {
         self.report.all(GROUND, self.log.walk.next(seq, name, event_type, content));
         self.grow(&raw, row.as_ref())?;
         let typed = row.as_ref().and_then(Admitted::typed);
+        if let (Some(again), Some(time)) = (&mut self.gates.again, Time::from_micros(raw.time)) {
+            again.next((seq, name, time), event_type, content, typed.as_ref());
+        }
         self.log.chunks.broken |= typed.is_none();
         if let Some(event) = typed {
             let is_in_sums = seq <= self.reached.checkpoint;

@@ -7,6 +7,7 @@
 
 mod derived;
 mod evidence;
+mod gates;
 mod ground;
 
 pub use evidence::ExternalEvidence;
@@ -14,9 +15,10 @@ pub use evidence::ExternalEvidence;
 use crate::answer::{clean, counted};
 use crate::{Error, Page};
 use evidence::Tree;
+use gates::Gates;
 use ground::Chunks;
 use ipse_access::damaged as damaged_tokens;
-use ipse_audit::{Index, Walk};
+use ipse_audit::{Index, JudgingAgain, Walk};
 use ipse_consolidate::{Groups, RuleSet, with_rules};
 use ipse_core::json::{Members, list, quoted};
 use ipse_core::{Identity, Seq, hex, sha256};
@@ -202,9 +204,23 @@ fn run<R: RuleSet>(
     progress: &mut dyn FnMut(u64, u64),
 ) -> Result<Report, Error> {
     let (view, log) = (snapshot.view(), Log { walk, ..Log::default() });
-    let (reached, report, sums) = Default::default();
-    let mut check =
-        Check { view, rules, identity, manifest, outside, progress, report, log, reached, sums };
+    let (reached, mut report, sums): (_, Report, _) = Default::default();
+    let judge = gates::judge(view, manifest, &mut report);
+    let again = judge.as_ref().ok().map(|judge| JudgingAgain::new(&**judge));
+    let gates = Gates { again, why_not: judge.as_ref().err().cloned() };
+    let mut check = Check {
+        view,
+        rules,
+        identity,
+        manifest,
+        outside,
+        progress,
+        report,
+        log,
+        reached,
+        sums,
+        gates,
+    };
     match check.look(snapshot) {
         // An unreadable part is damage and cannot be compared.
         Err(Error::Store(error)) if error.is_damage() => {
@@ -231,6 +247,7 @@ struct Check<'c, R: RuleSet> {
     reached: Progress,
     /// The sums at the checkpoint, and at the position of the stored tallies.
     sums: [Groups<R::Tally>; 2],
+    gates: Gates<'c>,
 }
 
 /// The data that is kept during the walk over the log.
@@ -272,6 +289,7 @@ impl<R: RuleSet> Check<'_, R> {
         // In a damaged log a decision may lack its intent.
         if !damaged {
             self.report.all(GROUND, self.log.walk.intents.faults().iter().cloned());
+            self.judged_again();
         } else if self.log.walk.intents.counts() != (0, 0) {
             self.report.note("intents and decisions were not compared: the log is damaged");
         }

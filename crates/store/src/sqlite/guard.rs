@@ -38,6 +38,9 @@ const MAY_SIGN: [(&str, &str); 3] =
 /// Changes when a manifest is registered.
 const MAY_REGISTER: [(&str, &str); 1] = [("insert", "manifest")];
 
+/// Changes when a file is stored.
+const MAY_STORE_FILES: [(&str, &str); 1] = [("insert", "artefact")];
+
 /// Columns of a stored token that may change.
 const MAY_MARK: [&str; 2] = ["revoked", "last_used"];
 
@@ -62,6 +65,7 @@ fn allowed(context: &AuthContext<'_>, duty: Duty) -> bool {
         _ if duty == Duty::Register => changes_only(&context.action, &MAY_REGISTER),
         _ if duty == Duty::Configure => changes_only(&context.action, &MAY_CONFIGURE),
         _ if duty == Duty::Sign => changes_only(&context.action, &MAY_SIGN),
+        _ if duty == Duty::Artefacts => changes_only(&context.action, &MAY_STORE_FILES),
         _ if duty == Duty::Tokens => puts_or_marks_tokens(&context.action),
         AuthAction::Insert { table_name: "erase_pending" } => duty == Duty::Forget,
         AuthAction::Insert { table_name } => MAY_INSERT.contains(&table_name),
