@@ -4,5 +4,6 @@
 mod attacks;
 mod damage;
 mod forge;
+mod gates;
 mod good;
 mod rules;
