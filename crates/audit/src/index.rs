@@ -44,10 +44,19 @@ impl Index {
         }
     }
 
-    /// Whether the log begins with the entries under a tree head. Its size must be one of those
+    /// Checks that the log begins with the entries under a tree head. Its size must be one of those
     /// given to [`Index::new`].
-    pub fn continues(&self, head: &TreeHead) -> bool {
-        self.roots.get(&head.size) == Some(&Some(head.root))
+    pub fn continues(&self, head: &TreeHead) -> Result<(), String> {
+        let (signed, size) = (head.size, self.edge.size());
+        match self.roots.get(&signed) == Some(&Some(head.root)) {
+            true => Ok(()),
+            false if signed > size => Err(format!(
+                "covers {signed} entries, but there are {size}: an older copy, or rolled back"
+            )),
+            false => Err(format!(
+                "the first {signed} entries are not those that were signed: the log was forked"
+            )),
+        }
     }
 
     /// Sorts the names for [`Index::find`]. Returns the positions, from 0, of duplicate names.

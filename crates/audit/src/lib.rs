@@ -2,7 +2,8 @@
 //!
 //! **Invariants**
 //! - Pure: entries and canonical bytes in, faults out. The crate has no access to a store or an
-//!   archive, so both verifiers make the same checks. Each adds the checks of its own container.
+//!   archive, so both verifiers make the same checks with the same texts. Each adds the checks of
+//!   its own container.
 //! - Only the name, the position and optionally the digest of an event are kept. Memory does not
 //!   depend on the content.
 //! - Gates are an argument: intents are judged again by a judge that the caller gives.
@@ -10,11 +11,13 @@
 #![forbid(unsafe_code)]
 
 mod again;
+mod check;
 mod index;
 mod past;
 mod recorded;
 mod walk;
 
 pub use again::{Again, AgainLimits, JudgingAgain};
+pub use check::{Check, Context, Outcome};
 pub use index::Index;
 pub use walk::{Record, Walk, differences};

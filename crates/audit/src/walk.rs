@@ -1,14 +1,14 @@
 //! The walk: every entry in order, with its event.
 //!
-//! **Invariants:** forgetting, passes, rules, intents and decisions are checked only here. The walk
-//! continues in a damaged log: content that a verifier does not have is unknown, not absent.
+//! **Invariant:** the walk continues in a damaged log: content that a verifier does not have is
+//! unknown, not absent.
 
 use ipse_consolidate::{Groups, RuleSet, Rules, Skip, with_rules};
 use ipse_consult::intents::{Content, Intents};
 use ipse_core::event::{FORGET, PASS_RECORD, RULES};
-use ipse_core::{Admitted, Event, EventRef, HOUSE_SOURCE, Identity, Seq, is_housekeeping, sha256};
-use ipse_ledger::account::{Fault, ForgetRecords, PassClaim, RULES_TRIGGER, Skipped, shortened};
-use ipse_ledger::{ApprovalFault, Basis, NoteKey, RuleSetName, RulesEvent, RulesHistory, Step};
+use ipse_core::{Admitted, Event, EventRef, Seq, is_housekeeping, sha256};
+use ipse_ledger::account::{Fault, ForgetRecords, PassClaim, Skipped, shortened};
+use ipse_ledger::{Basis, RuleSetName, RulesEvent, RulesHistory, Step};
 use std::collections::BTreeMap;
 
 /// The result of a walk over a log.
@@ -25,7 +25,7 @@ pub struct Walk {
     /// The number of events so far, without housekeeping.
     pub counted: u64,
     /// The positions of pass records, with or without content.
-    passes: Vec<Seq>,
+    pub(crate) passes: Vec<Seq>,
     /// The rules in force at every position.
     pub rules: RulesHistory,
     /// Approved activations with the rules in force before them.
@@ -42,21 +42,12 @@ impl Default for Walk {
 pub struct Record {
     /// The position of the record.
     pub seq: Seq,
-    /// The name of the record.
-    name: EventRef,
     /// The claim of the record, if it can be read.
     pub claimed: Option<PassClaim>,
     /// The position of the previous pass record.
     pub follows: Option<Seq>,
     /// Whether it lists the events of its range that feed no fact. `None` if its rules are unknown.
     pub lists_idle: Option<bool>,
-}
-
-impl Record {
-    /// The place of the record in a report.
-    pub fn place(&self) -> String {
-        format!("pass record at seq {}", self.seq)
-    }
 }
 
 impl Walk {
@@ -94,25 +85,16 @@ impl Walk {
         }
         let Content::Bytes(payload) = content else { return None };
         match event_type {
-            FORGET => self.forget(seq, name, payload),
+            FORGET => self.forgets.said(seq, name, payload),
             RULES => self.change_rules(seq, payload).err(),
             PASS_RECORD => {
                 let claimed = PassClaim::read(seq, payload, counted);
-                self.records.push(Record { seq, name, claimed, follows, lists_idle: None });
-                None
+                let fault = claimed.is_none().then(|| "cannot be read".to_owned());
+                self.records.push(Record { seq, claimed, follows, lists_idle: None });
+                fault.map(|fault| (format!("pass record at seq {seq}"), fault))
             }
             _ => None,
         }
-    }
-
-    fn forget(&mut self, seq: Seq, name: EventRef, payload: &[u8]) -> Option<Fault> {
-        let id = format!("forget:{seq}");
-        let fault = match self.forgets.said(seq, payload) {
-            _ if name != EventRef::new(HOUSE_SOURCE, &id) => format!("its id is not {id}"),
-            false => "cannot be read".to_owned(),
-            true => return None,
-        };
-        Some((format!("forget event at seq {seq}"), fault))
     }
 
     /// Adds a change of rules.
@@ -125,31 +107,6 @@ impl Walk {
             self.approvals.push((seq, event, before));
         }
         Ok(())
-    }
-
-    /// The changes of rules that their pass does not follow.
-    pub fn unfinished(&self) -> impl Iterator<Item = Fault> {
-        let changes = self.rules.changes().iter().map(|(seq, _)| *seq);
-        let is_alone = |seq: &Seq| {
-            self.rules.is_change(*seq) && self.passes.binary_search(&seq.next()).is_err()
-        };
-        let message = "is not followed by its pass";
-        changes.filter(is_alone).map(move |seq| (rules_place(seq), message.to_owned()))
-    }
-
-    /// The approvals that are not about their change, or that none of these operator keys signed,
-    /// each with its place. Without keys, approvals are not checked.
-    pub fn approval_faults(
-        &self,
-        identity: &Identity,
-        operators: &[NoteKey],
-    ) -> Vec<(String, ApprovalFault)> {
-        let checked = self.approvals.iter().filter(|_| !operators.is_empty());
-        let faults = checked.filter_map(|(seq, event, before)| {
-            let fault = event.approval_fault(before, identity, operators)?;
-            Some((rules_place(*seq), fault))
-        });
-        faults.collect()
     }
 
     /// Folds the last event into the sums, if given, and adds the reasons why the rule sets of this
@@ -195,57 +152,10 @@ impl Walk {
         }
         self.idle.values_mut().for_each(|idle| idle[1].clear());
     }
-
-    /// Compares each pass record with the previous one and with the log, given by its names.
-    /// Returns the faults. The events of a range that begins before `from` are not known.
-    pub fn passes(
-        &self,
-        names: &[EventRef],
-        from: Seq,
-    ) -> impl Iterator<Item = (&Record, Vec<&'static str>)> {
-        let mut before: Option<&PassClaim> = None;
-        self.records.iter().map(move |record| {
-            let previous = std::mem::replace(&mut before, record.claimed.as_ref());
-            let Some(claimed) = &record.claimed else { return (record, vec!["cannot be read"]) };
-            let PassClaim { first, last, rule_version, .. } = claimed;
-            let since = match previous {
-                _ if *first < from => None,
-                _ if *first == Seq(1) => Some(0),
-                Some(previous) if Some(*first) == record.follows => Some(previous.counted),
-                _ => None,
-            };
-            let mut wrong = claimed.contradictions(record.follows, since, names, &self.forgets);
-            wrong.extend(self.rules_fault(claimed));
-            let compared = since.is_some() && !self.forgets.any(*first..=*last);
-            if compared && record.lists_idle == Some(false) {
-                wrong.push("its list of skipped events is not the one that the rules give");
-            }
-            let id = format!("pass:{rule_version}:{first}-{last}");
-            if record.name != EventRef::new(HOUSE_SOURCE, &id) {
-                wrong.push("its id is not pass:<rule version>:<first>-<last>");
-            }
-            (record, wrong)
-        })
-    }
-
-    /// The contradiction of a pass record to the rules in force before it.
-    fn rules_fault(&self, claimed: &PassClaim) -> Option<&'static str> {
-        let before = Seq(claimed.seq.0.saturating_sub(1));
-        let rules = self.rules.at(before);
-        let follows_change = self.rules.is_change(before);
-        if rules.version != claimed.rule_version || rules.hex() != claimed.rule_set {
-            return Some("names rules that were not in force");
-        }
-        match claimed.trigger == RULES_TRIGGER {
-            true if !follows_change => Some("is triggered by rules, but none changed before it"),
-            true if claimed.first != Seq(1) => Some("must cover the log from seq 1"),
-            false if follows_change => Some("must be triggered by rules"),
-            _ => None,
-        }
-    }
 }
 
-fn rules_place(seq: Seq) -> String {
+/// The place of a change of rules in a report.
+pub(crate) fn rules_place(seq: Seq) -> String {
     format!("rules event at seq {seq}")
 }
 

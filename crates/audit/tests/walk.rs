@@ -1,7 +1,7 @@
 //! The parts of a walk that need no store and no bundle.
 #![allow(missing_docs, clippy::unwrap_used)]
 
-use ipse_audit::{Index, Walk};
+use ipse_audit::{Check, Context, Index, Outcome, Walk};
 use ipse_consolidate::Skip;
 use ipse_consult::intents::Content;
 use ipse_core::json::Value;
@@ -10,6 +10,12 @@ use ipse_ledger::{Hash, NoteKey, RulesEvent, TreeHead};
 
 fn name(n: usize) -> EventRef {
     EventRef::new("source", &n.to_string())
+}
+
+/// Makes a check without keys.
+fn run(check: Check, walk: &Walk, names: &[EventRef], from: Seq) -> Outcome {
+    let identity = &Identity([0; 32]);
+    check.run(walk, &Context { names, from, identity, operators: &[] })
 }
 
 #[test]
@@ -41,10 +47,11 @@ fn a_log_continues_the_heads_that_were_asked_for_and_no_others() {
         index.grow([n; 32], |_, _, _| {});
         roots.push(index.edge.root());
     }
-    let continues = |size: usize| index.continues(&head(size as u64, roots[size]));
+    let continues = |size: usize| index.continues(&head(size as u64, roots[size])).is_ok();
     assert_eq!([0, 1, 2, 3].map(continues), [true, false, true, false]);
-    assert!(!index.continues(&head(2, roots[1])), "another root");
-    assert!(!index.continues(&head(9, roots[4])), "beyond the end");
+    let fault = |size, root| index.continues(&head(size, root)).unwrap_err();
+    assert!(fault(2, roots[1]).contains("not those that were signed"));
+    assert!(fault(9, roots[4]).contains("covers 9 entries, but there are 4"));
 }
 
 #[test]
@@ -52,12 +59,14 @@ fn a_pass_record_follows_the_one_before_it_whether_that_is_there_or_not() {
     let mut walk = Walk::default();
     let contents = [Content::Unknown, Content::Bytes(b"{}"), Content::Bytes(b"{}")];
     for (seq, content) in (1..).zip(contents) {
-        assert_eq!(walk.next(Seq(seq), name(1), "consolidation_run", content), None);
+        let fault = walk.next(Seq(seq), name(1), "consolidation_run", content);
+        let place = format!("pass record at seq {seq}");
+        let unreadable = Some((place, "cannot be read".to_owned()));
+        assert_eq!(fault, unreadable.filter(|_| content != Content::Unknown));
     }
     let follows: Vec<_> = walk.records.iter().map(|record| (record.seq, record.follows)).collect();
     assert_eq!(follows, [(Seq(2), Some(Seq(1))), (Seq(3), Some(Seq(2)))]);
-    let wrong: Vec<_> = walk.passes(&[], Seq(0)).map(|(_, wrong)| wrong).collect();
-    assert_eq!(wrong, [["cannot be read"], ["cannot be read"]]);
+    assert_eq!(run(Check::Passes, &walk, &[], Seq(0)).faults, [], "reported by the walk");
 }
 
 #[test]
@@ -119,12 +128,14 @@ fn the_list_and_the_id_of_a_pass_record_are_compared() {
         let record = record(1, notes);
         walk.next(Seq(2), record_name, "consolidation_run", Content::Bytes(record.as_bytes()));
         walk.fed("consolidation_run", [("v1", Some(Skip::Housekeeping))]);
-        let (_, wrong) = walk.passes(&[], Seq(0)).next().unwrap();
-        let found = |text: &&str| wrong.iter().any(|wrong| wrong.starts_with(text));
+        let names = [name(1), record_name];
+        let wrong = run(Check::Passes, &walk, &names, Seq(0)).faults;
+        let found = |text: &&str| wrong.iter().any(|(_, wrong)| wrong.starts_with(text));
         assert_eq!([list, id].into_iter().filter(found).collect::<Vec<_>>(), expected);
+        assert!(wrong.iter().all(|(place, _)| place == "pass record at seq 2"), "{wrong:?}");
         // The events before `from` are not known.
-        let (_, wrong) = walk.passes(&[], Seq(2)).next().unwrap();
-        assert!(!wrong.iter().any(|wrong| wrong.starts_with(list)), "{wrong:?}");
+        let wrong = run(Check::Passes, &walk, &names, Seq(2)).faults;
+        assert!(!wrong.iter().any(|(_, wrong)| wrong.starts_with(list)), "{wrong:?}");
     }
 }
 
@@ -178,8 +189,13 @@ fn the_vector_of_changes_gives_the_rules_in_force_at_every_position() {
     let lines: Vec<Vec<u8>> = CHANGES.lines().map(|line| line.as_bytes().to_vec()).collect();
     let (walk, faults) = walked(&lines);
     assert_eq!(faults, []);
-    assert_eq!(walk.approval_faults(&identity, &[operator]), []);
-    assert_eq!(walk.unfinished().count(), 0);
+    let mut context = Context { names: &[], from: Seq(0), identity: &identity, operators: &[] };
+    let unchecked = Check::Rules.run(&walk, &context);
+    assert!(unchecked.limits[0].contains("not checked") && unchecked.faults.is_empty());
+    let operators = [operator];
+    context.operators = &operators;
+    let found = Check::Rules.run(&walk, &context);
+    assert_eq!((found.faults, found.untrusted, found.limits), Default::default());
     let Some(Value::Array(versions)) = expected.as_object().unwrap().get("rules_in_force") else {
         panic!("the vector lists the rules of every position")
     };
@@ -202,7 +218,7 @@ fn a_change_of_rules_without_its_pass_is_a_fault_anywhere_in_the_log() {
             let (walk, _) = walked(lines);
             let place = format!("rules event at seq {change}");
             let fault = (place, "is not followed by its pass".to_owned());
-            assert_eq!(walk.unfinished().collect::<Vec<_>>(), [fault]);
+            assert_eq!(run(Check::Rules, &walk, &[], Seq(0)).faults, [fault]);
         }
     }
 }

@@ -13,6 +13,7 @@ mod archive;
 mod envelope;
 mod error;
 mod header;
+mod log;
 mod name;
 mod open;
 mod report;

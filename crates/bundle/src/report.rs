@@ -3,7 +3,7 @@
 //! **Invariant:** a report has passed only if verification reached its end and no check failed.
 //! Texts from a bundle are made printable here, and only here.
 
-use ipse_audit::Again;
+use ipse_audit::{Again, Check, Outcome};
 use ipse_core::json::{Members, list, quoted};
 use ipse_core::{EventRef, Identity};
 use std::collections::BTreeMap;
@@ -112,8 +112,49 @@ impl Report {
         self.push(Verdict::Limit, &place.to_string(), &message.to_string());
     }
 
+    pub(crate) fn add(&mut self, verdict: Verdict, place: impl ToString, message: impl ToString) {
+        self.push(verdict, &place.to_string(), &message.to_string());
+    }
+
     pub(crate) fn fail(&mut self, place: impl ToString, message: impl ToString) {
         self.push(Verdict::Fail, &place.to_string(), &message.to_string());
+    }
+
+    /// Reports the result of a check; returns whether it passed.
+    pub(crate) fn tell<M: ToString>(&mut self, place: impl ToString, ended: Result<M, M>) -> bool {
+        let holds = ended.is_ok();
+        match ended {
+            Ok(message) => self.pass(place, message),
+            Err(message) => self.fail(place, message),
+        }
+        holds
+    }
+
+    /// Reports that a check passed if nothing failed since it began; returns whether it passed.
+    pub(crate) fn holds_since(
+        &mut self,
+        began: u64,
+        place: impl ToString,
+        message: impl ToString,
+    ) -> bool {
+        let holds = self.fails() == began;
+        if holds {
+            self.pass(place, message);
+        }
+        holds
+    }
+
+    /// Reports the result of a check that both verifiers make. What only another key could explain
+    /// is a fault here: the keys are the auditor's.
+    pub(crate) fn conclude(&mut self, check: Check, found: Outcome) {
+        let began = self.fails();
+        for (place, message) in found.faults.into_iter().chain(found.untrusted) {
+            self.fail(place, message);
+        }
+        if let Some(message) = found.holds {
+            self.holds_since(began, check.name(), message);
+        }
+        found.limits.into_iter().for_each(|limit| self.limit(check.name(), limit));
     }
 
     fn push(&mut self, verdict: Verdict, place: &str, message: &str) {
@@ -156,15 +197,6 @@ fn shown(text: &str) -> String {
     shown
 }
 
-/// `1 event`, `2 events`, `2 entries`.
-pub(crate) fn counted(n: u64, noun: &str) -> String {
-    match (n, noun.strip_suffix('y')) {
-        (1, _) => format!("1 {noun}"),
-        (_, Some(stem)) if !noun.ends_with("ey") => format!("{n} {stem}ies"),
-        _ => format!("{n} {noun}s"),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -173,10 +205,6 @@ mod tests {
     fn texts_are_made_printable() {
         assert_eq!(shown("a\u{1b}[31m\u{202e}b"), "a\u{fffd}[31m\u{fffd}b");
         assert_eq!(shown(&"x".repeat(500)).chars().count(), MAX_SHOWN + 1);
-        assert_eq!(
-            [counted(1, "entry"), counted(2, "entry"), counted(0, "key")],
-            ["1 entry", "2 entries", "0 keys"]
-        );
     }
 
     #[test]

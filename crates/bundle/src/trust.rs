@@ -4,9 +4,12 @@
 //! `ipse/<identity>` signs that identity's log, every other name belongs to a producer. All
 //! operators' keys come from one text, and so do all keys of one log. No other text can add one.
 
-use crate::Error;
-use ipse_core::{Identity, sha256};
+use crate::report::Verdict;
+use crate::{Error, envelope};
+use ipse_core::{Identity, hex, sha256};
+use ipse_ledger::dsse::{self, EnvelopeError, Statement};
 use ipse_ledger::{NoteKey, PublicKey, TreeHead, base64};
+use ipse_manifest::Manifest;
 
 /// The name of every operator's key.
 pub const OPERATOR: &str = "operator";
@@ -106,6 +109,27 @@ impl Trust {
         trust
     }
 
+    /// Opens a statement of an operator; returns it with the id of the key that signed it.
+    pub(crate) fn operators_statement(
+        &self,
+        bytes: &[u8],
+        predicate_type: &str,
+    ) -> Result<(Statement, String), String> {
+        let operators = self.operators();
+        let opened = dsse::open(bytes, predicate_type, &operators);
+        let (statement, keys) = opened.map_err(|error| match error {
+            EnvelopeError::Untrusted | EnvelopeError::OtherKey => {
+                let named = dsse::key_ids(bytes).join(", ");
+                format!("no trusted operator key signed it; it names {named}")
+            }
+            error => error.to_string(),
+        })?;
+        // No hash covers the envelope, so only one form of it is valid.
+        envelope::fault(bytes).map_or(Ok(()), |fault| Err(fault.to_string()))?;
+        let key = keys.first().ok_or("no key signed it")?;
+        Ok((statement, dsse::key_id(key)))
+    }
+
     /// The keys that may sign an identity's log.
     pub(crate) fn logs(&self, identity: &Identity) -> Vec<NoteKey> {
         let origin = TreeHead::origin_of(identity);
@@ -117,9 +141,90 @@ impl Trust {
         self.named(is_producer)
     }
 
+    /// Checks that the log's keys in a bundle have a trusted one.
+    pub(crate) fn log_key(&self, bytes: &[u8], identity: &Identity) -> Result<String, String> {
+        let held = read_keys(bytes).ok_or("must hold only valid verifier keys")?;
+        vouch(&held, &self.logs(identity), "log key", "log.vkey")
+    }
+
+    /// Checks that the operator's key in a bundle is a trusted one.
+    pub(crate) fn operator_key(&self, bytes: &[u8]) -> Result<String, String> {
+        let held = read_pem(bytes).ok_or("is not a valid Ed25519 public key in PEM form")?;
+        vouch(&[held], &self.operators(), "operator key", "operator.pub")
+    }
+
+    /// Compares the producers' keys in a bundle with the trusted keys. Returns them with lines of a
+    /// report.
+    pub(crate) fn producer_keys(&self, bytes: &[u8]) -> (Vec<NoteKey>, Vec<(Verdict, String)>) {
+        let Some(keys) = read_keys(bytes) else {
+            let message = "must hold only valid verifier keys".to_string();
+            return (Vec::new(), vec![(Verdict::Fail, message)]);
+        };
+        let mut lines = Vec::new();
+        for key in keys.iter().filter(|key| !is_producer(key.name())) {
+            let message = format!("{} cannot be the name of a producer's key", key.name());
+            lines.push((Verdict::Fail, message));
+        }
+        let others = keys.iter().filter(|key| !self.keys.contains(key));
+        lines.extend(others.map(|key| {
+            let message = format!("{} is not among the trusted keys", dsse::key_id(key));
+            (Verdict::Limit, message)
+        }));
+        let trusted = keys.iter().filter(|key| self.keys.contains(key)).count();
+        if trusted > 0 {
+            lines.push((Verdict::Pass, format!("{trusted} of {} are trusted", keys.len())));
+        }
+        (keys, lines)
+    }
+
+    /// Compares the operator's key that a manifest names with the trusted one.
+    pub(crate) fn operator_of(&self, manifest: &Manifest) -> Option<(Verdict, String)> {
+        let named = match manifest.operator_key() {
+            Ok(Some(named)) => named,
+            Ok(None) => {
+                let message = "the manifest names no operator key: that this operator answers for \
+                               the agent follows only from how you got operator.pub";
+                return Some((Verdict::Limit, message.to_string()));
+            }
+            Err(error) => return Some((Verdict::Limit, format!("the manifest: {error}"))),
+        };
+        let operators = self.operators();
+        if let Some(key) = operators.iter().find(|key| key_sha256(key.key()) == named) {
+            let message = format!("the manifest names {}, and no other key", dsse::key_id(key));
+            return Some((Verdict::Pass, message));
+        }
+        let shown = |key: &[u8; 32]| format!("sha256:{}", hex::encode(key));
+        let given: Vec<_> = operators.iter().map(|key| shown(&key_sha256(key.key()))).collect();
+        // Without a trusted key of an operator the check of the key in the bundle fails.
+        (!given.is_empty()).then(|| {
+            let message = format!(
+                "the manifest names the key {}, and the operator key that you trust is {}: its \
+                 signature does not count for this agent",
+                shown(&named),
+                given.join(", ")
+            );
+            (Verdict::Fail, message)
+        })
+    }
+
     fn named(&self, fits: impl Fn(&str) -> bool) -> Vec<NoteKey> {
         self.keys.iter().filter(|key| fits(key.name())).cloned().collect()
     }
+}
+
+/// Checks that one of the keys in a bundle is among the trusted ones. `file` is the file with which
+/// the operator publishes this key.
+fn vouch(held: &[NoteKey], trusted: &[NoteKey], what: &str, file: &str) -> Result<String, String> {
+    if held.iter().any(|key| trusted.contains(key)) {
+        return Ok(format!("holds a trusted {what}"));
+    }
+    Err(match trusted.is_empty() {
+        true => format!("no {what} is trusted: give the operator's {file} too"),
+        false => format!(
+            "is not the {what} that you trust: you gave another {what}, or the bundle was signed \
+             again with another key"
+        ),
+    })
 }
 
 /// Whether a key of that name is a producer's.

@@ -7,7 +7,7 @@ use crate::Error;
 use crate::archive::{MAX_MEMBER_BYTES, MAX_MEMBERS};
 use crate::header::{BLOCK, header};
 use crate::name::Name;
-use ipse_core::{Digest, Hashing, sha256};
+use ipse_core::{Digest, Hashing, hex, sha256};
 use std::io::{self, Write};
 
 /// A bundle under construction. It is complete only after [`Writer::finish`].
@@ -105,6 +105,12 @@ impl<W: Write> Writer<W> {
 /// A line of the list of hashes, as `sha256sum` writes it.
 pub(crate) fn sum_line(digest: &Digest, name: Name) -> String {
     format!("{digest}  {name}\n")
+}
+
+/// Whether a line of the list has the form of a sum and names this member.
+pub(crate) fn is_sum_of(line: &[u8], name: Name) -> bool {
+    let parts = std::str::from_utf8(line).ok().and_then(|line| line.split_once("  "));
+    parts.is_some_and(|(sum, of)| hex::decode::<32>(sum).is_some() && of == name.to_string())
 }
 
 /// A writer for the contents of one member, which hashes them.

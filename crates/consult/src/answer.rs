@@ -90,10 +90,11 @@ pub fn clean(text: &str) -> String {
     escaped_controls(text)
 }
 
-/// `1 event`, `2 events`.
+/// `1 event`, `2 events`, `2 entries`.
 pub fn counted(n: u64, noun: &str) -> String {
-    match n {
-        1 => format!("1 {noun}"),
+    match (n, noun.strip_suffix('y')) {
+        (1, _) => format!("1 {noun}"),
+        (_, Some(stem)) if !noun.ends_with("ey") => format!("{n} {stem}ies"),
         _ if noun.ends_with("ss") => format!("{n} {noun}es"),
         _ => format!("{n} {noun}s"),
     }

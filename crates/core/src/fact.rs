@@ -14,6 +14,8 @@ use core::fmt;
 pub const ANY: &str = "*";
 
 const SEPARATOR: &str = " + ";
+/// The maximum nesting of a line of a snapshot.
+const MAX_LINE_DEPTH: usize = 16;
 
 /// The kinds of facts, in the order of their names.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
@@ -101,6 +103,14 @@ impl FactKey {
     /// A key that was read from a store.
     pub fn from_text(kind: FactKind, text: String) -> Self {
         FactKey { kind, text }
+    }
+
+    /// The key in a line of a snapshot, as [`Fact::snapshot_line`] writes it.
+    pub fn of_line(line: &[u8]) -> Option<Self> {
+        let value = json_parse::parse(line, MAX_LINE_DEPTH).ok()?;
+        let text = |name: &str| value.as_object()?.get(name)?.as_text();
+        let key = text("fact_key")?.to_string();
+        Some(FactKey::from_text(FactKind::parse(text("fact_kind")?)?, key))
     }
 
     /// The kind of the fact.

@@ -68,6 +68,38 @@ pub fn admit(
     origin: Origin,
     salt: impl FnOnce() -> Salt,
 ) -> Result<Admitted, Refusal> {
+    Ok(validated(bytes, origin, salt)?.0)
+}
+
+/// Reads an event from a log. Its bytes must be canonical, and its writer must be one who may write
+/// its type. Returns the event, or what is wrong with it.
+///
+/// ```
+/// # use ipse_door::{admit, read_stored, Origin};
+/// let event = br#"{"id":"1","kind":"note","time":"2026-05-06T10:00:00Z","data":{}}"#;
+/// let admitted = admit(event, Origin::Producer, || [7; 16]).unwrap();
+/// assert!(read_stored(admitted.canonical.as_bytes()).is_ok());
+/// assert_eq!(read_stored(event).unwrap_err(), "is not in canonical form");
+/// ```
+pub fn read_stored(bytes: &[u8]) -> Result<Admitted, String> {
+    // A stored event has its salt. If it is missing, the zero salt changes the bytes.
+    let read = validated(bytes, Origin::House, || [0; 16]);
+    let (event, is_house) = read.map_err(|refusal| refusal.to_string())?;
+    let fault = match (is_house, is_housekeeping(&event.event_type)) {
+        (true, false) => "has the source of ipse's own events, but not one of their types",
+        (false, true) => "has a type that only ipse may write, but another source",
+        _ if event.canonical.as_bytes() != bytes => "is not in canonical form",
+        _ => return Ok(event),
+    };
+    Err(fault.to_string())
+}
+
+/// Validates an event; returns it, and whether it has the source of ipse's own events.
+fn validated(
+    bytes: &[u8],
+    origin: Origin,
+    salt: impl FnOnce() -> Salt,
+) -> Result<(Admitted, bool), Refusal> {
     if bytes.len() > MAX_EVENT_BYTES {
         return Err(too_large("as sent", bytes.len()));
     }
@@ -89,7 +121,7 @@ pub fn admit(
     if canonical.len() > MAX_EVENT_BYTES {
         return Err(too_large("in canonical form", canonical.len()));
     }
-    Ok(Admitted {
+    let admitted = Admitted {
         event_ref: EventRef::new(&names.source, &names.id),
         time,
         digest: Digest(sha256(&[canonical.as_bytes()])),
@@ -97,7 +129,8 @@ pub fn admit(
         columns: typed_columns(&event, &names.event_type).encode(),
         canonical,
         event_type: names.event_type,
-    })
+    };
+    Ok((admitted, names.source == HOUSE_SOURCE))
 }
 
 /// An event of ipse itself, from parts that need no validation. Gives the same bytes as `admit`,

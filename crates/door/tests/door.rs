@@ -2,7 +2,7 @@
 #![allow(missing_docs, clippy::unwrap_used)]
 
 use ipse_core::{Columns, Micro, Outcome};
-use ipse_door::{Origin, Refusal, Rule, admit, columns_of, house_event};
+use ipse_door::{Origin, Refusal, Rule, admit, columns_of, house_event, read_stored};
 use proptest::prelude::*;
 use std::collections::BTreeSet;
 
@@ -12,6 +12,34 @@ fn producer(line: &str) -> Result<ipse_core::Admitted, Refusal> {
 
 fn vectors(text: &str) -> impl Iterator<Item = serde_json::Value> {
     text.lines().map(|line| serde_json::from_str(line).unwrap())
+}
+
+#[test]
+fn a_stored_event_is_canonical_and_its_writer_may_write_its_type() {
+    let stored = |source: &str, kind: &str| {
+        let line = format!(
+            r#"{{"data":{{}},"id":"1","source":"{source}","time":"2026-05-06T10:00:00Z","type":"{kind}"}}"#
+        );
+        admit(line.as_bytes(), Origin::House, || [7; 16]).unwrap()
+    };
+    for (source, kind, fault) in [
+        ("arm", "note", None),
+        ("ipse", "forget", None),
+        ("ipse", "note", Some("has the source of ipse's own events, but not one of their types")),
+        ("arm", "forget", Some("has a type that only ipse may write, but another source")),
+    ] {
+        let event = stored(source, kind);
+        let read = read_stored(event.canonical.as_bytes());
+        assert_eq!(read.err().as_deref(), fault, "{kind} of {source}");
+    }
+    let canonical = stored("arm", "note").canonical;
+    let spaced = canonical.replace("\"id\":", "\"id\": ");
+    let salt = canonical.find("\"salt\"").unwrap();
+    let unsalted = format!("{}{}", &canonical[..salt], &canonical[salt + 42..]);
+    for other in [spaced, unsalted] {
+        assert_eq!(read_stored(other.as_bytes()).unwrap_err(), "is not in canonical form");
+    }
+    assert!(read_stored(b"{}").unwrap_err().contains("every event must have it"));
 }
 
 #[test]

@@ -12,7 +12,7 @@
 
 use crate::Error;
 use ipse_core::{Identity, Seq, Time};
-use ipse_ledger::{Note, TreeHead};
+use ipse_ledger::TreeHead;
 use ipse_store::{HeadWriter, Store, View};
 use std::any::Any;
 use std::io;
@@ -80,7 +80,7 @@ fn sign_with(
 
 /// Parses the tree head in a note, without a check of its signatures.
 pub fn head_of(note: &str) -> Option<TreeHead> {
-    TreeHead::parse(Note::parse(note).ok()?.text)
+    TreeHead::of_note(note)
 }
 
 /// Fails if a log does not continue a signed tree head.

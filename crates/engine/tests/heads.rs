@@ -345,7 +345,7 @@ fn verify_holds_the_log_against_what_was_signed() {
         (forked, "not those that were signed"),
         (ahead, "an older copy"),
         (other, "belongs to another log"),
-        (strange, "not signed by the log's key"),
+        (strange, "no trusted key named ipse/"),
         ("?".to_string(), "cannot be read"),
     ] {
         let findings = world.findings(&outside(&note));

@@ -292,7 +292,7 @@ fn a_log_may_begin_with_other_rules() {
     let stranger = NoteSigner::new("operator", SecretKey::from_seed(&[6; 32])).unwrap();
     let report = verified(&world, &[stranger.public()]);
     assert_eq!(report.findings, []);
-    let note = "the operator key here did not approve it: operator+";
+    let note = "its approval is not signed by a trusted operator key; it names operator+";
     assert!(report.notes.iter().any(|it| it.contains(note)), "{:?}", report.notes);
 }
 

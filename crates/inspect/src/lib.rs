@@ -24,6 +24,7 @@ mod passes;
 mod plan;
 mod preview;
 mod proof;
+mod report;
 mod rules;
 mod signers;
 mod skills;

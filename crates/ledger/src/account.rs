@@ -4,6 +4,7 @@
 //! has no content. The ranges of passes have no gap and no overlap. Each pass counts the events
 //! that existed when it ran.
 
+use crate::rules::RulesHistory;
 use alloc::borrow::ToOwned;
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::format;
@@ -42,13 +43,20 @@ impl ForgetRecords {
         self.gone.insert(seq, (name, !is_housekeeping(event_type)));
     }
 
-    /// Records the names in a `forget` event; returns whether it can be read.
-    pub fn said(&mut self, seq: Seq, payload: &[u8]) -> bool {
+    /// Records the names in a `forget` event. Returns the fault of an event that ipse cannot have
+    /// written.
+    pub fn said(&mut self, seq: Seq, event: EventRef, payload: &[u8]) -> Option<Fault> {
         let names = forgotten_names(payload);
         for name in names.iter().flatten() {
             self.said.entry(*name).or_insert(seq);
         }
-        names.is_some()
+        let id = format!("forget:{seq}");
+        let fault = match names {
+            _ if event != EventRef::new(HOUSE_SOURCE, &id) => format!("its id is not {id}"),
+            None => "cannot be read".to_owned(),
+            Some(_) => return None,
+        };
+        Some((format!("forget event at seq {seq}"), fault))
     }
 
     /// Whether a `forget` event names an event.
@@ -247,13 +255,14 @@ impl PassClaim {
 
     /// The contradictions to the log with these names in order. `follows` is the position of the
     /// previous pass record. `since` is the number of events before the range, without
-    /// housekeeping, if it is known.
+    /// housekeeping, if it is known. `rules` are those in force at every position.
     pub fn contradictions(
         &self,
         follows: Option<Seq>,
         since: Option<u64>,
         names: &[EventRef],
         forgets: &ForgetRecords,
+        rules: &RulesHistory,
     ) -> Vec<&'static str> {
         // A pass with a new rule set, or after a rebuild, begins at the start. Any other begins
         // with the previous record, because a pass ends right before its record.
@@ -268,7 +277,8 @@ impl PassClaim {
         };
         let by_type = self.skipped_by_type.values().flat_map(BTreeMap::values);
         let by_type = by_type.fold(0_u64, |sum, n| sum.saturating_add(*n));
-        let rules = [
+        let id = format!("pass:{}:{}-{}", self.rule_version, self.first, self.last);
+        let found = [
             (!joined, "its range leaves a gap or overlaps the previous one"),
             (
                 self.last.0.checked_add(1) != Some(self.seq.0) || self.first > self.last,
@@ -283,8 +293,28 @@ impl PassClaim {
                 self.first_name != name_at(self.first) || self.last_name != name_at(self.last),
                 "its first and last events are not those of its range",
             ),
+            (
+                name_at(self.seq) != Some(EventRef::new(HOUSE_SOURCE, &id)),
+                "its id is not pass:<rule version>:<first>-<last>",
+            ),
         ];
-        rules.into_iter().filter(|(wrong, _)| *wrong).map(|(_, message)| message).collect()
+        let found = found.into_iter().filter(|(wrong, _)| *wrong).map(|(_, message)| message);
+        found.chain(self.rules_fault(rules)).collect()
+    }
+
+    /// The contradiction to the rules in force before the record.
+    fn rules_fault(&self, rules: &RulesHistory) -> Option<&'static str> {
+        let before = Seq(self.seq.0.saturating_sub(1));
+        let (in_force, follows_change) = (rules.at(before), rules.is_change(before));
+        if in_force.version != self.rule_version || in_force.hex() != self.rule_set {
+            return Some("names rules that were not in force");
+        }
+        match self.trigger == RULES_TRIGGER {
+            true if !follows_change => Some("is triggered by rules, but none changed before it"),
+            true if self.first != Seq(1) => Some("must cover the log from seq 1"),
+            false if follows_change => Some("must be triggered by rules"),
+            _ => None,
+        }
     }
 }
 

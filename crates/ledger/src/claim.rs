@@ -4,12 +4,14 @@
 //! **Invariant:** reading is the exact inverse of writing. A statement with an additional member,
 //! another subject or another type is rejected.
 
+use crate::account::can_be_forgotten;
 use crate::dsse::Statement;
 use crate::rules::RuleSetName;
 use alloc::collections::BTreeSet;
 use alloc::format;
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
+use ipse_core::event::{FORGET, RULES};
 use ipse_core::json::{Members, Object, Value};
 use ipse_core::{Digest, EventRef, Identity, Seq, hex, json_parse, sha256};
 
@@ -145,6 +147,56 @@ pub struct Bundled {
 impl Bundled {
     /// The predicate type.
     pub const TYPE: &str = "urn:ipse:bundle:v1";
+
+    /// Whether a position is in the range.
+    pub fn has(&self, seq: Seq) -> bool {
+        (self.from..=self.to).contains(&seq)
+    }
+
+    /// The fault of an event that the bundle has or lacks, by its position and type. All events of
+    /// the range are there unless they are forgotten. Of the others there are those that the range
+    /// cannot be understood without: `forget` events after it and changes of rules before it.
+    pub fn presence_fault(&self, seq: Seq, event_type: &str, is_there: bool) -> Option<String> {
+        let Bundled { from, to, .. } = self;
+        let explains = (event_type == FORGET && seq > *to) || (event_type == RULES && seq < *from);
+        match (is_there, self.has(seq)) {
+            (true, false) if !explains => {
+                Some(format!("lies outside of the range seq {from}..{to}"))
+            }
+            (false, true) if !can_be_forgotten(event_type) => {
+                Some(format!("is missing: {event_type} events cannot be forgotten"))
+            }
+            (false, false) if explains => {
+                let side = if seq > *to { "after" } else { "before" };
+                Some(format!("is missing: a bundle has all {event_type} events {side} its range"))
+            }
+            _ => None,
+        }
+    }
+
+    /// The contradictions to the rest of the bundle: to its identity, to the size in its tree head,
+    /// and to whether it has facts.
+    pub fn contradictions(
+        &self,
+        identity: &Identity,
+        size: u64,
+        has_facts: bool,
+    ) -> impl Iterator<Item = &'static str> {
+        let Bundled { from, to, checkpoint, .. } = self;
+        let whole = *from == Seq(1);
+        let outside = from.0 == 0 || to.0 > self.size || from.0 - 1 > to.0;
+        let odd = checkpoint.is_some() != whole;
+        let rules = [
+            (self.identity != *identity, "is about another identity"),
+            (self.size != size, "gives another size than the tree head"),
+            (outside, "gives a range that is not in the log"),
+            (odd, "must give a checkpoint if and only if the range begins at seq 1"),
+            (*checkpoint > Some(*to), "gives a checkpoint beyond its range"),
+            (has_facts && !whole, "the range does not begin at seq 1, but facts.jsonl exists"),
+            (whole && !has_facts, "the range begins at seq 1, but facts.jsonl is missing"),
+        ];
+        rules.into_iter().filter(|(wrong, _)| *wrong).map(|(_, message)| message)
+    }
 
     /// Converts it to a statement.
     pub fn statement(&self) -> Statement {

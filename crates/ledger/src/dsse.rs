@@ -227,6 +227,14 @@ pub fn key_ids(envelope: &[u8]) -> Vec<String> {
     parts.into_iter().flat_map(|parts| parts.signatures).map(|(id, _)| id).collect()
 }
 
+/// The ids of an envelope that have the name of a trusted key and are no trusted key.
+pub fn other_ids(envelope: &[u8], trusted: &[NoteKey]) -> Vec<String> {
+    let mut ids = key_ids(envelope);
+    ids.retain(|id| trusted.iter().any(|key| key.name() == owner(id)));
+    ids.retain(|id| !trusted.iter().any(|key| key_id(key) == *id));
+    ids
+}
+
 fn read_parts(envelope: &[u8]) -> Option<Parts> {
     json_parse::parse(envelope, MAX_DEPTH).ok()?.as_object().and_then(Parts::read)
 }

@@ -6,7 +6,8 @@
 use crate::Error;
 use crate::read::{ALL, CONTENT_PAGE, PAGE, Snapshot, View, pages};
 use crate::session::{Order, Page, Result};
-use ipse_core::{EventRef, Seq};
+use ipse_core::{Admitted, Digest, EventRef, FactKey, FactKind, Seq, Time, hex};
+use ipse_ledger::account::PassClaim;
 
 /// The row of an event. No column is validated.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -25,6 +26,22 @@ pub struct RawEvent {
     pub columns: Vec<u8>,
     /// The canonical bytes.
     pub payload: Vec<u8>,
+}
+
+impl RawEvent {
+    /// The event as the row has it, without content. Columns of the wrong length become zeros.
+    /// `None` if its type or its time cannot be read.
+    pub fn unchecked(&self) -> Option<Admitted> {
+        Some(Admitted {
+            event_ref: EventRef(self.event_ref.as_slice().try_into().unwrap_or_default()),
+            event_type: String::from_utf8(self.event_type.clone()).ok()?,
+            time: Time::from_micros(self.time)?,
+            digest: Digest(self.digest.as_slice().try_into().unwrap_or_default()),
+            canonical: String::new(),
+            salt_at: 0..0,
+            columns: self.columns.clone(),
+        })
+    }
 }
 
 /// The row of a fact. No column is validated.
@@ -46,6 +63,13 @@ pub struct RawFact {
     pub last_ref: Vec<u8>,
 }
 
+impl RawFact {
+    /// The key, if the kind is known.
+    pub fn fact_key(&self) -> Option<FactKey> {
+        FactKind::parse(&self.kind).map(|kind| FactKey::from_text(kind, self.key.clone()))
+    }
+}
+
 /// The row of a pass. No column is validated.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct RawPass {
@@ -61,6 +85,15 @@ pub struct RawPass {
     pub rule_version: String,
     /// The hash of the rule set.
     pub rule_set: Vec<u8>,
+}
+
+impl RawPass {
+    /// Whether it is the row of a record.
+    pub fn is_of(&self, record: &PassClaim) -> bool {
+        (self.first, self.last) == (record.first, record.last)
+            && self.rule_version == record.rule_version
+            && hex::encode(&self.rule_set) == record.rule_set
+    }
 }
 
 /// Two columns of bytes.

@@ -19,6 +19,7 @@
 
 mod artefact;
 mod audit;
+mod compare;
 mod erase;
 mod error;
 #[cfg(feature = "faults")]
@@ -41,6 +42,7 @@ mod write;
 
 pub use artefact::MAX_ARTEFACT_BYTES;
 pub use audit::{Pair, RawEvent, RawFact, RawPass};
+pub use compare::{ChunkComparison, ChunkDamage, TreeComparison};
 pub use erase::{Eraser, Erasing};
 pub use error::{Cause, Error};
 #[cfg(feature = "faults")]

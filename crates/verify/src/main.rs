@@ -102,8 +102,13 @@ fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<bool> {
 /// The result of judging the intent behind an action again. Without a trail, because the bundle did
 /// not pass, only the intent itself is known.
 fn judged_again(report: &Report, name: &EventRef, trail: Option<&Box<Trail>>) -> Option<Again> {
-    let intent = trail.and_then(|trail| trail.intent()).unwrap_or(*name);
-    report.judged_again(&intent)
+    match trail {
+        Some(trail) => {
+            let intent = trail.intent()?;
+            Some(report.judged_again(&intent).unwrap_or(Again::NotJudged))
+        }
+        None => report.judged_again(name),
+    }
 }
 
 /// The requested part of a trail.

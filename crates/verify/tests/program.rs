@@ -67,7 +67,7 @@ fn keys_are_given_as_text_as_files_and_often() {
     let (code, out, _) = desk.run(&["week.ipse", "--trust", log]);
     assert!(code == 1 && out.contains("no operator key is trusted: give the operator's"), "{out}");
     let (code, out, _) = desk.run(&["week.ipse", "--trust", pem]);
-    assert!(code == 1 && out.contains("no trusted key is a key of this log: give"), "{out}");
+    assert!(code == 1 && out.contains("no log key is trusted: give the operator's"), "{out}");
     // A file of producers' keys cannot add a key of the operator or the log.
     let all = desk.put("all", trusted().as_bytes());
     let (code, _, err) = desk.run(&["week.ipse", "--trust", all.to_str().unwrap()]);
@@ -256,4 +256,42 @@ fn help_teaches() {
     for words in parts {
         assert!(out.contains(words), "{words}: {out}");
     }
+}
+
+/// Gate files beside the bundle judge its intents again. A verdict that they do not give is a
+/// failure, with its position and gate.
+#[test]
+fn gate_files_of_the_auditor_judge_intents_again() {
+    let desk = Desk::new();
+    fs::create_dir(desk.0.path().join("gates")).unwrap();
+    let names = ["ecm-registry.toml", "policy.toml", "temperament.toml"];
+    let mut manifest = MANIFEST.to_owned();
+    for (name, digit) in names.into_iter().zip(["2", "1", "3"]) {
+        let path = format!("{}/../../examples/gates/{name}", env!("CARGO_MANIFEST_DIR"));
+        let bytes = fs::read(path).unwrap();
+        let hash = ipse_core::hex::encode(&ipse_core::sha256(&[&bytes]));
+        manifest = manifest.replace(&digit.repeat(64), &hash);
+        desk.put(&format!("gates/{name}"), &bytes);
+    }
+    let mut log = forge::Log::new(&manifest);
+    log.push(&forge::intent(1, forge::intent_data("admitted")));
+    desk.put("forged.ipse", &log.draft().pack());
+    desk.put("keys", forge::trusted_with(&manifest, &[forge::operator()]).as_bytes());
+    let (code, out, _) = desk.run(&["forged.ipse", "--trust", "keys"]);
+    assert_eq!(code, 0, "{out}");
+    assert!(out.contains("no files of the gates: 1 verdict is as recorded"), "{out}");
+    let with = ["forged.ipse", "--trust", "keys", "--gates", "gates"];
+    let (code, out, _) = desk.run(&with);
+    let wanted = "recorded admitted, the files say denied (admission: unknown_skill)";
+    assert!(code == 1 && out.contains("intent at seq 1") && out.contains(wanted), "{out}");
+    let name = log.name(1).to_string();
+    let (code, out, _) = desk.run(&[&with[..], &["--why", &name]].concat());
+    assert!(code == 1 && out.contains("judged again: NOT what the files say"), "{out}");
+    let (code, out, _) = desk.run(&["forged.ipse", "--trust", "keys", "--why", &name]);
+    assert!(code == 0 && out.ends_with("\njudged again: not judged\n"), "{out}");
+    fs::remove_file(desk.0.path().join("gates/policy.toml")).unwrap();
+    let (code, out, _) = desk.run(&with);
+    assert!(code == 0 && out.contains("without gates/policy.toml"), "{out}");
+    let (code, _, err) = desk.run(&["forged.ipse", "--trust", "keys", "--gates", "nowhere"]);
+    assert!(code == 2 && err.contains("there is no gate file in nowhere"), "{err}");
 }

@@ -7,8 +7,8 @@
 use super::Check;
 use crate::name::Name;
 use crate::open::MAX_GATE_FILE;
-use crate::report::counted;
 use ipse_audit::JudgingAgain;
+use ipse_consult::answer::counted;
 use ipse_core::judge::{GATE_FIELDS, Judge, ReadGates};
 use ipse_core::{hex, sha256};
 use ipse_manifest::Manifest;
@@ -42,7 +42,7 @@ impl Check<'_, '_> {
                 true => Ok("is the file that the manifest names".to_owned()),
                 false => Err(format!("is not the file that the manifest names in {field}")),
             };
-            self.tell(name, ended);
+            self.report.tell(name, ended);
             files[index] = bytes;
         }
         Ok(self.read_gates(&files))
@@ -93,11 +93,12 @@ impl Check<'_, '_> {
         }
         let Some(again) = again else { return };
         let judged = again.judged();
-        let message = (judged > 0).then(|| {
+        let faults = again.faults().iter();
+        faults.for_each(|(place, message)| self.report.fail(place, message));
+        if judged > 0 && again.faults().is_empty() {
             let intents = counted(judged, "intent");
-            format!("{intents} judged again: every verdict follows")
-        });
-        self.conclude("gates", again.faults().iter().cloned(), message);
+            self.report.pass("gates", format!("{intents} judged again: every verdict follows"));
+        }
         again.limits().lines().for_each(|line| self.report.limit("gates", line));
         self.report.again = again.into_results();
     }

@@ -5,24 +5,17 @@
 //! write it. Missing events are recorded as gone.
 
 use super::Check;
-use super::signed::read_head;
+use crate::log::{MAX_ENTRY_BYTES, Pairs, add_entry};
 use crate::name::Name;
-use crate::report::{Report, counted};
-use crate::source::{Broken, Lines};
+use crate::report::Report;
+use crate::source::Broken;
 use ipse_audit::{Index, JudgingAgain, Walk, differences};
 use ipse_consolidate::{Groups, RuleSet, Tally};
+use ipse_consult::answer::counted;
 use ipse_consult::intents::Content;
-use ipse_core::event::{FORGET, RULES};
-use ipse_core::{Admitted, Identity, Seq, is_housekeeping};
-use ipse_door::{MAX_EVENT_BYTES, Origin, Rule, admit};
-use ipse_ledger::account::can_be_forgotten;
-use ipse_ledger::{Bundled, Entry, Note, TreeHead, entry_hash};
+use ipse_core::{Admitted, Identity, Seq};
+use ipse_ledger::{Bundled, Entry, TreeHead};
 use std::io;
-
-/// The longest line of an entry: a type of 256 bytes, each escaped, and the rest.
-const MAX_LINE: usize = 4096;
-/// The maximum number of entries: positions are stored in 32 bits.
-const MAX_ENTRIES: usize = u32::MAX as usize;
 
 /// The result of the walk over entries and events.
 #[derive(Default)]
@@ -38,12 +31,12 @@ impl Check<'_, '_> {
     pub(super) fn entries(&mut self, head: Option<&TreeHead>) -> io::Result<Option<Index>> {
         let Some(part) = self.archive.part(Name::Entries) else { return Ok(None) };
         // The sizes of the anchors. Their signatures are checked later.
-        let size = |note: &String| Some(TreeHead::parse(Note::parse(note).ok()?.text)?.size);
+        let size = |note: &String| Some(TreeHead::of_note(note)?.size);
         let mut known = Index::new(self.anchors.iter().filter_map(size));
-        let mut lines = part.lines(MAX_LINE);
+        let mut lines = part.lines(MAX_ENTRY_BYTES);
         while let Some(line) = lines.next()? {
             self.looked_at(line.map_or(0, <[u8]>::len) as u64);
-            let added = line.map_err(Broken::message).and_then(|line| add(&mut known, line));
+            let added = line.map_err(Broken::message).and_then(|line| add_entry(&mut known, line));
             if let Err(message) = added {
                 self.report.fail(format!("entries.jsonl, line {}", lines.number()), message);
                 return Ok(None);
@@ -67,25 +60,18 @@ impl Check<'_, '_> {
                 Ok(format!("{entries} in canonical form; their root is the signed one"))
             }
         };
-        Ok(self.tell(Name::Entries, ended).then_some(known))
+        Ok(self.report.tell(Name::Entries, ended).then_some(known))
     }
 
     /// Compares with earlier tree heads.
-    pub(super) fn anchored(&mut self, known: &Index, identity: &Identity, head: &TreeHead) {
+    pub(super) fn anchored(&mut self, known: &Index, identity: &Identity) {
+        let logs = self.trust.logs(identity);
         for (number, note) in (1..).zip(self.anchors) {
-            let compared = read_head(note, identity, self.trust).and_then(|(anchor, _)| {
-                let (was, is) = (anchor.size, head.size);
-                match known.continues(&anchor) {
-                    _ if was > is => Err(format!(
-                        "the log had {was} entries then and has {is} here: rolled back"
-                    )),
-                    false => Err(format!(
-                        "the first {was} entries were different then: the log was forked"
-                    )),
-                    true => Ok(format!("this log continues those {}", counted(was, "entry"))),
-                }
+            let compared = TreeHead::signed(note, identity, &logs).and_then(|(anchor, _)| {
+                known.continues(&anchor)?;
+                Ok(format!("this log continues those {}", counted(anchor.size, "entry")))
             });
-            self.tell(format!("anchor {number}"), compared);
+            self.report.tell(format!("anchor {number}"), compared);
         }
     }
 
@@ -97,16 +83,10 @@ impl Check<'_, '_> {
         bundled: &Bundled,
         again: &mut Option<JudgingAgain<'_>>,
     ) -> io::Result<Option<WalkResult<R::Tally>>> {
-        let [events, entries] = [Name::Events, Name::Entries].map(|name| self.archive.part(name));
-        let (Some(events), Some(entries)) = (events, entries) else { return Ok(None) };
-        let mut events = Events { lines: events.lines(MAX_EVENT_BYTES), known, last: Seq(0) };
+        let Some(mut pairs) = Pairs::new(&self.archive, known) else { return Ok(None) };
         let (began, mut walked) = (self.report.fails(), WalkResult::default());
-        let mut next = events.next(self.report)?;
-        let mut lines = entries.lines(MAX_LINE);
-        while let Some(Ok(line)) = lines.next()? {
-            // All entries were parsed before, so this does not fail.
-            let Some(entry) = Entry::parse(line) else { continue };
-            let event = next.take_if(|(seq, _)| *seq == entry.seq).map(|(_, event)| event);
+        while let Some((entry, event)) = pairs.next(self.report)? {
+            self.looked_at(event.as_ref().map_or(0, |event| event.canonical.len() as u64));
             walked.entry(rules, bundled, &entry, event.as_ref(), self.report);
             if let Some(again) = again {
                 let place = (entry.seq, entry.event_ref, entry.time);
@@ -114,20 +94,13 @@ impl Check<'_, '_> {
                 let content = content(event.as_ref(), bundled, entry.seq);
                 again.next(place, &entry.event_type, content, typed.as_ref());
             }
-            if let Some(event) = event {
-                self.looked_at(event.canonical.len() as u64);
-                next = events.next(self.report)?;
-            }
-        }
-        if next.is_some() || lines.number() != known.kinds.len() as u64 {
-            self.report.fail("bundle", "the file changed while it was read");
         }
         if self.report.fails() > began {
             return Ok(None);
         }
         let forgotten = walked.walk.forgets.len();
         walked.named_outside(known, bundled, self.report);
-        let count = counted(events.lines.number(), "event");
+        let count = counted(pairs.events(), "event");
         self.report
             .pass(Name::Events, format!("{count} in canonical form, each matches its entry"));
         if forgotten > 0 {
@@ -140,89 +113,11 @@ impl Check<'_, '_> {
     }
 }
 
-/// Adds an entry to the index.
-fn add(index: &mut Index, line: &[u8]) -> Result<(), &'static str> {
-    let entry = Entry::parse(line).ok_or("is not an entry in canonical form")?;
-    if entry.seq != Seq(index.names.len() as u64 + 1) {
-        return Err("its seq does not follow the previous one");
-    }
-    if index.names.len() == MAX_ENTRIES {
-        return Err("there are more entries than 4294967295");
-    }
-    index.names.push(entry.event_ref);
-    index.digests.push(entry.digest);
-    index.kinds.push([is_housekeeping(&entry.event_type), can_be_forgotten(&entry.event_type)]);
-    index.grow(entry_hash(line), |_, _, _| {});
-    Ok(())
-}
-
-/// The lines of events.
-struct Events<'a> {
-    lines: Lines<'a>,
-    known: &'a Index,
-    last: Seq,
-}
-
-impl Events<'_> {
-    /// The next readable event with its position. Unreadable events are reported as failures.
-    fn next(&mut self, report: &mut Report) -> io::Result<Option<(Seq, Admitted)>> {
-        while let Some(line) = self.lines.next()? {
-            let read = line.map_err(|broken| broken.message().to_string()).and_then(read);
-            match read.and_then(|event| self.placed(event)) {
-                Ok(there) => return Ok(Some(there)),
-                Err(message) => {
-                    report.fail(format!("events.jsonl, line {}", self.lines.number()), message);
-                }
-            }
-        }
-        Ok(None)
-    }
-
-    /// Looks up the entry of an event.
-    fn placed(&mut self, event: Admitted) -> Result<(Seq, Admitted), String> {
-        let (name, last) = (event.event_ref, self.last);
-        let found = self.known.look_up(&name);
-        let (seq, digest) = found.ok_or_else(|| format!("{name} has no entry"))?;
-        if digest != event.digest {
-            return Err(format!("{name} does not match the digest of its entry, seq {seq}"));
-        }
-        if seq <= last {
-            return Err(format!("{name}, seq {seq}, comes after seq {last}"));
-        }
-        self.last = seq;
-        Ok((seq, event))
-    }
-}
-
-/// Reads an event that is canonical and whose writer may write it.
-fn read(line: &[u8]) -> Result<Admitted, String> {
-    // An event in a log has its salt. If it is missing, the zero salt changes the bytes.
-    let admitted = |origin| admit(line, origin, || [0; 16]);
-    let mut event = admitted(Origin::Producer);
-    let is_house = event.as_ref().is_err_and(|refusal| refusal.rule == Rule::ReservedSource);
-    if is_house {
-        event = admitted(Origin::House);
-    }
-    match event {
-        Err(refusal) if refusal.rule == Rule::ReservedType => {
-            Err("has a type that only ipse may write, but another source".to_string())
-        }
-        Err(refusal) => Err(refusal.to_string()),
-        Ok(event) if is_house && !is_housekeeping(&event.event_type) => {
-            Err("has the source of ipse's own events, but not one of their types".to_string())
-        }
-        Ok(event) if event.canonical.as_bytes() != line => {
-            Err("is not in canonical form".to_string())
-        }
-        Ok(event) => Ok(event),
-    }
-}
-
 /// The content of an entry, as far as the bundle has it.
 fn content<'e>(event: Option<&'e Admitted>, bundled: &Bundled, seq: Seq) -> Content<'e> {
     match event {
         Some(event) => Content::Bytes(event.canonical.as_bytes()),
-        None if (bundled.from..=bundled.to).contains(&seq) => Content::Forgotten,
+        None if bundled.has(seq) => Content::Forgotten,
         None => Content::Unknown,
     }
 }
@@ -237,23 +132,11 @@ impl<T: Tally> WalkResult<T> {
         event: Option<&Admitted>,
         report: &mut Report,
     ) {
-        let Bundled { from, to, checkpoint, .. } = bundled;
         let Entry { seq, event_ref, time, .. } = entry;
         let event_type = event.map_or(&entry.event_type, |event| &event.event_type);
         let place = || format!("events.jsonl, seq {seq}");
-        let inside = (from..=to).contains(&seq);
-        // Events outside of the range that the range cannot be understood without.
-        let explains = (event_type == FORGET && seq > to) || (event_type == RULES && seq < from);
-        if event.is_some() && !inside && !explains {
-            report.fail(place(), format!("lies outside of the range seq {from}..{to}"));
-        } else if event.is_none() && inside && !can_be_forgotten(event_type) {
-            let message = format!("is missing: {event_type} events cannot be forgotten");
-            report.fail(place(), message);
-        } else if event.is_none() && explains {
-            let side = if seq > to { "after" } else { "before" };
-            let message =
-                format!("is missing: a bundle has all {event_type} events {side} its range");
-            report.fail(place(), message);
+        if let Some(fault) = bundled.presence_fault(*seq, event_type, event.is_some()) {
+            report.fail(place(), fault);
         }
         let stored = (&event_ref.0[..], time.micros(), entry.event_type.as_bytes());
         for part in event.into_iter().flat_map(|event| differences(event, stored).rev()) {
@@ -264,7 +147,7 @@ impl<T: Tally> WalkResult<T> {
         fault.into_iter().for_each(|(place, message)| report.fail(place, message));
         match event.map(Admitted::typed) {
             Some(Some(typed)) => {
-                let is_in_sums = Some(*seq) <= *checkpoint;
+                let is_in_sums = Some(*seq) <= bundled.checkpoint;
                 self.walk.feed(rules, is_in_sums.then_some(&mut self.groups), &typed);
             }
             Some(None) => report.fail(place(), "has no typed columns"),
@@ -276,8 +159,7 @@ impl<T: Tally> WalkResult<T> {
     fn named_outside(&mut self, known: &Index, bundled: &Bundled, report: &mut Report) {
         let all = known.names.iter().zip(&known.kinds);
         for (seq, (name, [_, forgettable])) in (1..).map(Seq).zip(all) {
-            let inside = (bundled.from..=bundled.to).contains(&seq);
-            if inside || !self.walk.forgets.names(name) {
+            if bundled.has(seq) || !self.walk.forgets.names(name) {
                 continue;
             }
             if !forgettable {

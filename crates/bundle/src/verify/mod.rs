@@ -14,15 +14,15 @@ mod sums;
 
 use crate::archive::Archive;
 use crate::open::Opened;
-use crate::report::{Report, counted};
+use crate::report::Report;
 use crate::source::Source;
-use crate::trust::Trust;
+use crate::trust::{OPERATOR, Trust};
 pub use gates::GatesInput;
 use ipse_audit::JudgingAgain;
 use ipse_consolidate::with_rules;
+use ipse_consult::answer::counted;
 use ipse_core::Seq;
 use ipse_ledger::Bundled;
-use ipse_ledger::account::Fault;
 use std::io;
 
 /// The number of bytes between two progress reports.
@@ -100,13 +100,15 @@ impl<'s> Check<'_, 's> {
         let identity = manifest.identity();
         self.report.identity = Some(identity);
         self.certificate(&manifest)?;
-        self.named_operator(&manifest);
+        if let Some((verdict, message)) = self.trust.operator_of(&manifest) {
+            self.report.add(verdict, OPERATOR, message);
+        }
         let producers = self.keys(&identity)?;
         let head = self.head(&identity)?;
         self.report.size = head.as_ref().map(|head| head.size);
         let known = self.entries(head.as_ref())?;
         let (Some(known), Some(head)) = (known, head) else { return Ok(None) };
-        self.anchored(&known, &identity, &head);
+        self.anchored(&known, &identity);
         let fits = |bundled: &Bundled| self.fits(bundled, &head, &identity);
         let Some(bundled) = bundled.filter(fits) else { return Ok(None) };
         let rules = self.rules()?;
@@ -143,39 +145,6 @@ impl<'s> Check<'_, 's> {
         self.done = self.done.saturating_add(bytes);
         if self.done / TELL_EVERY > reported {
             (self.progress)(self.done.min(self.total), self.total);
-        }
-    }
-
-    /// Reports the result of a check; returns whether it passed.
-    fn tell<M: ToString>(&mut self, place: impl ToString, ended: Result<M, M>) -> bool {
-        let holds = ended.is_ok();
-        match ended {
-            Ok(message) => self.report.pass(place, message),
-            Err(message) => self.report.fail(place, message),
-        }
-        holds
-    }
-
-    /// Reports that a check passed if nothing failed since it began; returns whether it passed.
-    fn holds_since(&mut self, began: u64, place: impl ToString, message: impl ToString) -> bool {
-        let holds = self.report.fails() == began;
-        if holds {
-            self.report.pass(place, message);
-        }
-        holds
-    }
-
-    /// Reports the faults that a check found. Reports the message if there are none.
-    fn conclude(
-        &mut self,
-        place: &str,
-        faults: impl IntoIterator<Item = Fault>,
-        message: impl Into<Option<String>>,
-    ) {
-        let began = self.report.fails();
-        faults.into_iter().for_each(|(at, what)| self.report.fail(at, what));
-        if let Some(message) = message.into() {
-            self.holds_since(began, place, message);
         }
     }
 

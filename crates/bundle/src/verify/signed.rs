@@ -7,14 +7,13 @@ use super::Check;
 use crate::archive::Archive;
 use crate::envelope;
 use crate::name::Name;
-use crate::report::counted;
-use crate::trust::{OPERATOR, Trust, is_producer, key_sha256, read_keys, read_pem};
+use crate::trust::{Trust, is_producer};
 use ipse_audit::Index;
 use ipse_consolidate::Rules;
-use ipse_core::{Digest, Identity, Seq, hex, sha256};
-use ipse_ledger::dsse::{self, EnvelopeError, Statement, StatementIndex};
-use ipse_ledger::note::NoteError;
-use ipse_ledger::{Bundled, Certificate, Note, NoteKey, SentStatement, TreeHead};
+use ipse_consult::answer::counted;
+use ipse_core::{Digest, Identity, sha256};
+use ipse_ledger::dsse::{self, EnvelopeError, StatementIndex};
+use ipse_ledger::{Bundled, Certificate, NoteKey, SentStatement, TreeHead};
 use ipse_manifest::Manifest;
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
@@ -29,25 +28,6 @@ pub(super) fn named_key(archive: &Archive<'_>) -> io::Result<Option<[u8; 32]>> {
     let bytes = part.map(|part| part.whole(MAX_SMALL)).transpose()?.flatten();
     let manifest = bytes.and_then(|bytes| Manifest::from_canonical(&bytes).ok());
     Ok(manifest.and_then(|manifest| manifest.operator_key().ok()?))
-}
-
-/// Opens a statement of the operator; returns it with the id of the key that signed it.
-fn operators_word(bytes: &[u8], kind: &str, trust: &Trust) -> Result<(Statement, String), String> {
-    let operators = trust.operators();
-    let (statement, keys) = dsse::open(bytes, kind, &operators).map_err(|error| match error {
-        EnvelopeError::Untrusted | EnvelopeError::OtherKey => {
-            let named = dsse::key_ids(bytes).join(", ");
-            format!("no trusted operator key signed it; it names {named}")
-        }
-        error => error.to_string(),
-    })?;
-    // No hash covers the envelope, so only one form of it is valid.
-    envelope::fault(bytes).map_or(Ok(()), |fault| Err(fault.to_string()))?;
-    Ok((statement, first_id(&keys)?))
-}
-
-fn first_id(keys: &[&NoteKey]) -> Result<String, String> {
-    keys.first().map(|key| dsse::key_id(key)).ok_or_else(|| "no key signed it".to_string())
 }
 
 impl Check<'_, '_> {
@@ -69,14 +49,14 @@ impl Check<'_, '_> {
     ) -> io::Result<Option<T>> {
         let Some(bytes) = self.small(name)? else { return Ok(None) };
         let read = read(&bytes, self.trust);
-        self.tell(name, read.as_ref().map(|(_, message)| message));
+        self.report.tell(name, read.as_ref().map(|(_, message)| message));
         Ok(read.ok().map(|(found, _)| found))
     }
 
     /// Reads the operator's statement about the contents of the bundle.
     pub(super) fn bundled(&mut self, sums: &Digest) -> io::Result<Option<Bundled>> {
         self.read(Name::SumsSignature, |bytes, trust| {
-            let (statement, key) = operators_word(bytes, Bundled::TYPE, trust)?;
+            let (statement, key) = trust.operators_statement(bytes, Bundled::TYPE)?;
             let bundled = Bundled::read(&statement).ok_or("the statement is not about a bundle")?;
             match bundled.sums == *sums {
                 true => Ok((bundled, format!("signed by {key}"))),
@@ -87,24 +67,10 @@ impl Check<'_, '_> {
 
     /// Checks the operator's statement against the rest of the bundle.
     pub(super) fn fits(&mut self, bundled: &Bundled, head: &TreeHead, identity: &Identity) -> bool {
-        let Bundled { from, to, size, checkpoint, .. } = bundled;
-        let (whole, facts) = (*from == Seq(1), self.archive.part(Name::Facts).is_some());
-        let outside = from.0 == 0 || to.0 > *size || from.0 - 1 > to.0;
-        let odd = checkpoint.is_some() != whole;
-        let missing = !facts && whole;
-        let rules = [
-            (bundled.identity != *identity, "is about another identity"),
-            (*size != head.size, "gives another size than the tree head"),
-            (outside, "gives a range that is not in the log"),
-            (odd, "must give a checkpoint if and only if the range begins at seq 1"),
-            (*checkpoint > Some(*to), "gives a checkpoint beyond its range"),
-            (facts && !whole, "the range does not begin at seq 1, but facts.jsonl exists"),
-            (missing, "the range begins at seq 1, but facts.jsonl is missing"),
-        ];
-        let before = self.report.fails();
-        let wrong = rules.into_iter().filter(|(wrong, _)| *wrong);
-        wrong.for_each(|(_, why)| self.report.fail(Name::SumsSignature, why));
-        self.report.fails() == before
+        let has_facts = self.archive.part(Name::Facts).is_some();
+        let faults: Vec<_> = bundled.contradictions(identity, head.size, has_facts).collect();
+        faults.iter().for_each(|why| self.report.fail(Name::SumsSignature, why));
+        faults.is_empty()
     }
 
     pub(super) fn manifest(&mut self) -> io::Result<Option<Manifest>> {
@@ -117,7 +83,7 @@ impl Check<'_, '_> {
 
     pub(super) fn certificate(&mut self, manifest: &Manifest) -> io::Result<Option<()>> {
         self.read(Name::Certificate, |bytes, trust| {
-            let (statement, key) = operators_word(bytes, Certificate::TYPE, trust)?;
+            let (statement, key) = trust.operators_statement(bytes, Certificate::TYPE)?;
             let certificate =
                 Certificate::read(&statement).ok_or("the statement is not a certificate")?;
             match certificate.manifest == manifest.canonical() {
@@ -127,93 +93,19 @@ impl Check<'_, '_> {
         })
     }
 
-    /// Compares the operator's key that the manifest names with the trusted one.
-    pub(super) fn named_operator(&mut self, manifest: &Manifest) {
-        let named = match manifest.operator_key() {
-            Ok(Some(named)) => named,
-            Ok(None) => {
-                let message = "the manifest names no operator key: that this operator answers for \
-                               the agent follows only from how you got operator.pub";
-                return self.report.limit(OPERATOR, message);
-            }
-            Err(error) => return self.report.limit(OPERATOR, format!("the manifest: {error}")),
-        };
-        let operators = self.trust.operators();
-        let shown = |key: &[u8; 32]| format!("sha256:{}", hex::encode(key));
-        match operators.iter().find(|key| key_sha256(key.key()) == named) {
-            Some(key) => {
-                let message = format!("the manifest names {}, and no other key", dsse::key_id(key));
-                self.report.pass(OPERATOR, message);
-            }
-            // Without a trusted key of an operator the check of the key in the bundle fails.
-            None if operators.is_empty() => {}
-            None => {
-                let given: Vec<_> =
-                    operators.iter().map(|key| shown(&key_sha256(key.key()))).collect();
-                let message = format!(
-                    "the manifest names the key {}, and the operator key that you trust is {}: \
-                     its signature does not count for this agent",
-                    shown(&named),
-                    given.join(", ")
-                );
-                self.report.fail(OPERATOR, message);
-            }
-        }
-    }
-
     /// Checks that the keys in the bundle are trusted. Returns the producers' keys.
     pub(super) fn keys(&mut self, identity: &Identity) -> io::Result<Vec<NoteKey>> {
-        let (logs, operators) = (self.trust.logs(identity), self.trust.operators());
-        let log = read_keys(&self.small(Name::LogKey)?.unwrap_or_default());
-        let ended = match log.map(|keys| keys.iter().any(|key| logs.contains(key))) {
-            None => Err("must hold only valid verifier keys"),
-            Some(false) if logs.is_empty() => {
-                Err("no trusted key is a key of this log: give the operator's log.vkey too")
-            }
-            Some(false) => Err(
-                "is not the log key that you trust: you gave another log's key, or the bundle was \
-                 signed again with another key",
-            ),
-            Some(true) => Ok("holds a trusted key of this log"),
-        };
-        self.tell(Name::LogKey, ended);
-        let operator = read_pem(&self.small(Name::OperatorKey)?.unwrap_or_default());
-        let ended = match operator.map(|key| operators.contains(&key)) {
-            None => Err("is not a valid Ed25519 public key in PEM form"),
-            Some(false) if operators.is_empty() => {
-                Err("no operator key is trusted: give the operator's operator.pub too")
-            }
-            Some(false) => Err(
-                "is not the operator key that you trust: you gave another operator's key, or the \
-                 bundle was signed again with another key",
-            ),
-            Some(true) => Ok("is a trusted operator key"),
-        };
-        self.tell(Name::OperatorKey, ended);
-        self.producer_keys()
-    }
-
-    fn producer_keys(&mut self) -> io::Result<Vec<NoteKey>> {
-        let place = Name::ProducerKeys;
-        if self.archive.part(place).is_none() {
+        let log = self.small(Name::LogKey)?.unwrap_or_default();
+        self.report.tell(Name::LogKey, self.trust.log_key(&log, identity));
+        let operator = self.small(Name::OperatorKey)?.unwrap_or_default();
+        self.report.tell(Name::OperatorKey, self.trust.operator_key(&operator));
+        if self.archive.part(Name::ProducerKeys).is_none() {
             return Ok(Vec::new());
         }
-        let Some(keys) = read_keys(&self.small(place)?.unwrap_or_default()) else {
-            self.report.fail(place, "must hold only valid verifier keys");
-            return Ok(Vec::new());
-        };
-        for key in keys.iter().filter(|key| !is_producer(key.name())) {
-            self.report
-                .fail(place, format!("{} cannot be the name of a producer's key", key.name()));
-        }
-        let is_trusted = |key: &&NoteKey| self.trust.keys().contains(key);
-        let (trusted, others): (Vec<_>, Vec<_>) = keys.iter().partition(is_trusted);
-        for key in others {
-            let message = format!("{} is not among the trusted keys", dsse::key_id(key));
-            self.report.limit(place, message);
-        }
-        if !trusted.is_empty() {
-            self.report.pass(place, format!("{} of {} are trusted", trusted.len(), keys.len()));
+        let producers = self.small(Name::ProducerKeys)?.unwrap_or_default();
+        let (keys, lines) = self.trust.producer_keys(&producers);
+        for (verdict, message) in lines {
+            self.report.add(verdict, Name::ProducerKeys, message);
         }
         Ok(keys)
     }
@@ -222,7 +114,7 @@ impl Check<'_, '_> {
     pub(super) fn head(&mut self, identity: &Identity) -> io::Result<Option<TreeHead>> {
         self.read(Name::TreeHead, |bytes, trust| {
             let note = std::str::from_utf8(bytes).unwrap_or_default();
-            let (head, key) = read_head(note, identity, trust)?;
+            let (head, key) = TreeHead::signed(note, identity, &trust.logs(identity))?;
             let message = format!("{} entries, signed by {key}", head.size);
             Ok((head, message))
         })
@@ -261,7 +153,7 @@ impl Check<'_, '_> {
         if !signers.is_empty() {
             let events = counted(signed, "event");
             let message = format!("{events} signed by {who}, digests as in the log");
-            self.holds_since(began, "signatures", message);
+            self.report.holds_since(began, "signatures", message);
         }
         for (key, n) in unknown {
             let statements = counted(n, "statement");
@@ -275,25 +167,6 @@ impl Check<'_, '_> {
         }
         Ok(())
     }
-}
-
-/// Reads a tree head that a trusted key of an identity's log signed, and the id of the key.
-pub(super) fn read_head(
-    note: &str,
-    identity: &Identity,
-    trust: &Trust,
-) -> Result<(TreeHead, String), String> {
-    let (origin, logs) = (TreeHead::origin_of(identity), trust.logs(identity));
-    let note = Note::parse(note).map_err(|error| error.to_string())?;
-    let keys = note.verify(&logs).map_err(|error| match error {
-        NoteError::Untrusted => format!("no trusted key named {origin} signed it"),
-        error => error.to_string(),
-    })?;
-    let head = TreeHead::parse(note.text).ok_or("the note is not a tree head")?;
-    if head.origin != origin {
-        return Err(format!("is about another log, {}", head.origin));
-    }
-    Ok((head, first_id(&keys)?))
 }
 
 /// The events that trusted producers signed.
@@ -310,7 +183,7 @@ struct Signed {
 impl Signed {
     /// Checks one statement. Every event that it names must be in the log with the signed digest.
     fn envelope(&mut self, bytes: &[u8], known: &Index, identity: &Identity) -> Result<(), String> {
-        let mut ids = dsse::key_ids(bytes);
+        let ids = dsse::key_ids(bytes);
         let opened = match dsse::open_any_form(bytes, SentStatement::TYPE, &self.producers) {
             Err(EnvelopeError::Untrusted) => {
                 if ids.is_empty() || !ids.iter().all(|id| is_producer(dsse::owner(id))) {
@@ -320,11 +193,7 @@ impl Signed {
                 return Ok(());
             }
             Err(EnvelopeError::OtherKey) => {
-                // Keep the ids with the name of a trusted producer that are not its trusted keys.
-                let all = || self.producers.iter();
-                ids.retain(|id| all().any(|key| key.name() == dsse::owner(id)));
-                ids.retain(|id| !all().any(|key| dsse::key_id(key) == *id));
-                let others = ids.join(", ");
+                let others = dsse::other_ids(bytes, &self.producers).join(", ");
                 Err(format!("names {others}, but no trusted key of that producer has this id"))
             }
             opened => opened.map_err(|error| error.to_string()),

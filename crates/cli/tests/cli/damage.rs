@@ -143,7 +143,7 @@ damages! {
          '94fb4fc21fe77e8310c060f61caaff8a')",
         8
     )
-        => [("critical", "seq 8", "not an event in canonical form")];
+        => [("critical", "seq 8", "every event must have it")];
     a_digest: at!("event", "digest = zeroblob(32)", 9)
         => [("critical", "seq 9", "payload and digest")];
     a_time: at!("event", "time_us = time_us + 1", 4650)
@@ -315,14 +315,13 @@ fn forgetting_that_was_undone_or_rewritten() {
     Damaged::forgotten().then(sql).finds(&[("error", "zone_risk fact `dock`", "more forgotten")]);
 }
 
-#[test]
-fn a_pass_record_that_counts_wrong() {
-    // The content of the record is replaced, with a matching digest, by one with wrong counts.
+/// A copy in which the content of an event was replaced, with a matching digest.
+fn rewritten(seq: u64, old: &str, new: &str) -> Damaged {
     let damaged = Damaged::copy();
     let db = Connection::open(&damaged.store.path).unwrap();
-    let sql = "SELECT payload FROM event WHERE at = (1 << 40) + 4302";
-    let payload: String = db.query_row(sql, [], |row| row.get(0)).unwrap();
-    let untrue = payload.replace("\"events_processed\":4285", "\"events_processed\":4284");
+    let sql = format!("SELECT payload FROM event WHERE at = (1 << 40) + {seq}");
+    let payload: String = db.query_row(&sql, [], |row| row.get(0)).unwrap();
+    let untrue = payload.replace(old, new);
     assert_ne!(payload, untrue);
     let digest = ipse_core::sha256(&[untrue.as_bytes()]);
     let sql = "DROP TRIGGER event_is_frozen";
@@ -330,13 +329,27 @@ fn a_pass_record_that_counts_wrong() {
         .query_row("SELECT sql FROM sqlite_schema WHERE name = 'event_is_frozen'", [], |r| r.get(0))
         .unwrap();
     db.execute_batch(sql).unwrap();
-    let sql = "UPDATE event SET payload = ?1, digest = ?2 WHERE at = (1 << 40) + 4302";
-    db.execute(sql, (untrue, digest)).unwrap();
+    let sql = format!("UPDATE event SET payload = ?1, digest = ?2 WHERE at = (1 << 40) + {seq}");
+    db.execute(&sql, (untrue, digest)).unwrap();
     db.execute_batch(&guard).unwrap();
-    damaged.finds(&[
+    damaged
+}
+
+#[test]
+fn a_pass_record_that_counts_wrong() {
+    let (old, new) = ("\"events_processed\":4285", "\"events_processed\":4284");
+    rewritten(4302, old, new).finds(&[
         ("critical", "tree head", "not those that were signed"),
         ("error", "pass record at seq 4302", "its number of events is not"),
     ]);
+}
+
+#[test]
+fn an_event_whose_writer_may_not_write_its_type() {
+    let house = rewritten(9, "\"source\":\"arm\"", "\"source\":\"ipse\"");
+    house.finds(&[("critical", "seq 9", "has the source of ipse's own events")]);
+    let producers = rewritten(8, "\"type\":\"execution_result\"", "\"type\":\"intent\"");
+    producers.finds(&[("critical", "seq 8", "has a type that only ipse may write")]);
 }
 
 #[test]

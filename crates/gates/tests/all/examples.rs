@@ -110,3 +110,29 @@ fn every_code_is_documented() {
         .collect();
     assert!(missing.is_empty(), "say what these mean, in a table: {missing:?}");
 }
+
+/// The contract that the example shows in a comment can be used as it is.
+#[test]
+fn the_contract_of_the_example_is_judged() {
+    let registry = REGISTRY.replace("\n#[", "\n[").replace("\n#after", "\nafter");
+    assert_eq!(Registry::parse(REGISTRY).unwrap().holds(), "4 skills, 7 parameters");
+    assert_eq!(Registry::parse(&registry).unwrap().holds(), "4 skills, 7 parameters, 1 contract");
+    let [policy, temperament] = [GateFile::Policy, GateFile::Temperament].map(GateFile::example);
+    let gates = Gates::new(&registry, policy, temperament).unwrap();
+    let body =
+        br#"{"skill_id":"manipulation.place","environment":"ward3","params":{"height_m":1}}"#;
+    let intent = Intent::read(body).unwrap();
+    for (holds, codes) in
+        [(&[true][..], &[][..]), (&[false], &["not_after"]), (&[], &["not_after"])]
+    {
+        let verdict = gates.judge(&intent, &Past { recent: 0, holds });
+        let findings = verdict.ran().iter().flat_map(|gate| &gate.findings);
+        assert_eq!(findings.map(|it| it.code.name()).collect::<Vec<_>>(), codes);
+        for finding in verdict.ran().iter().flat_map(|gate| &gate.findings) {
+            let rule = "skills.\"manipulation.place\".contract.after[0]";
+            assert_eq!(finding.rule.as_deref(), Some(rule));
+        }
+    }
+    // With another version of the words, intents of this one would be compared by their codes.
+    assert_eq!(ipse_core::judge::GATES_VERSION, 2);
+}

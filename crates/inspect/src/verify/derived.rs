@@ -1,25 +1,13 @@
 //! Checks derived data against the log: passes and their rows, facts and tallies.
 
-use super::{Check, DERIVED, GROUND, RULES};
+use super::Check;
 use crate::Error;
+use crate::report::{DERIVED, RULES};
 use ipse_consolidate::{Groups, RuleSet, Tally};
-use ipse_core::{FactId, FactKey, FactKind, Identity, Seq, hex, sha256};
+use ipse_core::{FactId, FactKey, Identity, Seq, hex, sha256};
 use ipse_door::printable;
-use ipse_ledger::account::PassClaim;
 use ipse_store::{RawFact, RawPass};
 use std::collections::BTreeMap;
-
-/// A stored fact's key, if its kind is known.
-fn key_of(row: &RawFact) -> Option<FactKey> {
-    FactKind::parse(&row.kind).map(|kind| FactKey::from_text(kind, row.key.clone()))
-}
-
-/// Whether a row of the table of passes is that of a record.
-fn is_row_of(row: &RawPass, claimed: &PassClaim) -> bool {
-    (row.first, row.last) == (claimed.first, claimed.last)
-        && row.rule_version == claimed.rule_version
-        && hex::encode(&row.rule_set) == claimed.rule_set
-}
 
 fn place_of(key: &FactKey) -> String {
     format!("{} fact `{}`", key.kind(), printable(key.text()))
@@ -36,13 +24,11 @@ impl<R: RuleSet> Check<'_, R> {
         let in_doubt = self.passes()?;
         self.report.all(DERIVED, self.view.index_damage(&self.log.index.names)?);
         let is_lost = self.log.walk.forgets.lost(Seq(1)..=self.log.head);
-        match if is_lost { Some("events that they rest on are missing") } else { in_doubt } {
-            Some(why) => {
-                self.report.note(format!("facts and tallies were not compared: {why}"));
-                Ok(())
-            }
-            None => self.facts(),
-        }
+        let in_doubt =
+            if is_lost { Some("events that they rest on are missing") } else { in_doubt };
+        let Some(why) = in_doubt else { return self.facts() };
+        self.report.note(format!("facts and tallies were not compared: {why}"));
+        Ok(())
     }
 
     /// Compares passes and records. Returns the reason why facts cannot be compared, if the newest
@@ -57,15 +43,14 @@ impl<R: RuleSet> Check<'_, R> {
         self.report.all(DERIVED, alone.map(|row| (pass(row.seq), "has no record in the log")));
         // If the oldest row begins at seq 1, rows were deleted and a pass started again there.
         let since = rows.first().filter(|row| row.first == Seq(1)).map_or(Seq(0), |row| row.seq);
-        for (record, wrong) in self.log.walk.passes(&self.log.index.names, Seq(0)) {
-            let kind = if record.claimed.is_some() { DERIVED } else { GROUND };
-            self.report.all(kind, wrong.into_iter().map(|wrong| (record.place(), wrong)));
+        for record in records {
             let row = rows.binary_search_by_key(&record.seq, |row| row.seq).map(|at| &rows[at]);
             match (row, &record.claimed) {
                 (Err(_), _) if record.seq >= since => {
-                    self.report.add(DERIVED, record.place(), "is not listed as a pass");
+                    let place = format!("pass record at seq {}", record.seq);
+                    self.report.add(DERIVED, place, "is not listed as a pass");
                 }
-                (Ok(row), Some(claimed)) if !is_row_of(row, claimed) => {
+                (Ok(row), Some(claimed)) if !row.is_of(claimed) => {
                     self.report.add(DERIVED, pass(row.seq), "differs from its record in the log");
                 }
                 _ => {}
@@ -102,14 +87,15 @@ impl<R: RuleSet> Check<'_, R> {
         let (stored, facts) = (self.view.raw_facts()?, sums.publish(self.rules)?);
         // A mismatch of manifest and identity is already reported. Facts may belong to either.
         let hashed = Identity(sha256(&[self.manifest.as_bytes()]));
-        let is_hashed = |row: &RawFact| Some(FactId::new(&hashed, &key_of(row)?).0 == *row.fact_id);
+        let is_hashed =
+            |row: &RawFact| Some(FactId::new(&hashed, &row.fact_key()?).0 == *row.fact_id);
         let is_hashed = stored.iter().any(|row| is_hashed(row) == Some(true));
         let identity = if is_hashed { hashed } else { *self.identity };
         let mut expected: BTreeMap<_, _> = facts.iter().map(|fact| (&fact.key, fact)).collect();
         let most_forgotten = self.log.walk.forgets.most().cast_signed();
         for row in &stored {
             let place = format!("{} fact `{}`", row.kind, printable(&row.key));
-            let Some(fact) = key_of(row).and_then(|key| expected.remove(&key)) else {
+            let Some(fact) = row.fact_key().and_then(|key| expected.remove(&key)) else {
                 self.report.add(DERIVED, place, "cannot be derived from the log");
                 continue;
             };

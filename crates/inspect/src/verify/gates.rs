@@ -1,9 +1,10 @@
 //! The stored files of the gates, and the verdicts judged again with them.
 
-use super::{BESIDE, Check, GROUND, Report};
-use crate::answer::counted;
+use super::Check;
+use crate::report::{BESIDE, GROUND, Report};
 use ipse_audit::JudgingAgain;
 use ipse_consolidate::RuleSet;
+use ipse_consult::answer::counted;
 use ipse_core::judge::{GATE_FILES, Judge, gate_hashes};
 use ipse_core::{Digest, sha256};
 use ipse_gates::read_gates;
@@ -57,6 +58,13 @@ impl<R: RuleSet> Check<'_, R> {
     /// Reports the verdicts that do not follow from the files, and those that were not judged.
     pub(super) fn judged_again(&mut self) {
         let intents = self.log.walk.intents.counts().0;
+        if self.report.is_damaged() {
+            // What a verdict rests on may be missing.
+            if intents > 0 {
+                self.report.note("no intent was judged again: the log is damaged");
+            }
+            return;
+        }
         if let Some(why_not) = self.gates.why_not.as_ref().filter(|_| intents > 0) {
             let verdicts = counted(intents, "verdict");
             self.report.note(format!("{why_not}: {verdicts} not judged again"));

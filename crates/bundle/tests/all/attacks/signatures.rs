@@ -109,7 +109,7 @@ pub const ATTACKS: &[Attack] = &[
     }),
     refused("fork of the same size", "anchor 1", "was forked", || forked(64)),
     refused("fork in the past", "anchor 1", "was forked", || forked(5)),
-    refused("anchor of another log", "anchor 1", "no trusted key named ipse/", || {
+    refused("anchor of another log", "anchor 1", "belongs to another log", || {
         let other = crate::forge::Log::new("{}");
         draft(|_| {}).anchored(other.note(0))
     }),
@@ -120,7 +120,7 @@ pub const ATTACKS: &[Attack] = &[
     refused("anchor that is no note", "anchor 1", "not a signed note", || {
         draft(|_| {}).anchored("x".into())
     }),
-    refused("head of another origin", "tree-head.note", "about another log", || {
+    refused("head of another origin", "tree-head.note", "belongs to another log", || {
         head_of(|head| head.origin = "ipse/other".into())
     }),
     refused("head of more entries", "entries.jsonl", "covers 65, but there are 64", || {

@@ -1,11 +1,13 @@
 //! A thousand random intents, judged by a server, again from a bundle, and by the oracle.
 
-use super::Gated;
 use super::oracle::{Attempt, Oracle};
+use super::{Gated, grasp};
 use crate::client::Request;
 use ipse_bundle::{GatesInput, Opened, Trust, open_judged};
-use ipse_core::Time;
+use ipse_core::{Identity, Time};
+use ipse_door::{Origin, admit};
 use ipse_gates::{Code, Ruling, read_gates};
+use ipse_store::{Location, Store};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::fs;
@@ -215,4 +217,39 @@ fn a_thousand_random_intents_are_judged_equal_offline_and_by_the_oracle() {
     for name in names {
         assert!(seen.get(name).is_some_and(|n| *n >= OFTEN), "{name}: {seen:#?}");
     }
+}
+
+/// An intent of 500 N on glass, recorded as admitted by someone who can write to the store.
+#[test]
+fn a_forged_admission_is_found_in_the_store_and_in_its_bundle() {
+    let gated = Gated::new();
+    let admitted = gated.propose(&grasp(25));
+    let mut event = gated.log("intent").remove(0)["event"].clone();
+    assert_eq!(admitted["verdict"], "admitted");
+    event["id"] = format!("intent:{}", "0".repeat(32)).into();
+    for params in ["params", "admitted_params"] {
+        event["data"][params]["force_n"] = 500.into();
+    }
+    let event = admit(event.to_string().as_bytes(), Origin::House, || [7; 16]).unwrap();
+    let store = Store::open(&Location::file(&gated.store.path)).unwrap();
+    let identity = Identity::parse(&gated.agent.identity).unwrap();
+    let mut writer = store.writer(&identity).unwrap();
+    let mut batch = writer.begin().unwrap();
+    batch.append(&event).unwrap();
+    batch.commit().unwrap();
+    drop(writer);
+    let wanted = "recorded admitted, the files say denied (admission: out_of_range force_n)";
+    let found = gated.agent.run(&gated.store, &["verify"]).ended(1, &[]);
+    assert!(found.out.contains(&format!("intent at seq 2: {wanted}")), "{}", found.out);
+
+    let path = gated.store.directory.path().join("forged.ipse");
+    gated.agent.run(&gated.store, &["export", "-o", path.to_str().unwrap()]).fine();
+    let mut trust = Trust::default();
+    for name in ["log.vkey", "operator.pub"] {
+        trust.add(&super::walked::key(&gated, name)).unwrap();
+    }
+    let gates = GatesInput { read: Some(&read_gates), ..GatesInput::default() };
+    let bundle = fs::read(&path).unwrap();
+    let report = ipse_bundle::verify_judged(&bundle, &trust, &[], &gates, &mut |_, _| {}).unwrap();
+    assert!(!report.passed() && report.json().contains(wanted), "{}", report.json());
 }
