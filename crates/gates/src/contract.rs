@@ -87,8 +87,8 @@ pub(crate) fn check(registry: &Registry, skill_id: &str, skill: &Skill, root: &S
         if line.same_target && !skill.requires_target {
             wrong(
                 "same_target",
-                "compares the target, so `requires` must name \"target_class\": an intent that names none has no target \
-                 to compare",
+                "compares the target, so `requires` must name \"target_class\": an intent that \
+                 names none has no target to compare",
             );
         }
     }

@@ -13,7 +13,7 @@ use crate::gates::GateFiles;
 use crate::intent::{Intent, OutcomeReport};
 use crate::keys::{KeyDirectory, KeyError};
 use crate::{DirectoryNotary, Error, Result, SystemHost};
-use ipse_core::{Admitted, Digest, EventRef, FactId, FactKey, FactKind, Identity, Seq, sha256};
+use ipse_core::{Admitted, EventRef, FactId, FactKey, FactKind, Identity, Seq};
 use ipse_door::{Origin, admit};
 use ipse_engine::trail::{IntentStanding, Listing, Proposal};
 use ipse_engine::{
@@ -157,7 +157,7 @@ impl Agent {
         let desk = match gates {
             Some(files) => {
                 let gates = files.bound_to(&look.standing()?.manifest)?;
-                keep(&store, &identity, &files)?;
+                files.keep(&store, &identity)?;
                 Some(std::sync::Arc::new(Desk::new(memory.clone(), look.clone(), gates)))
             }
             None => None,
@@ -511,18 +511,6 @@ impl Agent {
         let snapshot = reader.view(self.look.identity())?;
         Ok(verify(&snapshot, self.look.identity(), &manifest, &outside, &mut |_, _| {})?)
     }
-}
-
-/// Stores the files of the gates that the store lacks, so that bundles carry them. A store that
-/// this process cannot write stays as it is.
-fn keep(store: &Store, identity: &Identity, files: &GateFiles) -> Result<()> {
-    for text in files.texts() {
-        let name = Digest(sha256(&[text.as_bytes()]));
-        if store.reader()?.view(identity)?.view().artefact(&name)?.is_none() {
-            store.put_artefact(identity, text.as_bytes())?;
-        }
-    }
-    Ok(())
 }
 
 impl fmt::Debug for Agent {

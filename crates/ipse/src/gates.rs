@@ -6,8 +6,9 @@
 //! - The hashed bytes are the parsed bytes.
 
 use crate::{Error, Result};
-use ipse_core::{hex, json_parse, sha256};
+use ipse_core::{Digest, Identity, hex, json_parse, sha256};
 use ipse_gates::{FileError, Gates};
+use ipse_store::Store;
 use std::sync::Arc;
 
 pub use ipse_core::judge::GATE_FIELDS;
@@ -47,6 +48,17 @@ impl GateFiles {
     /// Returns the gates if the manifest names exactly these files.
     pub fn gates_of(&self, manifest: &str) -> Option<Arc<Gates>> {
         (fields_of(manifest)? == self.hashes).then(|| self.gates.clone())
+    }
+
+    /// Stores the files that the store lacks, so that bundles carry them.
+    pub(crate) fn keep(&self, store: &Store, identity: &Identity) -> Result<()> {
+        for text in &self.texts {
+            let name = Digest(sha256(&[text.as_bytes()]));
+            if store.reader()?.view(identity)?.view().artefact(&name)?.is_none() {
+                store.put_artefact(identity, text.as_bytes())?;
+            }
+        }
+        Ok(())
     }
 
     /// Like [`GateFiles::gates_of`], but returns the first field that differs as the error.

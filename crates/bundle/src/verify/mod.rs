@@ -28,7 +28,8 @@ use std::io;
 /// The number of bytes between two progress reports.
 const TELL_EVERY: u64 = 1 << 20;
 
-/// Verifies a bundle, and judges no intent again. `anchors` are earlier tree heads of the same log, each as a note. `progress`
+/// Verifies a bundle, and judges no intent again. `anchors` are earlier tree heads of the same log,
+/// each as a note. `progress`
 /// is called with the bytes that were read and the total. An error is a read error.
 pub fn verify(
     source: &dyn Source,

@@ -46,9 +46,17 @@ const NAMES: [&str; 3] = ["gates/ecm-registry.toml", "gates/policy.toml", "gates
 fn manifest() -> String {
     let [registry, policy, temperament] =
         FILES.map(|file| hex::encode(&sha256(&[file.as_bytes()])));
-    format!(
-        r#"{{"agent_id":"a","commissioned_at":"2026-05-01T00:00:00Z","ecm_registry_hash":"{registry}","embodiment":"e","operator":"o","policy_hash":"{policy}","temperament_hash":"{temperament}"}}"#
-    )
+    let field = |name: &str, value: &str| format!("{}:{}", quoted(name), quoted(value));
+    let fields = [
+        field("agent_id", "a"),
+        field("commissioned_at", "2026-05-01T00:00:00Z"),
+        field("ecm_registry_hash", &registry),
+        field("embodiment", "e"),
+        field("operator", "o"),
+        field("policy_hash", &policy),
+        field("temperament_hash", &temperament),
+    ];
+    format!("{{{}}}", fields.join(","))
 }
 
 fn judge() -> Box<dyn Judge> {

@@ -29,7 +29,10 @@ risk = 0.1
 ethics = 1
 requires = ["target_class"]
 [skills.place.contract]
-after = [{ skill = "grasp", within_s = 3600, same_target = true }, { skill = "look", within_s = 60 }]
+after = [
+  { skill = "grasp", within_s = 3600, same_target = true },
+  { skill = "look", within_s = 60 },
+]
 [skills.look]
 risk = 0
 ethics = 1
@@ -53,7 +56,10 @@ const POLICY: &str = r#"format = "ipse-policy/1"
 unlisted_skills = "deny"
 [skills.grasp]
 clamp = [{ param = "force_n", min = 5, max = 100 }]
-forbid = [{ param = "force_n", from = 60, to = 70 }, { param = "grip", equals = "firm", target_class = "cup" }]
+forbid = [
+  { param = "force_n", from = 60, to = 70 },
+  { param = "grip", equals = "firm", target_class = "cup" },
+]
 [skills.place]
 rate_limit = { intents = 60, seconds = 86400 }
 [skills.look]
