@@ -16,7 +16,8 @@
 //! with [`Error::Busy`]. Until the end of the transaction no other session writes to the same log.
 //! Reading never waits for a writer. A writer waits for a reader only during maintenance of the
 //! engine, and only for a fraction of the lock timeout. An operation whose result depends on a
-//! comparison (`swap_tree_head`, `put_token`, `note_use`, `put_artefact`) compares and writes under one lock.
+//! comparison (`swap_tree_head`, `put_token`, `note_use`, `put_artefact`) compares and writes under
+//! one lock.
 //!
 //! **Isolation.** All reads between `begin` and the end of a transaction see one state of the
 //! store, plus the writes of the transaction itself. Outside a transaction each operation sees its
