@@ -9,8 +9,8 @@ use std::path::PathBuf;
 ///
 /// Everything in the file is computed again and compared: the archive byte for byte, every hash and
 /// signature, the identity from the manifest, the tree over all entries, each event, each pass,
-/// each verdict of the gates, and the facts. A line with PASS is a check that holds, FAIL a check that
-/// does not hold, LIMIT a check that is not possible with this file and these keys.
+/// each verdict of the gates, and the facts. A line with PASS is a check that holds, FAIL a check
+/// that does not hold, LIMIT a check that is not possible with this file and these keys.
 ///
 /// Trust begins with keys that you already have. Get them from the operator over another channel
 /// than the bundle, and compare their sha256sum by voice. Keys inside the bundle are never trusted.
