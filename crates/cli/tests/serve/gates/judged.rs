@@ -233,6 +233,7 @@ fn a_forged_admission_is_found_in_the_store_and_in_its_bundle() {
     let mut event = gated.log("intent").remove(0)["event"].clone();
     assert_eq!(admitted["verdict"], "admitted");
     event["id"] = format!("intent:{}", "0".repeat(32)).into();
+    event["data"]["recent"] = 1.into();
     for params in ["params", "admitted_params"] {
         event["data"][params]["force_n"] = 500.into();
     }
