@@ -23,7 +23,7 @@ fn store() -> (TempDir, PathBuf, Identity) {
 
 #[test]
 fn a_connection_for_files_stores_files_alone() {
-    let (_directory, path, identity) = store();
+    let (_directory, path, _) = store();
     let files = Guarded::of(&path, Duty::Artefacts);
     for sql in [
         "INSERT INTO manifest VALUES (9, 'x', 'y')",
