@@ -75,6 +75,9 @@ pub fn take_in(
     let (statements, left_out) = statements(opened, trusted)?;
     let moved = Moved::of(opened, &statements, signatures)?;
     moved.put(store, &identity)?;
+    for file in opened.gate_files().map_err(Error::Input)? {
+        store.put_artefact(&identity, &file)?;
+    }
     let checkpoint = opened.bundled.checkpoint.unwrap_or_default();
     let (passes, entries) = (&opened.passes, opened.bundled.size);
     let whole = CompleteLog { passes, statements: &statements, checkpoint, last_head };

@@ -5,11 +5,12 @@
 
 use crate::cosigned::CosignedHead;
 use crate::error::Error;
-use ipse_bundle::{Writer, pem};
+use ipse_bundle::{Writer, gate_names, pem};
 use ipse_consolidate::snapshot;
 use ipse_core::event::{ACT, FORGET, PASS_RECORD, RULES};
 use ipse_core::json::Members;
-use ipse_core::{Identity, Seq};
+use ipse_core::judge::gate_hashes;
+use ipse_core::{Digest, Identity, Seq, sha256};
 use ipse_engine::{Notary, as_of, rules_at, sign_head};
 use ipse_ledger::account::PassClaim;
 use ipse_ledger::{Bundled, Certificate, Note, NoteKey, NoteSigner, dsse};
@@ -21,8 +22,8 @@ use std::ops::ControlFlow;
 /// The number of attempts to sign a tree head while another process forgets events.
 const TRIES: u32 = 20;
 
-/// The keys of an export. Each is read once, so that the keys that are checked are the ones that
-/// are used.
+/// The keys of an export, and other files that the store lacks. Each is read once, so that the keys
+/// that are checked are the ones that are used.
 pub struct Keys {
     /// The operator's key, which signs the certificate and the sums.
     pub operator: NoteSigner,
@@ -30,6 +31,9 @@ pub struct Keys {
     pub log: Vec<NoteKey>,
     /// Signs a tree head over everything first; without it the newest one is used.
     pub notary: Option<Box<dyn Notary>>,
+    /// Files of the gates for those that the store lacks. Only files that the manifest names are
+    /// exported.
+    pub gates: Vec<Vec<u8>>,
 }
 
 /// The requested events: first and last, both included.
@@ -165,7 +169,7 @@ impl<'v> Export<'v> {
         };
         let facts = checkpoint.map(|checkpoint| facts_at(view, checkpoint)).transpose()?;
         // Set once the members are written.
-        let sums = ipse_core::Digest([0; 32]);
+        let sums = Digest([0; 32]);
         let bundled = Bundled { identity, sums, from, to, size: head.size, checkpoint };
         Ok(Export { view, identity, manifest, keys, note, cosignatures, bundled, facts })
     }
@@ -211,6 +215,11 @@ impl<'v> Export<'v> {
         }
         let rules = rules_at(self.view, self.bundled.checkpoint.unwrap_or(self.bundled.to))?;
         writer.bytes("rule-set.json", rules.descriptor().as_bytes())?;
+        for (name, file) in gate_names().iter().zip(self.gate_files()?) {
+            if let Some(bytes) = file {
+                writer.bytes(name, &bytes)?;
+            }
+        }
         writer.bytes("tree-head.note", self.note.as_bytes())?;
         let (signatures, signers) = self.signatures(&mut writer)?;
         let lines: String = log.iter().map(|key| format!("{key}\n")).collect();
@@ -248,6 +257,19 @@ impl<'v> Export<'v> {
         self.view
             .house_content(FORGET, to.next()..=Seq(size), |event| Ok::<_, Error>(each(event)?))?;
         Ok(())
+    }
+
+    /// The files of the gates that the manifest names: those of the store, and the given ones.
+    fn gate_files(&self) -> Result<Vec<Option<Vec<u8>>>, Error> {
+        let file = |hash: &Digest| match self.view.artefact(hash)? {
+            Some(bytes) => Ok(Some(bytes)),
+            None => {
+                let is_it = |bytes: &&Vec<u8>| sha256(&[bytes]) == hash.0;
+                Ok(self.keys.gates.iter().find(is_it).cloned())
+            }
+        };
+        let hashes = gate_hashes(self.manifest);
+        hashes.iter().map(|hash| hash.as_ref().map_or(Ok(None), file)).collect()
     }
 
     fn entries(&self, each: LineCallback<'_>) -> Result<(), Error> {

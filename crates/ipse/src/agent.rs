@@ -157,6 +157,7 @@ impl Agent {
         let desk = match gates {
             Some(files) => {
                 let gates = files.bound_to(&look.standing()?.manifest)?;
+                files.keep(&store, &identity)?;
                 Some(std::sync::Arc::new(Desk::new(memory.clone(), look.clone(), gates)))
             }
             None => None,
@@ -488,8 +489,13 @@ impl Agent {
     pub fn export(&self, out: &mut dyn Write) -> Result<Exported> {
         let operator = self.keys.operator_signer(self.passphrase.as_deref())?;
         let notary = notary(&self.keys, self.look.identity(), self.passphrase.as_deref())?;
-        let keys =
-            Keys { operator, log: self.keys.evidence(self.look.identity())?.log_keys, notary };
+        let gates = Vec::new();
+        let keys = Keys {
+            operator,
+            log: self.keys.evidence(self.look.identity())?.log_keys,
+            notary,
+            gates,
+        };
         let (range, write) =
             (Range::default(), |export: &Export<'_>| export.write(out, &mut |_, _| {}));
         Ok(with_export(&self.store, self.look.identity(), &keys, range, write)?)

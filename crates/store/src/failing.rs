@@ -6,16 +6,16 @@
 
 use crate::audit::{Pair, RawEvent, RawFact, RawPass};
 use crate::session::{
-    Access, ByEnd, Chunks, Cosignatures, Duty, Engine, Events, Facts, Identities, Log, Mark, Order,
-    Page, Passes, Pick, Result, Session, Settings, Span, StatementRow, Statements, Tokens,
-    Transactions, Trees, Typed, Upkeep, Visit, Wanted,
+    Access, Artefacts, ByEnd, Chunks, Cosignatures, Duty, Engine, Events, Facts, Identities, Log,
+    Mark, Order, Page, Passes, Pick, Result, Session, Settings, Span, StatementRow, Statements,
+    Tokens, Transactions, Trees, Typed, Upkeep, Visit, Wanted,
 };
 use crate::store::Store;
 use crate::{
     Cosigned, Erased, Error, Location, Owed, Patience, Producer, Registered, Signatures, Stored,
     TokenRow,
 };
-use ipse_core::{Admitted, EventRef, Fact, FactId, Identity, Seq, Time};
+use ipse_core::{Admitted, Digest, EventRef, Fact, FactId, Identity, Seq, Time};
 use ipse_ledger::Entry;
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -226,6 +226,11 @@ calls! {
         put_token(of: Option<Log>, token: &TokenRow) -> ();
         revoke_token(of: Option<Log>, token_id: &[u8; 16], now: Time) -> bool;
         note_use(of: Option<Log>, id: &[u8; 16], previous: Option<Time>, now: Time) -> bool;
+    }
+    impl Artefacts {
+        artefact(log: Log, sha256: &Digest) -> Option<Vec<u8>>;
+        artefacts(log: Log) -> Vec<Vec<u8>>;
+        put_artefact(log: Log, sha256: &Digest, bytes: &[u8]) -> bool;
     }
     impl Upkeep {
         version() -> i64;

@@ -16,7 +16,8 @@
 //! with [`Error::Busy`]. Until the end of the transaction no other session writes to the same log.
 //! Reading never waits for a writer. A writer waits for a reader only during maintenance of the
 //! engine, and only for a fraction of the lock timeout. An operation whose result depends on a
-//! comparison (`swap_tree_head`, `put_token`, `note_use`) compares and writes under one lock.
+//! comparison (`swap_tree_head`, `put_token`, `note_use`, `put_artefact`) compares and writes under
+//! one lock.
 //!
 //! **Isolation.** All reads between `begin` and the end of a transaction see one state of the
 //! store, plus the writes of the transaction itself. Outside a transaction each operation sees its
@@ -40,7 +41,7 @@ use crate::{
     Cosigned, Erased, Error, Location, Owed, Patience, Producer, Registered, Signatures, Stored,
     TokenRow,
 };
-use ipse_core::{Admitted, Event, EventRef, Fact, FactId, FactKey, Identity, Seq, Time};
+use ipse_core::{Admitted, Digest, Event, EventRef, Fact, FactId, FactKey, Identity, Seq, Time};
 use ipse_ledger::Entry;
 use std::ops::{ControlFlow, RangeInclusive};
 use std::path::Path;
@@ -72,6 +73,8 @@ pub(crate) enum Duty {
     Cosign,
     /// Access tokens, and the events about them.
     Tokens,
+    /// Files that a manifest names.
+    Artefacts,
 }
 
 /// The access mode of a transaction.
@@ -213,6 +216,7 @@ pub(crate) trait Session:
     + Statements
     + Settings
     + Tokens
+    + Artefacts
     + Upkeep
     + Send
 {
@@ -405,6 +409,15 @@ pub(crate) trait Tokens {
         previous: Option<Time>,
         now: Time,
     ) -> Result<bool>;
+}
+
+/// Files that a manifest names by their SHA-256.
+pub(crate) trait Artefacts {
+    fn artefact(&self, log: Log, sha256: &Digest) -> Result<Option<Vec<u8>>>;
+    /// The names of the stored files, as they are stored.
+    fn artefacts(&self, log: Log) -> Result<Vec<Vec<u8>>>;
+    /// Stores a file. Returns whether it is new.
+    fn put_artefact(&self, log: Log, sha256: &Digest, bytes: &[u8]) -> Result<bool>;
 }
 
 /// Maintenance of the store: change detection, erasing, damage.

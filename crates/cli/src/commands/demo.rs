@@ -186,8 +186,8 @@ fn show_proof(
     let mut words = std::io::sink();
     let mut reported = std::io::sink();
     let (output, cosigned) = (directory.join("demo.ipse"), false);
-    let args =
-        export::Args { output: output.clone(), force: false, from: None, to: None, cosigned };
+    let (force, gates, from, to) = (false, None, None, None);
+    let args = export::Args { output: output.clone(), force, gates, from, to, cosigned };
     export::run(context, &mut Terminal::plain(&mut reported, &mut words), &args)?;
     let keys = context.keys();
     let mut trust = Trust::default();

@@ -4,11 +4,14 @@
 
 use crate::commands::witness::entries_of;
 use crate::context::Context;
+use crate::gate_files::in_directory;
 use crate::output::{Output, OverwriteRule, is_standard_output};
 use crate::terminal::{Terminal, counted, shown};
 use crate::vocabulary::at_least_one;
 use crate::{CommandResult, Exit};
 use anyhow::ensure;
+use ipse_core::judge::gate_hashes;
+use ipse_core::{Digest, Identity, sha256};
 use ipse_exchange::{Export, Exported, Range, with_export};
 use std::path::{Path, PathBuf};
 
@@ -33,6 +36,10 @@ pub(crate) struct Args {
     /// Replace a file that is not a bundle; the store, keys and databases are never replaced
     #[arg(long)]
     pub(crate) force: bool,
+    /// Add the gate files in this directory that the store lacks: ecm-registry.toml, policy.toml,
+    /// temperament.toml. Only files that the manifest names are exported
+    #[arg(long, value_name = "DIR")]
+    pub(crate) gates: Option<PathBuf>,
     /// Export from this event on
     #[arg(long, value_name = "SEQ", value_parser = at_least_one::<u64>)]
     pub(crate) from: Option<u64>,
@@ -46,7 +53,9 @@ pub(crate) struct Args {
 
 pub(crate) fn run(context: &Context, terminal: &mut Terminal<'_>, args: &Args) -> CommandResult {
     let (_, identity) = context.read_to_write(terminal)?;
-    let keys = context.export_keys(terminal, &identity)?;
+    let mut keys = context.export_keys(terminal, &identity)?;
+    keys.gates = args.gates.as_deref().map(in_directory).transpose()?.unwrap_or_default();
+    note_other_files(context, terminal, &identity, &keys.gates)?;
     let Args { from, to, cosigned, .. } = *args;
     let (range, output) = (Range { from, to, cosigned }, args.output.as_path());
     // Checked before the bundle replaces a file that standard output is redirected to.
@@ -61,6 +70,24 @@ pub(crate) fn run(context: &Context, terminal: &mut Terminal<'_>, args: &Args) -
         "the reader of standard output closed it, so the bundle is incomplete"
     );
     tell(context, terminal, (!to_stdout).then_some(output), &done)
+}
+
+/// Names the given gate files that the manifest does not name.
+fn note_other_files(
+    context: &Context,
+    terminal: &mut Terminal<'_>,
+    identity: &Identity,
+    files: &[Vec<u8>],
+) -> anyhow::Result<()> {
+    let manifests = context.store()?.reader()?.manifests()?;
+    let manifest = manifests.iter().find(|(hash, _)| *hash == identity.to_string());
+    let named = manifest.map(|(_, manifest)| gate_hashes(manifest)).unwrap_or_default();
+    let hashes = files.iter().map(|file| Digest(sha256(&[file])));
+    for hash in hashes.filter(|hash| !named.contains(&Some(*hash))) {
+        let words = "of --gates is not in the bundle: the manifest does not name it";
+        writeln!(terminal.err, "note: the file {hash} {words}")?;
+    }
+    Ok(())
 }
 
 /// Writes a bundle to standard output, or to a file that gets its name when it is complete.

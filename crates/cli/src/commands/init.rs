@@ -2,6 +2,7 @@
 
 use crate::context::Context;
 use crate::erasure::note_pending_erase;
+use crate::gate_files;
 use crate::hints;
 use crate::manifest_file;
 use crate::passphrase;
@@ -13,7 +14,7 @@ use ipse::keys::Role;
 use ipse_consolidate::Rules;
 use ipse_core::json::Members;
 use ipse_engine::rules_name_at;
-use ipse_store::{Registered, Store};
+use ipse_store::{MAX_ARTEFACT_BYTES, Registered, Store};
 use std::path::PathBuf;
 
 /// Create or open the store, register a manifest, print the identity
@@ -43,7 +44,7 @@ pub(crate) struct Args {
 
 pub(crate) fn run(context: &Context, terminal: &mut Terminal<'_>, args: &Args) -> CommandResult {
     // The manifest is read first: an invalid one must not leave an empty store behind.
-    let manifest = manifest_file::read(&args.manifest)?;
+    let (manifest, named_files) = manifest_file::read_with_gates(&args.manifest)?;
     let keys = context.keys();
     let all_there = keys.has(Role::Log) && keys.has(Role::Operator);
     let passphrase = passphrase::chosen_if(args.passphrase && !all_there, terminal)?;
@@ -51,6 +52,10 @@ pub(crate) fn run(context: &Context, terminal: &mut Terminal<'_>, args: &Args) -
     keys.check_operator(&manifest, word)?;
     context.migrate_if_there(terminal)?;
     let registered = Store::create(&context.location)?.register(&manifest.canonical())?;
+    // Bundles carry these files. A larger one is no gate file.
+    for file in named_files.iter().filter(|file| file.len() <= MAX_ARTEFACT_BYTES) {
+        gate_files::put(context.store()?, &registered.identity, file)?;
+    }
     // A dangling link leads to the new store now, and the keys belong next to that file.
     let keys = context.keys();
     let made = keys.create(&registered.identity, &mut SystemHost::random, word);

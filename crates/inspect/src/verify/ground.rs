@@ -8,7 +8,7 @@ use ipse_audit::{self as audit, Context, Index, differences};
 use ipse_consolidate::RuleSet;
 use ipse_consult::intents::Content;
 use ipse_core::event::PASS_RECORD;
-use ipse_core::{Admitted, EventRef, Seq, sha256};
+use ipse_core::{Admitted, EventRef, Seq, Time, sha256};
 use ipse_door::read_stored;
 use ipse_ledger::account::can_be_forgotten;
 use ipse_ledger::{entry_hash, write_entry};
@@ -142,7 +142,11 @@ impl<'c, R: RuleSet> Check<'c, R> {
         if let Some(row) = &row {
             self.grow(raw, row, stored)?;
         }
-        if let Some(event) = row.as_ref().and_then(Admitted::typed) {
+        let typed = row.as_ref().and_then(Admitted::typed);
+        if let (Some(again), Some(time)) = (&mut self.gates.again, Time::from_micros(raw.time)) {
+            again.next((seq, name, time), event_type, content, typed.as_ref());
+        }
+        if let Some(event) = typed {
             let is_in_sums = seq <= self.reached.checkpoint;
             let sums = is_in_sums.then_some(&mut self.sums[0]);
             self.log.walk.feed(self.rules, sums, &event);

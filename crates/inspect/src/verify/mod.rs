@@ -9,6 +9,7 @@ mod acts;
 mod cosigned;
 mod derived;
 mod evidence;
+mod gates;
 mod ground;
 
 pub use crate::report::{Finding, Report, SHOWN, Severity};
@@ -17,8 +18,9 @@ pub use evidence::ExternalEvidence;
 use crate::Error;
 use crate::report::{BESIDE, DERIVED, GROUND};
 use evidence::Heads;
+use gates::Gates;
 use ipse_access::damaged as damaged_tokens;
-use ipse_audit::{Index, Walk};
+use ipse_audit::{Index, JudgingAgain, Walk};
 use ipse_consolidate::{Groups, RuleSet, with_rules};
 use ipse_core::{Identity, Seq, hex, sha256};
 use ipse_engine::rules_of;
@@ -64,7 +66,10 @@ fn run<R: RuleSet>(
     progress: &mut dyn FnMut(u64, u64),
 ) -> Result<Report, Error> {
     let (view, log) = (snapshot.view(), Log { walk, ..Log::default() });
-    let (reached, report, sums) = Default::default();
+    let (reached, mut report, sums): (_, Report, _) = Default::default();
+    let judge = gates::judge(view, manifest, &mut report);
+    let again = judge.as_ref().ok().map(|judge| JudgingAgain::new(&**judge));
+    let gates = Gates { again, why_not: judge.as_ref().err().cloned() };
     let mut check = Check {
         view,
         rules,
@@ -77,6 +82,7 @@ fn run<R: RuleSet>(
         log,
         reached,
         sums,
+        gates,
     };
     match check.look(snapshot) {
         // An unreadable part is damage and cannot be compared.
@@ -106,6 +112,7 @@ struct Check<'c, R: RuleSet> {
     reached: Progress,
     /// The sums at the checkpoint, and at the position of the stored tallies.
     sums: [Groups<R::Tally>; 2],
+    gates: Gates<'c>,
 }
 
 /// The data that is kept during the walk over the log.
@@ -143,6 +150,7 @@ impl<R: RuleSet> Check<'_, R> {
             self.report.note(note);
         }
         self.derived()?;
+        self.judged_again();
         self.evidence(&tree)?;
         if !self.report.is_damaged() && self.governed {
             self.governed()?;

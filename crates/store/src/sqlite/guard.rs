@@ -54,6 +54,9 @@ const MAY_COSIGN: [(&str, &str); 1] = [("insert", "cosignature")];
 /// Changes when a manifest is registered.
 const MAY_REGISTER: [(&str, &str); 1] = [("insert", "manifest")];
 
+/// Changes when a file is stored.
+const MAY_STORE_FILES: [(&str, &str); 1] = [("insert", "artefact")];
+
 /// Columns of a stored token that may change.
 const MAY_MARK: [&str; 2] = ["revoked", "last_used"];
 
@@ -81,6 +84,7 @@ fn allowed(context: &AuthContext<'_>, duty: Duty) -> bool {
                 || changes_only(&context.action, &MAY_APPEND)
         }
         _ if duty == Duty::Sign => changes_only(&context.action, &MAY_SIGN),
+        _ if duty == Duty::Artefacts => changes_only(&context.action, &MAY_STORE_FILES),
         _ if duty == Duty::Tokens => {
             puts_or_marks_tokens(&context.action) || changes_only(&context.action, &MAY_APPEND)
         }

@@ -9,6 +9,7 @@
 //! - Before the first commit of a handle, the names of the store's files are durable, and so is the
 //!   write-ahead log that a dead process left behind.
 
+mod artefact;
 mod audit;
 mod checkpoint;
 mod chunk;

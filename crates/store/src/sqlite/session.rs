@@ -49,7 +49,9 @@ impl Connected {
                 checkpointer = Some(RefCell::new(Checkpointer::attach(&mut connection, path)?));
             }
             Duty::Sign | Duty::Cosign => sync_new_names(path)?,
-            Duty::Register | Duty::Configure | Duty::Tokens => sync_directory(path)?,
+            Duty::Register | Duty::Configure | Duty::Tokens | Duty::Artefacts => {
+                sync_directory(path)?;
+            }
         }
         if duty != Duty::Read {
             confine(&mut connection, duty)?;

@@ -1,5 +1,6 @@
 //! Attacks on the file and its connections: each is rejected and changes nothing.
 
+mod artefacts;
 mod cosignatures;
 mod guards;
 mod tokens;

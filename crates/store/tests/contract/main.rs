@@ -4,6 +4,7 @@
 //! [`engines`] and no test.
 #![allow(missing_docs, clippy::unwrap_used)]
 
+mod artefacts;
 mod events;
 mod facts;
 mod place;
@@ -37,6 +38,8 @@ macro_rules! engines {
 }
 
 contract! {
+    artefacts::a_file_is_stored_once_and_read_back,
+    artefacts::a_file_beyond_the_limit_is_not_stored,
     events::positions_are_dense_and_events_are_read_back,
     events::a_name_is_taken_once_within_a_set_and_across_sets,
     events::what_is_not_admitted_is_looked_up_and_not_stored,

@@ -166,6 +166,10 @@ fn gates(context: &Context, settings: &Settings) -> anyhow::Result<Option<GateFi
     let manifests = context.store()?.reader()?.manifests()?;
     let (bound, all) = (files.bound(&manifests)?, counted(manifests.len() as u64, "agent"));
     tracing::info!("gates judge the intents of {bound} of {all}");
+    // A store that this user may only read is served too; its bundles then lack the files.
+    if let Err(error) = files.store(context.store()?) {
+        tracing::warn!("the gate files were not stored, so bundles may lack them: {error:#}");
+    }
     Ok(Some(files))
 }
 

@@ -12,6 +12,7 @@ CREATE UNIQUE INDEX artefact_by_hash ON artefact (log, sha256);
 CREATE TRIGGER artefact_is_frozen BEFORE UPDATE ON artefact
 BEGIN SELECT RAISE(ABORT, 'a stored file never changes'); END;
 CREATE TRIGGER artefact_is_kept BEFORE DELETE ON artefact
+WHEN EXISTS (SELECT 1 FROM event WHERE at > OLD.log << 40 AND at < (OLD.log + 1) << 40)
 BEGIN SELECT RAISE(ABORT, 'a stored file is never removed'); END;
 CREATE TRIGGER artefact_is_not_replaced BEFORE INSERT ON artefact
 WHEN EXISTS (SELECT 1 FROM artefact
@@ -40,7 +41,7 @@ WHEN EXISTS (SELECT 1 FROM cosignature WHERE number = NEW.number
 BEGIN SELECT RAISE(ABORT, 'a cosignature is never replaced'); END;
 
 -- An identity without an event may be removed: it was registered by mistake. Its tokens, keys and
--- settings go with it.
+-- settings go with it, and its files.
 DROP TRIGGER manifest_is_kept;
 CREATE TRIGGER manifest_is_kept BEFORE DELETE ON manifest
 WHEN EXISTS (SELECT 1 FROM event WHERE at > OLD.log << 40 AND at < (OLD.log + 1) << 40)
