@@ -218,7 +218,8 @@ fn numbers_are_taken_up_to_their_bounds_and_no_further() {
             let mut others = String::new();
             for other in parameters(&document, route, "query") {
                 if other["required"] == true && other["example"].is_u64() && other["name"] != name {
-                    let other = format!("&{}={}", other["name"].as_str().unwrap(), other["example"]);
+                    let other =
+                        format!("&{}={}", other["name"].as_str().unwrap(), other["example"]);
                     others.push_str(&other);
                 }
             }
