@@ -5,6 +5,7 @@ mod actions;
 mod bad_input;
 #[cfg(feature = "experiments")]
 mod bench;
+mod by_time;
 mod change;
 mod commands;
 mod conventions;

@@ -1,4 +1,5 @@
--- Schema 11. Evidence that an auditor can judge again, and identities that were registered by mistake.
+-- Schema 11. Evidence that an auditor can judge again, identities that were registered by mistake, and
+-- questions by time.
 
 -- Ground: the bytes of files that the manifest names by their SHA-256, so that a bundle can carry
 -- them. Several logs may name the same file; each keeps its own copy.
@@ -35,3 +36,8 @@ DROP TRIGGER manifest_is_kept;
 CREATE TRIGGER manifest_is_kept BEFORE DELETE ON manifest
 WHEN EXISTS (SELECT 1 FROM event WHERE at > OLD.log << 40 AND at < (OLD.log + 1) << 40)
 BEGIN SELECT RAISE(ABORT, 'a manifest with events is never removed'); END;
+
+-- The times of the events that ipse wrote, pass records included. They are of the clock of the recorder,
+-- so they say which position a time means. A type and a time are never forgotten.
+CREATE INDEX event_of_recorder ON event (at, time_us)
+WHERE type IN ('consolidation_run', 'forget', 'intent') OR type >= 'ipse.' AND type < 'ipse/';
