@@ -24,7 +24,8 @@ pub(crate) fn within(
     Ok(position)
 }
 
-/// Returns the progress of the stored facts, or of the facts at an earlier moment with its position.
+/// Returns the progress of the stored facts, or of the facts at an earlier moment and its
+/// position.
 pub(crate) fn progress_at(
     terminal: &mut Terminal<'_>,
     view: View<'_>,

@@ -1,7 +1,7 @@
 //! Searching a log: a filter on the time and the content of events.
 //!
-//! A filter runs in two steps. The columns of a chunk give the candidates among its 4096 events, and
-//! the stored bytes of each candidate decide.
+//! A filter runs in two steps. The columns of a chunk give the candidates among its 4096 events,
+//! and the stored bytes of each candidate decide.
 //!
 //! **Invariants**
 //! - The events found are those that [`LogFilter::matches`] accepts, whichever chunks exist.

@@ -1,7 +1,7 @@
 //! What happened in an event, in one line.
 //!
-//! **Invariant:** a summary copies stored data, with every hidden character escaped, and has at most
-//! [`MAX_CHARS`] characters. It is for people; nothing is computed from it.
+//! **Invariant:** a summary copies stored data, with every hidden character escaped, and has at
+//! most [`MAX_CHARS`] characters and an ellipsis. It is for people; nothing is computed from it.
 
 use crate::answer::{clean, counted, written};
 use ipse_core::event::{FORGET, MAX_DEPTH, PASS_RECORD, RULES};

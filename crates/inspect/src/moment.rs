@@ -99,7 +99,7 @@ impl fmt::Display for Moment {
 }
 
 impl Moment {
-    /// The position in a log; `None` if the log is shorter than the position. A time always has one.
+    /// The position in a log; `None` if the log is shorter than that. A time always has one.
     pub fn resolve(self, view: View<'_>) -> Result<Option<Position>, Error> {
         match self {
             Moment::Position(seq) => {

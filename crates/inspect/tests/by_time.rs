@@ -1,5 +1,5 @@
-//! Questions by time: the position that a time means, and the events that a filter finds, equal what
-//! a plain walk over the whole log gives.
+//! Questions by time: the position that a time means, and the events that a filter finds, equal
+//! what a plain walk over the whole log gives.
 #![allow(missing_docs, unreachable_pub, clippy::unwrap_used)]
 
 #[allow(dead_code)]
@@ -17,6 +17,7 @@ use ipse_inspect::{Found, LogFilter, LogQuery, LogRow, LogSearch, Look, Moment};
 use ipse_store::{Error, Stored};
 use proptest::prelude::*;
 use serde_json::Value;
+use std::cell::Cell;
 use world::{World, admit_line, random_event};
 
 const PASS: NextStep = NextStep::Consolidate(Trigger::Manual);
@@ -91,7 +92,7 @@ fn check_times(world: &World, seconds: impl Iterator<Item = u64>) {
     let (first, last) = (Time::from_micros(0).unwrap(), Time::LAST);
     let seq = |time| look.position(Moment::Time(time)).unwrap().unwrap().seq;
     assert_eq!(seq(first), Seq(0), "nothing was recorded in 1970");
-    assert_eq!(Some(seq(last)), last_recorded(&log, last).map(|it| it.0));
+    assert_eq!(seq(last), last_recorded(&log, last).map_or(Seq(0), |it| it.0));
     let head = Seq(log.len() as u64);
     assert_eq!(look.position(head.into()).unwrap().unwrap().seq, head);
     assert_eq!(look.position(head.next().into()).unwrap(), None, "past the end");
@@ -230,17 +231,17 @@ fn a_filter_finds_what_a_walk_over_all_events_finds() {
     let world = long_log(77);
     let log = all(&world);
     assert!(log.iter().filter(|stored| stored.is_forgotten()).count() > 1000);
-    let mut found = 0;
+    let found = Cell::new(0);
     proptest!(ProptestConfig::with_cases(120), |(filter in filters(), limit in 1..400_u64)| {
         let want: Vec<_> = log.iter().filter(|it| is_wanted(&filter, it)).cloned().collect();
-        found += want.len();
+        found.set(found.get() + want.len());
         prop_assert_eq!(&searched(&world, &filter, false, limit), &want, "{:?}", filter);
         let mut back = searched(&world, &filter, true, limit);
         back.reverse();
         prop_assert_eq!(&back, &want, "newest first: {:?}", filter);
         prop_assert_eq!(&paged(&world, &filter, limit), &want, "in pages: {:?}", filter);
     });
-    assert!(found > 10_000, "{found}");
+    assert!(found.get() > 10_000, "{}", found.get());
 }
 
 /// Each part of a filter alone finds some events and not all, so the comparison above means
@@ -282,7 +283,7 @@ fn a_filter_that_matches_nothing_gives_short_pages_that_go_on() {
     for n in 0..7 {
         log.append(&events(n * 10_000..(n + 1) * 10_000), NextStep::Nothing).unwrap();
     }
-    let filter = LogFilter { source: Some("nobody".into()), ..LogFilter::default() };
+    let filter = LogFilter { source: Some("no-one".into()), ..LogFilter::default() };
     let query = |after| LogQuery { after, limit: 1000, filter: filter.clone() };
     let page = look(&world).log(&query(Seq(0))).unwrap();
     assert_eq!((page.rows.len(), page.next_after), (0, Some(Seq(1 << 16))));
@@ -296,5 +297,6 @@ fn a_filter_that_matches_nothing_gives_short_pages_that_go_on() {
     let page = look(&world).log(&LogQuery { after: Seq(0), limit: 1000, filter }).unwrap();
     assert_eq!(page.rows.len(), 0, "intents name their skill in their content alone");
     let next = page.next_after.unwrap();
-    assert!(next >= Seq(4096) && next < Seq(4096 + 100), "{next}");
+    // Events are read together, and the page ends between two of them.
+    assert!((4096 - 64..4096 + 64).contains(&next.0), "{next}");
 }

@@ -354,22 +354,15 @@ impl Agent {
     /// so forgetting is not seen here: compare [`Agent::facts`] before and after it, or read
     /// [`Forgotten::pass`].
     pub fn diff(&self, from: impl Into<Moment>, to: impl Into<Moment>) -> Result<Diff> {
-        let (from, to) = (from.into(), to.into());
-        let found = self.look.diff(from, to)?;
-        found.ok_or_else(|| match (from, to) {
-            (Moment::Position(from), Moment::Position(to)) => self.beyond(from.max(to).into()),
-            (Moment::Position(_), Moment::Time(_)) => self.beyond(from),
-            (Moment::Time(_), _) => self.beyond(to),
-        })
+        let (from, to) = (self.position(from)?.seq, self.position(to)?.seq);
+        let found = self.look.diff(from.into(), to.into())?;
+        found.ok_or_else(|| self.beyond(from.max(to).into()))
     }
 
     /// The error about a moment past the end of the log. A time never is.
     fn beyond(&self, asked: Moment) -> Error {
         let head = self.look.head().unwrap_or_default();
-        let asked = match asked {
-            Moment::Position(seq) => seq,
-            Moment::Time(_) => head,
-        };
+        let Moment::Position(asked) = asked else { return Error::Beyond { asked: head, head } };
         Error::Beyond { asked, head }
     }
 

@@ -10,8 +10,8 @@ use serde_json::Value;
 fn imported() -> Store {
     let bundle = vector("bundle/v0_1.ipse");
     let store = Store::nothing();
-    let bytes = std::process::Command::new("tar").arg("-xOf").arg(&bundle).arg("manifest.json");
-    let manifest = { bytes }.output().unwrap().stdout;
+    let mut tar = std::process::Command::new("tar");
+    let manifest = tar.arg("-xOf").arg(&bundle).arg("manifest.json").output().unwrap().stdout;
     let manifest = store.write("manifest.json", manifest);
     store.run(&["init", "--manifest", &manifest]).fine();
     let keys = ["log.vkey", "producer.vkey", "operator.pub"];
@@ -200,7 +200,7 @@ fn a_column_says_what_happened() {
 
     let out = imported().run(&["log", "--since", "2026-11-17"]).fine().out;
     for what in [
-        ": needs confirmation, force_n=40",
+        ": needs confirmation, force_n=45",
         ": admitted, force_n=25",
         "ipse.confirmation confirmed ev_b0f3b7330b03af760a9a0f485a6b7c40",
     ] {

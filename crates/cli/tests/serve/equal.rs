@@ -191,7 +191,7 @@ fn the_log_is_the_same_under_every_filter() {
         ("type=consolidation_run", &["--type", "consolidation_run"]),
         ("source=glass_cup", &["--source", "glass_cup"]),
         ("source=glass_cup&failed=true", &["--source", "glass_cup", "--failed"]),
-        ("source=nobody", &["--source", "nobody"]),
+        ("source=no-one", &["--source", "no-one"]),
     ] {
         found += both.same_log(query, args);
     }
