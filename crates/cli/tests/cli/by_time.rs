@@ -186,7 +186,7 @@ fn a_column_says_what_happened() {
         ("consolidation_run", "pass over seq 1..5 changed"),
     ] {
         let line = lines.next().unwrap();
-        let rest = &line[62..];
+        let rest = &line[61..];
         assert!(rest.starts_with(kind) && line.contains(what), "{line}");
         assert!(!line.contains('\u{1b}') && line.trim_end() == line, "{line}");
     }
