@@ -178,6 +178,11 @@ pub fn columns_of(canonical: &str) -> Option<alloc::vec::Vec<u8>> {
     Some(typed_columns(event, event.get("type")?.as_text()?).encode())
 }
 
+/// The typed columns in an event that was parsed before.
+pub fn columns_in<'e>(event: &'e Object<'_>, event_type: &str) -> Columns<'e> {
+    typed_columns(event, event_type)
+}
+
 fn typed_columns<'e>(event: &'e Object<'_>, event_type: &str) -> Columns<'e> {
     let data = event.get("data").and_then(Value::as_object);
     let columns = data.map(|data| columns::read(data, event_type)).unwrap_or_default();

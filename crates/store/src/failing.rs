@@ -161,6 +161,7 @@ calls! {
         entries(log: Log, range: Span, limit: usize) -> Vec<(Entry, bool)>;
         entries_at(log: Log, seqs: &[Seq]) -> Vec<(Entry, bool)>;
         stored(log: Log, pick: &Pick<'_>, limit: usize) -> Vec<Stored>;
+        last_recorded(log: Log, by: Time) -> Option<(Seq, Time)>;
         contents(log: Log, seqs: &[Seq]) -> Vec<String>;
         raw_events(log: Log, range: Span, limit: usize) -> Vec<RawEvent>;
     }

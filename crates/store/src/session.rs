@@ -267,6 +267,8 @@ pub(crate) trait Events {
     fn entries_at(&self, log: Log, seqs: &[Seq]) -> Result<Vec<(Entry, bool)>>;
     /// Events with their content.
     fn stored(&self, log: Log, pick: &Pick<'_>, limit: usize) -> Result<Vec<Stored>>;
+    /// The newest housekeeping event with a time of at most `by`: its position and its time.
+    fn last_recorded(&self, log: Log, by: Time) -> Result<Option<(Seq, Time)>>;
     /// The canonical bytes at positions; an error if one does not exist.
     fn contents(&self, log: Log, seqs: &[Seq]) -> Result<Vec<String>>;
     /// The raw rows of a range, for an auditor.

@@ -6,6 +6,7 @@ mod acts;
 mod bad_input;
 #[cfg(feature = "experiments")]
 mod bench;
+mod by_time;
 mod change;
 mod commands;
 mod conventions;

@@ -1,4 +1,5 @@
--- Schema 11. Evidence that an auditor can judge again, and identities that were registered by mistake.
+-- Schema 11. Evidence that an auditor can judge again, identities that were registered by mistake, and
+-- questions by time.
 
 -- Ground: the bytes of files that the manifest names by their SHA-256, so that a bundle can carry
 -- them. Several logs may name the same file; each keeps its own copy.
@@ -73,3 +74,8 @@ WHEN NEW.payload <> '' OR NEW.columns <> x''
   OR (NEW.at, NEW.event_ref, NEW.time_us, NEW.type, NEW.digest)
      IS NOT (OLD.at, OLD.event_ref, OLD.time_us, OLD.type, OLD.digest)
 BEGIN SELECT RAISE(ABORT, 'the log is append-only; an event can only be forgotten whole'); END;
+
+-- The times of the events that ipse wrote, pass records included. They are of the clock of the recorder,
+-- so they say which position a time means. A type and a time are never forgotten.
+CREATE INDEX event_of_recorder ON event (at, time_us)
+WHERE type IN ('consolidation_run', 'forget', 'intent') OR type >= 'ipse.' AND type < 'ipse/';
