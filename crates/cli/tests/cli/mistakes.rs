@@ -48,7 +48,12 @@ const MISTAKES: &[Mistake] = &[
     (&["init", "--manifest", "@directory"], 2, &["not an ordinary file"]),
     // Files that are not JSON Lines.
     (&["import", "@missing.jsonl"], 2, &["could not open", "missing.jsonl"]),
-    (&["import", "@directory"], 2, &["is a directory"]),
+    (&["import", "@directory"], 2, &["is a directory", "no file to import"]),
+    (&["import", "@week"], 2, &["is a directory", "week/mo.jsonl", "week/tu.jsonl"]),
+    (&["import", "@numeric-id.jsonl", "@missing.jsonl"], 2, &["could not open", "missing.jsonl"]),
+    (&["import", "@numeric-id.jsonl", "@table.csv"], 2, &["table.csv is a table such as CSV"]),
+    (&["import", "-", "-"], 2, &["given twice"]),
+    (&["import", "@empty.jsonl", "--dry-run", "--signed"], 2, &["cannot be used with"]),
     (&["import", "@array.json"], 2, &["one JSON array", "jq -c '.[]'"]),
     (&["import", "@array-pretty.json"], 2, &["one JSON array", "jq -c '.[]'"]),
     (&["import", "@pretty.json"], 2, &["over several lines", "jq -c ."]),
@@ -76,7 +81,9 @@ fn files(store: &Store) {
     let events = std::fs::read(vector("facts/glass_cup.events.jsonl")).unwrap();
     let golden = std::fs::read_to_string(vector("manifest/golden.toml")).unwrap();
     let at = "2026-05-06T10:00:00Z";
-    std::fs::create_dir(store.directory.path().join("directory")).unwrap();
+    for name in ["directory", "week"] {
+        std::fs::create_dir(store.directory.path().join(name)).unwrap();
+    }
     for (name, bytes) in [
         ("events.jsonl", &events[..]),
         ("one-field.toml", b"agent_id = \"a\"\n"),
@@ -96,6 +103,8 @@ fn files(store: &Store) {
         ("utf16.jsonl", b"\xff\xfe{\0\"\0"),
         ("empty.jsonl", b""),
         ("unix-time.jsonl", b"{\"id\":\"1\",\"type\":\"note\",\"time\":1778061600}\n"),
+        ("week/mo.jsonl", b""),
+        ("week/tu.jsonl", b""),
         (
             "numeric-id.jsonl",
             format!("{{\"id\":7,\"type\":\"note\",\"time\":\"{at}\"}}\n").as_bytes(),
@@ -154,10 +163,10 @@ fn members_that_feed_no_fact_are_named_after_an_import() {
     let result = store.import(input.concat());
     let hints = [
         "hint: `data.outcome` is \"failure\", which counts as unknown; did you mean \"failed\"? \
-         (2 events, first in line 1)",
-        "hint: `data.success` is a text and counts nowhere; write it without quotes (1 event, \
-         first in line 3)",
-        "hint: `data.skill` feeds no fact; did you mean `skill_id`? (1 event, first in line 4)",
+         (2 events: lines 1, 2)",
+        "hint: `data.success` is a text and counts nowhere; write it without quotes (1 event: line \
+         3)",
+        "hint: `data.skill` feeds no fact; did you mean `skill_id`? (1 event: line 4)",
     ];
     let json = result.fine().ended(0, &hints).json();
     assert_eq!(json["unused"].as_array().unwrap().len(), 3);

@@ -59,8 +59,14 @@ fn commands_that_read_leave_an_older_store_as_it_is_and_name_the_command_to_run(
 
 #[test]
 fn an_older_store_is_migrated_once_and_keeps_everything() {
-    let samples =
-        [("schema_5", 5), ("schema_6", 6), ("schema_7", 7), ("schema_8", 8), ("schema_9", 9), ("schema_10", 10)];
+    let samples = [
+        ("schema_5", 5),
+        ("schema_6", 6),
+        ("schema_7", 7),
+        ("schema_8", 8),
+        ("schema_9", 9),
+        ("schema_10", 10),
+    ];
     for (name, from) in samples {
         let (store, facts) = sample(name);
         let done = store.run(&["migrate", "--json"]).fine().json();

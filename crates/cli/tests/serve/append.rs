@@ -399,3 +399,20 @@ fn mistakes_of_a_first_request_are_explained() {
     let answer = log.send("application/json", failure).is(201).json();
     assert!(answer["hint"].as_str().unwrap().contains("did you mean \"failed\"?"), "{answer}");
 }
+
+#[test]
+fn members_that_feed_nothing_are_summed_up_over_a_request() {
+    let log = Log::new();
+    let good = |id: &str| event("arm", id, "grasp", true);
+    let bad = |id: &str| good(id).replace("\"success\":true", "\"outcome\":\"failure\"");
+    let refused = "{}".to_owned();
+    let all = [good("1"), bad("2"), refused, bad("3"), bad("4"), bad("5")];
+    let answer = log.send("application/x-ndjson", all.join("\n")).ok().json();
+    let message = "is \"failure\", which counts as unknown; did you mean \"failed\"?";
+    let want = serde_json::json!([
+        {"count": 4, "field": "data.outcome", "indexes": [1, 3, 4], "message": message}
+    ]);
+    assert_eq!(answer["unused"], want, "{answer}");
+    let answer = log.send("application/x-ndjson", good("9")).ok().json();
+    assert_eq!(answer["unused"], serde_json::json!([]));
+}
