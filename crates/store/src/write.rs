@@ -63,7 +63,7 @@ impl Writer {
     pub fn begin(&mut self) -> Result<Batch<'_>> {
         self.session.begin(Access::Write)?;
         let session = &*self.session;
-        let head = session.head(self.log).inspect_err(|_| session.rollback())?;
+        let head = head_of(session, self.log).inspect_err(|_| session.rollback())?;
         let (log, recent) = (self.log, &mut self.recent);
         Ok(Batch { session, log, recent, head, wrote: false, state: State::Open })
     }
@@ -287,6 +287,15 @@ impl Drop for Batch<'_> {
             self.recent.clear();
         }
         self.session.rollback();
+    }
+}
+
+/// The last position of a log whose identity is still registered: it may have been removed since
+/// the handle was opened.
+fn head_of(session: &dyn Session, log: Log) -> Result<Seq> {
+    match session.log(&log.identity)? == Some(log) {
+        true => session.head(log),
+        false => Err(Error::UnknownIdentity(log.identity.to_string())),
     }
 }
 

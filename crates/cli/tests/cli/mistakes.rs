@@ -30,6 +30,12 @@ const MISTAKES: &[Mistake] = &[
     (&["prune", "--before", "01.05.2026"], 2, &["RFC 3339"]),
     (&["config", "retention", "6months"], 2, &["48h"]),
     (&["token", "create", "--role", "admin"], 2, &["possible values", "planner"]),
+    (&["serve", "--dev", "--listen", "0.0.0.0:0"], 2, &["loopback only", "ipse token create"]),
+    (&["identity", "remove", "b113"], 2, &["is kept", "16 events", "empty"]),
+    (&["identity", "remove", "b1"], 2, &["at least 4 digits"]),
+    (&["identity", "remove", "ffff"], 2, &["no identity here begins with ffff"]),
+    (&["identity", "remove"], 2, &["<PREFIX>"]),
+    (&["explain", "ev_8d"], 1, &["at least 4 of its 32 hex digits"]),
     (&["serve", "--listen", "7601"], 2, &["address and a port"]),
     // Manifests.
     (&["init"], 2, &["--manifest", "ipse manifest new > agent.toml"]),

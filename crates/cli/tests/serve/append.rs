@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use std::io::Write;
 
 const EMPTY: &str = "{\"appended\":0,\"conflicts\":0,\"duplicates\":0,\"refused\":0,\
-                     \"results\":[],\"signed\":0}";
+                     \"results\":[],\"signed\":0,\"unused\":[]}";
 
 pub(super) struct Log {
     pub(super) store: Store,
@@ -392,8 +392,8 @@ fn mistakes_of_a_first_request_are_explained() {
     let consolidate = Request::new("POST", "/api/agent/consolidate").token(&log.agent.producer);
     let role = log.server.ask(&consolidate).problem(403, "forbidden");
     assert!(role["detail"].as_str().unwrap().contains("needs a token of: operator"), "{role}");
-    let root = log.server.get("/", &log.agent.producer).problem(404, "not_found");
-    assert!(root["detail"].as_str().unwrap().contains("/docs"), "{root}");
+    let unknown = log.server.get("/nothing", &log.agent.producer).problem(404, "not_found");
+    assert!(unknown["detail"].as_str().unwrap().contains("/docs"), "{unknown}");
     let failure =
         event("arm", "1", "grasp", true).replace("\"success\":true", "\"outcome\":\"failure\"");
     let answer = log.send("application/json", failure).is(201).json();

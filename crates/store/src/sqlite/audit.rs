@@ -6,7 +6,7 @@ use crate::session::Result;
 use rusqlite::Connection;
 
 /// Tables whose rows belong to a log, and the expression for the log number.
-const OF_A_LOG: [(&str, &str); 14] = [
+const OF_A_LOG: [(&str, &str); 16] = [
     ("event", "at >> 40"),
     ("chunk", "at >> 40"),
     ("run", "at >> 40"),
@@ -20,6 +20,8 @@ const OF_A_LOG: [(&str, &str); 14] = [
     ("policy", "log"),
     ("statement", "number >> 40"),
     ("retention", "log"),
+    ("artefact", "log"),
+    ("cosignature", "log"),
     // Tokens of the store itself have the number 0.
     ("token", "nullif(log, 0)"),
 ];

@@ -35,8 +35,20 @@ const MAY_CONFIGURE: [(&str, &str); 7] = [
 const MAY_SIGN: [(&str, &str); 3] =
     [("insert", "tree"), ("insert", "tree_head"), ("update", "tree_head")];
 
-/// Changes when a manifest is registered.
-const MAY_REGISTER: [(&str, &str); 1] = [("insert", "manifest")];
+/// Changes when a manifest is registered, and when an identity without events is removed with its
+/// settings. A trigger rejects the deletion of a manifest with events.
+const MAY_REGISTER: [(&str, &str); 10] = [
+    ("insert", "manifest"),
+    ("insert", "retired"),
+    ("delete", "manifest"),
+    ("delete", "token"),
+    ("delete", "producer"),
+    ("delete", "policy"),
+    ("delete", "retention"),
+    ("delete", "tree_head"),
+    ("delete", "artefact"),
+    ("delete", "cosignature"),
+];
 
 /// Columns of a stored token that may change.
 const MAY_MARK: [&str; 2] = ["revoked", "last_used"];
