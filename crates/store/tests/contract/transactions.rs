@@ -293,7 +293,7 @@ pub(crate) fn an_identity_without_events_is_removed_with_all_that_is_its_own(pla
         assert_eq!(reader.producers(&again.identity).unwrap().len(), 0);
         assert_eq!(reader.retention(&again.identity).unwrap(), None);
         let snapshot = reader.view(&again.identity).unwrap();
-        assert_eq!(snapshot.view().signatures().unwrap(), Signatures::default());
+        assert_eq!(snapshot.view().signatures().unwrap(), Signatures::Record);
         assert_eq!(snapshot.view().head().unwrap(), Seq(0));
     }
 }
