@@ -17,7 +17,7 @@ mod unused;
 pub use ipse_core::event::MAX_DEPTH;
 pub use ipse_core::text::printable;
 pub use refusal::{Refusal, Rule};
-pub use unused::{Unused, UnusedMembers, unused};
+pub use unused::{Places, Unused, UnusedMembers, unused};
 
 pub use ipse_core::event::MAX_NAME_BYTES;
 

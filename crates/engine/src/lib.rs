@@ -33,6 +33,7 @@ mod memory;
 mod pass;
 mod rebuild;
 mod refused;
+mod rehearsal;
 mod restore;
 mod rules;
 mod rules_change;
@@ -44,7 +45,7 @@ mod skill_sums;
 mod watch;
 
 pub use answer::{consolidated_json, pass_json};
-pub use arrival::{TYPE_HINT, decode_data, event_of, type_hint};
+pub use arrival::{TYPE_HINT, decode_data, event_of, hint_of, type_hint};
 pub use as_of::{
     AsOf, Start, as_of, as_of_from, as_of_under, as_of_with, chosen_as_of, chosen_as_of_under,
     chosen_as_of_with,
@@ -70,6 +71,7 @@ pub use memory::{Memory, Policy};
 pub use pass::{PassCommitted, PassReport, Trigger};
 pub use rebuild::{Rebuilt, rebuild, rebuild_under, rebuild_without};
 pub use refused::{refusal_of, refusal_under};
+pub use rehearsal::Rehearsal;
 pub use restore::{CompleteLog, restore, restore_under};
 pub use rules::{
     known as known_rules, name_of as rules_name, rules_at, rules_history, rules_name_at, rules_of,

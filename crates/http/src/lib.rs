@@ -21,6 +21,7 @@ mod events;
 mod exposition;
 mod health;
 mod host;
+mod index;
 mod intents;
 mod line;
 mod listen;

@@ -86,6 +86,10 @@ pub trait Platform: Send + Sync {
     fn process(&self) -> Option<Process> {
         None
     }
+    /// Tokens that are valid while the server runs, and are not in the store.
+    fn tokens_in_memory(&self) -> Vec<(Owner, Token)> {
+        Vec::new()
+    }
     /// The `Host` values that the server accepts.
     fn hosts(&self) -> Hosts;
 }
@@ -200,6 +204,8 @@ pub struct Service {
     watch: Mutex<Watch>,
     outside: Arc<dyn Platform>,
     agents: RwLock<BTreeMap<Identity, Arc<Agent>>>,
+    /// Tokens that are not in the store. Their uses are not recorded.
+    in_memory: Vec<(Owner, Token)>,
     /// For token lookups, which never wait for a writer.
     tokens: Mutex<Tokens>,
     /// The cache of valid tokens, by their hash.
@@ -242,6 +248,7 @@ impl Service {
             session: hex::encode(&outside.random()[..8]),
             paces: Paces::of(outside.intents_per_minute()),
             hosts: outside.hosts(),
+            in_memory: outside.tokens_in_memory(),
             outside,
             agents: RwLock::default(),
             tokens,
@@ -311,6 +318,9 @@ impl Service {
 
     /// Whether the store has any valid token.
     pub fn has_tokens(&self) -> Result<bool, Error> {
+        if !self.in_memory.is_empty() {
+            return Ok(true);
+        }
         let tokens = self.tokens.lock().map_err(|_| Error::Poisoned)?;
         Ok(tokens.any_live(self.outside.now())?)
     }
@@ -502,9 +512,13 @@ impl Service {
             return Ok(guest.clone());
         }
         drop(believed);
-        let tokens = self.tokens.lock().unwrap_or_else(PoisonError::into_inner);
-        let found = tokens.admit(text, now).map_err(Error::from)?;
-        drop(tokens);
+        let found = match self.held_in_memory(&hash, now) {
+            Some(found) => Ok(found),
+            None => {
+                let tokens = self.tokens.lock().unwrap_or_else(PoisonError::into_inner);
+                tokens.admit(text, now).map_err(Error::from)?
+            }
+        };
         // Unknown, expired and revoked tokens get the same response.
         let (owner, token) = found.map_err(|_| Problem::unauthorized())?;
         let guest = match owner {
@@ -522,6 +536,17 @@ impl Service {
         Ok(guest)
     }
 
+    /// The valid token with this hash among those that are not in the store.
+    fn held_in_memory(&self, hash: &[u8; 32], now: Time) -> Option<(Owner, Token)> {
+        let mut held = self.in_memory.iter().filter(|(_, token)| token.lets_in(hash, now));
+        held.next().cloned()
+    }
+
+    /// Whether a token is one of those that are not in the store.
+    fn is_in_memory(&self, token: &Token) -> bool {
+        self.in_memory.iter().any(|(_, held)| held.id == token.id)
+    }
+
     /// Whether the caller's handle on its log is still current. It is replaced after a failed
     /// write, and then gets no more updates.
     pub(crate) fn is_served(&self, caller: &Caller) -> bool {
@@ -535,12 +560,15 @@ impl Service {
         if !self.is_served(caller) {
             return Ok(false);
         }
+        if self.is_in_memory(&caller.token) {
+            return Ok(true);
+        }
         let tokens = self.tokens.lock().unwrap_or_else(PoisonError::into_inner);
         Ok(tokens.is_live(&caller.agent.identity, &caller.token.id, self.outside.now())?)
     }
 
     fn believe(&self, hash: [u8; 32], guest: Bearer, now: Time) {
-        if guest.token().use_is_due(now) {
+        if guest.token().use_is_due(now) && !self.is_in_memory(guest.token()) {
             let mut used = self.used.lock().unwrap_or_else(PoisonError::into_inner);
             used.insert(hash, guest.clone());
         }

@@ -125,6 +125,12 @@ fn types_of_public_fields_have_a_name() {
     let added: Vec<ipse::FactRecord> = diff.added;
     let changed: Vec<ipse::Changed> = diff.changed;
     assert_eq!((added.len(), changed.len()), (1, 0));
+    let failure = br#"{"id":"h","type":"execution_result","time":"2026-05-06T10:00:00Z",
+        "data":{"skill_id":"grasp","outcome":"failure"}}"#;
+    let hint = world.agent.record_json(failure).unwrap().hint.unwrap();
+    assert!(hint.contains("did you mean \"failed\"?"), "{hint}");
+    let fine = world.agent.record(Event::attempt("grasp").failed("slip")).unwrap();
+    assert_eq!(fine.hint, None);
     let unused: ipse::UnusedMembers = world.agent.import(&b""[..]).unwrap().unused;
     assert_eq!(unused.iter().count(), 0);
 }

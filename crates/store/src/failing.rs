@@ -149,6 +149,7 @@ calls! {
         log(identity: &Identity) -> Option<Log>;
         manifests() -> Vec<(String, String)>;
         register(canonical: &str) -> Registered;
+        remove(log: Log) -> ();
     }
     impl Events {
         head(log: Log) -> Seq;

@@ -243,6 +243,9 @@ pub(crate) trait Identities {
     fn manifests(&self) -> Result<Vec<(String, String)>>;
     /// Adds a manifest. A registered manifest does not change.
     fn register(&self, canonical: &str) -> Result<Registered>;
+    /// Removes an identity with its tokens, producers and settings, in one transaction. Fails with
+    /// [`Error::NotEmpty`] if its log has an event. Its log is not given to another identity.
+    fn remove(&self, log: Log) -> Result<()>;
 }
 
 /// The events of a log.

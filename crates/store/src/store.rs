@@ -167,6 +167,14 @@ impl Store {
         self.writing(Duty::Register)?.register(canonical)
     }
 
+    /// Removes an identity with its tokens, producers and settings. Fails with
+    /// [`Error::NotEmpty`] if its log has an event.
+    pub fn remove(&self, identity: &Identity) -> Result<()> {
+        let session = self.writing(Duty::Register)?;
+        let log = session.log(identity)?;
+        session.remove(log.ok_or_else(|| Error::UnknownIdentity(identity.to_string()))?)
+    }
+
     /// Starts to watch the store for changes.
     pub fn watch(&self) -> Result<Watch> {
         Ok(Watch::new(self.reader()?))

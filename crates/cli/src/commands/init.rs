@@ -1,5 +1,6 @@
 //! `init`: registers a manifest, and creates the store if it is missing.
 
+use crate::confirm;
 use crate::context::Context;
 use crate::erasure::note_pending_erase;
 use crate::gate_files;
@@ -9,8 +10,8 @@ use crate::passphrase;
 use crate::terminal::Terminal;
 use crate::vocabulary::rule_set;
 use crate::{CommandResult, Exit};
-use ipse::SystemHost;
 use ipse::keys::Role;
+use ipse::{Manifest, SystemHost};
 use ipse_consolidate::Rules;
 use ipse_core::json::Members;
 use ipse_engine::rules_name_at;
@@ -40,6 +41,9 @@ pub(crate) struct Args {
     /// changes [default: v1]
     #[arg(long, value_name = "VERSION", value_parser = rule_set)]
     rules: Option<Rules>,
+    /// Do not ask before a second identity is registered
+    #[arg(long)]
+    yes: bool,
 }
 
 pub(crate) fn run(context: &Context, terminal: &mut Terminal<'_>, args: &Args) -> CommandResult {
@@ -51,6 +55,10 @@ pub(crate) fn run(context: &Context, terminal: &mut Terminal<'_>, args: &Args) -
     let word = passphrase.as_ref().map(|passphrase| passphrase.as_str());
     keys.check_operator(&manifest, word)?;
     context.migrate_if_there(terminal)?;
+    if !is_wanted(context, terminal, &manifest, args.yes)? {
+        writeln!(terminal.err, "nothing was changed")?;
+        return Ok(Exit::Found);
+    }
     let registered = Store::create(&context.location)?.register(&manifest.canonical())?;
     // Bundles carry these files. A larger one is no gate file.
     for file in named_files.iter().filter(|file| file.len() <= MAX_ARTEFACT_BYTES) {
@@ -95,6 +103,39 @@ pub(crate) fn run(context: &Context, terminal: &mut Terminal<'_>, args: &Args) -
         )?;
     }
     Ok(Exit::fine_if(made.is_ok()))
+}
+
+/// Warns before a second identity is registered in a store: it begins with an empty memory, and
+/// every command has to be told which one is meant. On a terminal it asks.
+fn is_wanted(
+    context: &Context,
+    terminal: &mut Terminal<'_>,
+    manifest: &Manifest,
+    yes: bool,
+) -> anyhow::Result<bool> {
+    let registered = match context.store() {
+        Ok(store) => store.reader()?.manifests()?,
+        // `Store::create` makes the store, or names the error.
+        Err(_) => return Ok(true),
+    };
+    let identity = manifest.identity().to_string();
+    let [(other, _), ..] = registered.as_slice() else { return Ok(true) };
+    if registered.iter().any(|(hash, _)| *hash == identity) {
+        return Ok(true);
+    }
+    let warning = format!(
+        "warning: this store holds identity {}…, and this manifest is another identity: it begins \
+         with an empty memory, and every command will need --identity",
+        &other[..8]
+    );
+    writeln!(terminal.asks(), "{warning}")?;
+    writeln!(
+        terminal.err,
+        "hint: `ipse identity --manifest FILE` lists the fields that differ; `ipse identity remove \
+         {}` removes the new one while it has no event",
+        &identity[..8]
+    )?;
+    Ok(yes || !confirm::is_possible() || confirm::agrees(terminal, "Register it as well?")?)
 }
 
 /// The rules in force, and for a new log with the default rules the other choice.

@@ -20,6 +20,7 @@ mod foreign_keys;
 mod forget;
 mod gates;
 mod identity;
+mod import;
 mod key_files;
 mod keys;
 mod kill;

@@ -52,6 +52,12 @@ const MISTAKES: &[Mistake] = &[
     (&["prune", "--before", "01.05.2026"], 2, &["RFC 3339"]),
     (&["config", "retention", "6months"], 2, &["48h"]),
     (&["token", "create", "--role", "admin"], 2, &["possible values", "planner"]),
+    (&["serve", "--dev", "--listen", "0.0.0.0:0"], 2, &["loopback only", "ipse token create"]),
+    (&["identity", "remove", "b113"], 2, &["is kept", "16 events", "empty"]),
+    (&["identity", "remove", "b1"], 2, &["at least 4 digits"]),
+    (&["identity", "remove", "ffff"], 2, &["no identity here begins with ffff"]),
+    (&["identity", "remove"], 2, &["<PREFIX>"]),
+    (&["explain", "ev_8d"], 1, &["at least 4 of its 32 hex digits"]),
     (&["serve", "--listen", "7601"], 2, &["address and a port"]),
     // Manifests.
     (&["init"], 2, &["--manifest", "ipse manifest new > agent.toml"]),
@@ -70,7 +76,12 @@ const MISTAKES: &[Mistake] = &[
     (&["init", "--manifest", "@directory"], 2, &["not an ordinary file"]),
     // Files that are not JSON Lines.
     (&["import", "@missing.jsonl"], 2, &["could not open", "missing.jsonl"]),
-    (&["import", "@directory"], 2, &["is a directory"]),
+    (&["import", "@directory"], 2, &["is a directory", "no file to import"]),
+    (&["import", "@week"], 2, &["is a directory", "week/mo.jsonl", "week/tu.jsonl"]),
+    (&["import", "@numeric-id.jsonl", "@missing.jsonl"], 2, &["could not open", "missing.jsonl"]),
+    (&["import", "@numeric-id.jsonl", "@table.csv"], 2, &["table.csv is a table such as CSV"]),
+    (&["import", "-", "-"], 2, &["given twice"]),
+    (&["import", "@empty.jsonl", "--dry-run", "--signed"], 2, &["cannot be used with"]),
     (&["import", "@array.json"], 2, &["one JSON array", "jq -c '.[]'"]),
     (&["import", "@array-pretty.json"], 2, &["one JSON array", "jq -c '.[]'"]),
     (&["import", "@pretty.json"], 2, &["over several lines", "jq -c ."]),
@@ -98,7 +109,9 @@ fn files(store: &Store) {
     let events = std::fs::read(vector("facts/glass_cup.events.jsonl")).unwrap();
     let golden = std::fs::read_to_string(vector("manifest/golden.toml")).unwrap();
     let at = "2026-05-06T10:00:00Z";
-    std::fs::create_dir(store.directory.path().join("directory")).unwrap();
+    for name in ["directory", "week"] {
+        std::fs::create_dir(store.directory.path().join(name)).unwrap();
+    }
     for (name, bytes) in [
         ("events.jsonl", &events[..]),
         ("one-field.toml", b"agent_id = \"a\"\n"),
@@ -118,6 +131,8 @@ fn files(store: &Store) {
         ("utf16.jsonl", b"\xff\xfe{\0\"\0"),
         ("empty.jsonl", b""),
         ("unix-time.jsonl", b"{\"id\":\"1\",\"type\":\"note\",\"time\":1778061600}\n"),
+        ("week/mo.jsonl", b""),
+        ("week/tu.jsonl", b""),
         (
             "numeric-id.jsonl",
             format!("{{\"id\":7,\"type\":\"note\",\"time\":\"{at}\"}}\n").as_bytes(),
@@ -176,10 +191,10 @@ fn members_that_feed_no_fact_are_named_after_an_import() {
     let result = store.import(input.concat());
     let hints = [
         "hint: `data.outcome` is \"failure\", which counts as unknown; did you mean \"failed\"? \
-         (2 events, first in line 1)",
-        "hint: `data.success` is a text and counts nowhere; write it without quotes (1 event, \
-         first in line 3)",
-        "hint: `data.skill` feeds no fact; did you mean `skill_id`? (1 event, first in line 4)",
+         (2 events: lines 1, 2)",
+        "hint: `data.success` is a text and counts nowhere; write it without quotes (1 event: line \
+         3)",
+        "hint: `data.skill` feeds no fact; did you mean `skill_id`? (1 event: line 4)",
     ];
     let json = result.fine().ended(0, &hints).json();
     assert_eq!(json["unused"].as_array().unwrap().len(), 3);

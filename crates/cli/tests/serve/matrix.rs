@@ -52,7 +52,7 @@ const PLANNERS: Who = Who::Roles(&["planner"]);
 const PRODUCERS: Who = Who::Roles(&["producer"]);
 
 /// The routes and their roles, as in `docs/guide/serve.md`. Unknown paths are 404 for all callers.
-const TABLE: [Row; 35] = [
+const TABLE: [Row; 36] = [
     row("/api/agent/semantic", "GET", READERS),
     row("/api/agent/grounding", "GET", READERS),
     Row { good: 201, ..row("/api/agent/events", "POST", PRODUCERS) },
@@ -84,6 +84,7 @@ const TABLE: [Row; 35] = [
     row("/api/audit/bundle", "GET", AUDITORS),
     row("/health/live", "GET", Who::Everyone),
     row("/health/ready", "GET", Who::Everyone),
+    row("/", "GET", Who::Everyone),
     row("/version", "GET", Who::Everyone),
     row("/metrics", "GET", MEASURERS),
     row("/docs", "GET", Who::Everyone),

@@ -51,8 +51,20 @@ const MAY_SIGN: [(&str, &str); 3] =
 /// Changes when a cosignature is stored.
 const MAY_COSIGN: [(&str, &str); 1] = [("insert", "cosignature")];
 
-/// Changes when a manifest is registered.
-const MAY_REGISTER: [(&str, &str); 1] = [("insert", "manifest")];
+/// Changes when a manifest is registered, and when an identity without events is removed with its
+/// settings. A trigger rejects the deletion of a manifest with events.
+const MAY_REGISTER: [(&str, &str); 10] = [
+    ("insert", "manifest"),
+    ("insert", "retired"),
+    ("delete", "manifest"),
+    ("delete", "token"),
+    ("delete", "producer"),
+    ("delete", "policy"),
+    ("delete", "retention"),
+    ("delete", "tree_head"),
+    ("delete", "artefact"),
+    ("delete", "act_owed"),
+];
 
 /// Changes when a file is stored.
 const MAY_STORE_FILES: [(&str, &str); 1] = [("insert", "artefact")];

@@ -65,6 +65,8 @@ contract! {
     transactions::readers_use_connections_again,
     transactions::an_unknown_identity_is_an_error,
     transactions::registering_is_idempotent,
+    transactions::an_identity_without_events_is_removed_with_all_that_is_its_own,
+    transactions::a_removed_log_is_not_written_to_and_not_used_again,
     transactions::settings_belong_to_an_identity,
     transactions::live_tokens_are_limited_and_revoked_permanently,
     transactions::tokens_of_the_store_belong_to_no_identity,

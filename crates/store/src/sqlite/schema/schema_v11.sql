@@ -13,7 +13,7 @@ CREATE UNIQUE INDEX artefact_by_hash ON artefact (log, sha256);
 CREATE TRIGGER artefact_is_frozen BEFORE UPDATE ON artefact
 BEGIN SELECT RAISE(ABORT, 'a stored file never changes'); END;
 CREATE TRIGGER artefact_is_kept BEFORE DELETE ON artefact
-WHEN EXISTS (SELECT 1 FROM event WHERE at > OLD.log << 40 AND at < (OLD.log + 1) << 40)
+WHEN EXISTS (SELECT 1 FROM manifest WHERE log = OLD.log)
 BEGIN SELECT RAISE(ABORT, 'a stored file is never removed'); END;
 CREATE TRIGGER artefact_is_not_replaced BEFORE INSERT ON artefact
 WHEN EXISTS (SELECT 1 FROM artefact
@@ -79,3 +79,8 @@ BEGIN SELECT RAISE(ABORT, 'the log is append-only; an event can only be forgotte
 -- so they say which position a time means. A type and a time are never forgotten.
 CREATE INDEX event_of_recorder ON event (at, time_us)
 WHERE type IN ('consolidation_run', 'forget', 'intent') OR type >= 'ipse.' AND type < 'ipse/';
+-- The numbers of removed logs. No other identity gets them: a process that still has the removed
+-- log open would write to the log of another agent.
+CREATE TABLE retired (
+    log INTEGER PRIMARY KEY
+) STRICT;
