@@ -1,6 +1,7 @@
 //! Attacks on the file and its connections: each is rejected and changes nothing.
 
 mod guards;
+mod removal;
 mod tokens;
 
 use super::session::Connected;
