@@ -5,6 +5,7 @@
 
 use crate::terminal::Terminal;
 use anyhow::Context as _;
+use rustix::fs::{Mode, OFlags, open};
 use std::fs::File;
 use std::io::{BufRead, BufReader, IsTerminal, Write};
 
@@ -20,7 +21,7 @@ pub(crate) fn is_possible() -> bool {
 pub(crate) fn agrees(terminal: &mut Terminal<'_>, what: &str) -> anyhow::Result<bool> {
     let mut tty = match std::io::stderr().is_terminal() {
         true => None,
-        false => Some(File::options().write(true).open(TTY).context(NOBODY)?),
+        false => Some(File::from(open(TTY, OFlags::WRONLY, Mode::empty()).context(NO_TERMINAL)?)),
     };
     let asks: &mut dyn Write = match &mut tty {
         Some(tty) => tty,
@@ -36,12 +37,12 @@ pub(crate) fn agrees(terminal: &mut Terminal<'_>, what: &str) -> anyhow::Result<
     Ok(matches!(answer.trim_ascii(), b"y" | b"Y" | b"yes"))
 }
 
-const NOBODY: &str = "no terminal to ask; give --yes";
+const NO_TERMINAL: &str = "no terminal to ask; give --yes";
 
 /// Opens the source of answers: the terminal, because standard input may be a pipe.
 fn answers() -> anyhow::Result<Box<dyn BufRead>> {
     if std::io::stdin().is_terminal() {
         return Ok(Box::new(std::io::stdin().lock()));
     }
-    Ok(Box::new(BufReader::new(File::open(TTY).context(NOBODY)?)))
+    Ok(Box::new(BufReader::new(File::open(TTY).context(NO_TERMINAL)?)))
 }

@@ -126,13 +126,12 @@ fn cheapest(all: &Histogram, others: usize) -> Option<(i64, i64)> {
         best_window(&coarse, k).is_some()
     };
     let mut best: Option<(usize, i64)> = None;
-    for place in 0..coarse.len() {
+    for (place, (_, cell)) in coarse.iter().enumerate() {
         let below = best.map(|(_, more)| more - 1);
         if below.is_some_and(|below| below < 1 || !enough(place, below)) {
             continue;
         }
         // Alone, the cell is a window as soon as it is significant itself.
-        let cell = coarse[place].1;
         let alone = |more: i64| significant(cell.successes + more, cell.failures(), k);
         let mut most = below.unwrap_or(1);
         while below.is_none() && !alone(most) {

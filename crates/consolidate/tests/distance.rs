@@ -136,8 +136,8 @@ fn a_clear_hill_that_just_misses_says_by_how_much() {
     assert!(!force.changed);
 }
 
-/// A range that was better until the rate inside it fell: the rules of `v2` do not recommend it, and
-/// the distance says that the rate changed.
+/// A range that was better until the rate inside it fell: the rules of `v2` do not recommend it,
+/// and the distance says that the rate changed.
 #[test]
 fn a_change_of_the_rate_is_named() {
     let fell = (0..50_u8).map(|n| (n / 10, 25, false, n < 40));

@@ -236,7 +236,8 @@ fn misnamed_reason(data: &Object<'_>) -> Option<Unused> {
     if !failed || data.get("failure_reason").is_some() {
         return None;
     }
-    let is_text = |name: &str| data.get(name).and_then(Value::as_text).is_some_and(|it| it != "");
+    let is_text =
+        |name: &str| data.get(name).and_then(Value::as_text).is_some_and(|it| !it.is_empty());
     let name = REASONS.into_iter().find(|name| is_text(name))?;
     Some(found(name, String::from("feeds no fact; did you mean `failure_reason`?")))
 }

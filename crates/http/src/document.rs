@@ -27,8 +27,9 @@ use std::sync::LazyLock;
 /// The OpenAPI document.
 const DOCUMENT: &str = include_str!("../openapi.json");
 /// The page may load nothing and send nothing. Its styles are inline, its icon is empty.
-pub(crate) const PAGE_POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; img-src data:; \
-                      base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
+pub(crate) const PAGE_POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; \
+                                      img-src data:; base-uri 'none'; form-action 'none'; \
+                                      frame-ancestors 'none'";
 
 /// A static response, generated once: plain and compressed.
 struct Fixed {

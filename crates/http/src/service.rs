@@ -7,9 +7,11 @@
 
 use crate::answers::Answers;
 use crate::appender::Appender;
+pub(crate) use crate::bearer::Bearer;
 use crate::body::{AGENT_ROOM_KIB, ROOM_KIB};
 use crate::drift::Alarm;
 use crate::host::Hosts;
+use crate::in_memory::InMemory;
 use crate::metrics::{Metrics, Process, ServerMetrics};
 use crate::pace::Paces;
 use crate::problem::Problem;
@@ -168,31 +170,6 @@ impl Caller {
     }
 }
 
-/// The sender of a valid token.
-#[derive(Clone)]
-pub(crate) enum Bearer {
-    /// A caller that acts on one log.
-    Caller(Caller),
-    /// An observer of the server. It acts on no log.
-    Observer(Arc<Token>),
-}
-
-impl Bearer {
-    pub(crate) fn token(&self) -> &Token {
-        match self {
-            Bearer::Caller(caller) => &caller.token,
-            Bearer::Observer(token) => token,
-        }
-    }
-
-    fn owner(&self) -> Owner {
-        match self {
-            Bearer::Caller(caller) => Owner::Identity(caller.agent.identity),
-            Bearer::Observer(_) => Owner::Store,
-        }
-    }
-}
-
 /// A valid token, and the time of its lookup.
 type CachedToken = (Bearer, Time);
 
@@ -205,7 +182,7 @@ pub struct Service {
     outside: Arc<dyn Platform>,
     agents: RwLock<BTreeMap<Identity, Arc<Agent>>>,
     /// Tokens that are not in the store. Their uses are not recorded.
-    in_memory: Vec<(Owner, Token)>,
+    in_memory: InMemory,
     /// For token lookups, which never wait for a writer.
     tokens: Mutex<Tokens>,
     /// The cache of valid tokens, by their hash.
@@ -248,7 +225,7 @@ impl Service {
             session: hex::encode(&outside.random()[..8]),
             paces: Paces::of(outside.intents_per_minute()),
             hosts: outside.hosts(),
-            in_memory: outside.tokens_in_memory(),
+            in_memory: InMemory(outside.tokens_in_memory()),
             outside,
             agents: RwLock::default(),
             tokens,
@@ -512,7 +489,7 @@ impl Service {
             return Ok(guest.clone());
         }
         drop(believed);
-        let found = match self.held_in_memory(&hash, now) {
+        let found = match self.in_memory.valid(&hash, now) {
             Some(found) => Ok(found),
             None => {
                 let tokens = self.tokens.lock().unwrap_or_else(PoisonError::into_inner);
@@ -536,17 +513,6 @@ impl Service {
         Ok(guest)
     }
 
-    /// The valid token with this hash among those that are not in the store.
-    fn held_in_memory(&self, hash: &[u8; 32], now: Time) -> Option<(Owner, Token)> {
-        let mut held = self.in_memory.iter().filter(|(_, token)| token.lets_in(hash, now));
-        held.next().cloned()
-    }
-
-    /// Whether a token is one of those that are not in the store.
-    fn is_in_memory(&self, token: &Token) -> bool {
-        self.in_memory.iter().any(|(_, held)| held.id == token.id)
-    }
-
     /// Whether the caller's handle on its log is still current. It is replaced after a failed
     /// write, and then gets no more updates.
     pub(crate) fn is_served(&self, caller: &Caller) -> bool {
@@ -560,7 +526,7 @@ impl Service {
         if !self.is_served(caller) {
             return Ok(false);
         }
-        if self.is_in_memory(&caller.token) {
+        if self.in_memory.holds(&caller.token) {
             return Ok(true);
         }
         let tokens = self.tokens.lock().unwrap_or_else(PoisonError::into_inner);
@@ -568,7 +534,7 @@ impl Service {
     }
 
     fn believe(&self, hash: [u8; 32], guest: Bearer, now: Time) {
-        if guest.token().use_is_due(now) && !self.is_in_memory(guest.token()) {
+        if guest.token().use_is_due(now) && !self.in_memory.holds(guest.token()) {
             let mut used = self.used.lock().unwrap_or_else(PoisonError::into_inner);
             used.insert(hash, guest.clone());
         }

@@ -106,7 +106,7 @@ pub(crate) fn run(context: &Context, terminal: &mut Terminal<'_>, args: &Args) -
 }
 
 /// Warns before a second identity is registered in a store: it begins with an empty memory, and
-/// every command has to be told which one is meant. On a terminal it asks.
+/// every command needs `--identity` to select one. On a terminal it asks.
 fn is_wanted(
     context: &Context,
     terminal: &mut Terminal<'_>,

@@ -130,7 +130,7 @@ fn on_a_terminal_it_asks_first() {
 }
 
 /// Messages may go to a file: the person at the keyboard is asked all the same. Without a terminal
-/// on standard input and standard error nobody is asked.
+/// on standard input and standard error no question is asked.
 #[test]
 fn it_asks_the_person_at_the_keyboard_wherever_messages_go() {
     let store = Store::with("facts/glass_cup.events.jsonl");
@@ -148,7 +148,7 @@ fn it_asks_the_person_at_the_keyboard_wherever_messages_go() {
         assert_eq!(ran.out.contains("[y/N]"), !answer.is_empty(), "{redirect}: {}", ran.out);
     }
     let messages = std::fs::read_to_string(log).unwrap();
-    assert!(!messages.contains("[y/N]"), "a question in a file is read by nobody: {messages}");
+    assert!(!messages.contains("[y/N]"), "no person reads a question in a file: {messages}");
 }
 
 /// Standard input may be the list of refs: the answer still comes from the terminal.

@@ -271,7 +271,7 @@ fn a_changed_manifest_is_another_identity_with_its_own_log() {
     store.run(&["--identity", "f", "facts"]).ended(2, &["at least 4"]);
 }
 
-/// An edited manifest is another identity: it is announced, and can be taken back while it is empty.
+/// An edited manifest is another identity: it is announced, and is removable while empty.
 #[test]
 fn an_identity_that_was_registered_by_mistake_is_removed() {
     let store = Store::with("facts/glass_cup.events.jsonl");

@@ -119,7 +119,7 @@ fn a_dry_run_counts_as_the_import_does_and_writes_nothing() {
     // SQLite creates these two for a reader too.
     let mut after = bytes_below(store.directory.path());
     after.retain(|name, bytes| {
-        !name.ends_with("-shm") && !(name.ends_with("-wal") && bytes.is_empty())
+        !(name.ends_with("-shm") || name.ends_with("-wal") && bytes.is_empty())
     });
     let names = |files: &BTreeMap<String, Vec<u8>>| files.keys().cloned().collect::<Vec<_>>();
     assert_eq!(names(&after), names(&before), "a dry run leaves no file behind");

@@ -11,10 +11,10 @@ use tempfile::TempDir;
 
 const MANIFEST: &str = "{\"agent_id\":\"a\"}";
 
-struct Store {
+pub(super) struct Store {
     _directory: TempDir,
-    path: PathBuf,
-    identity: Identity,
+    pub(super) path: PathBuf,
+    pub(super) identity: Identity,
 }
 
 fn event(id: &str) -> ipse_core::Admitted {
@@ -25,7 +25,7 @@ fn event(id: &str) -> ipse_core::Admitted {
 }
 
 /// A store with one identity and three events.
-fn store() -> Store {
+pub(super) fn store() -> Store {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("store.db");
     let identity = create(&path).unwrap().register(MANIFEST).unwrap().identity;
@@ -39,7 +39,7 @@ fn store() -> Store {
 }
 
 /// All ground data as one text.
-fn ground(path: &Path) -> String {
+pub(super) fn ground(path: &Path) -> String {
     let db = Connection::open(path).unwrap();
     let mut all = String::new();
     for sql in [
@@ -587,36 +587,4 @@ fn registering_twice_changes_nothing_and_another_manifest_has_its_own_log() {
 #[test]
 fn this_workspace_builds_sqlite_so_that_forgetting_clears_single_pages() {
     assert!(crate::forgets_in_place(), "see .cargo/config.toml");
-}
-
-/// The duty to register may delete a manifest, and the trigger in the file keeps one with events. No
-/// other duty may delete one at all.
-#[test]
-fn a_manifest_with_events_is_removed_by_no_connection() {
-    let store = store();
-    let before = ground(&store.path);
-    for duty in [Duty::Register, Duty::Write, Duty::Forget, Duty::Configure, Duty::Tokens] {
-        let session = Guarded::of(&store.path, duty);
-        for sql in [
-            "DELETE FROM manifest",
-            "DELETE FROM event",
-            "UPDATE manifest SET log = 9",
-            "DELETE FROM retired",
-            "INSERT OR REPLACE INTO manifest SELECT * FROM manifest",
-        ] {
-            assert!(session.try_statement(sql).is_err(), "{duty:?} allowed: {sql}");
-        }
-    }
-    let opened = open(&store.path).unwrap();
-    assert!(matches!(opened.remove(&store.identity), Err(Error::NotEmpty)));
-    assert_eq!(ground(&store.path), before);
-    // An empty one can be deleted by the duty to register, and by no other.
-    create(&store.path).unwrap().register("{\"agent_id\":\"b\"}").unwrap();
-    for duty in [Duty::Write, Duty::Forget, Duty::Configure, Duty::Sign, Duty::Tokens] {
-        let denied = Some(rusqlite::ErrorCode::AuthorizationForStatementDenied);
-        let sql = "DELETE FROM manifest WHERE log = 2";
-        let error = Guarded::of(&store.path, duty).try_statement(sql).unwrap_err();
-        assert_eq!(error.sqlite_error_code(), denied, "{duty:?}");
-    }
-    assert_eq!(opened.reader().unwrap().manifests().unwrap().len(), 2);
 }

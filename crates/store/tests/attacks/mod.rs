@@ -3,6 +3,7 @@
 mod artefacts;
 mod cosignatures;
 mod guards;
+mod removal;
 mod tokens;
 
 use super::session::Connected;
