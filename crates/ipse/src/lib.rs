@@ -60,6 +60,7 @@ mod identities;
 mod intent;
 pub mod keys;
 mod notary;
+mod past;
 mod plan;
 mod value;
 

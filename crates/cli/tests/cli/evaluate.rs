@@ -68,7 +68,7 @@ fn wrong_input_is_an_error_that_says_what_to_do() {
         (&["."], 2, ". is a directory: give the logs in it by name"),
         (&["empty.jsonl", "--history", "100"], 2, "a whole percentage from 0 to 99"),
         (&["empty.jsonl", "--history=-1"], 2, "a whole percentage"),
-        (&["empty.jsonl", "--seeds", "3"], 2, "--worlds"),
+        (&["empty.jsonl", "--seeds", "3"], 2, "cannot be used with"),
         (&["--worlds", "empty.jsonl"], 2, "cannot be used with"),
         (&["--worlds", "--seeds", "0"], 2, "from 1 to 1000"),
         (&["empty.jsonl", "--plots", "empty.jsonl"], 2, "could not make empty.jsonl"),

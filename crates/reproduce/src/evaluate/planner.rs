@@ -1,8 +1,8 @@
 //! The planners of an evaluation: what each knows, and when it skips an attempt.
 //!
 //! **Invariants:** a planner decides on what it learned before, at the time of the attempt. The
-//! facts of `v1` and `v2` are computed from their sums as a pass does; only the sums that a decision
-//! reads are kept.
+//! facts of `v1` and `v2` are computed from their sums as a pass does; only the sums that a
+//! decision reads are kept.
 
 use super::log::{Decision, DecisionLog};
 use ipse_consolidate::days::{Day, Rate, day_of};

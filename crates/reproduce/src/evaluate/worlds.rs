@@ -1,8 +1,8 @@
 //! Closed-loop worlds: a planner picks a value, a made world answers, the planner learns.
 //!
-//! The worlds: the best value *stays*; it *moves* once; a *better* one appears *elsewhere* while the
-//! old one still works, less well; it *drifts* by a unit every five days; the value does not matter
-//! (*flat*). The best value works in 95 of 100 attempts, one far from it in 10.
+//! The worlds: the best value *stays*; it *moves* once; a *better* one appears *elsewhere* while
+//! the old one still works, less well; it *drifts* by a unit every five days; the value does not
+//! matter (*flat*). The best value works in 95 of 100 attempts, one far from it in 10.
 //!
 //! **Invariants:** the worlds are made and no robot ran. A run depends on its world, rate, planner
 //! and seed alone, so threads have no effect on a figure. `recommended` is the value that a pass
