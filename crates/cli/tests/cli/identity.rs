@@ -282,19 +282,19 @@ fn an_identity_that_was_registered_by_mistake_is_removed() {
     assert!(words.iter().all(|word| warned.err.contains(word)), "{}", warned.err);
     let identity = warned.out.trim().to_owned();
     store.run(&["facts"]).ended(2, &["several identities"]);
-    store.run(&["token", "create", "--role", "planner", "--identity", &identity]).fine();
-    store.run(&["config", "retention", "48h", "--identity", &identity]).fine();
     store.run(&["identity", "remove", "b113"]).ended(2, &["is kept", "16 events"]);
     let removed = store.run(&["identity", "remove", &identity[..6], "--json"]).fine().json();
     assert_eq!(removed["identity_hash"], identity.as_str());
     store.run(&["facts"]).fine();
     store.run(&["verify"]).fine();
-    // Registered again, it has none of its settings.
+    // A token is an act in the log, so an identity with one is kept.
     store.run(&["init", "--manifest", &other]).fine();
     let tokens = store.run(&["token", "list", "--json", "--identity", &identity]);
     assert_eq!(tokens.out.trim(), "[]");
-    store.run(&["identity", "remove", &identity]).fine();
+    store.run(&["token", "create", "--role", "planner", "--identity", &identity]).fine();
+    store.run(&["identity", "remove", &identity]).ended(2, &["is kept", "1 event"]);
     // A log that begins with rules of its own has an event.
-    store.run(&["init", "--manifest", &other, "--rules", "v2"]).fine();
-    store.run(&["identity", "remove", &identity]).ended(2, &["1 event", "rule set"]);
+    let third = store.write("third.toml", golden.replacen("agent_id = \"", "agent_id = \"y", 1));
+    let third = store.run(&["init", "--manifest", &third, "--rules", "v2"]).fine().out;
+    store.run(&["identity", "remove", third.trim()]).ended(2, &["1 event", "rule set"]);
 }

@@ -168,7 +168,7 @@ fn every_event_has_a_proof_that_needs_no_store() {
         let head: TreeHead = file.verify(entry.as_bytes(), &origin, &keys).unwrap();
         assert_eq!(
             (head.size, json["index"].as_u64()),
-            (303, event["seq"].as_u64().map(|n| n - 1))
+            (304, event["seq"].as_u64().map(|n| n - 1))
         );
         let entry: Value = serde_json::from_str(entry).unwrap();
         for member in ["digest", "event_ref", "seq", "time", "type"] {

@@ -207,7 +207,7 @@ mod unknown {
         store.run(&["consolidate"]).ended(2, &unknown);
         store.run(&["rebuild"]).ended(2, &unknown);
         let log = store.run(&["log", "--json"]).fine().out;
-        assert_eq!(log.lines().count(), SAMPLE_EVENTS + 1);
+        assert_eq!(log.lines().count(), SAMPLE_EVENTS + 2, "the baseline, and the event");
         let first: serde_json::Value = serde_json::from_str(log.lines().next().unwrap()).unwrap();
         let name = first["event_ref"].as_str().unwrap();
         store.run(&["forget", "--yes", name]).ended(2, &unknown);

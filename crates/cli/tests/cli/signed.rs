@@ -97,7 +97,8 @@ fn the_signature_requirement_decides_what_is_accepted() {
     store.run(&["record", "--zone", "z", "--failed"]).ended(1, &["unsigned", "nothing was stored"]);
     let ran = signed.import(&other).ended(1, &["wrong_signature", "another identity"]);
     assert_eq!(counts(&ran), [0, 12, 0]);
-    assert_eq!(store.run(&["log"]).code, 1, "nothing was stored");
+    let stored = store.run(&["log", "--type", "execution_result"]);
+    assert_eq!(stored.code, 1, "nothing was stored");
     assert_eq!(counts(&signed.import(&good).fine()), [10, 0, 10]);
     assert_eq!(counts(&store.import(attempts(0, 1)).fine()), [0, 0, 0], "a duplicate is no event");
     store.run(&["config", "signatures", "record"]).fine();
@@ -122,7 +123,9 @@ fn only_registered_keys_sign_and_only_until_they_are_revoked() {
     assert_eq!(counts(&ran), [0, 9, 0]);
     assert_eq!(counts(&signed.import(&before).fine()), [0, 0, 8], "sending it again is safe");
     store.run(&["verify"]).fine();
-    assert_eq!(signed.signers()[0], serde_json::json!(["arm"]), "it stays what it was");
+    let signers = signed.signers();
+    let by_arm = signers.iter().filter(|names| **names == serde_json::json!(["arm"]));
+    assert_eq!(by_arm.count(), 8, "they stay what they were");
     // A stranger under the same name.
     let stranger = Signed::new();
     let file = stranger.file("stranger.jsonl", "arm", &signed.identity, &attempts(20, 28));
@@ -181,9 +184,7 @@ fn damaged_statements_are_found() {
         let guard = "SELECT sql FROM sqlite_schema WHERE name = 'statement_is_frozen'";
         let guard: String = db.query_row(guard, [], |row| row.get(0)).unwrap();
         db.execute_batch("DROP TRIGGER statement_is_frozen").unwrap();
-        // A correct run is left unchanged: 01 07 means seq 1 to 8.
-        let sql =
-            if sql.contains("x'0107'") { "UPDATE statement SET events = x'0207'" } else { sql };
+        // Seq 1 is the act that registered the key, so 02 07 would be right: seq 2 to 9.
         db.execute_batch(sql).unwrap();
         db.execute_batch(&guard).unwrap();
         drop(db);
@@ -362,10 +363,9 @@ fn a_key_signs_only_events_of_its_sources() {
     store.run(&["verify"]).fine();
 }
 
-/// A bundle has no lists: its signatures are imported whatever a list says, and a key gets the list
-/// with which it was registered before, else none.
+/// The acts of a log bring its keys with their lists, into an empty log only.
 #[test]
-fn a_bundle_is_imported_whatever_the_list_of_a_key_says() {
+fn a_bundle_brings_its_keys_into_an_empty_log() {
     let signed = Signed::new();
     let file = signed.file("s.jsonl", "arm", &signed.identity, &attempts(0, 8));
     signed.import(&file).fine();
@@ -374,25 +374,23 @@ fn a_bundle_is_imported_whatever_the_list_of_a_key_says() {
     let bundle = text(signed.store.directory.path().join("a.ipse"));
     let keys = signed.store.path.with_extension("db.keys");
     let trusted = ["log.vkey", "operator.pub", "producers/arm.vkey"].map(|it| text(keys.join(it)));
-    for list in [None, Some("leg")] {
-        let other = Store::new();
-        if let Some(source) = list {
-            let register = ["key", "new", "producer", "arm", "--source", source, "--public"];
-            other.run(&[&register[..], &[&trusted[2]]].concat()).fine();
-        }
-        let trusted = trusted.each_ref().map(String::as_str);
-        other.run(&[&["import-bundle", &bundle, "--trust"], &trusted[..]].concat()).fine();
-        other.run(&["verify"]).fine();
-        let keys = other.run(&["key", "list", "--json"]).fine().json();
-        let arm = keys.as_array().unwrap().iter().find(|key| key["name"] == "arm").unwrap();
-        assert_eq!(arm["sources"][0].as_str(), list);
-        // Stored signatures stay valid, and new ones need an allowed source.
-        let again = other.run(&["import", &file, "--signed", "--json"]).fine();
-        assert_eq!(counts(&again), [0, 0, 8]);
-        let more = signed.file("more.jsonl", "arm", &signed.identity, &attempts(8, 9));
-        let more = other.run(&["import", &more, "--signed", "--json"]);
-        assert_eq!(counts(&more), if list.is_none() { [1, 0, 1] } else { [0, 2, 0] });
-    }
+    let import = [&["import-bundle", &bundle, "--trust"], &trusted.each_ref().map(|it| &**it)[..]];
+    let governed = Store::new();
+    let register = ["key", "new", "producer", "arm", "--source", "leg", "--public", &trusted[2]];
+    governed.run(&register).fine();
+    governed.run(&import.concat()).ended(2, &["import right after a plain `init`"]);
+    let other = Store::new();
+    other.run(&import.concat()).fine();
+    other.run(&["verify"]).fine();
+    let keys = other.run(&["key", "list", "--json"]).fine().json();
+    let arm = keys.as_array().unwrap().iter().find(|key| key["name"] == "arm").unwrap();
+    assert_eq!(arm["sources"][0].as_str(), None, "it may use any source, as before");
+    // Stored signatures stay valid, and the key signs on.
+    let again = other.run(&["import", &file, "--signed", "--json"]).fine();
+    assert_eq!(counts(&again), [0, 0, 8]);
+    let more = signed.file("more.jsonl", "arm", &signed.identity, &attempts(8, 9));
+    let more = other.run(&["import", &more, "--signed", "--json"]);
+    assert_eq!(counts(&more), [1, 0, 1]);
 }
 
 /// The limit holds for what enters, with the clock of this machine, and for nothing that is stored.
@@ -407,7 +405,8 @@ fn events_that_are_dated_ahead_are_refused_when_they_enter() {
     let words = ["`time`", "too far ahead", "max-ahead", "[time_ahead]"];
     record("1").ended(1, &words);
     assert_eq!(counts(&store.import(event.clone()).ended(1, &words)), [0, 1, 0]);
-    assert_eq!(store.run(&["log"]).code, 1, "nothing was stored");
+    let stored = store.run(&["log", "--type", "execution_result"]);
+    assert_eq!(stored.code, 1, "nothing was stored");
     for bad in ["soon", "0d", "-1d", "1.5d", "1m", "d", "36501d", ""] {
         let words = ["is not a value of max-ahead", "or off"];
         store.run(&["config", "max-ahead", bad]).ended(2, &words);

@@ -36,7 +36,7 @@ impl Log {
         let page = self.server.get("/api/agent/log?limit=1000", &self.agent.operator).ok().json();
         let mut all = Vec::new();
         for entry in page["events"].as_array().unwrap() {
-            if entry["type"] != "consolidation_run" {
+            if entry["type"] != "consolidation_run" && entry["type"] != "ipse.act" {
                 let text = |name: &str| entry[name].as_str().unwrap().to_string();
                 all.push((text("event_ref"), text("digest"), entry["signers"].clone()));
             }

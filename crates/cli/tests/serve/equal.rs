@@ -7,6 +7,9 @@ use super::server::{Agent, Server, one_agent, wait_until};
 use super::store::{Store, ran, vector};
 use serde_json::Value;
 
+/// The acts that created the four tokens: the first positions of the log.
+const ACTS: usize = 4;
+
 /// A served store with three logs, some forgotten events and a signed tree head.
 struct Both {
     store: Store,
@@ -24,7 +27,7 @@ impl Both {
             store.run(&["import", &file]).fine();
         }
         let first = cli(&store, &["log", "--json"]);
-        let first: Value = serde_json::from_str(first.lines().nth(20).unwrap()).unwrap();
+        let first: Value = serde_json::from_str(first.lines().nth(ACTS + 20).unwrap()).unwrap();
         store.run(&["forget", first["event_ref"].as_str().unwrap()]).fine();
         store.run(&["tree-head", "--sign"]).fine();
         let server = Server::start(&store);
@@ -128,7 +131,8 @@ fn facts_are_the_same_under_every_filter() {
 fn facts_as_of_a_position_are_the_same() {
     let both = Both::new();
     let head = objects(&both.cli(&["log", "--json"])).len();
-    for seq in [0, 1, 15, 16, 17, 30, 300, head] {
+    let of_producers = [1, 15, 16, 17, 30, 300].map(|seq| ACTS + seq);
+    for seq in [0, 1, head].into_iter().chain(of_producers) {
         let seq = seq.to_string();
         both.same_facts(&format!("limit=1000&as_of={seq}"), &["--as-of", &seq]);
     }
@@ -157,7 +161,12 @@ fn facts_as_of_a_time_are_the_same() {
     let answer = facts(&time(first));
     assert_eq!(answer["checkpoint"], first["seq"], "the pass itself was recorded then");
     assert_eq!(answer["as_of"]["recorded"], first["time"]);
-    assert_eq!(facts("9999-12-31")["checkpoint"], last["seq"], "the newest of ipse");
+    // The act about the erased bytes follows the pass of the forgetting.
+    let log = objects(&both.cli(&["log", "--json"]));
+    let newest = log.iter().rfind(|entry| entry["event"]["source"] == "ipse").unwrap();
+    assert_eq!(newest["type"], "ipse.act");
+    assert_eq!(newest["seq"], last["seq"].as_u64().unwrap() + 1);
+    assert_eq!(facts("9999-12-31")["checkpoint"], newest["seq"], "the newest of ipse");
     assert_eq!(facts("1999-01-01")["as_of"]["recorded"], Value::Null);
     let path = format!("/api/agent/semantic?as_of={}&format=grounding", time(first));
     let text = both.server.get(&path, &both.agent.planner).ok();
@@ -349,7 +358,8 @@ fn what_another_process_does_is_seen() {
     wait_until("the new fact is answered", || tag(&both) != before);
     both.same_facts("limit=1000", &[]);
     assert_eq!(both.same_facts("skill_id=new", &["--skill", "new"]), 1);
-    let first = objects(&both.cli(&["log", "--json"]))[3]["event_ref"].clone();
+    let log = objects(&both.cli(&["log", "--json"]));
+    let first = log[ACTS + 3]["event_ref"].clone();
     both.store.run(&["forget", first.as_str().unwrap()]).fine();
     let (before, seen) =
         (both.cli(&["facts", "--json"]), || both.http("planner", "/api/agent/semantic?limit=1000"));

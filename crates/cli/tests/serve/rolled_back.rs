@@ -4,7 +4,7 @@
 use super::client::{Answer, Request};
 use super::events::{ONE, event};
 use super::gates::proposal;
-use super::server::{Agent, Server, one_agent, serve, wait_until};
+use super::server::{ACTS, Agent, Server, one_agent, serve, wait_until};
 use super::store::Store;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -60,11 +60,14 @@ fn an_older_copy_is_not_served() {
         assert_eq!(ended.status.code(), Some(2), "{said}");
         assert!(said.contains(words) && said.contains("restore the newer store"), "{said}");
     };
-    refused("a tree head over 4 entries was signed, and the store has 2");
-    assert_eq!(entries(&store), 2, "nothing was appended");
+    // Every `record` appends an event and its pass.
+    let [first, both, all] = [2, 4, 6].map(|more| usize::from(ACTS) + more);
+    let behind = format!("a tree head over {both} entries was signed, and the store has {first}");
+    refused(&behind);
+    assert_eq!(entries(&store), first, "nothing was appended");
     // The head is compared also without the key that signed it.
     std::fs::rename(&log_key, &away).unwrap();
-    refused("a tree head over 4 entries was signed, and the store has 2");
+    refused(&behind);
     std::fs::rename(&away, &log_key).unwrap();
     // A command without keys appends: when the log is as long again, it is another log.
     for _ in 0..2 {
@@ -72,8 +75,8 @@ fn an_older_copy_is_not_served() {
         let args = ["--key-dir", nowhere.to_str().unwrap(), "record", "--zone", "y", "--failed"];
         store.run(&args).fine();
     }
-    refused("the first 4 entries are not those that were signed");
-    assert_eq!(entries(&store), 6);
+    refused(&format!("the first {both} entries are not those that were signed"));
+    assert_eq!(entries(&store), all);
 }
 
 /// Every append is rejected with its own code and without `Retry-After`; reading continues. The

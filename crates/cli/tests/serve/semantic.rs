@@ -8,6 +8,8 @@ use ipse_core::{hex, sha256};
 use serde_json::Value;
 
 const SEMANTIC: &str = "/api/agent/semantic";
+/// The acts that created the four tokens: the first positions of the log.
+const ACTS: u64 = 4;
 
 fn attempt(id: &str) -> String {
     event("arm", id, "grasp", true)
@@ -63,9 +65,11 @@ fn a_tag_holds_until_a_pass_finds_something_new() {
     let second = asked(&server, &agent, "", &tag_of_first).ok();
     assert_ne!(tag(&second), tag_of_first);
     assert_ne!(second.json()["checkpoint"], first.json()["checkpoint"]);
-    let past = asked(&server, &agent, "?as_of=3", &tag(&second)).ok();
-    assert_eq!((&past.json()["checkpoint"], tag(&past) != tag(&second)), (&3.into(), true));
-    asked(&server, &agent, "?as_of=3", &tag(&past)).is(304);
+    let third = ACTS + 3;
+    let query = format!("?as_of={third}");
+    let past = asked(&server, &agent, &query, &tag(&second)).ok();
+    assert_eq!((&past.json()["checkpoint"], tag(&past) != tag(&second)), (&third.into(), true));
+    asked(&server, &agent, &query, &tag(&past)).is(304);
 }
 
 #[test]
@@ -135,11 +139,12 @@ fn parameters_are_taken_at_their_word() {
     };
     assert_eq!([count(""), count("?limit=3"), count("?limit=1000")], [20, 3, 25]);
     assert_eq!([count("?target_class=cup7"), count("?target_class=cup")], [1, 0]);
+    let past = format!("?limit=3&as_of={}", ACTS + 13);
     for (query, total, last) in [
         ("?limit=3", 25, Some("(22 more facts not shown)")),
         ("?limit=25", 25, None),
         ("?limit=3&target_class=cup7", 1, None),
-        ("?limit=3&as_of=13", 7, Some("(4 more facts not shown)")),
+        (&past, 7, Some("(4 more facts not shown)")),
     ] {
         let answer = server.get(&format!("{SEMANTIC}{query}"), &agent.planner).ok().json();
         assert_eq!(answer["total"], total, "{query}");
@@ -198,7 +203,8 @@ fn grounding_has_a_path_of_its_own() {
     lived(&server, &agent, "jar", 5..9);
     let get = |path: &str| server.get(path, &agent.planner);
     // Each twice: the second response comes from the cache, whichever path filled it.
-    for query in ["", "target_class=jar&limit=1", "target_class=cup", "as_of=5", ""] {
+    let past = format!("as_of={}", ACTS + 5);
+    for query in ["", "target_class=jar&limit=1", "target_class=cup", &past, ""] {
         for _ in 0..2 {
             let json = get(&format!("{SEMANTIC}?{query}")).ok();
             assert_eq!(json.header("content-type"), Some("application/json"), "{query}");

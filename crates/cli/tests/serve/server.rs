@@ -231,6 +231,9 @@ pub(crate) struct Agent {
     pub(crate) auditor: String,
 }
 
+/// The acts that created the four tokens.
+pub(crate) const ACTS: u8 = 4;
+
 /// The gate files: their hashes for a manifest, and their paths.
 pub(crate) const GATE_FILES: [(&str, &str); 3] = [
     ("ecm_registry", "gates/ecm-registry.toml"),
@@ -256,19 +259,18 @@ impl Agent {
 
     /// The same, bound to the files of `examples/gates`.
     pub(crate) fn bound(store: &Store, name: &str) -> Self {
-        Self::bound_to(store, name, &GATE_FILES.map(|(_, file)| example(file)))
+        Self::bound_under(store, name, &[])
+    }
+
+    /// The same, with more arguments of `init`.
+    pub(crate) fn bound_under(store: &Store, name: &str, args: &[&str]) -> Self {
+        let files = GATE_FILES.map(|(_, file)| example(file));
+        Self::with(store, name, binding(&files), args)
     }
 
     /// The same, bound to other files.
     pub(crate) fn bound_to(store: &Store, name: &str, files: &[String; 3]) -> Self {
-        let fields = GATE_FILES.map(|(field, _)| format!("{field}_hash = "));
-        let golden = golden();
-        let lines = golden.lines().filter(|line| !fields.iter().any(|it| line.starts_with(it)));
-        let mut toml: String = lines.map(|line| format!("{line}\n")).collect();
-        for ((field, _), file) in GATE_FILES.iter().zip(files) {
-            toml += &format!("{field} = \"{file}\"\n");
-        }
-        Self::with(store, name, toml, &[])
+        Self::with(store, name, binding(files), &[])
     }
 
     fn with(store: &Store, name: &str, toml: String, args: &[&str]) -> Self {
@@ -303,6 +305,18 @@ impl Agent {
 
 fn golden() -> String {
     std::fs::read_to_string(vector("manifest/golden.toml")).unwrap()
+}
+
+/// The golden manifest, bound to these gate files.
+fn binding(files: &[String; 3]) -> String {
+    let fields = GATE_FILES.map(|(field, _)| format!("{field}_hash = "));
+    let golden = golden();
+    let lines = golden.lines().filter(|line| !fields.iter().any(|it| line.starts_with(it)));
+    let mut toml: String = lines.map(|line| format!("{line}\n")).collect();
+    for ((field, _), file) in GATE_FILES.iter().zip(files) {
+        toml += &format!("{field} = \"{file}\"\n");
+    }
+    toml
 }
 
 /// A store with the golden agent and its tokens.

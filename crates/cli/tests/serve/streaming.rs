@@ -111,6 +111,20 @@ fn head(store: &Store, agent: &Agent) -> u64 {
     agent.run(store, &["log", "--json"]).out.lines().count() as u64
 }
 
+/// The acts that created the four tokens of an agent: the first positions of its log.
+const ACTS: u64 = 4;
+
+/// Checks that the first events of a log are these acts, and returns the others.
+#[track_caller]
+fn after_acts(reported: &[(u64, String, Value)]) -> &[(u64, String, Value)] {
+    let (acts, others) = reported.split_at(ACTS as usize);
+    for ((id, name, data), want) in acts.iter().zip(1..) {
+        assert_eq!((*id, name.as_str(), &data["type"]), (want, "act", &"ipse.act".into()));
+        assert!(data.get("data").is_none(), "keys and tokens are not streamed: {data}");
+    }
+    others
+}
+
 /// No automatic passes, so that every position is known.
 const BY_HAND: [&str; 4] = ["--pass-every", "100000", "--pass-quiet", "3600000"];
 
@@ -129,28 +143,28 @@ fn events_are_streamed_in_order() {
     let forget = Request::post("/api/agent/forget", "application/json", body);
     server.ask(&forget.token(&agent.operator)).ok();
     // A forget event, and the pass that goes with it.
-    let reported = stream.until(9);
+    let reported = stream.until(ACTS + 9);
     let names: Vec<&str> = reported.iter().map(|(_, name, _)| name.as_str()).collect();
     let mut want = vec!["appended"; 6];
     want.extend(["consolidation", "forget", "consolidation"]);
     assert_eq!(names, want);
     assert_eq!(
         reported.iter().map(|(id, ..)| *id).collect::<Vec<_>>(),
-        (1..=9).collect::<Vec<_>>()
+        (ACTS + 1..=ACTS + 9).collect::<Vec<_>>()
     );
     for (event, (_, _, data)) in events.iter().zip(&reported) {
         assert_eq!(data["event_ref"], ref_of(event).as_str());
         assert_eq!(data["type"], "execution_result");
         assert!(data.get("data").is_none(), "the content is not streamed: {data}");
     }
-    assert_eq!(reported[6].2["data"]["last_seq"], 6);
+    assert_eq!(reported[6].2["data"]["last_seq"], ACTS + 6);
     assert_eq!(reported[6].2["data"]["trigger"], "manual");
     assert_eq!(reported[8].2["data"]["trigger"], "forget");
     // A client that resumes gets the earlier events, without the forgotten content.
-    let again = Stream::open(&server, &agent.auditor, Some(0)).until(9);
+    let again = Stream::open(&server, &agent.auditor, Some(0)).until(ACTS + 9);
     let bare =
         |all: &[(u64, String, Value)]| all.iter().map(|one| one.2.to_string()).collect::<Vec<_>>();
-    assert_eq!(bare(&again), bare(&reported));
+    assert_eq!(bare(after_acts(&again)), bare(&reported));
 }
 
 /// Every position comes once, across broken streams, killed servers, passes and writes of other
@@ -207,9 +221,12 @@ fn a_position_that_is_none_is_refused() {
         // A stream would not end.
         connection.answer_head().unwrap().status
     };
-    assert_eq!(ask("0"), 200);
-    for bad in ["x", "", "-1", "1.5", "0x1", "1 2", "+5", "99999999999999999999", "١", "1,2", "1"]
-    {
+    let (head, beyond) = (ACTS.to_string(), (ACTS + 1).to_string());
+    for good in ["0", &head] {
+        assert_eq!(ask(good), 200, "{good:?}");
+    }
+    let none = ["x", "", "-1", "1.5", "0x1", "1 2", "+5", "99999999999999999999", "١", "1,2"];
+    for bad in none.into_iter().chain([beyond.as_str()]) {
         assert_eq!(ask(bad), 400, "{bad:?}");
     }
     let path = "/api/agent/stream?last_event_id=5";
@@ -243,9 +260,14 @@ fn a_stream_ends_with_its_token() {
 #[test]
 fn a_stream_ends_when_its_client_closes() {
     let (store, agent) = one_agent();
+    store.run(&["tree-head", "--sign"]).fine();
     let server = Server::with(&store, &BY_HAND);
     for more in [&b""[..], b"x", &Request::get("/version").bytes()] {
         let mut stream = Stream::open(&server, &agent.planner, None);
+        // A stream begins with the newest tree head, here that of the acts.
+        let Message { id, name, data } = stream.next();
+        assert_eq!((id, name.as_str()), (None, "tree_head"));
+        assert_eq!((&data["tree_size"], stream.text.as_str()), (&ACTS.into(), ""));
         stream.connection.write(more).unwrap();
         stream.connection.socket.shutdown(Shutdown::Write).unwrap();
         // No event and no comment follows, and no response to later bytes.
@@ -272,22 +294,24 @@ fn a_stream_begins_after_a_position() {
     let (store, agent) = one_agent();
     let server = Server::with(&store, &BY_HAND);
     send(&server, &agent, &some(0, 6));
-    let first = |path: &str, last: Option<&str>| {
-        let request = Request::get(path).token(&agent.planner);
+    let first = |after: u64, last: Option<u64>| {
+        let path = format!("/api/agent/stream?after={after}");
+        let request = Request::get(&path).token(&agent.planner);
+        let last = last.map(|last| last.to_string());
         let request = last.iter().fold(request, |it, last| it.header("last-event-id", last));
         let mut connection = server.connect();
         connection.write(&request.bytes()).unwrap();
         connection.answer_head().unwrap().ok();
         Stream { connection, text: String::new() }.event().0
     };
-    assert_eq!(first("/api/agent/stream?after=0", None), 1);
-    assert_eq!(first("/api/agent/stream?after=4", None), 5);
-    assert_eq!(first("/api/agent/stream?after=0", Some("3")), 4);
-    assert_eq!(first("/api/agent/stream?after=5", Some("0")), 1);
+    assert_eq!(first(0, None), 1);
+    assert_eq!(first(ACTS + 4, None), ACTS + 5);
+    assert_eq!(first(0, Some(ACTS + 3)), ACTS + 4);
+    assert_eq!(first(ACTS + 5, Some(0)), 1);
     let refused = |path: &str, code: &str| {
         server.get(&format!("/api/agent/stream?{path}"), &agent.planner).problem(400, code);
     };
-    refused("after=7", "bad_last_event_id");
+    refused(&format!("after={}", ACTS + 7), "bad_last_event_id");
     refused("after=99999999999999999999", "bad_parameter");
     refused("after=", "bad_parameter");
     refused("after=-1", "bad_parameter");
@@ -303,13 +327,13 @@ fn what_another_process_writes_is_streamed() {
     for n in 0..3 {
         store.run(&["record", "--zone", "z", "--failed", "--id", &n.to_string()]).fine();
         let (id, name, _) = stream.event();
-        assert_eq!((id, name.as_str()), (2 * n + 1, "appended"));
+        assert_eq!((id, name.as_str()), (ACTS + 2 * n + 1, "appended"));
         let (id, name, data) = stream.event();
-        assert_eq!((id, name.as_str()), (2 * n + 2, "consolidation"));
-        assert_eq!(data["data"]["last_seq"], 2 * n + 1);
+        assert_eq!((id, name.as_str()), (ACTS + 2 * n + 2, "consolidation"));
+        assert_eq!(data["data"]["last_seq"], ACTS + 2 * n + 1);
     }
     let log = store.run(&["log", "--json"]).fine().out;
-    let first: Value = serde_json::from_str(log.lines().next().unwrap()).unwrap();
+    let first: Value = serde_json::from_str(log.lines().nth(ACTS as usize).unwrap()).unwrap();
     store.run(&["forget", first["event_ref"].as_str().unwrap()]).fine();
     assert_eq!(stream.event().1, "forget");
     assert_eq!(stream.event().1, "consolidation");
@@ -332,9 +356,11 @@ fn agents_do_not_hear_of_each_other() {
     for (number, (stream, count)) in streams.iter_mut().zip([40, 20]).enumerate() {
         let mine: Vec<String> =
             (0..40).filter(|n| n % 2 == 0 || number == 0).map(|n| ref_of(&of(number, n))).collect();
-        let reported = stream.until(count);
-        let heard: Vec<&str> =
-            reported.iter().map(|(.., data)| data["event_ref"].as_str().unwrap()).collect();
+        let reported = stream.until(ACTS + count);
+        let heard: Vec<&str> = after_acts(&reported)
+            .iter()
+            .map(|(.., data)| data["event_ref"].as_str().unwrap())
+            .collect();
         assert_eq!(heard, mine);
     }
     // Nothing of the other agent is under way either: the next message is its own.

@@ -1,7 +1,7 @@
 //! The three gate files: a server uses those that the manifest names, or does not start.
 
 use super::{flags, proposal};
-use crate::server::{Agent, DEADLINE, GATE_FILES, Server, example, one_agent, serve};
+use crate::server::{ACTS, Agent, DEADLINE, GATE_FILES, Server, example, one_agent, serve};
 use crate::store::Store;
 use std::io::Read;
 use std::time::{Duration, Instant};
@@ -40,7 +40,7 @@ fn without_files_intents_are_not_judged_and_everything_else_goes_on() {
     server.get("/api/agent/semantic", &agent.planner).ok();
     server.get("/health/ready", &agent.planner).ok();
     let log = server.get("/api/agent/log", &agent.auditor).ok().json();
-    assert_eq!(log["head"], 0, "nothing was stored");
+    assert_eq!(log["head"], ACTS, "nothing was stored");
 }
 
 #[test]

@@ -54,9 +54,7 @@ impl Gated {
     /// The same, with a log that begins with rule set v2.
     fn under_v2() -> Self {
         let store = Store::nothing();
-        let agent = Agent::bound(&store, "ward-robot-01");
-        let manifest = store.path.with_file_name("ward-robot-01.toml");
-        store.run(&["init", "--manifest", manifest.to_str().unwrap(), "--rules", "v2"]).fine();
+        let agent = Agent::bound_under(&store, "ward-robot-01", &["--rules", "v2"]);
         let server = Server::gated(&store, &["--pass-every", "1"]);
         Gated { store, agent, server }
     }
