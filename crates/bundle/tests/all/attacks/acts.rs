@@ -69,7 +69,7 @@ pub const ATTACKS: &[Attack] = &[
             log.events(1..=2);
             act(&mut log, Act::ProducerRegistered(producer(&robot())));
             log.events(4..=5);
-            log.signed_by(&robot(), 1..=5);
+            log.signed_by(&robot(), 1..=2);
             Case::of(log.draft().pack())
         },
     ),
