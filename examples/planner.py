@@ -2,10 +2,10 @@
 """A planner that learns while its identity stays the same: consult, decide, propose, act, report.
 
 In each round it wants to lift a glass cup. It asks whether to try at all: under rule set v2 a grasp
-that keeps failing is skipped until it is due again. It reads the facts, chooses a force, proposes it as an
-intent, acts in a toy simulator with the admitted parameters, and reports the outcome, naming the
-intent. With --ignore-facts it never reads facts: the same planner, the same random numbers, the
-same gates, but no learning.
+that keeps failing is skipped until it is due again. Under v2 it asks which force to try; under v1 it
+takes the recommended force, or draws one. It proposes the force as an intent, acts in a toy simulator
+with the admitted parameters, and reports the outcome, naming the intent. With --ignore-facts it never reads facts: the same planner, the same random numbers, the
+same gates, but no learning. With --stuck the gripper is stuck, and every grasp fails.
 
 It needs only Python, a server (`ipse serve` with the three files of examples/gates) and two tokens:
 IPSE_PLANNER may consult and propose, IPSE_PRODUCER may report. crates/cli/examples/planner.rs is
@@ -72,12 +72,17 @@ class Agent:
     def identity(self):
         return self.ask(self.planner, "/api/agent/identity")["identity_hash"]
 
-    def about_the_cup(self, path):
-        asked = {"skill_id": SKILL, "target_class": TARGET, "environment": WARD}
+    def about_the_cup(self, path, **more):
+        asked = {"skill_id": SKILL, "target_class": TARGET, "environment": WARD, **more}
         return self.ask(self.planner, f"{path}?{urllib.parse.urlencode(asked)}")
 
     def may_attempt(self):
         return self.about_the_cup("/api/agent/may-attempt")["attempt"]
+
+    def suggest(self):
+        """The force to try next, of those that the gates let through; none under v1."""
+        answer = self.about_the_cup("/api/agent/suggest", param="force_n")
+        return None if answer.get("reason") == "rules_v1" else answer
 
     def consult(self):
         return self.about_the_cup("/api/agent/semantic")
@@ -107,12 +112,23 @@ def recommended(facts):
     return None
 
 
+def choose(agent, drawn):
+    """A force, what it rests on, and whether it comes from experience."""
+    suggestion = agent.suggest()
+    if suggestion is not None:
+        return suggestion["value"], suggestion["consultation"], suggestion["tried"]
+    known = agent.consult()
+    best = recommended(known["facts"])
+    return drawn if best is None else best, known["consultation"], best is not None
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("url", help="where `ipse serve` listens")
     parser.add_argument("--rounds", type=int, default=200)
     parser.add_argument("--seed", type=int, default=7)
     parser.add_argument("--ignore-facts", action="store_true", help="never read facts")
+    parser.add_argument("--stuck", action="store_true", help="let every grasp fail")
     args = parser.parse_args()
 
     agent, dice = Agent(args.url), Dice(args.seed)
@@ -128,16 +144,15 @@ def main():
             if not agent.may_attempt():
                 counts["skipped"] += 1
                 continue
-            known = agent.consult()
-            consultation = known["consultation"]
-            best = recommended(known["facts"])
-            counts["informed"] += best is not None
-            force = force if best is None else best
+            force, consultation, informed = choose(agent, force)
+            counts["informed"] += informed
         intent = agent.propose(force, consultation)
         counts[intent["verdict"]] += 1
         # Intents that wait for a person are skipped: there are other cups.
         if intent["verdict"] in ("admitted", "clamped"):
             outcome = simulate(intent["admitted_params"]["force_n"])
+            if args.stuck:
+                outcome = {"success": False, "failure_reason": "stuck"}
             counts["worked" if outcome["success"] else "failed"] += 1
             agent.report(intent, outcome)
     counts["identity"], counts["unchanged"] = before, agent.identity() == before

@@ -55,6 +55,7 @@ CALLS = {
     "readPasses": lambda done: {"limit": 5},
     "readTreeHead": lambda done: {},
     "proveEvent": lambda done: {"event_ref": done["readLog"]["events"][0]["event_ref"]},
+    "proveConsistency": lambda done: {"from": 1},
     "explainAction": lambda done: {"event_ref": done["proposeIntent"]["event_ref"]},
     "readBundle": lambda done: {},
     "forget": lambda done: {
@@ -62,6 +63,7 @@ CALLS = {
     "live": lambda done: {},
     "ready": lambda done: {},
     "version": lambda done: {},
+    "index": lambda done: {},
     "document": lambda done: {},
     "docs": lambda done: {},
 }
@@ -70,7 +72,7 @@ NOT_CALLED = {
     ("followLog", None), ("metrics", None),
     ("appendEvents", "application/cloudevents-batch+json"),
     ("appendEvents", "application/x-ndjson"),
-    ("consultFacts", "text/plain"), ("explainAction", "text/plain"),
+    ("consultFacts", "text/plain"), ("index", "text/html"), ("explainAction", "text/plain"),
 }
 # Media types that are aliases of one that is called.
 SAME = {"application/cloudevents+json": "application/json"}

@@ -3,12 +3,14 @@
 Guarantee: every command of docs/reference/cli.md that writes below the store, the keys or a given
 path is here, and `READERS` are run to show that they change nothing.
 """
+import base64
 import dataclasses
 import gzip
 import hashlib
 import json
 import pathlib
 import re
+import subprocess
 import typing
 
 from serving import serve
@@ -23,6 +25,7 @@ WEEK = 300
 CANARY = b"canary-7f3a91d2c4"
 CANARY_ID = "to-be-forgotten"
 STORE, KEYS = "ipse.db", "ipse.db.keys"
+WITNESS = "witness.example/w1"
 # Stores of earlier versions, and the one that needs the most migration steps.
 SAMPLES = SOURCE / "vectors/store"
 OLDEST = "schema_5"
@@ -77,6 +80,7 @@ def template(programs, scratch):
         token = world.json("token", "create", "--role", role, "--name", role, *sources)["token"]
         world.write(f"{role}.token", token.encode())
     world.fine("export", "-o", "log.ipse")
+    world.write("anchor.note", world.fine("tree-head").encode())
     return world
 
 
@@ -118,6 +122,13 @@ def is_taken_in(world):
 
 def is_bundle(world):
     world.verify_bundle("out/log.ipse")
+
+
+def is_cosigned(world):
+    name = world.place / "cosigned.ipse"
+    world.fine("export", "--cosigned", "-o", str(name))
+    need(f"\n\u2014 {WITNESS} ".encode() in name.read_bytes(), "the cosignature is missing")
+    world.verify_bundle(str(name))
 
 
 def is_signed_file(world):
@@ -274,6 +285,12 @@ def said_head(world, ran):
         need([path.read_text() for path in kept] == [ran.out], "printed before it was kept")
 
 
+def said_request(world, ran):
+    """The tree head in the request was kept outside the store before it was printed."""
+    if ran.out.endswith("=\n"):
+        said_head(world, dataclasses.replace(ran, out=ran.out.split("\n\n", 1)[1]))
+
+
 def said_token(world, ran):
     if ran.out.endswith("\n"):
         has_token(world)
@@ -377,6 +394,27 @@ def with_older_store(world):
     world.write("older.db", gzip.decompress((SAMPLES / f"{OLDEST}.db.gz").read_bytes()))
 
 
+def with_answer(world):
+    """A request, and the answer of a witness, which OpenSSL signs (C2SP tlog-cosignature)."""
+    request = world.fine("witness", "request")
+    world.write("request", request.encode())
+    secret, message = world.place / "witness.pem", world.place / "message"
+    run = lambda *args: subprocess.run(("openssl", *map(str, args)), check=True,
+                                       capture_output=True).stdout
+    run("genpkey", "-algorithm", "ed25519", "-out", secret)
+    public = b"\x04" + run("pkey", "-in", secret, "-pubout", "-outform", "DER")[-32:]
+    key_id = hashlib.sha256(WITNESS.encode() + b"\n" + public).digest()[:4]
+    head = request.split("\n\n")[1] + "\n"
+    message.write_text(f"cosignature/v1\ntime 1790000000\n{head}")
+    signature = run("pkeyutl", "-sign", "-inkey", secret, "-rawin", "-in", message)
+    line = base64.b64encode(key_id + (1790000000).to_bytes(8, "big") + signature).decode()
+    world.write("answer", f"\u2014 {WITNESS} {line}\n".encode())
+    public = base64.b64encode(public).decode()
+    world.write("witness.vkey", f"{WITNESS}+{key_id.hex()}+{public}\n".encode())
+    secret.unlink()
+    message.unlink()
+
+
 def with_old_output(world):
     world.write("out/log.ipse", b"an older file\n")
 
@@ -425,6 +463,9 @@ CASES = (
                   "out/signed.jsonl"), is_signed_file, output="out/signed.jsonl",
          whole=is_signed_prefix),
     Case("tree-head --sign", ("tree-head", "--sign"), has_head, said_head, before=(PAUSED,)),
+    Case("witness request", ("witness", "request"), has_head, said_request, before=(PAUSED,)),
+    Case("witness add", ("witness", "add", "answer", "--request", "request", "--witness",
+                         "witness.vkey"), is_cosigned, prepare=with_answer),
     Case("key new log", ("key", "new", "log"), has_log_key, before=(("key", "revoke", "log"),),
          # Until the new key has signed a head, the newest one is of the revoked key: a finding.
          repeated=(0, 2), verifies=False, settled_by=("tree-head", "--sign")),
@@ -462,5 +503,6 @@ READERS = (
     ("verify",), ("rebuild",), ("identity",), ("identity", "--certificate"), ("facts",),
     ("explain", "grasp + cup + ward3"), ("snapshot",), ("diff", "0", "15"), ("log",), ("passes",),
     ("config",), ("key", "list"), ("token", "list"), ("tree-head",), ("manifest", "new"),
+    ("proof", "consistency", "anchor.note"),
     ("gates", "new", "policy"), ("prune", "--keep", "1", "--dry-run"),
 )

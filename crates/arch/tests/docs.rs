@@ -30,6 +30,7 @@ const PAGES: &[&str] = &[
     "docs/glossary.md",
     "docs/guarantees.md",
     "docs/guide/audit.md",
+    "docs/guide/by-time.md",
     "docs/guide/clients.md",
     "docs/guide/drift.md",
     "docs/guide/rules.md",

@@ -23,7 +23,7 @@ const DEPENDS_ON: &[(&str, &[&str])] = &[
     ("plan", &["core", "consolidate"]),
     ("audit", &["core", "consolidate", "consult", "ledger"]),
     ("bundle", &["core", "manifest", "consolidate", "consult", "audit", "ledger", "door"]),
-    ("verify", &["bundle"]),
+    ("verify", &["bundle", "gates"]),
     ("store", &["core", "ledger"]),
     ("access", &["core", "store"]),
     ("engine", &["core", "consolidate", "consult", "ledger", "door", "store"]),

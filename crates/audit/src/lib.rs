@@ -6,13 +6,18 @@
 //!   its own container.
 //! - Only the name, the position and optionally the digest of an event are kept. Memory does not
 //!   depend on the content.
+//! - Gates are an argument: intents are judged again by a judge that the caller gives.
 //! - No input causes a panic: the bytes may come from an untrusted bundle.
 #![forbid(unsafe_code)]
 
+mod again;
 mod check;
 mod index;
+mod past;
+mod recorded;
 mod walk;
 
+pub use again::{Again, AgainLimits, JudgingAgain};
 pub use check::{Check, Context, Outcome};
 pub use index::Index;
 pub use walk::{Record, Walk, differences};

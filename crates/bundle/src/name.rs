@@ -14,6 +14,9 @@ pub(crate) enum Name {
     Entries,
     Facts,
     RuleSet,
+    EcmRegistry,
+    Policy,
+    Temperament,
     TreeHead,
     /// A producer's statement, numbered from 1.
     Signature(u32),
@@ -26,13 +29,16 @@ pub(crate) enum Name {
 
 impl Name {
     /// The names with a fixed text.
-    const FIXED: [(Name, &str); 12] = [
+    const FIXED: [(Name, &str); 15] = [
         (Name::Manifest, "manifest.json"),
         (Name::Certificate, "certificate.dsse.json"),
         (Name::Events, "events.jsonl"),
         (Name::Entries, "entries.jsonl"),
         (Name::Facts, "facts.jsonl"),
         (Name::RuleSet, "rule-set.json"),
+        (Name::EcmRegistry, "gates/ecm-registry.toml"),
+        (Name::Policy, "gates/policy.toml"),
+        (Name::Temperament, "gates/temperament.toml"),
         (Name::TreeHead, "tree-head.note"),
         (Name::LogKey, "keys/log.vkey"),
         (Name::OperatorKey, "keys/operator.pub"),
@@ -55,6 +61,9 @@ impl Name {
         Name::SumsSignature,
     ];
 
+    /// The files of the gates, in the order of their manifest fields.
+    pub(crate) const GATES: [Name; 3] = [Name::EcmRegistry, Name::Policy, Name::Temperament];
+
     /// Parses the name of a member.
     pub(crate) fn parse(text: &str) -> Option<Self> {
         if let Some((name, _)) = Self::FIXED.iter().find(|(_, fixed)| *fixed == text) {
@@ -76,6 +85,11 @@ impl Name {
             (last, _) => last < Some(self),
         }
     }
+}
+
+/// The names of the files of the gates, in the order of their manifest fields.
+pub fn gate_names() -> [String; 3] {
+    Name::GATES.map(|name| name.to_string())
 }
 
 /// The name of a producer's statement by its number, from 1.

@@ -8,12 +8,15 @@ use crate::name::Name;
 use crate::report::Report;
 use crate::source::{Lines, Part, Source};
 use crate::trust::Trust;
-use crate::verify::run;
+use crate::verify::{GatesInput, run};
 use ipse_core::{Identity, Seq, sha256};
 use ipse_door::MAX_EVENT_BYTES;
 use ipse_ledger::account::PassClaim;
 use ipse_ledger::{Bundled, Entry, Governance, NoteKey, RulesHistory, TreeHead};
 use std::io;
+
+/// The largest file of the gates, as in verification.
+pub(crate) const MAX_GATE_FILE: usize = 1 << 20;
 
 /// A bundle that passed verification.
 pub struct Opened<'s> {
@@ -38,14 +41,26 @@ pub struct Opened<'s> {
     pub(crate) archive: Archive<'s>,
 }
 
-/// Verifies a bundle and opens it. Returns only the report if the bundle did not pass.
+/// Verifies a bundle and opens it. Returns only the report if the bundle did not pass. No intent is
+/// judged again.
 pub fn open<'s>(
     source: &'s dyn Source,
     trust: &Trust,
     anchors: &[String],
     progress: &mut dyn FnMut(u64, u64),
 ) -> io::Result<Result<Opened<'s>, Report>> {
-    let (report, found) = run(source, trust, anchors, progress)?;
+    open_judged(source, trust, anchors, &GatesInput::default(), progress)
+}
+
+/// Like [`open`], and judges the intents again.
+pub fn open_judged<'s>(
+    source: &'s dyn Source,
+    trust: &Trust,
+    anchors: &[String],
+    gates: &GatesInput<'_>,
+    progress: &mut dyn FnMut(u64, u64),
+) -> io::Result<Result<Opened<'s>, Report>> {
+    let (report, found) = run(source, trust, anchors, gates, progress)?;
     match found.filter(|_| report.passed()) {
         Some(opened) => Ok(Ok(Opened { report, ..opened })),
         None => Ok(Err(report)),
@@ -73,6 +88,12 @@ impl Opened<'_> {
         let Some(part) = self.archive.part(Name::Facts) else { return Ok(None) };
         let bytes = part.whole(usize::MAX)?.unwrap_or_default();
         String::from_utf8(bytes).map(Some).map_err(|_| changed())
+    }
+
+    /// The files of the gates in the bundle. They hash to the fields of the manifest.
+    pub fn gate_files(&self) -> io::Result<Vec<Vec<u8>>> {
+        let parts = Name::GATES.into_iter().filter_map(|name| self.archive.part(name));
+        parts.map(|part| part.whole(MAX_GATE_FILE)?.ok_or_else(changed)).collect()
     }
 
     /// The note with the signed tree head.

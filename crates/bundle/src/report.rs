@@ -3,9 +3,10 @@
 //! **Invariant:** a report has passed only if verification reached its end and no check failed.
 //! Texts from a bundle are made printable here, and only here.
 
-use ipse_audit::{Check, Outcome};
-use ipse_core::Identity;
+use ipse_audit::{Again, Check, Outcome};
 use ipse_core::json::{Members, list, quoted};
+use ipse_core::{EventRef, Identity};
+use std::collections::BTreeMap;
 
 /// The maximum number of lines per verdict. Further lines are only counted.
 pub const MAX_LINES: u64 = 100;
@@ -60,6 +61,8 @@ pub struct Report {
     /// The number of lines of each verdict.
     counts: [u64; 4],
     complete: bool,
+    /// The result of judging each intent again.
+    pub(crate) again: BTreeMap<EventRef, Again>,
 }
 
 impl Report {
@@ -73,14 +76,21 @@ impl Report {
         self.counts[Verdict::Fail as usize]
     }
 
+    /// The result of judging an intent again; `None` if this is not an intent of the bundle.
+    pub fn judged_again(&self, intent: &EventRef) -> Option<Again> {
+        self.again.get(intent).copied()
+    }
+
     /// The report as one JSON object.
     pub fn json(&self) -> String {
         self.members().finish()
     }
 
-    /// The report as one JSON object, with the trail of an action as `action`.
-    pub fn json_with(&self, action: Option<&str>) -> String {
-        self.members().raw("action", action.unwrap_or("null")).finish()
+    /// The report as one JSON object, with the trail of an action as `action`, and the result of
+    /// judging its intent again.
+    pub fn json_with(&self, action: Option<&str>, again: Option<Again>) -> String {
+        let members = self.members().raw("action", action.unwrap_or("null"));
+        members.optional("judged_again", again.map(|again| quoted(again.name()))).finish()
     }
 
     fn members(&self) -> Members {

@@ -8,7 +8,7 @@ use crate::report::Verdict;
 use crate::{Error, envelope};
 use ipse_core::{Identity, hex, sha256};
 use ipse_ledger::dsse::{self, EnvelopeError, Statement};
-use ipse_ledger::{NoteKey, PublicKey, TreeHead, base64};
+use ipse_ledger::{NoteKey, PublicKey, TreeHead, WitnessKey, base64};
 use ipse_manifest::Manifest;
 
 /// The name of every operator's key.
@@ -28,6 +28,8 @@ pub struct Trust {
     keys: Vec<NoteKey>,
     /// The number of keys from earlier texts.
     before: usize,
+    /// The witnesses that must have cosigned the tree head.
+    witnesses: Vec<WitnessKey>,
 }
 
 impl Trust {
@@ -84,6 +86,26 @@ impl Trust {
             }
         }
         if found { Ok(()) } else { Err(Error::Key("the text holds no key: it is empty".into())) }
+    }
+
+    /// Requires that the witnesses with these verifier keys, one per line, cosigned the tree head.
+    pub fn require_witnesses(&mut self, text: &str) -> Result<(), Error> {
+        let message = "not the verifier key of a witness: expected a complete name+id+key of type \
+                       4 (cosignature/v1), of an Ed25519 key that is not weak";
+        let lines = text.lines().map(str::trim).filter(|line| !line.is_empty());
+        let keys = lines.map(WitnessKey::parse).collect::<Option<Vec<_>>>();
+        let keys = keys.filter(|keys| !keys.is_empty());
+        for key in keys.ok_or_else(|| Error::Key(message.to_string()))? {
+            if !self.witnesses.contains(&key) {
+                self.witnesses.push(key);
+            }
+        }
+        Ok(())
+    }
+
+    /// The required witnesses.
+    pub(crate) fn witnesses(&self) -> &[WitnessKey] {
+        &self.witnesses
     }
 
     /// All trusted keys.

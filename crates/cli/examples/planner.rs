@@ -35,6 +35,8 @@ pub struct Plan {
     pub seed: u64,
     /// Decide without reading facts.
     pub ignore_facts: bool,
+    /// Whether the gripper is stuck: every grasp fails.
+    pub stuck: bool,
 }
 
 /// Random numbers that are equal in both twins: a linear congruential generator.
@@ -106,6 +108,14 @@ impl<'p> Server<'p> {
         Ok(self.about_the_cup("/api/agent/may-attempt")?["attempt"] == true)
     }
 
+    /// The force to try next, of those that the gates let through; none under v1.
+    fn suggest(&self) -> Result<Option<Value>, Error> {
+        let query = format!("skill_id={SKILL}&target_class={TARGET}&environment={WARD}");
+        let path = format!("/api/agent/suggest?{query}&param=force_n");
+        let answer = self.ask(&self.plan.planner, &path, None)?;
+        Ok((answer["reason"] != "rules_v1").then_some(answer))
+    }
+
     fn consult(&self) -> Result<Value, Error> {
         self.about_the_cup("/api/agent/semantic")
     }
@@ -142,6 +152,27 @@ fn recommended(facts: &Value) -> Option<&Value> {
     Some(&trusted.next()?["value"])
 }
 
+/// A force, what it rests on, and whether it comes from experience.
+struct Choice {
+    force: Value,
+    consultation: Value,
+    informed: bool,
+}
+
+impl Choice {
+    fn of(server: &Server<'_>, drawn: Value) -> Result<Self, Error> {
+        if let Some(suggestion) = server.suggest()? {
+            let (force, consultation) =
+                (suggestion["value"].clone(), suggestion["consultation"].clone());
+            return Ok(Choice { force, consultation, informed: suggestion["tried"] == true });
+        }
+        let known = server.consult()?;
+        let (best, consultation) = (recommended(&known["facts"]), known["consultation"].clone());
+        let informed = best.is_some();
+        Ok(Choice { force: best.cloned().unwrap_or(drawn), consultation, informed })
+    }
+}
+
 /// Consults, decides, proposes, acts and reports in each round; returns the counts.
 pub fn run(plan: &Plan) -> Result<Value, Error> {
     let (server, mut dice) = (Server::new(plan), Dice(plan.seed));
@@ -161,12 +192,11 @@ pub fn run(plan: &Plan) -> Result<Value, Error> {
                 count(&mut reported, "skipped");
                 continue;
             }
-            let known = server.consult()?;
-            consultation = Some(known["consultation"].clone());
-            if let Some(best) = recommended(&known["facts"]) {
+            let chosen = Choice::of(&server, force)?;
+            if chosen.informed {
                 count(&mut reported, "informed");
-                force = best.clone();
             }
+            (force, consultation) = (chosen.force, Some(chosen.consultation));
         }
         let intent = server.propose(&force, consultation.as_ref())?;
         let verdict = intent["verdict"].as_str().unwrap_or_default();
@@ -174,7 +204,7 @@ pub fn run(plan: &Plan) -> Result<Value, Error> {
         // An intent that waits for confirmation is skipped.
         if matches!(verdict, "admitted" | "clamped") {
             let force = intent["admitted_params"]["force_n"].as_f64().ok_or("no force")?;
-            let outcome = simulate(force);
+            let outcome = if plan.stuck { (false, "stuck") } else { simulate(force) };
             count(&mut reported, if outcome.0 { "worked" } else { "failed" });
             server.report(&intent, outcome)?;
         }
@@ -187,8 +217,9 @@ pub fn run(plan: &Plan) -> Result<Value, Error> {
 #[allow(dead_code, reason = "a test calls `run` by itself")]
 fn main() -> Result<(), Error> {
     let mut args: Vec<String> = std::env::args().skip(1).collect();
-    let ignore_facts = args.iter().any(|arg| arg == "--ignore-facts");
-    args.retain(|arg| arg != "--ignore-facts");
+    let [ignore_facts, stuck] =
+        ["--ignore-facts", "--stuck"].map(|flag| args.iter().any(|arg| arg == flag));
+    args.retain(|arg| arg != "--ignore-facts" && arg != "--stuck");
     let value = |name: &str, default: u64| -> Result<u64, Error> {
         let given = args.iter().position(|arg| arg == name).and_then(|at| args.get(at + 1));
         Ok(given.map(|text| text.parse()).transpose()?.unwrap_or(default))
@@ -197,6 +228,7 @@ fn main() -> Result<(), Error> {
     let url = args.first().ok_or("give the URL of `ipse serve`, such as http://127.0.0.1:7477")?;
     let (planner, producer) = (std::env::var("IPSE_PLANNER")?, std::env::var("IPSE_PRODUCER")?);
     let url = url.trim_end_matches('/').to_owned();
-    println!("{}", run(&Plan { url, planner, producer, rounds, seed, ignore_facts })?);
+    let plan = Plan { url, planner, producer, rounds, seed, ignore_facts, stuck };
+    println!("{}", run(&plan)?);
     Ok(())
 }

@@ -6,8 +6,8 @@ use crate::commands::{bench, evaluate, reproduce};
 use crate::commands::{
     completions, config, consolidate, demo, diff, drift, explain, export, facts, forget, gates,
     identity, import, import_bundle, init, key, log, man, manifest, may_attempt, migrate, passes,
-    prune, rebuild, record, reference, rules, serve, sign, skills, snapshot, suggest, token,
-    tree_head, verify, version,
+    proof, prune, rebuild, record, reference, rules, serve, sign, skills, snapshot, suggest, token,
+    tree_head, verify, version, witness,
 };
 use clap::{Parser, Subcommand};
 use std::path::PathBuf;
@@ -115,6 +115,14 @@ pub(crate) enum Command {
     Token(token::Args),
     Sign(sign::Args),
     TreeHead(tree_head::Args),
+    /// Prove what an earlier tree head says about the log
+    Proof(proof::Args),
+    /// Have the tree head cosigned by witnesses, so that no second history can be shown
+    ///
+    /// A witness cosigns a tree head only if it continues everything that the witness has seen of
+    /// this log. `request` writes the request, curl posts it, `add` stores the answer, `export`
+    /// puts it into the bundle. See docs/guide/audit.md.
+    Witness(witness::Args),
     Export(export::Args),
     ImportBundle(import_bundle::Args),
     Verify(verify::Args),

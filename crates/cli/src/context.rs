@@ -60,6 +60,12 @@ impl Context {
         self.keys.is_some()
     }
 
+    /// The same context for the identity with this beginning.
+    pub(crate) fn with_identity(&self, prefix: &str) -> Self {
+        let (prefix, keys) = (Some(prefix.to_owned()), self.keys.clone());
+        Context { prefix, keys, json: self.json, ..Context::on(self.location.clone()) }
+    }
+
     /// The same context for another store with its keys.
     pub(crate) fn with_store(&self, location: Location, keys: Option<PathBuf>) -> Self {
         Context { keys, json: self.json, ..Context::on(location) }

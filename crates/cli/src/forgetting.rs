@@ -70,7 +70,7 @@ pub(crate) fn forget(
     dry_run: bool,
     yes: bool,
 ) -> CommandResult {
-    let asks = !yes && confirm::is_seen();
+    let asks = !yes && confirm::is_possible();
     let (mut agreed, mut seen_before) = (Vec::new(), Vec::new());
     let (mut sum, mut all_signed) = (ForgetResult::default(), true);
     if dry_run || asks {

@@ -10,8 +10,10 @@ use crate::input::read_file;
 use crate::terminal::shown;
 use anyhow::{Context as _, bail};
 use ipse::{GATE_FIELDS, gate_fields_of};
-use ipse_core::{hex, sha256};
+use ipse_core::judge::GATE_FILES;
+use ipse_core::{Digest, Identity, hex, sha256};
 use ipse_gates::{Gates, MAX_FILE_BYTES, Registry};
+use ipse_store::Store;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -42,6 +44,23 @@ impl GateFiles {
         self.files.gates_of(manifest)
     }
 
+    /// Stores the files for every agent that is bound to them, so that its bundles carry them.
+    /// Returns the number of stored files.
+    pub(crate) fn store(&self, store: &Store) -> anyhow::Result<u64> {
+        let mut stored = 0;
+        for (hash, manifest) in store.reader()?.manifests()? {
+            let Some(identity) =
+                Identity::parse(&hash).filter(|_| self.gates_of(&manifest).is_some())
+            else {
+                continue;
+            };
+            for text in self.files.texts() {
+                stored += u64::from(put(store, &identity, text.as_bytes())?);
+            }
+        }
+        Ok(stored)
+    }
+
     /// Counts the manifests that bind their agents to these files; an error if none does.
     pub(crate) fn bound(&self, manifests: &[(String, String)]) -> anyhow::Result<usize> {
         let bound = manifests.iter().filter(|(_, manifest)| self.gates_of(manifest).is_some());
@@ -68,6 +87,27 @@ impl GateFiles {
         }
         bail!("no agent of this store is bound to all three files together")
     }
+}
+
+/// Stores a file that a manifest names, unless it is stored.
+pub(crate) fn put(store: &Store, identity: &Identity, file: &[u8]) -> anyhow::Result<bool> {
+    let name = Digest(sha256(&[file]));
+    if store.reader()?.view(identity)?.view().artefact(&name)?.is_some() {
+        return Ok(false);
+    }
+    Ok(store.put_artefact(identity, file)?)
+}
+
+/// The gate files of a directory that are there, under their usual names.
+pub(crate) fn in_directory(directory: &Path) -> anyhow::Result<Vec<Vec<u8>>> {
+    let paths = GATE_FILES.map(|name| directory.join(name));
+    let there = paths.iter().filter(|path| !matches!(path.try_exists(), Ok(false)));
+    let files = there.map(|path| text(path).map(String::into_bytes));
+    let files: Vec<Vec<u8>> = files.collect::<anyhow::Result<_>>()?;
+    if files.is_empty() {
+        bail!("there is none of {} in {}", GATE_FILES.join(", "), shown(directory));
+    }
+    Ok(files)
 }
 
 /// Reads the text of a gate file.

@@ -66,6 +66,10 @@ fn exchange_hint(cause: &(dyn std::error::Error + 'static)) -> Option<String> {
             return Some(format!("--to {size} exports what it covers; {sign}"));
         }
         ExchangeError::NoHead | ExchangeError::Forgotten => sign,
+        ExchangeError::NotCosigned | ExchangeError::ForgottenSince(_) => {
+            "`ipse witness request` asks a witness to cosign the newest tree head, and `ipse \
+             witness add` stores its answer"
+        }
         ExchangeError::Damaged(_) | ExchangeError::ForeignManifest => verify,
         ExchangeError::Unregistered(_) => {
             "tar -xOf BUNDLE manifest.json > manifest.json, then ipse init --manifest manifest.json"

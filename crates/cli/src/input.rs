@@ -7,23 +7,56 @@ use crate::hints::shell_word;
 use crate::terminal::shown;
 use anyhow::{Context as _, anyhow, bail};
 use ipse_core::FileKind;
-use ipse_exchange::{Error, InputKind};
+use ipse_exchange::{Error, InputKind, check_lines};
 use std::fs::File;
 use std::io::Read;
 use std::path::Path;
 
-/// Opens a file of events. Also returns its size.
-pub(crate) fn open_events(file: &Path) -> anyhow::Result<(Box<dyn Read + Send>, u64)> {
+/// Files of a directory that a message names.
+const MAX_NAMED: usize = 5;
+
+/// Checks that a file of events exists and is JSON Lines. Returns its size. An input that is not an
+/// ordinary file, such as a pipe, is checked when it is read.
+pub(crate) fn check_events(file: &Path, command: &str) -> anyhow::Result<u64> {
     if file == Path::new("-") {
-        return Ok((Box::new(std::io::stdin()), 0));
+        return Ok(0);
     }
-    let name = file.display();
-    let opened = File::open(file).with_context(|| format!("could not open {name}"))?;
-    let metadata = opened.metadata().with_context(|| format!("could not open {name}"))?;
+    let failed = || format!("could not open {}", shown(file));
+    let metadata = std::fs::metadata(file).with_context(failed)?;
     if metadata.is_dir() {
-        bail!("{name} is a directory; name one JSON Lines file, or - for standard input");
+        bail!("{} is a directory; {}", shown(file), files_in(file));
     }
-    Ok((Box::new(opened), metadata.len()))
+    if !metadata.is_file() {
+        return Ok(0);
+    }
+    let opened = File::open(file).with_context(failed)?;
+    check_lines(opened).map_err(|error| not_events(error, file, command))?;
+    Ok(metadata.len())
+}
+
+/// Opens a file of events that was checked.
+pub(crate) fn open_events(file: &Path) -> anyhow::Result<Box<dyn Read + Send>> {
+    if file == Path::new("-") {
+        return Ok(Box::new(std::io::stdin()));
+    }
+    let opened = File::open(file).with_context(|| format!("could not open {}", shown(file)))?;
+    Ok(Box::new(opened))
+}
+
+/// The files of a directory, to name in its place.
+fn files_in(directory: &Path) -> String {
+    let entries = std::fs::read_dir(directory).into_iter().flatten().flatten();
+    let files = entries.map(|entry| entry.path()).filter(|path| path.is_file());
+    let mut files: Vec<String> = files.map(|path| shown(&path)).collect();
+    files.sort();
+    let total = files.len();
+    files.truncate(MAX_NAMED);
+    let more =
+        if total > MAX_NAMED { format!(" and {} more", total - MAX_NAMED) } else { "".into() };
+    match total {
+        0 => "it holds no file to import".to_owned(),
+        _ => format!("name files in it: {}{more}", files.join(" ")),
+    }
 }
 
 /// All bytes of an ordinary file, if there are not too many.

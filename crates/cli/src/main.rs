@@ -26,6 +26,7 @@ mod input;
 mod manifest_file;
 mod notify;
 mod output;
+mod pager;
 mod pass_report;
 mod passphrase;
 mod position;

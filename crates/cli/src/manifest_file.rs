@@ -28,6 +28,11 @@ const MAX_MANIFEST_BYTES: u64 = 1 << 20;
 
 /// Reads a manifest from a file.
 pub(crate) fn read(path: &Path) -> anyhow::Result<Manifest> {
+    read_with_gates(path).map(|(manifest, _)| manifest)
+}
+
+/// Reads a manifest from a file, and the files that it names.
+pub(crate) fn read_with_gates(path: &Path) -> anyhow::Result<(Manifest, Vec<Vec<u8>>)> {
     let name = path.display();
     let bytes = read_file(path, MAX_MANIFEST_BYTES).with_context(|| {
         format!("could not read {name} (`ipse manifest new` prints a template)")
@@ -41,7 +46,7 @@ fn shown(name: &str) -> String {
     ipse_door::printable(name)
 }
 
-fn parse(bytes: &[u8], base: &Path) -> anyhow::Result<Manifest> {
+fn parse(bytes: &[u8], base: &Path) -> anyhow::Result<(Manifest, Vec<Vec<u8>>)> {
     if let Some(kind) = FileKind::of(bytes) {
         bail!("it is {}", kind.name());
     }
@@ -52,7 +57,7 @@ fn parse(bytes: &[u8], base: &Path) -> anyhow::Result<Manifest> {
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     let mut fields =
         if text.trim_start().starts_with('{') { json_fields(text)? } else { toml_fields(text)? };
-    hash_named_files(&mut fields, base)?;
+    let named = hash_named_files(&mut fields, base)?;
     if let Some(field) = fields.keys().find(|field| !FIELDS.contains(&&***field)) {
         return Err(unknown(field));
     }
@@ -60,7 +65,7 @@ fn parse(bytes: &[u8], base: &Path) -> anyhow::Result<Manifest> {
     if missing.len() > 1 {
         bail!("fields are missing: {} (`ipse manifest new` prints a template)", missing.join(", "));
     }
-    Ok(Manifest::new(|field| fields.get(field).cloned())?)
+    Ok((Manifest::new(|field| fields.get(field).cloned())?, named))
 }
 
 /// The error of a field that no manifest has, with the field that was probably meant.
@@ -107,8 +112,12 @@ fn quoted(name: &str, text: Option<&str>) -> anyhow::Result<String> {
         .with_context(|| format!("field `{}` must be a quoted string (dates too)", shown(name)))
 }
 
-/// Takes the hash of each named file's bytes.
-fn hash_named_files(fields: &mut BTreeMap<String, String>, base: &Path) -> anyhow::Result<()> {
+/// Takes the hash of each named file's bytes. Returns the files.
+fn hash_named_files(
+    fields: &mut BTreeMap<String, String>,
+    base: &Path,
+) -> anyhow::Result<Vec<Vec<u8>>> {
+    let mut named = Vec::new();
     for (name, field) in FILES {
         let Some(file) = fields.remove(name) else { continue };
         if fields.contains_key(field) {
@@ -122,6 +131,7 @@ fn hash_named_files(fields: &mut BTreeMap<String, String>, base: &Path) -> anyho
             format!("field `{name}`: could not read {}", shown(&path.to_string_lossy()))
         })?;
         fields.insert(field.to_string(), hex::encode(&sha256(&[&bytes])));
+        named.push(bytes);
     }
-    Ok(())
+    Ok(named)
 }

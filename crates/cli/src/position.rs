@@ -2,42 +2,53 @@
 
 use crate::terminal::{Terminal, counted};
 use anyhow::bail;
-use ipse_core::{Seq, is_housekeeping};
+use ipse_core::is_housekeeping;
 use ipse_engine::rules_name_at;
+use ipse_inspect::{Moment, Position};
 use ipse_store::Progress;
 use ipse_store::View;
 
-/// Checks that a position is within the log.
-pub(crate) fn within(view: View<'_>, seq: u64) -> anyhow::Result<Seq> {
-    let head = view.head()?;
-    if seq > head.0 {
-        bail!("seq {seq} is beyond the end of the log: the last position is {head}");
+/// The position that a moment means. A note says which one a time means.
+pub(crate) fn within(
+    terminal: &mut Terminal<'_>,
+    view: View<'_>,
+    moment: Moment,
+) -> anyhow::Result<Position> {
+    let Some(position) = moment.resolve(view)? else {
+        let head = view.head()?;
+        bail!("{moment} is beyond the end of the log: the last position is {head}");
+    };
+    if let Some(words) = position.words() {
+        writeln!(terminal.err, "note: {words}")?;
     }
-    Ok(Seq(seq))
+    Ok(position)
 }
 
-/// Returns the progress of the stored facts, or of the facts at an earlier position.
+/// Returns the progress of the stored facts, or of the facts at an earlier moment and its
+/// position.
 pub(crate) fn progress_at(
     terminal: &mut Terminal<'_>,
     view: View<'_>,
-    position: Option<u64>,
-) -> anyhow::Result<Progress> {
+    moment: Option<Moment>,
+) -> anyhow::Result<(Progress, Option<Position>)> {
     let mut progress = view.progress()?;
     if progress.rule_version.is_empty() {
         progress.rule_version = rules_name_at(view, progress.checkpoint)?.version;
     }
-    let Some(seq) = position else {
+    let Some(moment) = moment else {
         note_pending(terminal, view, &progress)?;
-        return Ok(progress);
+        return Ok((progress, None));
     };
-    progress.checkpoint = within(view, seq)?;
+    let position = within(terminal, view, moment)?;
+    let seq = position.seq;
+    progress.checkpoint = seq;
     progress.rule_version = rules_name_at(view, progress.checkpoint)?.version;
     let recorded = match view.pass_before(progress.checkpoint)? {
         Some(pass) => format!("the last pass recorded by then ended at seq {}", pass.last),
         None => "no pass was recorded by then".to_string(),
     };
     writeln!(terminal.err, "note: facts derived from the log up to seq {seq}; {recorded}")?;
-    Ok(progress)
+    Ok((progress, Some(position)))
 }
 
 /// The number of entries after the checkpoint up to which they are counted one by one.

@@ -122,6 +122,22 @@ impl<'t> Terminal<'t> {
         }
     }
 
+    /// The width of the terminal that shows the results; `None` if none does.
+    pub(crate) fn width(&self) -> Option<u16> {
+        self.width
+    }
+
+    /// The same output with another writer for the results.
+    pub(crate) fn with_results<'r>(
+        &'r mut self,
+        out: &'r mut dyn Write,
+        unread: Rc<Cell<bool>>,
+    ) -> Terminal<'r> {
+        let Terminal { width, quiet, verbose, colour, watched, .. } = *self;
+        let (err, asks) = (&mut *self.err, None);
+        Terminal { out, err, asks, width, quiet, verbose, colour, watched, unread }
+    }
+
     /// The writer of errors and prompts.
     pub(crate) fn asks(&mut self) -> &mut dyn Write {
         match &mut self.asks {

@@ -73,7 +73,7 @@ impl Context {
         let operator = passphrase::open(terminal, |word| directory.operator_signer(word))?;
         let notary = self.notary(terminal, identity)?;
         let notary = notary.map(|notary| Box::new(notary) as Box<dyn Notary>);
-        Ok(Keys { operator, log: self.outside(identity)?.log_keys, notary })
+        Ok(Keys { operator, log: self.outside(identity)?.log_keys, notary, gates: Vec::new() })
     }
 
     /// Reads the evidence about a log that is outside its store.

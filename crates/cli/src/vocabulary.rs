@@ -5,7 +5,7 @@ use clap::builder::{PossibleValuesParser, TypedValueParser};
 use ipse_consolidate::Rules;
 use ipse_consolidate::days::{Day, read_day};
 use ipse_core::Time;
-use ipse_inspect::PlannedAttempt;
+use ipse_inspect::{DayEdge, Moment, MomentError, PlannedAttempt, read_time};
 use ipse_plan::Threshold;
 use std::str::FromStr;
 
@@ -100,4 +100,24 @@ pub(crate) fn time(text: &str) -> Result<Time, String> {
 /// Parses a position of the log.
 pub(crate) fn position(text: &str) -> Result<u64, &'static str> {
     text.parse().map_err(|_| "must be a position of the log, such as 15; `ipse log` lists them")
+}
+
+/// Parses a position, a time or a date.
+pub(crate) fn moment(text: &str) -> Result<Moment, MomentError> {
+    text.parse()
+}
+
+/// Parses a time, or a date as its beginning.
+pub(crate) fn since(text: &str) -> Result<Time, String> {
+    time_or_date(text, DayEdge::Start)
+}
+
+/// Parses a time, or a date as its end.
+pub(crate) fn until(text: &str) -> Result<Time, String> {
+    time_or_date(text, DayEdge::End)
+}
+
+fn time_or_date(text: &str, edge: DayEdge) -> Result<Time, String> {
+    let hint = "give a time such as 2026-05-03T10:00:00Z, or a date such as 2026-05-03";
+    read_time(text, edge).map_err(|error| format!("{error}; {hint}"))
 }

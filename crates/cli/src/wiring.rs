@@ -8,6 +8,7 @@ use crate::terminal::Terminal;
 use crate::tree_heads::{check_last_head, is_damage};
 use ipse::keys::{KeyDirectory, KeyError};
 use ipse::{DirectoryNotary, Memory, Policy, SystemHost};
+use ipse_access::{Owner, Token};
 use ipse_core::{Identity, Time};
 use ipse_engine::{Error, Host, Notary};
 use ipse_gates::Gates;
@@ -30,6 +31,8 @@ pub(crate) struct Wiring {
     intents_per_minute: u64,
     /// The host names that the server accepts.
     hosts: Hosts,
+    /// Tokens that are not in the store.
+    tokens: Vec<(Owner, Token)>,
     host: Mutex<SystemHost>,
     begun: Instant,
 }
@@ -55,7 +58,13 @@ impl Wiring {
         let (store, host) = (store.clone(), Mutex::new(SystemHost::new()));
         let (policy, begun) = (Policy::default(), Instant::now());
         let hosts = Hosts::new(Ipv4Addr::LOCALHOST.into(), []);
-        Wiring { store, keys, policy, gates: None, intents_per_minute: 0, hosts, host, begun }
+        let (gates, tokens, intents_per_minute) = (None, Vec::new(), 0);
+        Wiring { store, keys, policy, gates, intents_per_minute, hosts, tokens, host, begun }
+    }
+
+    /// The same with tokens that are valid while the server runs.
+    pub(crate) fn with_tokens(self, tokens: Vec<(Owner, Token)>) -> Self {
+        Wiring { tokens, ..self }
     }
 
     fn notary(&self, identity: &Identity) -> anyhow::Result<DirectoryNotary> {
@@ -114,6 +123,10 @@ impl Platform for Wiring {
         let manifests = self.store.reader()?.manifests()?;
         let manifest = manifests.into_iter().find(|(hash, _)| *hash == name);
         Ok(manifest.and_then(|(_, manifest)| gates.gates_of(&manifest)))
+    }
+
+    fn tokens_in_memory(&self) -> Vec<(Owner, Token)> {
+        self.tokens.clone()
     }
 
     fn intents_per_minute(&self) -> u64 {

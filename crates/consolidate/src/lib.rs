@@ -20,6 +20,7 @@ mod bulk;
 pub mod confidence;
 pub mod days;
 mod derived;
+pub mod distance;
 pub mod drift;
 mod evidence;
 mod feed;

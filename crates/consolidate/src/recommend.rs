@@ -110,14 +110,14 @@ impl Recommended {
 }
 
 /// A run of adjacent coarse cells.
-struct Window<'c> {
+pub(crate) struct Window<'c> {
     cells: &'c [(i64, Cell)],
     sum: Cell,
 }
 
 /// The admissible, significant window with the greatest surplus of successes; then with the fewest
 /// failures; then with the lowest start.
-fn best_window(coarse: &[(i64, Cell)], k: i128) -> Option<Window<'_>> {
+pub(crate) fn best_window(coarse: &[(i64, Cell)], k: i128) -> Option<Window<'_>> {
     let failing_from = latest_failing_starts(coarse);
     let surplus = |cell: Cell| cell.successes - cell.failures();
     // The greatest surplus of any window that begins at each cell.

@@ -12,22 +12,28 @@ use ipse_core::decimal::SCALE;
 use ipse_core::json::{Object, Value, escaped};
 use ipse_core::{FactKind, Identity, Micro};
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 /// The grounding text of some facts.
 pub fn grounding(identity: &Identity, rule_version: &str, chosen: &Chosen) -> String {
-    let mut said: Vec<_> = chosen.facts.iter().map(|fact| (fact.said(identity), fact)).collect();
-    said.sort_by(|(a, fact), (b, other)| {
-        let keys = || fact.fact.key.text().cmp(other.fact.key.text());
-        a.group.cmp(&b.group).then_with(keys)
-    });
     let mut text = format!("known facts for this agent (rule set {rule_version}):\n");
-    for (said, _) in &said {
-        text.push_str(&said.line);
+    for fact in in_order(identity, &chosen.facts) {
+        text.push_str(&fact.said(identity).line);
     }
     if let more @ 1.. = chosen.left_out() {
         text.push_str(&format!("({more} more facts not shown)\n"));
     }
     text
+}
+
+/// The facts in the order of the lines: by usefulness, then by key.
+pub fn in_order<'f>(identity: &Identity, facts: &'f [Arc<ScoredFact>]) -> Vec<&'f Arc<ScoredFact>> {
+    let mut all: Vec<_> = facts.iter().map(|fact| (fact.said(identity).group, fact)).collect();
+    all.sort_by(|(group, fact), (other_group, other)| {
+        let keys = || fact.fact.key.text().cmp(other.fact.key.text());
+        group.cmp(other_group).then_with(keys)
+    });
+    all.into_iter().map(|(_, fact)| fact).collect()
 }
 
 /// The groups of lines in their order: the most useful facts for a planner come first.

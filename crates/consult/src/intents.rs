@@ -151,6 +151,7 @@ enum Form {
     Text,
     Object,
     List,
+    Count,
 }
 
 impl Form {
@@ -159,21 +160,25 @@ impl Form {
             Form::Text => value.as_text().is_some(),
             Form::Object => value.as_object().is_some(),
             Form::List => matches!(value, Value::Array(_)),
+            Form::Count => value.as_count().is_some(),
         }
     }
 }
 
 /// The members of an intent's data, and whether each is required.
-const MEMBERS: [(&str, Form, bool); 13] = [
+const MEMBERS: [(&str, Form, bool); 16] = [
     ("admitted_params", Form::Object, false),
     ("confirm_by", Form::Text, false),
     ("consultation", Form::Object, false),
     ("consultation_basis", Form::Text, false),
     ("consultation_id", Form::Text, false),
+    ("contract", Form::List, false),
     ("environment", Form::Text, false),
     ("gates", Form::List, true),
+    ("gates_version", Form::Count, false),
     ("params", Form::Object, true),
     ("planner", Form::Object, false),
+    ("recent", Form::Count, false),
     ("skill_id", Form::Text, true),
     ("target_class", Form::Text, false),
     ("token_id", Form::Text, true),
@@ -198,6 +203,14 @@ fn is_basis(value: &Value<'_>) -> bool {
     value.as_text().and_then(Basis::parse).is_some()
 }
 
+/// Whether a value is the list of attempts that decided a contract: an event ref or null for each
+/// line.
+fn is_contract(value: &Value<'_>) -> bool {
+    let Value::Array(lines) = value else { return false };
+    let is_ref = |value: &Value<'_>| value.as_text().and_then(EventRef::parse).is_some();
+    !lines.is_empty() && lines.iter().all(|line| *line == Value::Null || is_ref(line))
+}
+
 /// The result of the gates as an intent records it.
 struct Recorded {
     ruling: Ruling,
@@ -217,8 +230,9 @@ impl Recorded {
         let consulted = ["consultation", "consultation_id"].map(|name| data.get(name).is_some());
         let named = data.get("planner").is_none_or(is_planner);
         let based = data.get("consultation_basis").is_none_or(is_basis);
+        let preceded = data.get("contract").is_none_or(is_contract);
         let unfounded = data.get("consultation_basis").is_some() && !consulted[0];
-        if !formed || !named || !based || unfounded || consulted[0] != consulted[1] {
+        if !formed || !named || !based || !preceded || unfounded || consulted[0] != consulted[1] {
             return None;
         }
         let text = |name: &str| data.get(name).and_then(Value::as_text);

@@ -27,8 +27,14 @@ pub const NO_TEXT: usize = 0;
 /// environment, zone, reason and source, in this order. Texts are ids; an outcome is one more than
 /// its index in `Outcome::ALL`; 0 is none.
 pub const FIELDS: usize = 8;
+/// The index of the type among the fields.
+pub const TYPE: usize = 0;
 /// The index of the outcome among the fields.
 pub const OUTCOME: usize = 1;
+/// The index of the skill among the fields.
+pub const SKILL: usize = 2;
+/// The index of the target among the fields.
+pub const TARGET: usize = 3;
 /// The index of the source among the fields.
 pub const SOURCE: usize = 7;
 

@@ -4,7 +4,7 @@
 //! payload alone (the door computes them, once), so they can always be recomputed and compared.
 
 use crate::wire::{self, Wire};
-use crate::{Digest, EventRef, Micro, Support, Time, json_parse};
+use crate::{Digest, EventRef, Micro, Support, Time, json_parse, sha256};
 use alloc::string::String;
 use alloc::vec::Vec;
 use core::ops::Range;
@@ -309,6 +309,13 @@ impl Admitted {
         ours.len() == theirs.len()
             && ours[..self.salt_at.start] == theirs[..self.salt_at.start]
             && ours[self.salt_at.end..] == theirs[self.salt_at.end..]
+    }
+
+    /// A hash of the content, the salt aside: equal for two events of one name if and only if they
+    /// have the same content, and so a short stand-in for the bytes.
+    pub fn content_hash(&self) -> [u8; 32] {
+        let canonical = self.canonical.as_bytes();
+        sha256(&[&canonical[..self.salt_at.start], &canonical[self.salt_at.end..]])
     }
 }
 

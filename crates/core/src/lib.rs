@@ -22,6 +22,7 @@ pub mod id;
 pub mod intent;
 pub mod json;
 pub mod json_parse;
+pub mod judge;
 pub mod sources;
 pub mod text;
 pub mod time;

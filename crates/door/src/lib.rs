@@ -17,7 +17,7 @@ mod unused;
 pub use ipse_core::event::MAX_DEPTH;
 pub use ipse_core::text::printable;
 pub use refusal::{Refusal, Rule};
-pub use unused::{Unused, UnusedMembers, unused};
+pub use unused::{Places, Unused, UnusedMembers, unused};
 
 pub use ipse_core::event::MAX_NAME_BYTES;
 
@@ -176,6 +176,11 @@ pub fn columns_of(canonical: &str) -> Option<alloc::vec::Vec<u8>> {
     let value = json_parse::parse(canonical.as_bytes(), MAX_DEPTH).ok()?;
     let event = value.as_object()?;
     Some(typed_columns(event, event.get("type")?.as_text()?).encode())
+}
+
+/// The typed columns in an event that was parsed before.
+pub fn columns_in<'e>(event: &'e Object<'_>, event_type: &str) -> Columns<'e> {
+    typed_columns(event, event_type)
 }
 
 fn typed_columns<'e>(event: &'e Object<'_>, event_type: &str) -> Columns<'e> {

@@ -33,6 +33,9 @@ const MEMBERS: [(&[&str], &str); 4] = [
     (&["result", "status", "succeeded", "ok", "is_error"], "outcome"),
 ];
 
+/// Members that senders use in place of `failure_reason`.
+const REASONS: [&str; 5] = ["reason", "error", "error_message", "failureReason", "failure"];
+
 /// A member that no rule reads.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub struct Unused {
@@ -51,11 +54,38 @@ impl fmt::Display for Unused {
 /// Different members that are listed at most; more of them are counted.
 const MAX_KINDS: usize = 20;
 
+/// Places of a member that are listed; more of them are counted.
+const MAX_PLACES: usize = 3;
+
+/// The events that have an unused member.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Places {
+    /// The number of events.
+    pub count: u64,
+    /// The places of the first of them, such as lines.
+    pub first: Vec<u64>,
+}
+
+impl Places {
+    fn add(&mut self, place: u64) {
+        self.count += 1;
+        if self.first.len() < MAX_PLACES {
+            self.first.push(place);
+        }
+    }
+
+    /// The places as text: `3, 4, 7, …`.
+    pub fn text(&self) -> String {
+        let listed: Vec<String> = self.first.iter().map(ToString::to_string).collect();
+        let more = if self.count > self.first.len() as u64 { ", …" } else { "" };
+        format!("{}{more}", listed.join(", "))
+    }
+}
+
 /// The unused members of many events.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct UnusedMembers {
-    /// How many events have the member, and the place of the first.
-    kinds: BTreeMap<Unused, (u64, u64)>,
+    kinds: BTreeMap<Unused, Places>,
     /// How many members were not listed.
     pub omitted: u64,
 }
@@ -63,18 +93,23 @@ pub struct UnusedMembers {
 impl UnusedMembers {
     /// Adds the unused members of the event at a place, such as a line.
     pub fn add(&mut self, event: &Admitted, place: u64) {
-        for unused in unused(event) {
+        self.add_all(unused(event), place);
+    }
+
+    /// Adds the result of [`unused`] for the event at a place.
+    pub fn add_all(&mut self, members: Vec<Unused>, place: u64) {
+        for unused in members {
             if self.kinds.len() >= MAX_KINDS && !self.kinds.contains_key(&unused) {
                 self.omitted += 1;
                 continue;
             }
-            self.kinds.entry(unused).or_insert((0, place)).0 += 1;
+            self.kinds.entry(unused).or_default().add(place);
         }
     }
 
-    /// Each member with the number of its events and the place of the first, in order.
-    pub fn iter(&self) -> impl Iterator<Item = (&Unused, u64, u64)> {
-        self.kinds.iter().map(|(unused, (count, first))| (unused, *count, *first))
+    /// Each member with the events that have it, in order.
+    pub fn iter(&self) -> impl Iterator<Item = (&Unused, &Places)> {
+        self.kinds.iter()
     }
 }
 
@@ -101,6 +136,7 @@ pub fn unused(event: &Admitted) -> Vec<Unused> {
     let mut found = outside(&members);
     found.extend(outcome(data));
     found.extend(MEMBERS.iter().filter_map(|(names, meant)| misnamed(data, names, meant)));
+    found.extend(misnamed_reason(data));
     if let Some(params) = data.get("params") {
         found.extend(parameters(params));
     }
@@ -113,6 +149,10 @@ fn is_suspect(canonical: &str) -> bool {
     let counts = has("\"outcome\":\"success\"") || has("\"outcome\":\"failed\"");
     let says = counts || has("\"success\":true") || has("\"success\":false");
     if !says || !has("\"skill_id\":\"") || !has("\"target_class\":") {
+        return true;
+    }
+    let failed = has("\"outcome\":\"failed\"") || has("\"success\":false");
+    if failed && !has("\"failure_reason\":") {
         return true;
     }
     let Some(at) = canonical.find("\"params\":") else { return has("\"arg") || has("\"param") };
@@ -186,6 +226,22 @@ fn misnamed(data: &Object<'_>, names: &[&str], meant: &str) -> Option<Unused> {
     Some(found(name, format!("feeds no fact; did you mean `{meant}`?")))
 }
 
+/// The reason of a failed attempt under another name.
+fn misnamed_reason(data: &Object<'_>) -> Option<Unused> {
+    let outcome = data.get("outcome").and_then(Value::as_text).and_then(Outcome::parse);
+    let failed = match outcome {
+        Some(outcome) => outcome == Outcome::Failed,
+        None => matches!(data.get("success"), Some(Value::Bool(false))),
+    };
+    if !failed || data.get("failure_reason").is_some() {
+        return None;
+    }
+    let is_text =
+        |name: &str| data.get(name).and_then(Value::as_text).is_some_and(|it| !it.is_empty());
+    let name = REASONS.into_iter().find(|name| is_text(name))?;
+    Some(found(name, String::from("feeds no fact; did you mean `failure_reason`?")))
+}
+
 /// Whether one letter was added, dropped or exchanged, or two were swapped.
 fn is_near(typed: &str, meant: &str) -> bool {
     let (a, b) = (typed.as_bytes(), meant.as_bytes());
@@ -248,10 +304,29 @@ mod tests {
             r#"{"skill_id":"a","outcome":"denied"}"#,
             r#"{"skill_id":"a","outcome":null,"success":true,"params":{}}"#,
             r#"{"zone":"dock","success":true,"object":{"mass_g":"heavy"}}"#,
+            r#"{"skill_id":"a","target_class":"b","success":true,"error":"none"}"#,
+            r#"{"skill_id":"a","outcome":"failed","reason":"x","failure_reason":"slip"}"#,
+            r#"{"skill_id":"a","success":false,"error":null,"reason":""}"#,
             "{}",
         ] {
             check(data, &[]);
         }
+    }
+
+    #[test]
+    fn places_are_counted_and_the_first_ones_listed() {
+        let one = || Vec::from([found("x", String::from("y"))]);
+        let mut all = UnusedMembers::default();
+        (3..5).for_each(|place| all.add_all(one(), place));
+        let text = |all: &UnusedMembers| all.iter().next().unwrap().1.text();
+        assert_eq!(text(&all), "3, 4");
+        (7..20).for_each(|place| all.add_all(one(), place));
+        assert_eq!(text(&all), "3, 4, 7, …");
+        assert_eq!(all.iter().next().unwrap().1.count, 15);
+        for name in 0..MAX_KINDS as u64 {
+            all.add_all(Vec::from([found(&format!("m{name}"), String::new())]), 1);
+        }
+        assert_eq!((all.iter().count(), all.omitted), (MAX_KINDS, 1));
     }
 
     #[test]
@@ -289,6 +364,8 @@ mod tests {
         let data = r#""params":{"a":"25","b":"x","c":true,"d":[1],"e":1e300,"f":2}"#;
         let all = format!(r#"{{"skill_id":"a","target_class":"b","success":true,{data}}}"#);
         check(&all, &params);
+        let reason = "`data.error` feeds no fact; did you mean `failure_reason`?";
+        check(r#"{"skill_id":"a","target_class":"b","success":false,"error":"slip"}"#, &[reason]);
         let list = "`data.params` is no object and feeds no fact";
         let data = r#"{"skill_id":"a","target_class":"b","success":true,"params":[1]}"#;
         check(data, &[list]);

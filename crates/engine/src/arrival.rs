@@ -8,7 +8,7 @@
 
 use ipse_core::json::{Object, Value, write_text};
 use ipse_core::json_parse::{self, ParseError, Rule as JsonRule};
-use ipse_door::{MAX_DEPTH, MAX_EVENT_BYTES, Refusal, Rule};
+use ipse_door::{MAX_DEPTH, MAX_EVENT_BYTES, Refusal, Rule, Unused};
 use ipse_ledger::base64;
 use std::borrow::Cow;
 
@@ -110,6 +110,14 @@ fn may_have_encoded(event: &[u8]) -> bool {
 pub fn type_hint(event_type: &str) -> Option<&'static str> {
     let prefix = event_type.strip_suffix(COUNTED)?;
     prefix.ends_with('.').then_some(TYPE_HINT)
+}
+
+/// Advice for the sender of an event that is stored and feeds fewer facts than intended: about its
+/// type, and about the members that [`ipse_door::unused`] returns for it.
+pub fn hint_of(event_type: &str, members: &[Unused]) -> Option<String> {
+    let hints = type_hint(event_type).map(str::to_owned).into_iter();
+    let hints: Vec<_> = hints.chain(members.iter().map(ToString::to_string)).collect();
+    (!hints.is_empty()).then(|| hints.join("; "))
 }
 
 #[cfg(test)]

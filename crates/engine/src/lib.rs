@@ -19,6 +19,7 @@ mod arrival;
 mod as_of;
 mod census;
 mod changes;
+mod cosign;
 mod differences;
 mod error;
 mod fact_table;
@@ -32,6 +33,7 @@ mod memory;
 mod pass;
 mod rebuild;
 mod refused;
+mod rehearsal;
 mod restore;
 mod rules;
 mod rules_change;
@@ -43,12 +45,13 @@ mod skill_sums;
 mod watch;
 
 pub use answer::{consolidated_json, pass_json};
-pub use arrival::{TYPE_HINT, decode_data, event_of, type_hint};
+pub use arrival::{TYPE_HINT, decode_data, event_of, hint_of, type_hint};
 pub use as_of::{
     AsOf, Start, as_of, as_of_from, as_of_under, as_of_with, chosen_as_of, chosen_as_of_under,
     chosen_as_of_with,
 };
 pub use census::{Census, census};
+pub use cosign::{Cosigning, add_cosignature, keep_cosignatures};
 pub use error::Error;
 pub use fact_table::FactTable;
 pub use forget::{Forgotten, SelectedEvents, Selection};
@@ -68,6 +71,7 @@ pub use memory::{Memory, Policy};
 pub use pass::{PassCommitted, PassReport, Trigger};
 pub use rebuild::{Rebuilt, rebuild, rebuild_under, rebuild_without};
 pub use refused::{refusal_of, refusal_under};
+pub use rehearsal::Rehearsal;
 pub use restore::{CompleteLog, restore, restore_under};
 pub use rules::{
     known as known_rules, name_of as rules_name, rules_at, rules_history, rules_name_at, rules_of,

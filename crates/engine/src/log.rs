@@ -20,7 +20,7 @@ use crate::signed::{SignedEvents, append_all};
 use crate::signed_batch::{SignatureError, SignedBatch};
 use ipse_consolidate::RuleSet;
 use ipse_core::intent::INTENT;
-use ipse_core::{Admitted, Identity, Seq, Time, is_housekeeping};
+use ipse_core::{Admitted, Event, Identity, Seq, Time, is_housekeeping};
 use ipse_door::Salt;
 use ipse_ledger::{RulesEvent, RulesHistory};
 use ipse_store::{Appended, Batch, Erased, Patience, Store, Stored, View, Writer};
@@ -67,6 +67,11 @@ impl<'v> LogView<'v> {
         LogView(view)
     }
 
+    /// The last position of the log.
+    pub fn head(&self) -> Result<Seq, Error> {
+        Ok(self.0.head()?)
+    }
+
     /// Passes intents after a position to `look`, newest first, until it returns false. Returns the
     /// last position of the log.
     pub fn intents(&self, after: Seq, mut look: impl FnMut(&Stored) -> bool) -> Result<Seq, Error> {
@@ -74,6 +79,17 @@ impl<'v> LogView<'v> {
         self.0.house_back(INTENT, after.next()..=head, |stored| {
             let more = look(&stored);
             Ok::<_, Error>(if more { ControlFlow::Continue(()) } else { ControlFlow::Break(()) })
+        })?;
+        Ok(head)
+    }
+
+    /// Passes the events after a position to `each`, in order. Returns the last position of the
+    /// log.
+    pub fn events(&self, after: Seq, mut each: impl FnMut(Seq, &Event<'_>)) -> Result<Seq, Error> {
+        let head = self.0.head()?;
+        self.0.each_event(after.next()..=head, |seq, event| {
+            each(seq, event);
+            Ok::<_, Error>(())
         })?;
         Ok(head)
     }

@@ -64,7 +64,7 @@ pub(crate) fn append_all(
 }
 
 /// The latest time of an event that a log accepts now; `None` if it accepts any.
-fn latest(view: View<'_>, now: Time) -> Result<Option<Time>, Error> {
+pub(crate) fn latest(view: View<'_>, now: Time) -> Result<Option<Time>, Error> {
     let Some(hours) = view.max_ahead()? else { return Ok(None) };
     let ahead = i64::try_from(hours).unwrap_or(i64::MAX).saturating_mul(HOUR);
     // No event is dated after the last time that can be written.

@@ -14,7 +14,7 @@ use ipse_engine::{
 };
 use ipse_inspect::explain::{Explanation, evidence, feeds};
 use ipse_inspect::verify::{ExternalEvidence, Report, verify};
-use ipse_inspect::{Look, diff, preview};
+use ipse_inspect::{Look, Moment, diff, preview};
 use ipse_ledger::account::PassClaim;
 use ipse_ledger::{Basis, Entry, RuleSetName, RulesEvent, Step};
 use ipse_store::{RawFact, View};
@@ -137,7 +137,11 @@ fn facts_as_of_a_position_are_refused() {
     unseen("chosen_as_of", |view| chosen_as_of(view, Seq(20), &Filter::default(), None));
     unseen("diff", |view| diff(view, Seq(10), Seq(20)));
     refused("a look", |world| {
-        Look::at(&world.store, world.identity).as_of(Seq(20), &Filter::default(), None)
+        Look::at(&world.store, world.identity).as_of(
+            Moment::Position(Seq(20)),
+            &Filter::default(),
+            None,
+        )
     });
 }
 

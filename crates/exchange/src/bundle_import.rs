@@ -9,7 +9,7 @@ use ipse_bundle::Opened;
 use ipse_core::json::{Members, list, quoted};
 use ipse_core::{Admitted, Identity, Seq};
 use ipse_door::{Origin, admit};
-use ipse_engine::{CompleteLog, SignedBatch, restore};
+use ipse_engine::{CompleteLog, SignedBatch, keep_cosignatures, restore};
 use ipse_ledger::{Entry, NoteKey, dsse};
 use ipse_store::{Signatures, Store};
 use std::io;
@@ -36,6 +36,8 @@ pub struct BundleReceipt {
     pub settings_moved: bool,
     /// The position up to which the facts were computed.
     pub checkpoint: Seq,
+    /// The number of cosignatures of witnesses under the tree head. They were not verified.
+    pub cosignatures: u64,
 }
 
 impl BundleReceipt {
@@ -46,6 +48,7 @@ impl BundleReceipt {
             .raw("entries", self.entries)
             .raw("statements", self.statements)
             .raw("checkpoint", self.checkpoint)
+            .raw("cosignatures", self.cosignatures)
             .raw("keys_left_out", list(self.keys_left_out.iter().map(|id| quoted(id))))
             .raw("settings_moved", self.settings_moved)
             .raw("tokens_left_out", list(self.tokens_left_out.iter().map(|id| quoted(id))))
@@ -72,6 +75,9 @@ pub fn take_in(
     let (statements, left_out) = statements(opened, trusted)?;
     let moved = Moved::of(opened, &statements, signatures)?;
     moved.put(store, &identity)?;
+    for file in opened.gate_files().map_err(Error::Input)? {
+        store.put_artefact(&identity, &file)?;
+    }
     let checkpoint = opened.bundled.checkpoint.unwrap_or_default();
     let (passes, entries) = (&opened.passes, opened.bundled.size);
     let whole = CompleteLog { passes, statements: &statements, checkpoint, last_head };
@@ -81,6 +87,10 @@ pub fn take_in(
         emit(done, entries);
     });
     restore(store, &identity, log, &whole)?;
+    // If the process dies here, the log is complete and has no cosignatures: `ipse witness add`
+    // takes them from the note of the bundle.
+    let note = opened.head_note().map_err(Error::Input)?;
+    let cosignatures = keep_cosignatures(store, &identity, &note)?;
     let keys_left_out = keys_left_out(store, opened)?;
     let (statements, tokens) = (statements.len() as u64, tokens(opened));
     Ok(BundleReceipt {
@@ -92,6 +102,7 @@ pub fn take_in(
         tokens_left_out: tokens,
         settings_moved: moved.is_on_record(),
         checkpoint,
+        cosignatures,
     })
 }
 

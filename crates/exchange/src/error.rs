@@ -62,6 +62,12 @@ pub enum Error {
     /// Events under the head were forgotten, and no newer head can be signed.
     #[error("events under the tree head were forgotten since, and there is no key to sign another")]
     Forgotten,
+    /// No tree head has a cosignature.
+    #[error("no tree head of this log has a cosignature of a witness")]
+    NotCosigned,
+    /// Events under a cosigned head were forgotten, and only a newer head covers that.
+    #[error("events under the cosigned tree head over {0} entries were forgotten since")]
+    ForgottenSince(u64),
     /// Auditors would not accept the tree head.
     #[error("the newest tree head is not signed with the key in log.vkey; sign one again")]
     ForeignHead,

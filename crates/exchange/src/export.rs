@@ -3,15 +3,17 @@
 //! **Invariants:** the bundle shows the store at one moment and is streamed; the same content gives
 //! the same bytes. A spooled bundle never has a name: if the process dies, its bytes are freed.
 
+use crate::cosigned::CosignedHead;
 use crate::error::Error;
-use ipse_bundle::{Writer, pem};
+use ipse_bundle::{Writer, gate_names, pem};
 use ipse_consolidate::snapshot;
 use ipse_core::event::{ACT, FORGET, PASS_RECORD, RULES};
 use ipse_core::json::Members;
-use ipse_core::{Identity, Seq};
-use ipse_engine::{Notary, as_of, head_of, rules_at, sign_head};
+use ipse_core::judge::gate_hashes;
+use ipse_core::{Digest, Identity, Seq, sha256};
+use ipse_engine::{Notary, as_of, rules_at, sign_head};
 use ipse_ledger::account::PassClaim;
-use ipse_ledger::{Bundled, Certificate, Note, NoteKey, NoteSigner, TreeHead, dsse};
+use ipse_ledger::{Bundled, Certificate, Note, NoteKey, NoteSigner, dsse};
 use ipse_store::{Reader, Store, View};
 use std::fs::File;
 use std::io::{self, BufWriter, IntoInnerError, Seek, Write};
@@ -20,8 +22,8 @@ use std::ops::ControlFlow;
 /// The number of attempts to sign a tree head while another process forgets events.
 const TRIES: u32 = 20;
 
-/// The keys of an export. Each is read once, so that the keys that are checked are the ones that
-/// are used.
+/// The keys of an export, and other files that the store lacks. Each is read once, so that the keys
+/// that are checked are the ones that are used.
 pub struct Keys {
     /// The operator's key, which signs the certificate and the sums.
     pub operator: NoteSigner,
@@ -29,6 +31,9 @@ pub struct Keys {
     pub log: Vec<NoteKey>,
     /// Signs a tree head over everything first; without it the newest one is used.
     pub notary: Option<Box<dyn Notary>>,
+    /// Files of the gates for those that the store lacks. Only files that the manifest names are
+    /// exported.
+    pub gates: Vec<Vec<u8>>,
 }
 
 /// The requested events: first and last, both included.
@@ -38,6 +43,8 @@ pub struct Range {
     pub from: Option<u64>,
     /// The last event; the last under the tree head if absent.
     pub to: Option<u64>,
+    /// Whether to export under the newest tree head that a witness cosigned.
+    pub cosigned: bool,
 }
 
 /// Writes a bundle of a whole log to a file without a name, and rewinds it.
@@ -72,8 +79,12 @@ pub fn with_export<T, E: From<Error>>(
         let export = Export::of(snapshot.view(), *identity, &manifest, range, keys)?;
         // An event was forgotten between signing and this moment: a newer head covers that.
         if !export.lost_content()? {
-            export.check_head(keys.notary.is_some() || range.to.is_some())?;
+            let may_cover_less = keys.notary.is_some() || range.to.is_some() || range.cosigned;
+            export.check_head(may_cover_less)?;
             return then(&export);
+        }
+        if range.cosigned {
+            return Err(Error::ForgottenSince(export.bundled.size).into());
         }
         if left == 0 || keys.notary.is_none() {
             return Err(Error::Forgotten.into());
@@ -94,6 +105,8 @@ pub struct Export<'v> {
     manifest: &'v str,
     keys: &'v Keys,
     note: String,
+    /// The number of cosignatures in the note.
+    cosignatures: u64,
     bundled: Bundled,
     /// The snapshot, if the bundle has facts.
     facts: Option<String>,
@@ -111,6 +124,8 @@ pub struct Exported {
     pub signatures: u64,
     /// The number of facts; `None` if the range does not start at 1.
     pub facts: Option<u64>,
+    /// The number of cosignatures under the tree head.
+    pub cosignatures: u64,
 }
 
 impl Exported {
@@ -125,6 +140,7 @@ impl Exported {
             .raw("tree_size", size)
             .raw("events", self.events)
             .raw("signatures", self.signatures)
+            .raw("cosignatures", self.cosignatures)
             .raw("facts", or_null(self.facts))
             .raw("checkpoint", or_null(checkpoint.map(|at| at.0)))
             .finish()
@@ -142,9 +158,10 @@ impl<'v> Export<'v> {
         range: Range,
         keys: &'v Keys,
     ) -> Result<Self, Error> {
-        let note = view.tree_head()?.ok_or(Error::NoHead)?;
-        let head: TreeHead =
-            head_of(&note).ok_or_else(|| Error::Damaged("newest tree head".to_owned()))?;
+        let CosignedHead { head, note, cosignatures } = match range.cosigned {
+            true => CosignedHead::newest_cosigned(view)?,
+            false => CosignedHead::newest(view)?,
+        };
         let (from, to) = checked(range, head.size)?;
         let checkpoint = match from == Seq(1) {
             true => Some(checkpoint(view, to)?),
@@ -152,9 +169,9 @@ impl<'v> Export<'v> {
         };
         let facts = checkpoint.map(|checkpoint| facts_at(view, checkpoint)).transpose()?;
         // Set once the members are written.
-        let sums = ipse_core::Digest([0; 32]);
+        let sums = Digest([0; 32]);
         let bundled = Bundled { identity, sums, from, to, size: head.size, checkpoint };
-        Ok(Export { view, identity, manifest, keys, note, bundled, facts })
+        Ok(Export { view, identity, manifest, keys, note, cosignatures, bundled, facts })
     }
 
     /// Whether events under the head were forgotten by events that it does not cover.
@@ -198,6 +215,11 @@ impl<'v> Export<'v> {
         }
         let rules = rules_at(self.view, self.bundled.checkpoint.unwrap_or(self.bundled.to))?;
         writer.bytes("rule-set.json", rules.descriptor().as_bytes())?;
+        for (name, file) in gate_names().iter().zip(self.gate_files()?) {
+            if let Some(bytes) = file {
+                writer.bytes(name, &bytes)?;
+            }
+        }
         writer.bytes("tree-head.note", self.note.as_bytes())?;
         let (signatures, signers) = self.signatures(&mut writer)?;
         let lines: String = log.iter().map(|key| format!("{key}\n")).collect();
@@ -213,7 +235,8 @@ impl<'v> Export<'v> {
             dsse::sign(&bundled.statement(), operator)
         })?;
         let facts = self.facts.as_ref().map(|facts| facts.lines().count() as u64);
-        Ok(Exported { bundled, events, signatures, facts })
+        let cosignatures = self.cosignatures;
+        Ok(Exported { bundled, events, signatures, facts, cosignatures })
     }
 
     /// The events of the range, all earlier changes of rules and acts, and all later `forget`
@@ -234,6 +257,19 @@ impl<'v> Export<'v> {
         self.view
             .house_content(FORGET, to.next()..=Seq(size), |event| Ok::<_, Error>(each(event)?))?;
         Ok(())
+    }
+
+    /// The files of the gates that the manifest names: those of the store, and the given ones.
+    fn gate_files(&self) -> Result<Vec<Option<Vec<u8>>>, Error> {
+        let file = |hash: &Digest| match self.view.artefact(hash)? {
+            Some(bytes) => Ok(Some(bytes)),
+            None => {
+                let is_it = |bytes: &&Vec<u8>| sha256(&[bytes]) == hash.0;
+                Ok(self.keys.gates.iter().find(is_it).cloned())
+            }
+        };
+        let hashes = gate_hashes(self.manifest);
+        hashes.iter().map(|hash| hash.as_ref().map_or(Ok(None), file)).collect()
     }
 
     fn entries(&self, each: LineCallback<'_>) -> Result<(), Error> {

@@ -9,10 +9,10 @@ use crate::lines::{Line, Lines};
 use crate::parcel::Parcel;
 use ipse_core::json::{Members, list};
 use ipse_core::{Admitted, Identity};
-use ipse_door::{MAX_EVENT_BYTES, Origin, Refusal, Rule, Unused, UnusedMembers, admit};
+use ipse_door::{MAX_EVENT_BYTES, Origin, Places, Refusal, Rule, Unused, UnusedMembers, admit};
 use ipse_engine::{
-    Acknowledged, Appended, Host, Log, Memory, NextStep, PassReport, SignatureError, SignedBatch,
-    Trigger, decode_data, refusal_under, registered, type_hint,
+    Acknowledged, Appended, Host, Log, Memory, NextStep, PassReport, Rehearsal, SignatureError,
+    SignedBatch, Trigger, decode_data, refusal_under, registered, type_hint,
 };
 use ipse_ledger::{NoteKey, SentStatement, dsse};
 use ipse_store::{Signatures, View};
@@ -175,27 +175,30 @@ impl Imported {
 
 /// Unused members as JSON.
 fn unused_json(unused: &UnusedMembers) -> String {
-    let member = |(unused, count, line): (&Unused, u64, u64)| {
-        Members::new()
-            .text("field", &unused.field)
-            .text("message", &unused.message)
-            .raw("count", count)
-            .raw("line", line)
-            .finish()
+    let member = |(unused, places): (&Unused, &Places)| {
+        unused_members(unused, places, places.count).finish()
     };
     list(unused.iter().map(member))
 }
 
+/// One unused member: its field, the advice, and the lines of its events.
+pub(crate) fn unused_members(unused: &Unused, places: &Places, count: u64) -> Members {
+    Members::new()
+        .text("field", &unused.field)
+        .text("message", &unused.message)
+        .raw("count", count)
+        .raw("line", places.first.first().copied().unwrap_or_default())
+        .raw("lines", list(places.first.iter().map(u64::to_string)))
+}
+
 /// Refused lines as a JSON array.
 pub fn refusals_json(listed: &[(u64, Refusal)]) -> String {
-    let refusal = |(line, refusal): &(u64, Refusal)| {
-        Members::new()
-            .raw("line", line)
-            .text("field", &refusal.field)
-            .text("rule", refusal.rule.code())
-            .finish()
-    };
-    list(listed.iter().map(refusal))
+    list(listed.iter().map(|(line, refusal)| refusal_members(*line, refusal).finish()))
+}
+
+/// One refused line.
+pub(crate) fn refusal_members(line: u64, refusal: &Refusal) -> Members {
+    Members::new().raw("line", line).text("field", &refusal.field).text("rule", refusal.rule.code())
 }
 
 /// Appends the events of a batch durably.
@@ -221,6 +224,22 @@ pub fn import(
         done.pass = log.consolidate(Trigger::Manual).map_err(Error::Pass)?;
     }
     Ok(done)
+}
+
+/// Computes the result of an import of unsigned lines and stores nothing. Several inputs that are
+/// rehearsed one after another count as one log: an event that an earlier one has is a duplicate.
+pub fn rehearse(
+    rehearsal: &mut Rehearsal<'_>,
+    input: impl Read + Send,
+    options: &Options,
+    host: &mut dyn Host,
+    emit: &mut dyn FnMut(Progress<'_>),
+) -> Result<Imported, Error> {
+    let mut append = |events: &[Admitted], _: Option<&SignedBatch>| {
+        let appended = rehearsal.append(events)?;
+        Ok(Acknowledged { appended, signed: 0, unkept: None, pass: None, pass_error: None })
+    };
+    import_lines(&mut append, input, options, host, emit, Cut::IsRefused)
 }
 
 /// Imports into a log that others use at the same time: it is locked for one batch at a time, and

@@ -12,9 +12,11 @@
 #![forbid(unsafe_code)]
 
 mod bundle_import;
+mod cosigned;
 mod error;
 mod export;
 mod import;
+mod imported_files;
 mod input_kind;
 mod lines;
 mod moved;
@@ -25,6 +27,8 @@ pub use error::Error;
 pub use export::{Export, Exported, Keys, Range, spool, with_export};
 pub use import::{
     Imported, MAX_LISTED, Options, Progress, Signing, import, import_shared, refusals_json,
+    rehearse,
 };
+pub use imported_files::{FileUse, ImportedFiles};
 pub use input_kind::InputKind;
-pub use lines::{Line, Lines, is_gzip};
+pub use lines::{Line, Lines, check_lines, is_gzip};

@@ -30,6 +30,11 @@ fn unzipped<'r>(_: impl BufRead + 'r) -> io::Result<Box<dyn Read + 'r>> {
     Err(io::Error::other("this build reads no gzip: unpack the file, or use the feature `gzip`"))
 }
 
+/// Reads the beginning of an input. Returns an error if it is not JSON Lines, plain or gzip.
+pub fn check_lines(input: impl Read) -> Result<(), Error> {
+    Lines::new(input).map(drop)
+}
+
 /// One line, without its end.
 pub enum Line {
     /// The complete line.

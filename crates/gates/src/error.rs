@@ -3,6 +3,9 @@
 use alloc::string::String;
 use core::fmt;
 
+/// The format of a registry whose skills may have contracts.
+pub(crate) const REGISTRY_WITH_CONTRACTS: &str = "ipse-ecm-registry/2";
+
 /// One of the three gate files.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum GateFile {
@@ -32,12 +35,12 @@ impl GateFile {
         Self::ALL.into_iter().find(|which| which.name() == name)
     }
 
-    /// The value of the member `format`.
-    pub fn format(self) -> &'static str {
+    /// The values of the member `format`, the newest last.
+    pub fn formats(self) -> &'static [&'static str] {
         match self {
-            GateFile::Registry => "ipse-ecm-registry/1",
-            GateFile::Policy => "ipse-policy/1",
-            GateFile::Temperament => "ipse-temperament/1",
+            GateFile::Registry => &["ipse-ecm-registry/1", REGISTRY_WITH_CONTRACTS],
+            GateFile::Policy => &["ipse-policy/1"],
+            GateFile::Temperament => &["ipse-temperament/1"],
         }
     }
 

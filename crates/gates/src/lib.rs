@@ -5,7 +5,7 @@
 //! same agent is always judged by the same files.
 //!
 //! **Invariants**
-//! - A verdict is a function of the three files, the intent and a count. No fact, clock, file or
+//! - A verdict is a function of the three files, the intent and its past. No fact, clock, file or
 //!   store can be named here: learned facts cannot change a verdict.
 //! - Numbers are exact micro-units from the text of a file on. Nothing here computes with floats.
 //! - Admitted parameters are within the registry's bounds and the policy's clamps, and in no
@@ -17,6 +17,8 @@
 
 extern crate alloc;
 
+mod again;
+mod contract;
 mod error;
 mod fit;
 mod intent;
@@ -29,6 +31,7 @@ mod temperament;
 mod toml_file;
 mod verdict;
 
+pub use contract::{MAX_CONTRACT_LINES, MAX_WITHIN_S};
 pub use error::{FileError, GateFile};
 pub use intent::Planner;
 pub use intent::{BadIntent, Intent, MAX_INTENT_BYTES, MAX_INTENT_DEPTH, MAX_PARAMS};
@@ -39,10 +42,12 @@ pub use temperament::Temperament;
 pub use toml_file::{MAX_FILE_BYTES, MAX_LIST, MAX_REASON_BYTES, MAX_RULES};
 pub use verdict::{Code, Finding, Gate, MAX_FINDINGS, MAX_GATE_BYTES, Verdict};
 
+pub use again::read_gates;
+pub use ipse_core::judge::{Past, Precondition};
 pub use ipse_core::{Micro, Ruling};
 
 use alloc::vec::Vec;
-use judge::{admission, contract, policy as policy_gate};
+use judge::{admission, contract as contract_gate, policy as policy_gate};
 use params::Params;
 
 /// Registry, policy and temperament that fit each other.
@@ -93,19 +98,29 @@ impl Gates {
         policy_gate::keeps(&self.policy, intent, param, number)
     }
 
-    /// Judges an intent. `recent` is the number of intents of its skill that were not denied within
-    /// the window of its rate limit.
-    pub fn judge(&self, intent: &Intent<'_>, recent: u64) -> Verdict {
+    /// The lines of a skill's contract; none if there is no such skill.
+    pub fn contract(&self, skill_id: &str) -> &[Precondition] {
+        self.registry.skill(skill_id).map_or(&[], |skill| skill.contract.lines())
+    }
+
+    /// The skills that contracts name.
+    pub fn preceding_skills(&self) -> impl Iterator<Item = &str> {
+        let lines = self.registry.skills.values().flat_map(|skill| skill.contract.lines());
+        lines.map(|line| line.skill.as_str())
+    }
+
+    /// Judges an intent with its past.
+    pub fn judge(&self, intent: &Intent<'_>, past: &Past<'_>) -> Verdict {
         let mut gates = Vec::new();
-        let params = self.pass(intent, recent, &mut gates);
+        let params = self.pass(intent, past, &mut gates);
         Verdict::new(gates, params)
     }
 
     /// Runs the gates: the admitted parameters, or `None` as soon as one denies.
-    fn pass(&self, intent: &Intent<'_>, recent: u64, gates: &mut Vec<Gate>) -> Option<Params> {
+    fn pass(&self, intent: &Intent<'_>, past: &Past<'_>, gates: &mut Vec<Gate>) -> Option<Params> {
         let (skill, asked) = admission::judge(&self.registry, intent, gates)?;
-        let params = policy_gate::judge(&self.policy, intent, asked, recent, gates)?;
-        contract::judge(&self.temperament, intent, skill, &params, gates)?;
+        let params = policy_gate::judge(&self.policy, intent, asked, past.recent, gates)?;
+        contract_gate::judge(&self.temperament, intent, skill, &params, past, gates)?;
         Some(params)
     }
 }

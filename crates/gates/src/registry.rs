@@ -4,7 +4,8 @@
 //! the physical limits: beyond them an intent is denied, never clamped. No intent avoids a list by
 //! omitting a field: a field with a list is required.
 
-use crate::error::{FileError, GateFile};
+use crate::contract::{self, Contract};
+use crate::error::{FileError, GateFile, REGISTRY_WITH_CONTRACTS};
 use crate::intent::{MAX_NAME_BYTES, MAX_PARAM_NAME_BYTES, MAX_PARAMS};
 use crate::scope::{ENVIRONMENT, TARGET_CLASS};
 use crate::toml_file::{self, Section, under};
@@ -21,8 +22,8 @@ use ipse_core::{MAX_TEXT_BYTES, Micro};
 pub const MAX_SKILLS: usize = 4096;
 
 const MEMBERS: [&str; 2] = ["format", "skills"];
-const SKILL: [&str; 7] =
-    ["summary", "risk", "ethics", "requires", "targets", "environments", "params"];
+const SKILL: [&str; 8] =
+    ["summary", "risk", "ethics", "requires", "targets", "environments", "params", "contract"];
 const PARAM: [&str; 6] = ["type", "unit", "min", "max", "one_of", "required"];
 const TYPES: [&str; 4] = ["number", "integer", "boolean", "text"];
 
@@ -42,6 +43,7 @@ pub(crate) struct Skill {
     pub(crate) targets: Option<BTreeSet<String>>,
     pub(crate) environments: Option<BTreeSet<String>>,
     pub(crate) params: BTreeMap<String, Param>,
+    pub(crate) contract: Contract,
 }
 
 #[derive(Clone, Debug)]
@@ -155,18 +157,28 @@ impl Registry {
     pub fn parse(text: &str) -> Result<Self, Vec<FileError>> {
         toml_file::read(GateFile::Registry, text, &MEMBERS, |root| {
             root.required("skills")?;
+            let contracts = root.word_of("format") == Some(REGISTRY_WITH_CONTRACTS);
             let named = root.tables("skills", MAX_SKILLS, MAX_NAME_BYTES);
             let skills = named.into_iter().filter_map(|(name, section)| {
-                Some((name, skill(&section)?)) // Its errors were reported.
+                Some((name, skill(&section, contracts)?)) // Its errors were reported.
             });
-            Some(Registry { skills: skills.collect() })
+            let registry = Registry { skills: skills.collect() };
+            for (skill_id, skill) in &registry.skills {
+                contract::check(&registry, skill_id, skill, root);
+            }
+            Some(registry)
         })
     }
 
     /// A summary for people: `3 skills, 7 parameters`.
     pub fn holds(&self) -> String {
         let params = self.skills.values().map(|skill| skill.params.len()).sum();
-        format!("{}, {}", counted(self.skills.len(), "skill"), counted(params, "parameter"))
+        let holds =
+            format!("{}, {}", counted(self.skills.len(), "skill"), counted(params, "parameter"));
+        match self.skills.values().filter(|skill| !skill.contract.is_empty()).count() {
+            0 => holds,
+            contracts => format!("{holds}, {}", counted(contracts, "contract")),
+        }
     }
 
     /// The names of the skills, in order.
@@ -185,8 +197,8 @@ impl Registry {
     }
 }
 
-fn skill(section: &Section<'_, '_>) -> Option<Skill> {
-    section.only(&SKILL);
+fn skill(section: &Section<'_, '_>, contracts: bool) -> Option<Skill> {
+    section.only(if contracts { &SKILL } else { &SKILL[..SKILL.len() - 1] });
     // Read every member before returning at a wrong one, so that all errors are reported together.
     let _ = section.get("summary").and_then(|field| field.text(MAX_TEXT_BYTES));
     let risk = section.required("risk").and_then(|field| field.share());
@@ -204,6 +216,9 @@ fn skill(section: &Section<'_, '_>) -> Option<Skill> {
     let params = section.tables("params", MAX_PARAMS, MAX_PARAM_NAME_BYTES);
     let params = params.into_iter().filter_map(|(name, section)| Some((name, param(&section)?)));
     let params = params.collect();
+    let contract = section.get("contract").filter(|_| contracts);
+    let contract = contract.and_then(|field| field.section());
+    let contract = contract.map(|section| contract::read(&section)).unwrap_or_default();
     let (requires_target, requires_environment) = required?;
     Some(Skill {
         risk: risk?,
@@ -213,6 +228,7 @@ fn skill(section: &Section<'_, '_>) -> Option<Skill> {
         targets,
         environments,
         params,
+        contract,
     })
 }
 

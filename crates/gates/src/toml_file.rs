@@ -62,7 +62,7 @@ pub(crate) fn format_of(text: &str) -> Option<GateFile> {
     // A file with an error further down still has its format.
     let (root, _) = DeTable::parse_recoverable(text);
     let format = root.get_ref().get("format")?.get_ref().as_str()?;
-    GateFile::ALL.into_iter().find(|which| which.format() == format)
+    GateFile::ALL.into_iter().find(|which| which.formats().contains(&format))
 }
 
 /// A path in TOML syntax: `skills."manipulation.grasp"`.
@@ -135,18 +135,19 @@ pub(crate) struct Section<'r, 't> {
 impl<'r, 't> Section<'r, 't> {
     /// Whether `format` has the right value; otherwise that is the only error.
     fn is_of(&self, which: GateFile) -> bool {
-        let wanted = which.format();
+        let wanted: Vec<String> = which.formats().iter().map(|it| format!("\"{it}\"")).collect();
+        let wanted = wanted.join(" or ");
         let Some(field) = self.get("format") else {
-            self.wrong("format", format!("is missing; write format = \"{wanted}\""));
+            self.wrong("format", format!("is missing; write format = {wanted}"));
             return false;
         };
-        let said = field.value.as_str();
-        if said == Some(wanted) {
+        let said = field.value.as_str().unwrap_or_default();
+        if which.formats().contains(&said) {
             return true;
         }
-        let other = GateFile::ALL.into_iter().find(|which| said == Some(which.format()));
+        let other = GateFile::ALL.into_iter().find(|which| which.formats().contains(&said));
         let other = other.map(|which| format!("; this is a {}", which.name()));
-        field.wrong(format!("must be \"{wanted}\"{}", other.unwrap_or_default()));
+        field.wrong(format!("must be {wanted}{}", other.unwrap_or_default()));
         false
     }
 
@@ -160,6 +161,11 @@ impl<'r, 't> Section<'r, 't> {
                 self.reading.wrong(line, &under(&self.path, key.get_ref()), message);
             }
         }
+    }
+
+    /// The text of a member, if it is one.
+    pub(crate) fn word_of(&self, name: &str) -> Option<&'r str> {
+        self.table.get(name)?.get_ref().as_str()
     }
 
     /// The member with this name, if any.

@@ -78,6 +78,8 @@ codes! {
     AboveMaximum = "above_maximum" Clamped,
     /// The skill's ethics are below the temperament's floor.
     BelowEthicalFloor = "below_ethical_floor" Denied,
+    /// Another skill has not succeeded shortly before, as the skill's contract requires.
+    NotAfter = "not_after" Denied,
     /// The skill's risk is above the temperament's appetite.
     RiskAboveAppetite = "risk_above_appetite" NeedsConfirmation,
     /// A human check of the temperament applies.

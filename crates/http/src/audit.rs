@@ -11,8 +11,9 @@ use axum::extract::{Path, RawQuery, State};
 use axum::http::header::{CONTENT_DISPOSITION, CONTENT_LENGTH, CONTENT_TYPE};
 use axum::http::{HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
-use ipse_core::EventRef;
+use ipse_core::{EventRef, Seq};
 use ipse_engine::trail::{Found, Listing, MAX_EVIDENCE};
+use ipse_inspect::ConsistencyAnswer;
 use std::fs::File;
 use std::io::{self, Read};
 use std::sync::Arc;
@@ -58,6 +59,31 @@ pub(crate) async fn proof(
         None => Err(Problem::not_found(format!("no event {name} in this log"))),
         Some(None) => Err(Problem::not_found("no signed tree head covers the event yet")),
         Some(Some(proof)) => Ok(json(StatusCode::OK, proof.json())),
+    }
+}
+
+/// The proof that the log continues an earlier tree head.
+pub(crate) async fn consistency(
+    Extension(caller): Extension<Caller>,
+    RawQuery(raw): RawQuery,
+) -> Result<Response, Problem> {
+    let query = Query::read(raw.as_deref(), &["from", "to"])?;
+    let sizes = 1..=Seq::MAX.0;
+    let to = query.number("to", sizes.clone())?;
+    let bad = |detail: String| Problem::bad_request("bad_parameter", detail);
+    let from = query.number("from", sizes)?;
+    let from = from.ok_or_else(|| bad("`from` is required: a number of entries".to_owned()))?;
+    let look = caller.agent.look.clone();
+    match blocking(move || look.consistency(from, to)).await? {
+        ConsistencyAnswer::Proof(proof) => Ok(json(StatusCode::OK, proof.json())),
+        ConsistencyAnswer::Unsigned => Err(Problem::not_found("no tree head is signed yet")),
+        ConsistencyAnswer::Beyond(signed) => {
+            let detail = format!("the newest signed tree head covers {signed} entries, not `to`");
+            Err(Problem::not_found(detail))
+        }
+        ConsistencyAnswer::Reversed(to) => {
+            Err(bad(format!("`from` is {from} and must not be above `to`, which is {to}")))
+        }
     }
 }
 

@@ -27,8 +27,9 @@ use std::sync::LazyLock;
 /// The OpenAPI document.
 const DOCUMENT: &str = include_str!("../openapi.json");
 /// The page may load nothing and send nothing. Its styles are inline, its icon is empty.
-const POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; img-src data:; \
-                      base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
+pub(crate) const PAGE_POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; \
+                                      img-src data:; base-uri 'none'; form-action 'none'; \
+                                      frame-ancestors 'none'";
 
 /// A static response, generated once: plain and compressed.
 struct Fixed {
@@ -116,6 +117,6 @@ pub(crate) async fn document(
 
 pub(crate) async fn docs(RawQuery(raw): RawQuery, headers: HeaderMap) -> Result<Response, Problem> {
     Query::read(raw.as_deref(), &[])?;
-    let more = [(CONTENT_SECURITY_POLICY, POLICY), (REFERRER_POLICY, "no-referrer")];
+    let more = [(CONTENT_SECURITY_POLICY, PAGE_POLICY), (REFERRER_POLICY, "no-referrer")];
     Ok(PAGE.answer(&headers, "text/html; charset=utf-8", &more))
 }

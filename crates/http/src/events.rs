@@ -19,8 +19,8 @@ use ipse_access::Token;
 use ipse_core::event::source_of;
 use ipse_core::json::{Members, list, quoted};
 use ipse_core::{Admitted, EventRef};
-use ipse_door::{Origin, Refusal, Rule, admit, unused};
-use ipse_engine::{Appended, SignatureError, SignedBatch, decode_data, refusal_of, type_hint};
+use ipse_door::{Origin, Refusal, Rule, Unused, UnusedMembers, admit, unused};
+use ipse_engine::{Appended, SignatureError, SignedBatch, decode_data, hint_of, refusal_of};
 use ipse_ledger::dsse;
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -68,6 +68,8 @@ struct AdmittedEvent {
     name: EventRef,
     /// Advice for the sender about the type and the members of the event.
     hint: Option<String>,
+    /// Its members that feed no fact and probably should.
+    unused: Vec<Unused>,
 }
 
 /// The result of one event of a request.
@@ -152,20 +154,13 @@ impl CheckedEvents {
 
     fn add(&mut self, event: Result<Admitted, Outcome>) {
         self.looked_at.push(event.map(|event| {
-            let hint = hint(&event);
-            let passed = AdmittedEvent { name: event.event_ref, hint };
+            let unused = unused(&event);
+            let hint = hint_of(&event.event_type, &unused);
+            let passed = AdmittedEvent { name: event.event_ref, hint, unused };
             self.events.push(event);
             passed
         }));
     }
-}
-
-/// Advice for the sender of an event that is stored and feeds less than it should.
-fn hint(event: &Admitted) -> Option<String> {
-    let hints = type_hint(&event.event_type).map(str::to_owned);
-    let hints: Vec<_> =
-        hints.into_iter().chain(unused(event).iter().map(|it| it.to_string())).collect();
-    (!hints.is_empty()).then(|| hints.join("; "))
 }
 
 fn taken_in(
@@ -410,7 +405,8 @@ pub(crate) fn answer_to_one(
     event_ref: EventRef,
     appended: Appended,
 ) -> Result<Response, Problem> {
-    let outcome = Outcome::Done(AdmittedEvent { name: event_ref, hint: None }, appended);
+    let outcome =
+        Outcome::Done(AdmittedEvent { name: event_ref, hint: None, unused: Vec::new() }, appended);
     caller.agent.metrics.events(outcome.result(), 1);
     alone(&outcome)
 }
@@ -440,6 +436,7 @@ fn together(outcomes: &[Outcome], signed: u64) -> Response {
         .raw("conflicts", count("conflict"))
         .raw("refused", count("refused"))
         .raw("signed", signed)
+        .raw("unused", unused_json(outcomes))
         .raw("results", list(outcomes.iter().map(|outcome| outcome.members().finish())));
     let mut response = json(StatusCode::OK, body.finish());
     if let Some(refused) = RefusedEvents::of(outcomes) {
@@ -447,6 +444,25 @@ fn together(outcomes: &[Outcome], signed: u64) -> Response {
         response.extensions_mut().insert(refused);
     }
     response
+}
+
+/// The members of stored events that feed no fact, with the indexes of the first of those events in
+/// the request, from 0.
+fn unused_json(outcomes: &[Outcome]) -> String {
+    let mut all = UnusedMembers::default();
+    for (index, outcome) in outcomes.iter().enumerate() {
+        if let Outcome::Done(event, Appended::New(_) | Appended::Duplicate(_)) = outcome {
+            all.add_all(event.unused.clone(), index as u64);
+        }
+    }
+    list(all.iter().map(|(unused, places)| {
+        Members::new()
+            .text("field", &unused.field)
+            .text("message", &unused.message)
+            .raw("count", places.count)
+            .raw("indexes", list(places.first.iter().map(u64::to_string)))
+            .finish()
+    }))
 }
 
 /// The events of a request that are not in the log. The server logs them.

@@ -55,7 +55,7 @@ pub(crate) async fn propose(
     let bytes = if small { unfold()? } else { away(unfold).await?? };
     let request = Request::read(&bytes)?;
     let audit = audited(&caller, &desk, &request).await?;
-    let proposed = match desk.is_limited(&request) {
+    let proposed = match desk.needs_past(&request) {
         false => recorded_with_others(&service, &caller, &desk, &request, &audit).await?,
         true => {
             drop(request);
@@ -100,7 +100,7 @@ async fn recorded_with_others(
     appended.and_then(|appended| judged.recorded(appended)).ok_or_else(Problem::internal)
 }
 
-/// Records an intent of a skill with a rate limit, in a transaction of its own.
+/// Records an intent whose verdict depends on the log, in a transaction of its own.
 fn limited(
     service: &Service,
     caller: &Caller,

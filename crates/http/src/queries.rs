@@ -11,7 +11,7 @@ use axum::extract::{Path, RawQuery};
 use axum::http::StatusCode;
 use axum::response::Response;
 use ipse_core::{FactId, Seq};
-use ipse_inspect::Skills;
+use ipse_inspect::{DayEdge, LogFilter, LogQuery, Skills};
 
 /// The default and the maximum number of rows of a page.
 const PAGE: u64 = 100;
@@ -70,12 +70,36 @@ pub(crate) async fn log(
     Extension(caller): Extension<Caller>,
     RawQuery(raw): RawQuery,
 ) -> Result<Response, Problem> {
-    let query = Query::read(raw.as_deref(), &["after", "limit"])?;
-    let after = query.seq("after")?.unwrap_or_default();
-    let limit = query.number("limit", 1..=MAX_PAGE)?.unwrap_or(PAGE);
+    let query = Query::read(raw.as_deref(), &LOG_PARAMETERS)?;
+    let asked = LogQuery {
+        after: query.seq("after")?.unwrap_or_default(),
+        limit: query.number("limit", 1..=MAX_PAGE)?.unwrap_or(PAGE),
+        filter: log_filter(&query)?,
+    };
     let look = caller.agent.look.clone();
-    let (page, _turn) = caller.look(move || look.log(after, limit)).await?;
+    let (page, _turn) = caller.look(move || look.log(&asked)).await?;
     Ok(json(StatusCode::OK, page.json()))
+}
+
+const LOG_PARAMETERS: [&str; 9] =
+    ["after", "limit", "since", "until", "skill_id", "target_class", "failed", "type", "source"];
+
+fn log_filter(query: &Query<'_>) -> Result<LogFilter, Problem> {
+    let text = |name: &str| query.text(name).map(str::to_owned);
+    let filter = LogFilter {
+        since: query.time("since", DayEdge::Start)?,
+        until: query.time("until", DayEdge::End)?,
+        skill: text("skill_id"),
+        target: text("target_class"),
+        failed: query.flag("failed")?,
+        event_type: text("type"),
+        source: text("source"),
+    };
+    if filter.is_backwards() {
+        let detail = "`since` is after `until`: no event can match";
+        return Err(Problem::bad_request("bad_parameter", detail));
+    }
+    Ok(filter)
 }
 
 pub(crate) async fn skills(

@@ -1,7 +1,8 @@
 //! Query parameters of a request. An unknown or repeated parameter is an error.
 
 use crate::problem::Problem;
-use ipse_core::Seq;
+use ipse_core::{Seq, Time};
+use ipse_inspect::{DayEdge, Moment, read_time};
 use std::borrow::Cow;
 
 /// Older names that are still accepted, so that existing clients keep working. The document and the
@@ -56,6 +57,33 @@ impl<'q> Query<'q> {
     /// The value of a parameter that is a position in a log.
     pub(crate) fn seq(&self, name: &str) -> Result<Option<Seq>, Problem> {
         Ok(self.number(name, 0..=Seq::MAX.0)?.map(Seq))
+    }
+
+    /// The value of a parameter that is a position, a time or a date.
+    pub(crate) fn moment(&self, name: &str) -> Result<Option<Moment>, Problem> {
+        let moment = self.text(name).map(str::parse::<Moment>).transpose();
+        moment.map_err(|error| Problem::bad_request("bad_parameter", format!("`{name}`: {error}")))
+    }
+
+    /// The value of a parameter that is a time, or a date as one of its edges.
+    pub(crate) fn time(&self, name: &str, edge: DayEdge) -> Result<Option<Time>, Problem> {
+        let time = self.text(name).map(|text| read_time(text, edge)).transpose();
+        time.map_err(|error| {
+            let hint = "give a time such as 2026-05-03T10:00:00Z, or a date such as 2026-05-03";
+            Problem::bad_request("bad_parameter", format!("`{name}`: {error}; {hint}"))
+        })
+    }
+
+    /// The value of a parameter that is `true` or `false`.
+    pub(crate) fn flag(&self, name: &str) -> Result<bool, Problem> {
+        match self.text(name) {
+            None | Some("false") => Ok(false),
+            Some("true") => Ok(true),
+            Some(_) => {
+                let detail = format!("`{name}` must be true or false");
+                Err(Problem::bad_request("bad_parameter", detail))
+            }
+        }
     }
 
     /// The value of a parameter that is a whole number within bounds.

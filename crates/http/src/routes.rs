@@ -5,8 +5,8 @@
 
 use crate::service::Service;
 use crate::{
-    audit, document, drift, events, health, intents, metrics, operations, plan, queries, rules,
-    semantic, stream,
+    audit, document, drift, events, health, index, intents, metrics, operations, plan, queries,
+    rules, semantic, stream,
 };
 use axum::http::Method;
 use axum::routing::{MethodRouter, get, post};
@@ -88,7 +88,8 @@ const fn by_hand(path: &'static str, handler: fn() -> MethodRouter<Arc<Service>>
 }
 
 /// All routes.
-pub static ROUTES: [Route; 34] = [
+pub static ROUTES: [Route; 36] = [
+    reading("/", Access::Open, || get(index::index)),
     reading("/api/agent/semantic", READERS, || get(semantic::semantic)),
     reading("/api/agent/grounding", READERS, || get(semantic::grounding_text)),
     writing("/api/agent/events", PRODUCERS, || post(events::append)),
@@ -115,6 +116,7 @@ pub static ROUTES: [Route; 34] = [
     by_hand("/api/agent/forget", || post(operations::forget)),
     reading("/api/audit/tree-head", AUDITORS, || get(audit::tree_head)),
     reading("/api/audit/proof", AUDITORS, || get(audit::proof)),
+    reading("/api/audit/consistency", AUDITORS, || get(audit::consistency)),
     reading("/api/audit/actions/{event_ref}", AUDITORS, || get(audit::action)),
     reading("/api/audit/bundle", AUDITORS, || get(audit::bundle)),
     reading("/metrics", MEASURERS, || get(metrics::metrics)),

@@ -11,6 +11,7 @@ use axum::Extension;
 use axum::extract::{Path, RawQuery};
 use axum::http::StatusCode;
 use axum::response::Response;
+use ipse_inspect::Moment;
 use ipse_ledger::RuleSetName;
 
 pub(crate) async fn rules(
@@ -41,10 +42,10 @@ pub(crate) async fn report(
     RawQuery(raw): RawQuery,
 ) -> Result<Response, Problem> {
     let query = Query::read(raw.as_deref(), &["as_of"])?;
-    let (as_of, hash) = (query.seq("as_of")?, hash(name)?);
+    let (as_of, hash) = (query.moment("as_of")?, hash(name)?);
     let (look, head) = (caller.agent.look.clone(), caller.agent.look.clone());
     let head = blocking(move || head.head()).await?;
-    if as_of.is_some_and(|seq| seq > head) {
+    if matches!(as_of, Some(Moment::Position(seq)) if seq > head) {
         return Err(Problem::not_found(format!("the log ends at seq {head}")));
     }
     let compute = move || {

@@ -17,7 +17,7 @@ use ipse_core::{FactKind, Seq};
 use ipse_engine::facts::{Chosen, Filter};
 use ipse_engine::grounding::grounding;
 use ipse_engine::{Consultation, FactTable};
-use ipse_inspect::answer;
+use ipse_inspect::{Moment, Position, answer};
 use std::borrow::Cow;
 use std::sync::Arc;
 
@@ -70,7 +70,7 @@ impl Path {
 
 struct FactsQuery {
     filter: Filter,
-    as_of: Option<Seq>,
+    as_of: Option<Moment>,
     format: Format,
 }
 
@@ -96,7 +96,7 @@ impl FactsQuery {
             kind: kind.transpose()?,
             limit: Some(usize::try_from(limit).unwrap_or(usize::MAX)),
         };
-        Ok(FactsQuery { filter, as_of: query.seq("as_of")?, format })
+        Ok(FactsQuery { filter, as_of: query.moment("as_of")?, format })
     }
 }
 
@@ -130,24 +130,45 @@ async fn consulted(service: &Service, request: Request, path: Path) -> Result<Re
         return Ok(kept.sent_to(&head.headers));
     }
     let asked = FactsQuery::read(query, path)?;
-    let tag = tag(service, &agent.name, &known, asked.as_of);
-    let Some(seq) = asked.as_of else {
+    let Some(moment) = asked.as_of else {
+        let tag = tag(service, &agent.name, &known, None);
         let chosen = known.chosen(&asked.filter);
         let at = (known.checkpoint(), known.rule_version());
         let answer = written(agent, at, &asked, &chosen, tag);
         agent.answers.keep(&known, question, &answer);
         return Ok(answer.sent_to(&head.headers));
     };
+    let position = resolved(caller, moment).await?;
+    let tag = tag(service, &agent.name, &known, Some(position.seq));
     if has(&head.headers, &tag) {
         let known = Answer { kind: "", body: Bytes::new(), tag, consulted: None };
         return Ok(known.sent_to(&head.headers));
     }
     let (look, filter, now) = (agent.look.clone(), asked.filter.clone(), known.clone());
-    let (chosen, _turn) = caller.look(move || look.as_of(seq, &filter, Some(&now))).await?;
-    let beyond = || Problem::not_found(format!("the log does not reach seq {seq} yet"));
-    let (chosen, version) = chosen.ok_or_else(beyond)?;
-    let answer = written(agent, (seq, &version), &asked, &chosen, tag);
+    let at = Moment::Position(position.seq);
+    let (past, _turn) = caller.look(move || look.as_of(at, &filter, Some(&now))).await?;
+    let past = past.ok_or_else(|| beyond(moment))?;
+    let mut answer = written(agent, (position.seq, &past.rule_version), &asked, &past.chosen, tag);
+    if asked.format == Format::Json && position.time.is_some() {
+        let body = String::from_utf8(answer.body.to_vec()).expect("BUG: the answer is no text");
+        answer.body = position.added_to(body).into();
+    }
     Ok(answer.sent_to(&head.headers))
+}
+
+/// The position of a moment. A time is looked up in the log; whether a position exists is found out
+/// with the facts.
+async fn resolved(caller: &Caller, moment: Moment) -> Result<Position, Problem> {
+    if let Moment::Position(seq) = moment {
+        return Ok(Position { seq, time: None, recorded: None });
+    }
+    let look = caller.agent.look.clone();
+    let (position, _turn) = caller.look(move || look.position(moment)).await?;
+    position.ok_or_else(|| beyond(moment))
+}
+
+fn beyond(moment: Moment) -> Problem {
+    Problem::not_found(format!("the log does not reach {moment} yet"))
 }
 
 fn written(

@@ -7,9 +7,11 @@
 
 use crate::answers::Answers;
 use crate::appender::Appender;
+pub(crate) use crate::bearer::Bearer;
 use crate::body::{AGENT_ROOM_KIB, ROOM_KIB};
 use crate::drift::Alarm;
 use crate::host::Hosts;
+use crate::in_memory::InMemory;
 use crate::metrics::{Metrics, Process, ServerMetrics};
 use crate::pace::Paces;
 use crate::problem::Problem;
@@ -85,6 +87,10 @@ pub trait Platform: Send + Sync {
     /// Resource usage of the process; `None` if the system does not report it.
     fn process(&self) -> Option<Process> {
         None
+    }
+    /// Tokens that are valid while the server runs, and are not in the store.
+    fn tokens_in_memory(&self) -> Vec<(Owner, Token)> {
+        Vec::new()
     }
     /// The `Host` values that the server accepts.
     fn hosts(&self) -> Hosts;
@@ -164,31 +170,6 @@ impl Caller {
     }
 }
 
-/// The sender of a valid token.
-#[derive(Clone)]
-pub(crate) enum Bearer {
-    /// A caller that acts on one log.
-    Caller(Caller),
-    /// An observer of the server. It acts on no log.
-    Observer(Arc<Token>),
-}
-
-impl Bearer {
-    pub(crate) fn token(&self) -> &Token {
-        match self {
-            Bearer::Caller(caller) => &caller.token,
-            Bearer::Observer(token) => token,
-        }
-    }
-
-    fn owner(&self) -> Owner {
-        match self {
-            Bearer::Caller(caller) => Owner::Identity(caller.agent.identity),
-            Bearer::Observer(_) => Owner::Store,
-        }
-    }
-}
-
 /// A valid token, and the time of its lookup.
 type CachedToken = (Bearer, Time);
 
@@ -200,6 +181,8 @@ pub struct Service {
     watch: Mutex<Watch>,
     outside: Arc<dyn Platform>,
     agents: RwLock<BTreeMap<Identity, Arc<Agent>>>,
+    /// Tokens that are not in the store. Their uses are not recorded.
+    in_memory: InMemory,
     /// For token lookups, which never wait for a writer.
     tokens: Mutex<Tokens>,
     /// The cache of valid tokens, by their hash.
@@ -242,6 +225,7 @@ impl Service {
             session: hex::encode(&outside.random()[..8]),
             paces: Paces::of(outside.intents_per_minute()),
             hosts: outside.hosts(),
+            in_memory: InMemory(outside.tokens_in_memory()),
             outside,
             agents: RwLock::default(),
             tokens,
@@ -311,6 +295,9 @@ impl Service {
 
     /// Whether the store has any valid token.
     pub fn has_tokens(&self) -> Result<bool, Error> {
+        if !self.in_memory.is_empty() {
+            return Ok(true);
+        }
         let tokens = self.tokens.lock().map_err(|_| Error::Poisoned)?;
         Ok(tokens.any_live(self.outside.now())?)
     }
@@ -502,9 +489,13 @@ impl Service {
             return Ok(guest.clone());
         }
         drop(believed);
-        let tokens = self.tokens.lock().unwrap_or_else(PoisonError::into_inner);
-        let found = tokens.admit(text, now).map_err(Error::from)?;
-        drop(tokens);
+        let found = match self.in_memory.valid(&hash, now) {
+            Some(found) => Ok(found),
+            None => {
+                let tokens = self.tokens.lock().unwrap_or_else(PoisonError::into_inner);
+                tokens.admit(text, now).map_err(Error::from)?
+            }
+        };
         // Unknown, expired and revoked tokens get the same response.
         let (owner, token) = found.map_err(|_| Problem::unauthorized())?;
         let guest = match owner {
@@ -535,12 +526,15 @@ impl Service {
         if !self.is_served(caller) {
             return Ok(false);
         }
+        if self.in_memory.holds(&caller.token) {
+            return Ok(true);
+        }
         let tokens = self.tokens.lock().unwrap_or_else(PoisonError::into_inner);
         Ok(tokens.is_live(&caller.agent.identity, &caller.token.id, self.outside.now())?)
     }
 
     fn believe(&self, hash: [u8; 32], guest: Bearer, now: Time) {
-        if guest.token().use_is_due(now) {
+        if guest.token().use_is_due(now) && !self.in_memory.holds(guest.token()) {
             let mut used = self.used.lock().unwrap_or_else(PoisonError::into_inner);
             used.insert(hash, guest.clone());
         }

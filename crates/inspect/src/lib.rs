@@ -13,12 +13,16 @@
 #![forbid(unsafe_code)]
 
 pub mod answer;
+mod consistency;
 mod diff;
 mod drift;
 pub mod explain;
 mod intents;
 mod log;
+mod log_search;
+mod log_summary;
 mod look;
+mod moment;
 mod page;
 mod passes;
 mod plan;
@@ -31,7 +35,9 @@ mod skills;
 mod standing;
 pub mod verify;
 mod walk;
+mod witness;
 
+pub use consistency::{Comparison, Consistency, ConsistencyAnswer, compare, prove_consistency};
 pub use diff::{Changed, Diff, Figure, diff};
 pub use drift::{DriftSeries, drift, drift_page, watches_drift};
 pub use intents::IntentPage;
@@ -39,8 +45,10 @@ pub use ipse_consolidate::Rules;
 pub use ipse_consolidate::days::{Day, read_day};
 pub use ipse_consolidate::drift::DriftReport;
 pub use ipse_engine::Error;
-pub use log::{LogEntry, LogPage, LogRow, to_seconds};
-pub use look::{Derivation, Look};
+pub use log::{LogEntry, LogPage, LogQuery, LogRow, to_seconds};
+pub use log_search::{Found, LogFilter, LogSearch, SearchCost};
+pub use look::{Derivation, Look, PastFacts};
+pub use moment::{DayEdge, Moment, MomentError, Position, read_time};
 pub use page::{Block, Page};
 pub use passes::{PassEntry, PassPage};
 pub use plan::{AttemptAdvice, PlannedAttempt, ValueAdvice, default_candidates};
@@ -51,3 +59,4 @@ pub use signers::{SignedBy, Signers};
 pub use skills::{SkillRow, Skills};
 pub use standing::{Difference, ManifestComparison, Standing};
 pub use walk::StoreRecord;
+pub use witness::{RequestAnswer, cosign_request, request_json};

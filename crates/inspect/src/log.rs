@@ -1,19 +1,25 @@
 //! The events of a log, page by page.
 //!
-//! **Invariant:** a row copies stored data. A forgotten event has no content.
+//! **Invariants**
+//! - A row copies stored data. A forgotten event has no content.
+//! - A page has bounded work, also if its filter matches nothing: it then says where to continue.
 
 use crate::answer::clean;
+use crate::log_search::{Found, LogFilter, LogSearch};
+use crate::log_summary::summary;
 use crate::{Error, Page, Signers};
-use ipse_core::event::ACT;
 use ipse_core::json::{Members, list, quoted};
 use ipse_core::{EventRef, Seq, Time, is_housekeeping};
-use ipse_ledger::ActEvent;
 use ipse_store::Stored;
 use ipse_store::View;
 use std::collections::BTreeSet;
 
 /// A page ends after this many bytes of events.
 const PAGE_BYTES: usize = 4 << 20;
+/// A page ends after its columns of this many events were searched: a few milliseconds of work.
+const PAGE_POSITIONS: u64 = 1 << 16;
+/// A page ends after this many events were read whole to decide whether they match.
+const PAGE_EVENTS: u64 = 4096;
 
 /// An event of the log, and the producers that signed it.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -45,27 +51,37 @@ impl LogRow {
             .raw("event", content)
     }
 
+    /// The row of a list as JSON: its members, and the summary of the event.
+    pub fn listed(&self) -> String {
+        self.json().text("summary", &summary(&self.stored)).finish()
+    }
+
+    /// What happened, and who signed it.
+    pub fn what(&self) -> String {
+        let names: Vec<String> = self.signers.iter().map(|name| clean(name)).collect();
+        let what = summary(&self.stored);
+        match names.is_empty() {
+            true => what,
+            false => format!("{what} (signed by {})", names.join(", ")).trim_start().to_owned(),
+        }
+    }
+
+    /// The type of the event, for people.
+    pub fn kind(&self) -> String {
+        clean(&self.stored.event_type)
+    }
+
     /// The row as one line; `width` is that of the position.
     pub fn line(&self, width: usize) -> String {
-        let LogRow { stored, signers } = self;
-        let gone = if stored.is_forgotten() { " (forgotten)" } else { "" };
-        let names: Vec<String> = signers.iter().map(|name| clean(name)).collect();
-        let signed = match names.is_empty() {
-            true => String::new(),
-            false => format!(" (signed by {})", names.join(", ")),
-        };
-        let act = (stored.event_type == ACT)
-            .then(|| ActEvent::read(stored.seq, stored.canonical.as_bytes()))
-            .flatten();
-        let act = act.map(|event| format!(" ({})", clean(&event.act.words()))).unwrap_or_default();
-        let Stored { seq, time, event_type, event_ref, .. } = stored;
-        let (seq, time, kind) = (seq.to_string(), to_seconds(*time), clean(event_type));
-        format!("{seq:>width$} {event_ref} {time:<20} {kind}{act}{gone}{signed}")
+        let Stored { seq, time, event_ref, .. } = &self.stored;
+        let (seq, time, kind) = (seq.to_string(), to_seconds(*time), self.kind());
+        let line = format!("{seq:>width$} {event_ref} {time:<20} {kind:<17} {}", self.what());
+        line.trim_end().to_owned()
     }
 
     /// The names of the columns of [`LogRow::line`].
     pub fn header(width: usize) -> String {
-        format!("{:>width$} {:<35} {:<20} TYPE", "SEQ", "EVENT", "TIME")
+        format!("{:>width$} {:<35} {:<20} {:<17} WHAT", "SEQ", "EVENT", "TIME", "TYPE")
     }
 }
 
@@ -73,6 +89,17 @@ impl LogRow {
 pub fn to_seconds(time: Time) -> String {
     let text = time.to_string();
     text.split_once('.').map_or(text.clone(), |(seconds, _)| format!("{seconds}Z"))
+}
+
+/// A query for a page of a log.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct LogQuery {
+    /// Start after this position.
+    pub after: Seq,
+    /// The greatest number of events.
+    pub limit: u64,
+    /// The events to find.
+    pub filter: LogFilter,
 }
 
 /// A page of events, in order.
@@ -87,27 +114,36 @@ pub struct LogPage {
 }
 
 impl LogPage {
-    /// Up to `limit` events after a position, and not much more than 4 MiB.
-    pub(crate) fn read(view: View<'_>, after: Seq, limit: u64) -> Result<Self, Error> {
+    /// Up to `limit` matching events after a position, and not much more than 4 MiB. The page may
+    /// be shorter, or empty, if much of the log was searched: `next_after` continues.
+    pub(crate) fn read(view: View<'_>, query: &LogQuery) -> Result<Self, Error> {
+        let LogQuery { after, limit, filter } = query;
         let head = view.head()?;
-        let signers = Signers::of(view)?;
-        let mut last = Seq(after.0.saturating_add(limit)).min(head);
+        let first = Seq(after.0.saturating_add(1));
+        let mut search = LogSearch::new(view, first..=head, filter, false, *limit)?;
         let (mut rows, mut bytes) = (Vec::new(), 0);
-        for seq in after.0.saturating_add(1)..=last.0 {
-            let Some(stored) = view.stored(Seq(seq))? else { break };
-            bytes += stored.canonical.len();
-            rows.push(LogRow::new(stored, &signers));
-            if bytes > PAGE_BYTES {
-                last = Seq(seq);
-                break;
+        loop {
+            match search.step()? {
+                Found::Row(row) => {
+                    bytes += row.stored.canonical.len();
+                    rows.push(*row);
+                }
+                Found::Nothing => {}
+                Found::End => return Ok(LogPage { head, rows, next_after: None }),
+            }
+            let cost = search.cost();
+            let is_long = cost.positions >= PAGE_POSITIONS || cost.events >= PAGE_EVENTS;
+            if rows.len() as u64 >= *limit || bytes > PAGE_BYTES || is_long {
+                let next = search.next_position();
+                let next_after = next.map(|next| Seq(next.0.saturating_sub(1)));
+                return Ok(LogPage { head, rows, next_after });
             }
         }
-        Ok(LogPage { head, rows, next_after: (last < head).then_some(last) })
     }
 
     /// The events as JSON.
     pub fn json(&self) -> String {
-        let rows = self.rows.iter().map(|row| row.json().finish());
+        let rows = self.rows.iter().map(LogRow::listed);
         let page = Members::new().raw("head", self.head).raw("events", list(rows));
         page.optional("next_after", self.next_after).finish()
     }

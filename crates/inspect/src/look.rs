@@ -4,9 +4,11 @@
 //! next query reuses. The cost depends on the requested page, not on the log. The exception is
 //! `explanation`, which walks to its evidence.
 
+use crate::consistency::{ConsistencyAnswer, prove_consistency};
 use crate::explain::{ExplainedEvent, Explanation};
 use crate::intents::IntentPage;
-use crate::log::{LogEntry, LogPage};
+use crate::log::{LogEntry, LogPage, LogQuery};
+use crate::moment::{Moment, Position};
 use crate::passes::PassPage;
 use crate::plan::{AttemptAdvice, PlannedAttempt, ValueAdvice};
 use crate::proof::{Heads, Proof, SignedHead, prove};
@@ -44,6 +46,17 @@ pub enum Derivation {
     TooMany(usize),
 }
 
+/// The facts as of a moment.
+#[derive(Clone, PartialEq, Debug)]
+pub struct PastFacts {
+    /// The position of the moment.
+    pub position: Position,
+    /// The facts.
+    pub chosen: Chosen,
+    /// The version of the rules in force there.
+    pub rule_version: String,
+}
+
 /// Read access to an identity's log.
 #[derive(Clone, Debug)]
 pub struct Look {
@@ -78,31 +91,35 @@ impl Look {
         self.view(|view| Ok(view.head()?))
     }
 
-    /// The facts as of a position that a filter chooses, and the version of the rules in force
-    /// there. `None` if the log is shorter. A table of the current facts avoids reading them from
-    /// the store.
+    /// The position that a moment means; `None` if the log is shorter.
+    pub fn position(&self, moment: Moment) -> Result<Option<Position>, Error> {
+        self.view(|view| moment.resolve(view))
+    }
+
+    /// The facts as of a moment that a filter chooses, with its position and the version of the
+    /// rules in force there. `None` if the log is shorter. A table of the current facts avoids
+    /// reading them from the store.
     pub fn as_of(
         &self,
-        seq: Seq,
+        moment: Moment,
         filter: &Filter,
         known: Option<&FactTable>,
-    ) -> Result<Option<(Chosen, String)>, Error> {
+    ) -> Result<Option<PastFacts>, Error> {
         self.view(|view| {
-            if seq > view.head()? {
-                return Ok(None);
-            }
-            let AsOf { facts, total, .. } = chosen_as_of(view, seq, filter, known)?;
-            Ok(Some((Chosen { facts, total }, rules_name_at(view, seq)?.version)))
+            let Some(position) = moment.resolve(view)? else { return Ok(None) };
+            let AsOf { facts, total, .. } = chosen_as_of(view, position.seq, filter, known)?;
+            let rule_version = rules_name_at(view, position.seq)?.version;
+            Ok(Some(PastFacts { position, chosen: Chosen { facts, total }, rule_version }))
         })
     }
 
-    /// The changes of the facts between two positions; `None` if the log is shorter.
-    pub fn diff(&self, from: Seq, to: Seq) -> Result<Option<Diff>, Error> {
+    /// The changes of the facts between two moments; `None` if the log is shorter.
+    pub fn diff(&self, from: Moment, to: Moment) -> Result<Option<Diff>, Error> {
         self.view(|view| {
-            if from.max(to) > view.head()? {
+            let Some((from, to)) = from.resolve(view)?.zip(to.resolve(view)?) else {
                 return Ok(None);
-            }
-            Ok(Some(diff(view, from, to)?))
+            };
+            Ok(Some(diff(view, from.seq, to.seq)?))
         })
     }
 
@@ -192,20 +209,21 @@ impl Look {
         self.view(RulesList::read)
     }
 
-    /// The report on a change to other rules, as of a position or of the stored facts. `None` if
+    /// The report on a change to other rules, as of a moment or of the stored facts. `None` if
     /// the log is shorter, or this build does not have the rules.
     pub fn rules_report(
         &self,
         to: &RuleSetName,
-        seq: Option<Seq>,
+        moment: Option<Moment>,
     ) -> Result<Option<RulesReport>, Error> {
         self.view(|view| {
-            let seq = seq.map_or_else(|| Ok(view.progress()?.checkpoint), Ok::<_, Error>)?;
-            let (from, to) = (rules_of(view)?, known_rules(to).ok());
-            let Some(to) = to.filter(|_| view.head().is_ok_and(|head| seq <= head)) else {
-                return Ok(None);
+            let moment = match moment {
+                Some(moment) => moment,
+                None => Moment::Position(view.progress()?.checkpoint),
             };
-            Ok(Some(RulesReport::compute(view, &self.identity, seq, from, to)?))
+            let (from, to) = (rules_of(view)?, known_rules(to).ok());
+            let Some((to, position)) = to.zip(moment.resolve(view)?) else { return Ok(None) };
+            Ok(Some(RulesReport::compute(view, &self.identity, position.seq, from, to)?))
         })
     }
 
@@ -248,9 +266,10 @@ impl Look {
         self.view(|view| Trail::of(&StoreRecord(view), &self.identity, event_ref, listing))
     }
 
-    /// Up to `limit` events after a position, in order, and not much more than 4 MiB.
-    pub fn log(&self, after: Seq, limit: u64) -> Result<LogPage, Error> {
-        self.view(|view| LogPage::read(view, after, limit))
+    /// A page of the log: the events after a position that match, in order. The page has bounded
+    /// work: it may be short, or empty, and say where to continue.
+    pub fn log(&self, query: &LogQuery) -> Result<LogPage, Error> {
+        self.view(|view| LogPage::read(view, query))
     }
 
     /// Up to `limit` events after a position for a reader that follows the log; and the newest
@@ -315,6 +334,12 @@ impl Look {
             let Some(seq) = view.find(event_ref)? else { return Ok(None) };
             Ok(Some(prove(view, seq)?))
         })
+    }
+
+    /// The proof that the first `from` entries are the beginning of the first `to`, or of those
+    /// under the newest tree head.
+    pub fn consistency(&self, from: u64, to: Option<u64>) -> Result<ConsistencyAnswer, Error> {
+        self.view(|view| prove_consistency(view, from, to))
     }
 }
 

@@ -1,16 +1,19 @@
 //! The desk of one agent audits, judges and records intents.
 //!
 //! **Invariants**
-//! - An intent of a skill with a rate limit is counted, judged and recorded in one transaction. If
-//!   two arrive at the same time, also in two processes, the second counts the first.
+//! - An intent of a skill with a rate limit or a contract is judged with its past and recorded in
+//!   one transaction. If two arrive at the same time, also in two processes, the second counts the
+//!   first.
 //! - An intent of any other skill can be committed together with other events, since its verdict
 //!   does not depend on them.
 
+use crate::attempts::{Attempts, Preceding};
 use crate::audit::Audit;
 use crate::request::{IntentError, Request};
 use crate::windows::Windows;
 use ipse_core::intent::INTENT;
 use ipse_core::json::{Members, list, quoted};
+use ipse_core::judge::{EndedAttempt, GATES_VERSION, Past};
 use ipse_core::{Admitted, Time, hex};
 use ipse_door::{Rule, admit_own};
 use ipse_engine::{Appended, Claim, Echo, Error, EventRecord, Host, Memory, Proposal};
@@ -24,12 +27,38 @@ pub struct Desk {
     look: Look,
     gates: Arc<Gates>,
     windows: Windows,
+    attempts: Attempts,
+}
+
+/// The past of an intent in the log.
+#[derive(Default)]
+struct Known {
+    /// The number of recent intents, if the skill has a rate limit.
+    recent: Option<u64>,
+    /// The attempts that decide the lines of the skill's contract, if it has one.
+    preceding: Preceding,
+}
+
+impl Known {
+    fn past(&self) -> Past<'_> {
+        Past { recent: self.recent.unwrap_or_default(), holds: &self.preceding.holds }
+    }
+
+    /// The names of the attempts, as the intent records them.
+    fn contract(&self) -> Option<String> {
+        let name = |ended: &Option<EndedAttempt>| {
+            ended.map_or("null".to_owned(), |ended| quoted(&ended.event_ref.to_string()))
+        };
+        let newest = &self.preceding.newest;
+        (!newest.is_empty()).then(|| list(newest.iter().map(name)))
+    }
 }
 
 impl Desk {
     /// Creates the desk of an agent that is bound to these gates.
     pub fn new(memory: Memory, look: Look, gates: Arc<Gates>) -> Self {
-        Desk { memory, look, gates, windows: Windows::default() }
+        let attempts = Attempts::new(&gates);
+        Desk { memory, look, gates, windows: Windows::default(), attempts }
     }
 
     /// The audit of a request, if it needs no read of the log.
@@ -48,13 +77,14 @@ impl Desk {
         &self.gates
     }
 
-    /// Whether the policy limits the rate of the requested skill.
-    pub fn is_limited(&self, request: &Request<'_>) -> bool {
-        self.gates.rate_limit(&request.intent.skill_id).is_some()
+    /// Whether the verdict depends on the log: the requested skill has a rate limit or a contract.
+    pub fn needs_past(&self, request: &Request<'_>) -> bool {
+        let skill = &*request.intent.skill_id;
+        self.gates.rate_limit(skill).is_some() || !self.gates.contract(skill).is_empty()
     }
 
-    /// Judges an intent whose skill has no rate limit. The caller must append the event before it
-    /// returns the verdict.
+    /// Judges an intent whose verdict does not depend on the log. The caller must append the event
+    /// before it returns the verdict.
     pub fn judge(
         &self,
         request: &Request<'_>,
@@ -63,7 +93,7 @@ impl Desk {
         host: &mut dyn Host,
     ) -> Result<Judgement, IntentError> {
         let now = host.now();
-        Judgement::new(&self.gates, request, audit, (by, now, 0), host)
+        Judgement::new(&self.gates, request, audit, (by, now, &Known::default()), host)
     }
 
     /// Judges an intent and records it, durably. `by` names the proposer in the record.
@@ -74,19 +104,24 @@ impl Desk {
         by: &str,
         host: &mut dyn Host,
     ) -> Result<Result<Proposal, IntentError>, Error> {
-        let skill = &*request.intent.skill_id;
-        let limit = self.gates.rate_limit(skill);
+        let (skill, target) = (&*request.intent.skill_id, request.intent.target_class.as_deref());
+        let (limit, lines) = (self.gates.rate_limit(skill), self.gates.contract(skill));
         // Read the log before the transaction, so that other writers do not wait for it.
         let prepared = limit.map(|_| self.windows.prepare(&self.look, host.now())).transpose()?;
+        let has_lines = (!lines.is_empty()).then_some(());
+        let caught_up = has_lines.map(|()| self.attempts.catch_up(&self.look)).transpose()?;
         let done = self.memory.append_judged(|past| {
             let now = host.now();
-            let recent = match limit.zip(prepared) {
-                Some((limit, prepared)) => {
-                    self.windows.count(prepared, past, skill, now, limit.seconds)?
-                }
-                None => 0,
-            };
-            let judged = Judgement::new(&self.gates, request, audit, (by, now, recent), host);
+            let mut known = Known::default();
+            if let Some((limit, prepared)) = limit.zip(prepared) {
+                let count = self.windows.count(prepared, past, skill, now, limit.seconds)?;
+                known.recent = Some(count);
+            }
+            if let Some(caught_up) = caught_up {
+                let asked = (lines, target, now);
+                known.preceding = self.attempts.look_up(caught_up, past, asked)?;
+            }
+            let judged = Judgement::new(&self.gates, request, audit, (by, now, &known), host);
             Ok(judged.map(|judged| (judged.event, judged.ruling)))
         })?;
         Ok(done.map(|(event, appended, ruling)| {
@@ -131,11 +166,11 @@ impl Judgement {
         gates: &Gates,
         request: &Request<'_>,
         audit: &Audit,
-        (by, now, recent): (&str, Time, u64),
+        (by, now, known): (&str, Time, &Known),
         host: &mut dyn Host,
     ) -> Result<Self, IntentError> {
-        let verdict = gates.judge(&request.intent, recent);
-        let data = record(gates, request, &verdict, audit, (by, now));
+        let verdict = gates.judge(&request.intent, &known.past());
+        let data = record(gates, request, &verdict, audit, (by, now, known));
         let id = format!("intent:{}", hex::encode(&host.salt()));
         let event = admit_own(INTENT, &id, now, &data, host.salt()).map_err(|refusal| {
             let (rule, field) = (refusal.rule, refusal.field);
@@ -163,7 +198,7 @@ fn record(
     request: &Request<'_>,
     verdict: &Verdict,
     audit: &Audit,
-    (by, now): (&str, Time),
+    (by, now, known): (&str, Time, &Known),
 ) -> String {
     let Request { intent, echo } = request;
     let (claim, basis) = match (&audit.derived, echo) {
@@ -190,7 +225,10 @@ fn record(
         .text("verdict", verdict.ruling.name())
         .optional("admitted_params", verdict.admitted_params())
         .optional("confirm_by", confirm_by.map(|time| quoted(&time.to_string())))
+        .optional("recent", known.recent)
+        .optional("contract", known.contract())
         .raw("gates", list(verdict.gates().chain([audit.gate.clone()])))
+        .raw("gates_version", GATES_VERSION)
         .finish()
 }
 

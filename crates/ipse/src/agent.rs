@@ -18,12 +18,12 @@ use ipse_door::{Origin, admit};
 use ipse_engine::trail::{IntentStanding, Listing, Proposal};
 use ipse_engine::{
     Appended, Forgotten, Host, Log, MAX_FACTS, Memory, Notary, PassReport, Policy, Selection,
-    refusal_of,
+    hint_of, refusal_of,
 };
 use ipse_exchange::{Export, Exported, Imported, Keys, Options, Range, import_shared, with_export};
 use ipse_inspect::explain::{ExplainedEvent, Explanation};
 use ipse_inspect::verify::{Report, verify};
-use ipse_inspect::{Day, Diff, DriftReport, Look, Rules, Skills, Standing};
+use ipse_inspect::{Day, Diff, DriftReport, Look, Moment, Position, Rules, Skills, Standing};
 use ipse_intents::{Decision, Desk, decide};
 use ipse_manifest::Manifest;
 use ipse_store::{Location, Store};
@@ -86,7 +86,7 @@ pub struct Agent {
 }
 
 /// The place of a recorded event in the log.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Receipt {
     /// The name of the event.
     pub event_ref: EventRef,
@@ -94,6 +94,9 @@ pub struct Receipt {
     pub seq: Seq,
     /// Whether the event was already stored with the same content.
     pub duplicate: bool,
+    /// Advice about an event that is stored and feeds fewer facts than intended, such as one with
+    /// the outcome `failure` in place of `failed`.
+    pub hint: Option<String>,
 }
 
 impl Agent {
@@ -157,6 +160,7 @@ impl Agent {
         let desk = match gates {
             Some(files) => {
                 let gates = files.bound_to(&look.standing()?.manifest)?;
+                files.keep(&store, &identity)?;
                 Some(std::sync::Arc::new(Desk::new(memory.clone(), look.clone(), gates)))
             }
             None => None,
@@ -230,9 +234,9 @@ impl Agent {
     /// Records an event that is already JSON, in the form of CloudEvents 1.0.
     pub fn record_json(&self, event: &[u8]) -> Result<Receipt> {
         let admitted = admitted(event)?;
-        let event_ref = admitted.event_ref;
+        let (event_ref, hint) = (admitted.event_ref, hint(&admitted));
         let done = self.memory.append_all(&[admitted])?;
-        receipt(event_ref, done.appended[0])
+        receipt(event_ref, done.appended[0], hint)
     }
 
     /// Records events durably in one transaction, which is faster than one by one. Returns a
@@ -250,8 +254,10 @@ impl Agent {
         let events: Vec<_> =
             events.into_iter().map(Into::into).map(admit).collect::<Result<_>>()?;
         let done = self.memory.append_all(&events)?;
-        let names = events.iter().map(|event| event.event_ref);
-        Ok(names.zip(done.appended).map(|(name, appended)| receipt(name, appended)).collect())
+        let one = |(event, appended): (&Admitted, Appended)| {
+            receipt(event.event_ref, appended, hint(event))
+        };
+        Ok(events.iter().zip(done.appended).map(one).collect())
     }
 
     /// Imports lines of JSON and runs a pass at the end. Rejected lines are listed, up to 1000;
@@ -331,26 +337,6 @@ impl Agent {
             chosen.facts.truncate(MAX_FACTS);
         }
         Answer::new(identity, known.checkpoint(), known.rule_version(), &query, chosen)
-    }
-
-    /// The facts computed from the log up to a position, without the events that were forgotten
-    /// since.
-    pub fn facts_as_of(&self, seq: Seq, query: &Query) -> Result<Vec<Fact>> {
-        let facts = self.look.as_of(seq, &query.0, Some(&self.memory.known()))?;
-        let (facts, _) = facts.ok_or_else(|| self.beyond(seq))?;
-        let facts = facts.facts.into_iter();
-        Ok(facts.map(|fact| Fact::new(self.look.identity(), fact)).collect())
-    }
-
-    /// The changes of the facts between two positions. Forgotten events count at neither of them,
-    /// so forgetting is not seen here: compare [`Agent::facts`] before and after it, or read
-    /// [`Forgotten::pass`].
-    pub fn diff(&self, from: Seq, to: Seq) -> Result<Diff> {
-        self.look.diff(from, to)?.ok_or_else(|| self.beyond(from.max(to)))
-    }
-
-    fn beyond(&self, asked: Seq) -> Error {
-        Error::Beyond { asked, head: self.look.head().unwrap_or_default() }
     }
 
     /// Whether the success rates of the last seven days left those of the 56 days before, as of a
@@ -441,7 +427,7 @@ impl Agent {
             |event: &Admitted| Ok(self.memory.append_all(std::slice::from_ref(event))?.appended[0]);
         let sent = report.send(&self.look, intent, source, &mut SystemHost::new(), append)?;
         let (event, appended) = sent?;
-        receipt(event.event_ref, appended)
+        receipt(event.event_ref, appended, hint(&event))
     }
 
     /// The skills of the registry, if the agent was opened with gate files, and the skills in facts
@@ -488,8 +474,13 @@ impl Agent {
     pub fn export(&self, out: &mut dyn Write) -> Result<Exported> {
         let operator = self.keys.operator_signer(self.passphrase.as_deref())?;
         let notary = notary(&self.keys, self.look.identity(), self.passphrase.as_deref())?;
-        let keys =
-            Keys { operator, log: self.keys.evidence(self.look.identity())?.log_keys, notary };
+        let gates = Vec::new();
+        let keys = Keys {
+            operator,
+            log: self.keys.evidence(self.look.identity())?.log_keys,
+            notary,
+            gates,
+        };
         let (range, write) =
             (Range::default(), |export: &Export<'_>| export.write(out, &mut |_, _| {}));
         Ok(with_export(&self.store, self.look.identity(), &keys, range, write)?)
@@ -524,10 +515,15 @@ fn admitted(event: &[u8]) -> Result<Admitted> {
 }
 
 /// The receipt of a stored event.
-fn receipt(event_ref: EventRef, appended: Appended) -> Result<Receipt> {
+/// Advice for the sender of an event.
+fn hint(event: &Admitted) -> Option<String> {
+    hint_of(&event.event_type, &ipse_door::unused(event))
+}
+
+fn receipt(event_ref: EventRef, appended: Appended, hint: Option<String>) -> Result<Receipt> {
     match appended {
-        Appended::New(seq) => Ok(Receipt { event_ref, seq, duplicate: false }),
-        Appended::Duplicate(seq) => Ok(Receipt { event_ref, seq, duplicate: true }),
+        Appended::New(seq) => Ok(Receipt { event_ref, seq, duplicate: false, hint }),
+        Appended::Duplicate(seq) => Ok(Receipt { event_ref, seq, duplicate: true, hint }),
         other => {
             Err(refusal_of(other).expect("BUG: an event is neither in the log nor not").into())
         }

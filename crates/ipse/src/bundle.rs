@@ -4,8 +4,9 @@
 
 use crate::keys::KeyDirectory;
 use crate::{Error, Result};
-use ipse_bundle::{Report, Trust, Verdict, anchors, open, verify};
+use ipse_bundle::{GatesInput, Report, Trust, Verdict, anchors, open_judged, verify_judged};
 use ipse_exchange::{BundleReceipt, take_in};
+use ipse_gates::read_gates;
 use ipse_store::{Location, Store};
 use std::fs::File;
 use std::path::Path;
@@ -57,7 +58,8 @@ pub fn verify_bundle(
     let file_error = |source| Error::file(bundle, source);
     let file = File::open(bundle).map_err(file_error)?;
     let notes = notes_of(anchors)?;
-    verify(&file, &trust(trusted)?, &notes, &mut |_, _| {}).map_err(file_error)
+    let trust = trust(trusted)?;
+    verify_judged(&file, &trust, &notes, &gates(), &mut |_, _| {}).map_err(file_error)
 }
 
 /// Verifies a bundle under keys that the caller trusts, and imports it into a store in which its
@@ -75,7 +77,7 @@ pub fn import_bundle(
     let file_error = |source| Error::file(bundle, source);
     let file = File::open(bundle).map_err(file_error)?;
     let trust = trust(trusted)?;
-    let opened = open(&file, &trust, &[], &mut |_, _| {}).map_err(file_error)?;
+    let opened = open_judged(&file, &trust, &[], &gates(), &mut |_, _| {}).map_err(file_error)?;
     let opened = opened.map_err(|report| Error::Unverified(first_fault(&report)))?;
     let location = Location::parse(store)?;
     let keys = KeyDirectory::of_store(&location);
@@ -84,6 +86,11 @@ pub fn import_bundle(
     let last = last.as_ref().map(|(note, _)| note.as_str());
     let store = Store::open(&location)?;
     Ok(take_in(&store, &opened, trust.keys(), None, last, &mut |_, _| {})?)
+}
+
+/// The gates that judge the intents of a bundle again.
+fn gates() -> GatesInput<'static> {
+    GatesInput { read: Some(&read_gates), ..GatesInput::default() }
 }
 
 fn trust(keys: &[&str]) -> Result<Trust> {

@@ -6,17 +6,18 @@
 //! - The hashed bytes are the parsed bytes.
 
 use crate::{Error, Result};
-use ipse_core::{hex, json_parse, sha256};
+use ipse_core::{Digest, Identity, hex, json_parse, sha256};
 use ipse_gates::{FileError, Gates};
+use ipse_store::Store;
 use std::sync::Arc;
 
-/// The manifest fields of the gate files, in the order of [`GateFiles::new`].
-pub const GATE_FIELDS: [&str; 3] = ["ecm_registry_hash", "policy_hash", "temperament_hash"];
+pub use ipse_core::judge::GATE_FIELDS;
 
 /// Registry, policy and temperament: the files that judge intents.
 #[derive(Clone, Debug)]
 pub struct GateFiles {
     hashes: [String; 3],
+    texts: [String; 3],
     gates: Arc<Gates>,
 }
 
@@ -30,7 +31,13 @@ impl GateFiles {
         let gates = Gates::new(registry, policy, temperament)?;
         let hash = |text: &str| hex::encode(&sha256(&[text.as_bytes()]));
         let hashes = [registry, policy, temperament].map(hash);
-        Ok(GateFiles { hashes, gates: Arc::new(gates) })
+        let texts = [registry, policy, temperament].map(str::to_owned);
+        Ok(GateFiles { hashes, texts, gates: Arc::new(gates) })
+    }
+
+    /// The texts of the files, in the order of [`GATE_FIELDS`].
+    pub fn texts(&self) -> &[String; 3] {
+        &self.texts
     }
 
     /// The SHA-256 of each file, in the order of [`GATE_FIELDS`].
@@ -41,6 +48,17 @@ impl GateFiles {
     /// Returns the gates if the manifest names exactly these files.
     pub fn gates_of(&self, manifest: &str) -> Option<Arc<Gates>> {
         (fields_of(manifest)? == self.hashes).then(|| self.gates.clone())
+    }
+
+    /// Stores the files that the store lacks, so that bundles carry them.
+    pub(crate) fn keep(&self, store: &Store, identity: &Identity) -> Result<()> {
+        for text in &self.texts {
+            let name = Digest(sha256(&[text.as_bytes()]));
+            if store.reader()?.view(identity)?.view().artefact(&name)?.is_none() {
+                store.put_artefact(identity, text.as_bytes())?;
+            }
+        }
+        Ok(())
     }
 
     /// Like [`GateFiles::gates_of`], but returns the first field that differs as the error.

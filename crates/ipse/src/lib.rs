@@ -60,6 +60,7 @@ mod identities;
 mod intent;
 pub mod keys;
 mod notary;
+mod past;
 mod plan;
 mod value;
 
@@ -90,9 +91,10 @@ pub use ipse_exchange::{BundleReceipt, Error as ExchangeError, Exported, Importe
 pub use ipse_gates::{FileError, GateFile, Gates};
 pub use ipse_inspect::{
     AttemptAdvice, Block, Changed, Day, Derivation, Diff, Difference, DriftReport, DriftSeries,
-    Figure, Heads, IntentPage, LogEntry, LogPage, LogRow, Look, ManifestComparison, Page,
-    PassEntry, PassPage, PlannedAttempt, Proof, Rules, SignedBy, SignedHead, SkillRow, Skills,
-    Standing, ValueAdvice, explain, read_day, verify,
+    Figure, Heads, IntentPage, LogEntry, LogFilter, LogPage, LogQuery, LogRow, Look,
+    ManifestComparison, Moment, MomentError, Page, PassEntry, PassPage, PastFacts, PlannedAttempt,
+    Position, Proof, Rules, SignedBy, SignedHead, SkillRow, Skills, Standing, ValueAdvice, explain,
+    read_day, verify,
 };
 pub use ipse_intents::{Decision, DecisionError, IntentError, OutcomeError};
 pub use ipse_ledger::{Bundled, NoteKey, NoteSigner};

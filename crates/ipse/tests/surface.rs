@@ -3,8 +3,8 @@
 #![allow(missing_docs, clippy::unwrap_used)]
 
 use ipse::{
-    Agent, Decision, Event, ExchangeError, GateFile, GateFiles, Intent, Manifest, Opening, Query,
-    Seq, Time, TimeError, Verdict, identities, verify_bundle,
+    Agent, Decision, Event, ExchangeError, GateFile, GateFiles, Intent, LogFilter, LogQuery,
+    Manifest, Opening, Query, Seq, Time, TimeError, Verdict, identities, verify_bundle,
 };
 use std::fs;
 use std::io::{self, Write};
@@ -125,6 +125,12 @@ fn types_of_public_fields_have_a_name() {
     let added: Vec<ipse::FactRecord> = diff.added;
     let changed: Vec<ipse::Changed> = diff.changed;
     assert_eq!((added.len(), changed.len()), (1, 0));
+    let failure = br#"{"id":"h","type":"execution_result","time":"2026-05-06T10:00:00Z",
+        "data":{"skill_id":"grasp","outcome":"failure"}}"#;
+    let hint = world.agent.record_json(failure).unwrap().hint.unwrap();
+    assert!(hint.contains("did you mean \"failed\"?"), "{hint}");
+    let fine = world.agent.record(Event::attempt("grasp").failed("slip")).unwrap();
+    assert_eq!(fine.hint, None);
     let unused: ipse::UnusedMembers = world.agent.import(&b""[..]).unwrap().unused;
     assert_eq!(unused.iter().count(), 0);
 }
@@ -195,7 +201,8 @@ fn the_events_of_a_subject_are_found_and_forgotten() {
     let event = |patient: &str| Event::attempt("handover").success().with("patient", patient);
     world.agent.record_all(["p-17", "p-3", "p-17"].map(event)).unwrap();
     world.agent.consolidate().unwrap();
-    let log = || world.agent.look().log(Seq(0), 100).unwrap().rows;
+    let all = LogQuery { after: Seq(0), limit: 100, filter: LogFilter::default() };
+    let log = || world.agent.look().log(&all).unwrap().rows;
     let of = |patient: &str| {
         let rows = log().into_iter().map(|row| row.stored);
         let rows = rows.filter(|it| it.data_text("patient").as_deref() == Some(patient));

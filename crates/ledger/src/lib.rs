@@ -4,8 +4,8 @@
 //! **Invariants**
 //! - Pure and `no_std`: bytes in, bytes out. Keys are arguments; the crate reads and writes none.
 //! - All formats are published ones, to the byte: RFC 6962 trees, C2SP `signed-note`,
-//!   `tlog-checkpoint` and `tlog-proof`, DSSE 1.0 with in-toto Statement v1. Third-party tools can
-//!   check each of them.
+//!   `tlog-checkpoint`, `tlog-proof`, `tlog-cosignature` and `tlog-witness`, DSSE 1.0 with in-toto
+//!   Statement v1. Third-party tools can check each of them.
 //! - A signature counts only if the caller trusts the key, if it is valid under strict Ed25519, and
 //!   if the key is not weak. Input in any other than the exact form is rejected.
 #![no_std]
@@ -17,6 +17,7 @@ pub mod account;
 pub mod act;
 pub mod base64;
 pub mod claim;
+pub mod cosignature;
 pub mod dsse;
 mod entry;
 pub mod governance;
@@ -29,6 +30,7 @@ pub mod tree;
 
 pub use act::{Act, ActEvent};
 pub use claim::{Bundled, Certificate, KeyStatement, RulesApproval, SentStatement};
+pub use cosignature::{CosignRequest, Cosignature, WitnessKey};
 pub use entry::{Entry, write_entry};
 pub use governance::Governance;
 pub use head::TreeHead;

@@ -15,7 +15,7 @@ use ipse_core::{hex, sha256};
 const ED25519: u8 = 1;
 /// The maximum number of signatures of a note: as many as every verifier must accept.
 pub const MAX_SIGNATURES: usize = 16;
-const DASH: &str = "\u{2014} ";
+pub(crate) const DASH: &str = "\u{2014} ";
 
 /// The reason why a note is rejected.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -51,7 +51,7 @@ pub struct NoteKey {
 }
 
 /// Whether a text can be the name of a key.
-fn is_name(name: &str) -> bool {
+pub(crate) fn is_name(name: &str) -> bool {
     let fits = |c: char| !c.is_whitespace() && c != '+' && !c.is_control();
     !name.is_empty() && name.chars().all(fits)
 }

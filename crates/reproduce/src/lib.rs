@@ -1,4 +1,5 @@
-//! The paper's experiments: V1, V2, V3, the sweeps D, the runtime G, and V3 on real logs.
+//! The paper's experiments: V1, V2, V3, the sweeps D and the runtime G; and the
+//! evaluation of planners on real logs and in made worlds.
 //!
 //! **Invariants**
 //! - Every event of an experiment goes into a real store, and planners decide on facts read from
@@ -21,7 +22,6 @@ pub mod lab;
 mod normal;
 pub mod printed;
 pub mod random;
-pub mod real;
 pub mod report;
 pub mod results;
 pub mod runtime;

@@ -4,9 +4,9 @@
 //! is byte-equal in every run.
 
 use crate::errata::{ERRATA, Erratum};
+use crate::evaluate::{DecisionLog, Evaluation, History, Source, evaluate};
 use crate::example::{self, Example};
 use crate::lab::Lab;
-use crate::real::{self, Real, Source};
 use crate::runtime::{Instruments, Runtime};
 use crate::sweeps::Sweeps;
 use crate::table::{Row, Sheet, Table, Verdict};
@@ -67,15 +67,15 @@ pub struct Results {
     pub sweeps: Option<Sweeps>,
     /// The runtime G.
     pub runtime: Option<Runtime>,
-    /// V3 on real logs.
-    pub real: Vec<Real>,
+    /// The evaluations of logs.
+    pub evaluations: Vec<Evaluation>,
 }
 
 /// Receives the progress: the current experiment, the work done, and the total.
 pub type Progress<'p> = dyn FnMut(&str, u64, u64) + 'p;
 
 impl Results {
-    /// Runs a plan, and V3 on real logs.
+    /// Runs a plan, and evaluates logs.
     pub fn of(
         lab: &Lab<'_>,
         plan: &Plan,
@@ -92,8 +92,10 @@ impl Results {
             results.add(lab, plan, *experiment, instruments, progress)?;
         }
         for log in logs {
-            let real = real::ask(lab, log, &mut |done, of| progress(&log.name, done, of))?;
-            results.real.push(real);
+            let read = DecisionLog::read(&log.lines, log.too_long);
+            let mut report = |done, of| progress(&log.name, done, of);
+            let found = evaluate(&log.name, &read, History::default(), &mut report);
+            results.evaluations.push(found);
         }
         Ok(results)
     }
@@ -151,10 +153,14 @@ impl Results {
         tables
     }
 
-    /// All tables as text, including those of real logs.
+    /// All tables as text, including those of evaluated logs.
     pub fn sheets(&self) -> Vec<Sheet> {
         let papers = self.tables();
-        papers.iter().map(Table::sheet).chain(self.real.iter().map(Real::sheet)).collect()
+        papers
+            .iter()
+            .map(Table::sheet)
+            .chain(self.evaluations.iter().map(Evaluation::sheet))
+            .collect()
     }
 
     /// Counts the verdicts of all comparisons.
@@ -191,7 +197,9 @@ impl Results {
 
     fn members(&self) -> Members {
         let examples = self.example.as_ref().map(|all| list(all.each_ref().map(Example::json)));
-        let real = (!self.real.is_empty()).then(|| list(self.real.iter().map(Real::json)));
+        let evaluations = &self.evaluations;
+        let evaluations =
+            (!evaluations.is_empty()).then(|| list(evaluations.iter().map(Evaluation::json)));
         Members::new()
             .text("ipse", env!("CARGO_PKG_VERSION"))
             .optional("example", examples)
@@ -200,7 +208,7 @@ impl Results {
             .optional("v3", self.v3.as_ref().map(V3::json))
             .optional("sweeps", self.sweeps.as_ref().map(Sweeps::json))
             .optional("runtime", self.runtime.as_ref().map(|it| it.rows_json().finish()))
-            .optional("real", real)
+            .optional("evaluate", evaluations)
             .raw("comparisons", list(self.compared(|row| row.verdict != Verdict::Measured)))
             .raw("errata", list(self.errata().into_iter().map(Erratum::json)))
     }

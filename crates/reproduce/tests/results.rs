@@ -8,8 +8,8 @@ mod laboratory;
 
 use ipse_core::{Identity, hex, sha256};
 use ipse_reproduce::V3;
+use ipse_reproduce::evaluate::{Evaluation, Lines, Part, Source};
 use ipse_reproduce::example::{self, Example, FIGURE, TEXT};
-use ipse_reproduce::real::{Lines, Part, Policy, Real, Source};
 use ipse_reproduce::report::{self, File};
 use ipse_reproduce::results::{Experiment, Plan, Results, Verdicts};
 use ipse_reproduce::runtime::{Endpoint, Instruments, Point, Runtime};
@@ -264,8 +264,8 @@ fn odd() -> Results {
     let mut results = run(&plan(&[Experiment::V1, Experiment::V2], &SEEDS, false), &[]);
     results.v1.as_mut().unwrap().kind = "<i>& \"kind\"</i>".to_owned();
     results.runtime = Some(Runtime { points: vec![point(2, 3), point(1000, 90)] });
-    let part = Part { events: 1, decisions: 1, failures: 1, keys: 1, lost_fields: 0 };
-    results.real.push(Real {
+    let part = Part { decisions: 1, failures: 1, keys: 1, lost_fields: 0 };
+    results.evaluations.push(Evaluation {
         name: "<b>log</b>".to_owned(),
         lines: Lines::default(),
         until: None,
@@ -311,9 +311,9 @@ fn sums_are_over_what_no_clock_has_a_part_in() {
     let stable = [
         "consolidation-pipeline.png",
         "consolidation-pipeline.svg",
+        "evaluate-_b_log__b_.csv",
         "hash-inputs.png",
         "hash-inputs.svg",
-        "real-_b_log__b_.csv",
         "results.json",
         "two-stances.png",
         "two-stances.svg",
@@ -394,7 +394,7 @@ fn the_page_has_every_table_once() {
         .iter()
         .map(|part| (part.split('"').next().unwrap(), part.matches("<caption>").count()))
         .collect();
-    let want = [("v1", 1), ("v2", 1), ("d", 3), ("g", 2), ("real", 1), ("errata", 0)];
+    let want = [("v1", 1), ("v2", 1), ("d", 3), ("g", 2), ("evaluate", 1), ("errata", 0)];
     assert_eq!(reported, want);
     assert_eq!(page.matches("<caption>").count(), results.sheets().len());
     let table = text(find(&files, "d-threshold.csv"));
@@ -407,8 +407,8 @@ fn a_plan_is_run_and_nothing_else() {
     let lines = vec![b"{".to_vec()];
     let log = Source { name: "log".to_owned(), lines, too_long: 1 };
     let results = run(&plan(&[], &[], false), &[log]);
-    let Results { example, v1, v2, v3, sweeps, runtime, real } = results;
+    let Results { example, v1, v2, v3, sweeps, runtime, evaluations } = results;
     assert!(example.is_none() && v1.is_none() && v2.is_none() && v3.is_none());
     assert!(sweeps.is_none() && runtime.is_none());
-    assert_eq!((real[0].lines.refused, real[0].runs.len()), (2, Policy::ALL.len()));
+    assert_eq!((evaluations[0].lines.refused, evaluations[0].runs.len()), (2, 11));
 }

@@ -6,15 +6,16 @@
 
 use crate::audit::{Pair, RawEvent, RawFact, RawPass};
 use crate::session::{
-    Access, ByEnd, Chunks, Duty, Engine, Events, Facts, Identities, Log, Mark, Order, Page, Passes,
-    Pick, Result, Session, Settings, Span, StatementRow, Statements, Tokens, Transactions, Trees,
-    Typed, Upkeep, Visit, Wanted,
+    Access, Artefacts, ByEnd, Chunks, Cosignatures, Duty, Engine, Events, Facts, Identities, Log,
+    Mark, Order, Page, Passes, Pick, Result, Session, Settings, Span, StatementRow, Statements,
+    Tokens, Transactions, Trees, Typed, Upkeep, Visit, Wanted,
 };
 use crate::store::Store;
 use crate::{
-    Erased, Error, Location, Owed, Patience, Producer, Registered, Signatures, Stored, TokenRow,
+    Cosigned, Erased, Error, Location, Owed, Patience, Producer, Registered, Signatures, Stored,
+    TokenRow,
 };
-use ipse_core::{Admitted, EventRef, Fact, FactId, Identity, Seq, Time};
+use ipse_core::{Admitted, Digest, EventRef, Fact, FactId, Identity, Seq, Time};
 use ipse_ledger::Entry;
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -148,6 +149,7 @@ calls! {
         log(identity: &Identity) -> Option<Log>;
         manifests() -> Vec<(String, String)>;
         register(canonical: &str) -> Registered;
+        remove(log: Log) -> ();
     }
     impl Events {
         head(log: Log) -> Seq;
@@ -160,6 +162,7 @@ calls! {
         entries(log: Log, range: Span, limit: usize) -> Vec<(Entry, bool)>;
         entries_at(log: Log, seqs: &[Seq]) -> Vec<(Entry, bool)>;
         stored(log: Log, pick: &Pick<'_>, limit: usize) -> Vec<Stored>;
+        last_recorded(log: Log, by: Time) -> Option<(Seq, Time)>;
         contents(log: Log, seqs: &[Seq]) -> Vec<String>;
         raw_events(log: Log, range: Span, limit: usize) -> Vec<RawEvent>;
     }
@@ -194,6 +197,10 @@ calls! {
         tree_head(log: Log) -> Option<String>;
         swap_tree_head(log: Log, old: Option<&str>, new: &str, nodes: &ByEnd) -> bool;
     }
+    impl Cosignatures {
+        cosignatures(log: Log, sizes: Span, order: Order, limit: usize) -> Vec<Cosigned>;
+        put_cosignature(log: Log, cosigned: &Cosigned) -> ();
+    }
     impl Statements {
         statement_count(log: Log) -> u64;
         statements(log: Log, from: u64, limit: usize) -> Vec<StatementRow>;
@@ -221,6 +228,11 @@ calls! {
         put_token(of: Option<Log>, token: &TokenRow) -> ();
         revoke_token(of: Option<Log>, token_id: &[u8; 16], now: Time) -> bool;
         note_use(of: Option<Log>, id: &[u8; 16], previous: Option<Time>, now: Time) -> bool;
+    }
+    impl Artefacts {
+        artefact(log: Log, sha256: &Digest) -> Option<Vec<u8>>;
+        artefacts(log: Log) -> Vec<Vec<u8>>;
+        put_artefact(log: Log, sha256: &Digest, bytes: &[u8]) -> bool;
     }
     impl Upkeep {
         version() -> i64;

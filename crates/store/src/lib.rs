@@ -3,8 +3,9 @@
 //! **Invariants**
 //! - Each handle has one duty: a [`Reader`] cannot write, a [`Writer`] cannot change a manifest or
 //!   a stored event, an [`Eraser`] deletes the content of events and adds none, a [`HeadWriter`]
-//!   stores tree heads only, a [`TokenWriter`] tokens only. [`Acts`] changes settings or tokens,
-//!   in the transaction that appends the event about it.
+//!   stores tree heads only, a [`CosignatureWriter`] cosignatures only, a [`TokenWriter`] tokens
+//!   only, and [`Store::put_artefact`] files only. [`Acts`] changes settings or tokens, in the
+//!   transaction that appends the event about it.
 //! - Acknowledged means durable: [`Batch::commit`] returns after the data is on the disk, and an
 //!   error there is final.
 //! - The handles do not depend on the engine: they use a private contract (`session.rs`) that an
@@ -18,8 +19,10 @@
 #![forbid(unsafe_code)]
 
 mod act;
+mod artefact;
 mod audit;
 mod compare;
+mod cosignature;
 mod erase;
 mod error;
 #[cfg(feature = "faults")]
@@ -41,8 +44,10 @@ mod watch;
 mod write;
 
 pub use act::{Acting, Acts, BASELINE, Owed};
+pub use artefact::MAX_ARTEFACT_BYTES;
 pub use audit::{Pair, RawEvent, RawFact, RawPass};
 pub use compare::{ChunkComparison, ChunkDamage, TreeComparison};
+pub use cosignature::{CosignatureWriter, Cosigned, PutCosignature};
 pub use erase::{Eraser, Erasing};
 pub use error::{Cause, Error};
 #[cfg(feature = "faults")]

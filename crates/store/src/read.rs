@@ -7,7 +7,7 @@
 use crate::session::{Access, Kind, Log, Order, Pick, Result, Session};
 use crate::{Error, Producer, Progress, Store, Stored, TokenRow};
 use ipse_core::event::{FORGET, PASS_RECORD};
-use ipse_core::{Digest, Event, EventRef, Fact, FactId, FactKey, Identity, Seq};
+use ipse_core::{Digest, Event, EventRef, Fact, FactId, FactKey, Identity, Seq, Time};
 use ipse_ledger::Entry;
 use std::ops::{ControlFlow, RangeInclusive};
 
@@ -265,6 +265,19 @@ impl View<'_> {
     /// The event at a position, as it is stored.
     pub fn stored(&self, seq: Seq) -> Result<Option<Stored>> {
         Ok(self.session.stored(self.log, &Pick::all(seq..=seq), 1)?.pop())
+    }
+
+    /// The newest event that ipse itself wrote with a time of at most `by`: its position and its
+    /// time. Such events have the recorder's clock, also after they were forgotten. The cost
+    /// depends on the number of such events, not on the log.
+    pub fn last_recorded(&self, by: Time) -> Result<Option<(Seq, Time)>> {
+        self.session.last_recorded(self.log, by)
+    }
+
+    /// The events of a short range, as they are stored. The caller bounds the range, because all of
+    /// them are in memory together.
+    pub fn stored_in(&self, range: RangeInclusive<Seq>) -> Result<Vec<Stored>> {
+        self.session.stored(self.log, &Pick::all(range), CONTENT_PAGE)
     }
 
     /// Passes the events of a housekeeping type in a range to `each`, newest first, until it

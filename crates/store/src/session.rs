@@ -16,7 +16,8 @@
 //! with [`Error::Busy`]. Until the end of the transaction no other session writes to the same log.
 //! Reading never waits for a writer. A writer waits for a reader only during maintenance of the
 //! engine, and only for a fraction of the lock timeout. An operation whose result depends on a
-//! comparison (`swap_tree_head`, `put_token`, `note_use`) compares and writes under one lock.
+//! comparison (`swap_tree_head`, `put_token`, `note_use`, `put_artefact`) compares and writes under
+//! one lock.
 //!
 //! **Isolation.** All reads between `begin` and the end of a transaction see one state of the
 //! store, plus the writes of the transaction itself. Outside a transaction each operation sees its
@@ -37,9 +38,10 @@
 
 use crate::audit::{Pair, RawEvent, RawFact, RawPass};
 use crate::{
-    Erased, Error, Location, Owed, Patience, Producer, Registered, Signatures, Stored, TokenRow,
+    Cosigned, Erased, Error, Location, Owed, Patience, Producer, Registered, Signatures, Stored,
+    TokenRow,
 };
-use ipse_core::{Admitted, Event, EventRef, Fact, FactId, FactKey, Identity, Seq, Time};
+use ipse_core::{Admitted, Digest, Event, EventRef, Fact, FactId, FactKey, Identity, Seq, Time};
 use ipse_ledger::Entry;
 use std::ops::{ControlFlow, RangeInclusive};
 use std::path::Path;
@@ -67,8 +69,12 @@ pub(crate) enum Duty {
     Configure,
     /// Tree heads.
     Sign,
+    /// Cosignatures of witnesses.
+    Cosign,
     /// Access tokens, and the events about them.
     Tokens,
+    /// Files that a manifest names.
+    Artefacts,
 }
 
 /// The access mode of a transaction.
@@ -206,9 +212,11 @@ pub(crate) trait Session:
     + Passes
     + Facts
     + Trees
+    + Cosignatures
     + Statements
     + Settings
     + Tokens
+    + Artefacts
     + Upkeep
     + Send
 {
@@ -235,6 +243,9 @@ pub(crate) trait Identities {
     fn manifests(&self) -> Result<Vec<(String, String)>>;
     /// Adds a manifest. A registered manifest does not change.
     fn register(&self, canonical: &str) -> Result<Registered>;
+    /// Removes an identity with its tokens, producers and settings, in one transaction. Fails with
+    /// [`Error::NotEmpty`] if its log has an event. Its log is not given to another identity.
+    fn remove(&self, log: Log) -> Result<()>;
 }
 
 /// The events of a log.
@@ -259,6 +270,8 @@ pub(crate) trait Events {
     fn entries_at(&self, log: Log, seqs: &[Seq]) -> Result<Vec<(Entry, bool)>>;
     /// Events with their content.
     fn stored(&self, log: Log, pick: &Pick<'_>, limit: usize) -> Result<Vec<Stored>>;
+    /// The newest housekeeping event with a time of at most `by`: its position and its time.
+    fn last_recorded(&self, log: Log, by: Time) -> Result<Option<(Seq, Time)>>;
     /// The canonical bytes at positions; an error if one does not exist.
     fn contents(&self, log: Log, seqs: &[Seq]) -> Result<Vec<String>>;
     /// The raw rows of a range, for an auditor.
@@ -334,6 +347,20 @@ pub(crate) trait Trees {
     -> Result<bool>;
 }
 
+/// Cosignatures of witnesses, by the size of their tree heads.
+pub(crate) trait Cosignatures {
+    /// The cosignatures under tree heads in a range of sizes. The limit counts tree heads.
+    fn cosignatures(
+        &self,
+        log: Log,
+        sizes: Span,
+        order: Order,
+        limit: usize,
+    ) -> Result<Vec<Cosigned>>;
+    /// Adds a cosignature. Fails if the tree head has one of this key already.
+    fn put_cosignature(&self, log: Log, cosigned: &Cosigned) -> Result<()>;
+}
+
 /// Statements of producers, and the registered producers.
 pub(crate) trait Statements {
     fn statement_count(&self, log: Log) -> Result<u64>;
@@ -387,6 +414,15 @@ pub(crate) trait Tokens {
         previous: Option<Time>,
         now: Time,
     ) -> Result<bool>;
+}
+
+/// Files that a manifest names by their SHA-256.
+pub(crate) trait Artefacts {
+    fn artefact(&self, log: Log, sha256: &Digest) -> Result<Option<Vec<u8>>>;
+    /// The names of the stored files, as they are stored.
+    fn artefacts(&self, log: Log) -> Result<Vec<Vec<u8>>>;
+    /// Stores a file. Returns whether it is new.
+    fn put_artefact(&self, log: Log, sha256: &Digest, bytes: &[u8]) -> Result<bool>;
 }
 
 /// Maintenance of the store: change detection, erasing, damage.

@@ -8,7 +8,8 @@
 use crate::session::{Duty, Engine, Result, Session};
 use crate::write::Writer;
 use crate::{
-    Eraser, Error, HeadWriter, Location, Reader, Registered, Settings, TokenWriter, Watch, sqlite,
+    CosignatureWriter, Eraser, Error, HeadWriter, Location, Reader, Registered, Settings,
+    TokenWriter, Watch, sqlite,
 };
 use ipse_core::Identity;
 use std::fmt;
@@ -146,6 +147,11 @@ impl Store {
         HeadWriter::open(self, of)
     }
 
+    /// Opens the log of an identity for storing cosignatures of witnesses only.
+    pub fn cosigner(&self, of: &Identity) -> Result<CosignatureWriter> {
+        CosignatureWriter::open(self, of)
+    }
+
     /// Opens the store for access tokens only.
     pub fn tokens(&self) -> Result<TokenWriter> {
         TokenWriter::open(self)
@@ -159,6 +165,14 @@ impl Store {
     /// Registers a manifest by its canonical bytes. A registered manifest does not change.
     pub fn register(&self, canonical: &str) -> Result<Registered> {
         self.writing(Duty::Register)?.register(canonical)
+    }
+
+    /// Removes an identity with its tokens, producers and settings. Fails with
+    /// [`Error::NotEmpty`] if its log has an event.
+    pub fn remove(&self, identity: &Identity) -> Result<()> {
+        let session = self.writing(Duty::Register)?;
+        let log = session.log(identity)?;
+        session.remove(log.ok_or_else(|| Error::UnknownIdentity(identity.to_string()))?)
     }
 
     /// Starts to watch the store for changes.

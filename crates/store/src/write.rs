@@ -63,7 +63,7 @@ impl Writer {
     pub fn begin(&mut self) -> Result<Batch<'_>> {
         self.session.begin(Access::Write)?;
         let session = &*self.session;
-        let head = session.head(self.log).inspect_err(|_| session.rollback())?;
+        let head = head_of(session, self.log).inspect_err(|_| session.rollback())?;
         let (log, recent) = (self.log, &mut self.recent);
         Ok(Batch { session, log, recent, head, wrote: false, state: State::Open })
     }
@@ -130,7 +130,7 @@ impl Tail<'_> {
         self.make_ready()?;
         let names: Vec<EventRef> = events.iter().map(|event| event.event_ref).collect();
         let found = self.session.find(self.log, &names)?;
-        let mut all = self.compare_stored(events, &found)?;
+        let mut all = compare_stored(self.session, self.log, events, &found)?;
         let mut new: Vec<&Admitted> = Vec::new();
         let mut places: BTreeMap<EventRef, usize> = BTreeMap::new();
         for (event, place) in events.iter().zip(&mut all) {
@@ -154,24 +154,6 @@ impl Tail<'_> {
     /// The position after the last one and this number of new events.
     fn behind(&self, new: usize) -> Seq {
         Seq(self.head.0 + 1 + new as u64)
-    }
-
-    /// Compares each event that is already in the log with the stored content.
-    fn compare_stored(
-        &self,
-        events: &[&Admitted],
-        found: &[Option<Seq>],
-    ) -> Result<Vec<Option<Appended>>> {
-        let seqs: Vec<Seq> = found.iter().flatten().copied().collect();
-        if seqs.is_empty() {
-            return Ok(vec![None; events.len()]);
-        }
-        let mut stored = self.session.contents(self.log, &seqs)?.into_iter();
-        let one = |(event, seq): (&&Admitted, &Option<Seq>)| {
-            let seq = (*seq)?;
-            Some(compare(event, &stored.next()?, seq))
-        };
-        Ok(events.iter().zip(found).map(one).collect())
     }
 
     /// Inserts new events, and seals each chunk that becomes full.
@@ -305,6 +287,43 @@ impl Drop for Batch<'_> {
             self.recent.clear();
         }
         self.session.rollback();
+    }
+}
+
+/// The last position of a log whose identity is still registered: it may have been removed since
+/// the handle was opened.
+fn head_of(session: &dyn Session, log: Log) -> Result<Seq> {
+    match session.log(&log.identity)? == Some(log) {
+        true => session.head(log),
+        false => Err(Error::UnknownIdentity(log.identity.to_string())),
+    }
+}
+
+/// Compares each event that is already in the log with the stored content.
+fn compare_stored(
+    session: &dyn Session,
+    log: Log,
+    events: &[&Admitted],
+    found: &[Option<Seq>],
+) -> Result<Vec<Option<Appended>>> {
+    let seqs: Vec<Seq> = found.iter().flatten().copied().collect();
+    if seqs.is_empty() {
+        return Ok(vec![None; events.len()]);
+    }
+    let mut stored = session.contents(log, &seqs)?.into_iter();
+    let one = |(event, seq): (&&Admitted, &Option<Seq>)| {
+        let seq = (*seq)?;
+        Some(compare(event, &stored.next()?, seq))
+    };
+    Ok(events.iter().zip(found).map(one).collect())
+}
+
+impl View<'_> {
+    /// What an append of each event would give: a duplicate, a conflict or a forgotten event;
+    /// `None` for an event that is not in the log.
+    pub fn compare(&self, events: &[&Admitted]) -> Result<Vec<Option<Appended>>> {
+        let names: Vec<EventRef> = events.iter().map(|event| event.event_ref).collect();
+        compare_stored(self.session, self.log, events, &self.session.find(self.log, &names)?)
     }
 }
 

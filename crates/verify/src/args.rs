@@ -8,9 +8,9 @@ use std::path::PathBuf;
 /// Verify a bundle: its keys signed this log, it is complete, and the facts follow from it
 ///
 /// Everything in the file is computed again and compared: the archive byte for byte, every hash and
-/// signature, the identity from the manifest, the tree over all entries, each event, each pass, and
-/// the facts. A line with PASS is a check that holds, FAIL a check that does not hold, LIMIT a
-/// check that is not possible with this file and these keys.
+/// signature, the identity from the manifest, the tree over all entries, each event, each pass,
+/// each verdict of the gates, and the facts. A line with PASS is a check that holds, FAIL a check
+/// that does not hold, LIMIT a check that is not possible with this file and these keys.
 ///
 /// Trust begins with keys that you already have. Get them from the operator over another channel
 /// than the bundle, and compare their sha256sum by voice. Keys inside the bundle are never trusted.
@@ -42,9 +42,22 @@ pub(crate) struct Args {
     #[arg(long, value_name = "KEY|FILE", num_args = 1..)]
     pub(crate) trust: Vec<String>,
 
+    /// Require that this witness cosigned the tree head: its verifier key (name+id+key), or a file
+    /// with keys of witnesses
+    ///
+    /// A witness cosigns a tree head only if it continues everything that the witness has seen of
+    /// this log. Repeatable; all of them are required.
+    #[arg(long, value_name = "KEY|FILE", num_args = 1..)]
+    pub(crate) witness: Vec<String>,
+
     /// Compare with earlier tree heads of this log: a file with one or more notes
     #[arg(long, value_name = "FILE")]
     pub(crate) anchors: Option<PathBuf>,
+
+    /// Judge intents again with the gate files in this directory that the bundle lacks:
+    /// ecm-registry.toml, policy.toml, temperament.toml
+    #[arg(long, value_name = "DIR")]
+    pub(crate) gates: Option<PathBuf>,
 
     /// Show also the trail of an action: the ref of an intent, a confirmation, or an outcome
     #[arg(long, value_name = "EVENT_REF", value_parser = event_ref)]

@@ -3,7 +3,7 @@
 //! **Invariant:** an input that cannot be read ends the program with a hint, before any check.
 
 use anyhow::Context;
-use ipse_bundle::{FileKind, Trust};
+use ipse_bundle::{FileKind, GATE_FILES, Trust};
 use std::error::Error;
 use std::fmt;
 use std::fs::File;
@@ -27,8 +27,14 @@ const TRUST_HINT: &str = "ask the operator for <store>.keys/log.vkey and \
 const KEY_HINT: &str = "a verifier key is one line, name+id+key, as in <store>.keys/log.vkey; a \
     PEM public key begins with -----BEGIN PUBLIC KEY-----; do not give private halves (.key)";
 
+const WITNESS_HINT: &str = "the verifier key of a witness is one line, name+id+key, as the witness \
+    publishes it; its type is 4, so the key of a log is not one";
+
 const ANCHOR_HINT: &str =
     "a tree head is the file tree-head.note of an earlier bundle; several may follow each other";
+
+const GATES_HINT: &str = "--gates takes a directory with ecm-registry.toml, policy.toml and \
+    temperament.toml, the files that the manifest names by their SHA-256";
 
 pub(crate) const FILE_HINT: &str =
     "FILE.ipse comes first, before --trust; `ipse export -o FILE.ipse` writes it";
@@ -78,6 +84,24 @@ pub(crate) fn trust(values: &[String]) -> anyhow::Result<Trust> {
     Ok(trust)
 }
 
+/// Reads the keys of required witnesses.
+pub(crate) fn witnesses(trust: &mut Trust, values: &[String]) -> anyhow::Result<()> {
+    for value in values {
+        let path = Path::new(value);
+        // A value that is not a file is not shown: it may be a private key, given by mistake.
+        let (keys, place) = match path.exists() {
+            true => (text(path), value.as_str()),
+            false => (Ok(value.clone()), "--witness"),
+        };
+        let read = keys.and_then(|keys| {
+            let read = trust.require_witnesses(&keys);
+            read.with_context(|| format!("cannot read the key of a witness from {place}"))
+        });
+        read.map_err(|error| HintedError::error(error, WITNESS_HINT))?;
+    }
+    Ok(())
+}
+
 /// Reads the earlier tree heads.
 pub(crate) fn anchors(path: Option<&Path>) -> anyhow::Result<Vec<String>> {
     let Some(path) = path else { return Ok(Vec::new()) };
@@ -86,6 +110,25 @@ pub(crate) fn anchors(path: Option<&Path>) -> anyhow::Result<Vec<String>> {
         anchors.with_context(|| format!("cannot read tree heads from {}", path.display()))
     });
     read.map_err(|error| HintedError::error(error, ANCHOR_HINT))
+}
+
+/// Reads the gate files of a directory: those that are there, under their usual names.
+pub(crate) fn gates(directory: Option<&Path>) -> anyhow::Result<[Option<Vec<u8>>; 3]> {
+    let mut files: [Option<Vec<u8>>; 3] = Default::default();
+    let Some(directory) = directory else { return Ok(files) };
+    for (file, name) in files.iter_mut().zip(GATE_FILES) {
+        let path = directory.join(name);
+        *file = match path.try_exists() {
+            Ok(false) => None,
+            _ => Some(text(&path).map_err(|error| HintedError::error(error, GATES_HINT))?),
+        }
+        .map(String::into_bytes);
+    }
+    if files.iter().all(Option::is_none) {
+        let error = anyhow::anyhow!("there is no gate file in {}", directory.display());
+        return Err(HintedError::error(error, GATES_HINT));
+    }
+    Ok(files)
 }
 
 fn text(path: &Path) -> anyhow::Result<String> {

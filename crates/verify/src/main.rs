@@ -18,7 +18,8 @@ use clap::Parser;
 use clap::error::ErrorKind;
 use input::HintedError;
 use ipse_bundle::trail::{Found, Listing, Trail};
-use ipse_bundle::{EventRef, Opened, WhyError};
+use ipse_bundle::{Again, EventRef, GatesInput, Opened, Report, WhyError};
+use ipse_gates::read_gates;
 use std::io::{self, IsTerminal, Write};
 use std::process::{self, ExitCode};
 
@@ -46,12 +47,15 @@ fn main() -> ExitCode {
 
 /// Verifies a bundle; returns whether everything holds and the action of `--why` was found.
 fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<bool> {
-    let trust = input::trust(&args.trust)?;
+    let mut trust = input::trust(&args.trust)?;
+    input::witnesses(&mut trust, &args.witness)?;
     let anchors = input::anchors(args.anchors.as_deref())?;
     let bundle = input::bundle(&args.file)?;
     let mut progress = report::Progress::new(io::stderr().is_terminal());
-    let opened =
-        ipse_bundle::open(&bundle, &trust, &anchors, &mut |done, of| progress.at(done, of));
+    let gates = GatesInput { read: Some(&read_gates), files: input::gates(args.gates.as_deref())? };
+    let opened = ipse_bundle::open_judged(&bundle, &trust, &anchors, &gates, &mut |done, of| {
+        progress.at(done, of);
+    });
     progress.end();
     let opened = opened
         .with_context(|| format!("cannot read {} to its end", args.file.display()))
@@ -79,15 +83,33 @@ fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<bool> {
     };
     let action = found.as_ref().ok().and_then(Option::as_ref);
     let reported = match (args.json, action) {
-        (true, action) => {
-            let action = action.map(|trail| trail.json());
-            writeln!(out, "{}", report.json_with(action.as_deref()))
+        (true, trail) => {
+            let action = trail.map(|trail| trail.json());
+            let again = judged_again(report, name, trail);
+            writeln!(out, "{}", report.json_with(action.as_deref(), again))
         }
-        (false, Some(trail)) => write!(out, "\n{}", trail.text()),
-        (false, None) => Ok(()),
+        (false, trail) => {
+            let text = trail.map(|trail| format!("\n{}", trail.text())).unwrap_or_default();
+            match judged_again(report, name, trail) {
+                Some(again) => writeln!(out, "{text}\njudged again: {}", again.name()),
+                None => write!(out, "{text}"),
+            }
+        }
     };
     written(reported, out)?;
     Ok(found?.is_some())
+}
+
+/// The result of judging the intent behind an action again. Without a trail, because the bundle did
+/// not pass, only the intent itself is known.
+fn judged_again(report: &Report, name: &EventRef, trail: Option<&Box<Trail>>) -> Option<Again> {
+    match trail {
+        Some(trail) => {
+            let intent = trail.intent()?;
+            Some(report.judged_again(&intent).unwrap_or(Again::NotJudged))
+        }
+        None => report.judged_again(name),
+    }
 }
 
 /// The requested part of a trail.

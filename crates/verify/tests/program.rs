@@ -257,3 +257,41 @@ fn help_teaches() {
         assert!(out.contains(words), "{words}: {out}");
     }
 }
+
+/// Gate files beside the bundle judge its intents again. A verdict that they do not give is a
+/// failure, with its position and gate.
+#[test]
+fn gate_files_of_the_auditor_judge_intents_again() {
+    let desk = Desk::new();
+    fs::create_dir(desk.0.path().join("gates")).unwrap();
+    let names = ["ecm-registry.toml", "policy.toml", "temperament.toml"];
+    let mut manifest = MANIFEST.to_owned();
+    for (name, digit) in names.into_iter().zip(["2", "1", "3"]) {
+        let path = format!("{}/../../examples/gates/{name}", env!("CARGO_MANIFEST_DIR"));
+        let bytes = fs::read(path).unwrap();
+        let hash = ipse_core::hex::encode(&ipse_core::sha256(&[&bytes]));
+        manifest = manifest.replace(&digit.repeat(64), &hash);
+        desk.put(&format!("gates/{name}"), &bytes);
+    }
+    let mut log = forge::Log::new(&manifest);
+    log.push(&forge::intent(1, forge::intent_data("admitted")));
+    desk.put("forged.ipse", &log.draft().pack());
+    desk.put("keys", forge::trusted_with(&manifest, &[forge::operator()]).as_bytes());
+    let (code, out, _) = desk.run(&["forged.ipse", "--trust", "keys"]);
+    assert_eq!(code, 0, "{out}");
+    assert!(out.contains("no files of the gates: 1 verdict is as recorded"), "{out}");
+    let with = ["forged.ipse", "--trust", "keys", "--gates", "gates"];
+    let (code, out, _) = desk.run(&with);
+    let wanted = "recorded admitted, the files say denied (admission: unknown_skill)";
+    assert!(code == 1 && out.contains("intent at seq 1") && out.contains(wanted), "{out}");
+    let name = log.name(1).to_string();
+    let (code, out, _) = desk.run(&[&with[..], &["--why", &name]].concat());
+    assert!(code == 1 && out.contains("judged again: NOT what the files say"), "{out}");
+    let (code, out, _) = desk.run(&["forged.ipse", "--trust", "keys", "--why", &name]);
+    assert!(code == 0 && out.ends_with("\njudged again: not judged\n"), "{out}");
+    fs::remove_file(desk.0.path().join("gates/policy.toml")).unwrap();
+    let (code, out, _) = desk.run(&with);
+    assert!(code == 0 && out.contains("without gates/policy.toml"), "{out}");
+    let (code, _, err) = desk.run(&["forged.ipse", "--trust", "keys", "--gates", "nowhere"]);
+    assert!(code == 2 && err.contains("there is no gate file in nowhere"), "{err}");
+}

@@ -9,7 +9,7 @@ use crate::log::{MAX_ENTRY_BYTES, Pairs, add_entry};
 use crate::name::Name;
 use crate::report::Report;
 use crate::source::Broken;
-use ipse_audit::{Index, Walk, differences};
+use ipse_audit::{Index, JudgingAgain, Walk, differences};
 use ipse_consolidate::{Groups, RuleSet, Tally};
 use ipse_consult::answer::counted;
 use ipse_consult::intents::Content;
@@ -81,12 +81,19 @@ impl Check<'_, '_> {
         rules: &R,
         known: &Index,
         bundled: &Bundled,
+        again: &mut Option<JudgingAgain<'_>>,
     ) -> io::Result<Option<WalkResult<R::Tally>>> {
         let Some(mut pairs) = Pairs::new(&self.archive, known) else { return Ok(None) };
         let (began, mut walked) = (self.report.fails(), WalkResult::default());
         while let Some((entry, event)) = pairs.next(self.report)? {
             self.looked_at(event.as_ref().map_or(0, |event| event.canonical.len() as u64));
             walked.entry(rules, bundled, &entry, event.as_ref(), self.report);
+            if let Some(again) = again {
+                let place = (entry.seq, entry.event_ref, entry.time);
+                let typed = event.as_ref().and_then(Admitted::typed);
+                let content = content(event.as_ref(), bundled, entry.seq);
+                again.next(place, &entry.event_type, content, typed.as_ref());
+            }
         }
         if self.report.fails() > began {
             return Ok(None);
@@ -106,6 +113,15 @@ impl Check<'_, '_> {
     }
 }
 
+/// The content of an entry, as far as the bundle has it.
+fn content<'e>(event: Option<&'e Admitted>, bundled: &Bundled, seq: Seq) -> Content<'e> {
+    match event {
+        Some(event) => Content::Bytes(event.canonical.as_bytes()),
+        None if bundled.has(seq) => Content::Forgotten,
+        None => Content::Unknown,
+    }
+}
+
 impl<T: Tally> WalkResult<T> {
     /// Checks an entry, with its event if the bundle has it.
     fn entry<R: RuleSet<Tally = T>>(
@@ -119,7 +135,6 @@ impl<T: Tally> WalkResult<T> {
         let Entry { seq, event_ref, time, .. } = entry;
         let event_type = event.map_or(&entry.event_type, |event| &event.event_type);
         let place = || format!("events.jsonl, seq {seq}");
-        let inside = bundled.has(*seq);
         if let Some(fault) = bundled.presence_fault(*seq, event_type, event.is_some()) {
             report.fail(place(), fault);
         }
@@ -127,11 +142,7 @@ impl<T: Tally> WalkResult<T> {
         for part in event.into_iter().flat_map(|event| differences(event, stored).rev()) {
             report.fail(place(), format!("its entry has another {part}"));
         }
-        let content = match event {
-            Some(event) => Content::Bytes(event.canonical.as_bytes()),
-            None if inside => Content::Forgotten,
-            None => Content::Unknown,
-        };
+        let content = content(event, bundled, *seq);
         let fault = self.walk.next(*seq, *event_ref, event_type, content);
         fault.into_iter().for_each(|(place, message)| report.fail(place, message));
         match event.map(Admitted::typed) {

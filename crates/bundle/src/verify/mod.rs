@@ -8,15 +8,19 @@
 
 mod acts;
 mod derived;
+mod gates;
 mod ledger;
 mod signed;
 mod sums;
+mod witnesses;
 
 use crate::archive::Archive;
 use crate::open::Opened;
 use crate::report::Report;
 use crate::source::Source;
 use crate::trust::{OPERATOR, Trust};
+pub use gates::GatesInput;
+use ipse_audit::JudgingAgain;
 use ipse_consolidate::with_rules;
 use ipse_consult::answer::counted;
 use ipse_core::Seq;
@@ -26,7 +30,8 @@ use std::io;
 /// The number of bytes between two progress reports.
 const TELL_EVERY: u64 = 1 << 20;
 
-/// Verifies a bundle. `anchors` are earlier tree heads of the same log, each as a note. `progress`
+/// Verifies a bundle, and judges no intent again. `anchors` are earlier tree heads of the same log,
+/// each as a note. `progress`
 /// is called with the bytes that were read and the total. An error is a read error.
 pub fn verify(
     source: &dyn Source,
@@ -34,7 +39,18 @@ pub fn verify(
     anchors: &[String],
     progress: &mut dyn FnMut(u64, u64),
 ) -> io::Result<Report> {
-    Ok(run(source, trust, anchors, progress)?.0)
+    verify_judged(source, trust, anchors, &GatesInput::default(), progress)
+}
+
+/// Like [`verify`], and judges the intents again.
+pub fn verify_judged(
+    source: &dyn Source,
+    trust: &Trust,
+    anchors: &[String],
+    gates: &GatesInput<'_>,
+    progress: &mut dyn FnMut(u64, u64),
+) -> io::Result<Report> {
+    Ok(run(source, trust, anchors, gates, progress)?.0)
 }
 
 /// Verifies a bundle, and opens it if verification reached its end. The opened bundle has an empty
@@ -43,6 +59,7 @@ pub(crate) fn run<'s>(
     source: &'s dyn Source,
     trust: &Trust,
     anchors: &[String],
+    gates: &GatesInput<'_>,
     progress: &mut dyn FnMut(u64, u64),
 ) -> io::Result<(Report, Option<Opened<'s>>)> {
     let mut report = Report::default();
@@ -52,7 +69,7 @@ pub(crate) fn run<'s>(
         Ok(archive) => {
             let report = &mut report;
             let trust = &trust.narrowed(signed::named_key(&archive)?);
-            Check { archive, trust, anchors, report, done, total, progress }.look()?
+            Check { archive, trust, anchors, gates, report, done, total, progress }.look()?
         }
         Err(fault) => {
             report.fail(format!("archive, byte {}", fault.at), fault.message);
@@ -68,6 +85,7 @@ struct Check<'c, 's> {
     archive: Archive<'s>,
     trust: &'c Trust,
     anchors: &'c [String],
+    gates: &'c GatesInput<'c>,
     report: &'c mut Report,
     /// The bytes that were read, the total, and the progress callback.
     done: u64,
@@ -90,6 +108,7 @@ impl<'s> Check<'_, 's> {
         }
         let producers = self.keys(&identity)?;
         let head = self.head(&identity)?;
+        self.witnesses(head.as_ref())?;
         self.report.size = head.as_ref().map(|head| head.size);
         let known = self.entries(head.as_ref())?;
         let (Some(known), Some(head)) = (known, head) else { return Ok(None) };
@@ -97,11 +116,17 @@ impl<'s> Check<'_, 's> {
         let fits = |bundled: &Bundled| self.fits(bundled, &head, &identity);
         let Some(bundled) = bundled.filter(fits) else { return Ok(None) };
         let rules = self.rules()?;
-        let (passes, history, governance) =
+        let judge = self.judge(&manifest)?;
+        let mut again = judge.as_ref().ok().map(|judge| JudgingAgain::new(&**judge));
+        let (intents, (passes, history, governance)) =
             with_rules!(*rules.as_ref().unwrap_or(&Default::default()), |under| {
-                let Some(walked) = self.events(under, &known, &bundled)? else { return Ok(None) };
-                self.derived(under, &rules, &known, walked, &bundled)?
+                let Some(walked) = self.events(under, &known, &bundled, &mut again)? else {
+                    return Ok(None);
+                };
+                let intents = walked.walk.intents.counts().0;
+                (intents, self.derived(under, &rules, &known, walked, &bundled)?)
             });
+        self.judged_again(again, intents, judge.as_ref().err());
         self.acts(&governance, &identity);
         self.statements(&known, &identity, &governance)?;
         self.limits(&bundled);

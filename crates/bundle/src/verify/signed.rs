@@ -32,7 +32,7 @@ pub(super) fn named_key(archive: &Archive<'_>) -> io::Result<Option<[u8; 32]>> {
 
 impl Check<'_, '_> {
     /// Reads a small member. A longer one is reported as a failure.
-    fn small(&mut self, name: Name) -> io::Result<Option<Vec<u8>>> {
+    pub(super) fn small(&mut self, name: Name) -> io::Result<Option<Vec<u8>>> {
         let Some(part) = self.archive.part(name) else { return Ok(None) };
         let bytes = part.whole(MAX_SMALL)?;
         if bytes.is_none() {

@@ -402,6 +402,7 @@ impl Log {
             entries: self.rows.iter().map(|r| r.entry.canonical()).map(lines).collect(),
             facts: (from == 1).then(|| self.facts(checkpoint)),
             rule_set: self.rules_at(if from == 1 { checkpoint } else { to }).descriptor(),
+            gates: Files::new(),
             head: self.note(self.rows.len() as u64),
             signatures: self.statements.clone(),
             log_vkey: format!("{}\n", log_key(&identity).public()),
@@ -432,6 +433,8 @@ pub struct Draft {
     pub entries: Vec<String>,
     pub facts: Option<String>,
     pub rule_set: String,
+    /// The files of the gates, by member.
+    pub gates: Files,
     pub head: String,
     pub signatures: Vec<String>,
     pub log_vkey: String,
@@ -468,7 +471,12 @@ impl Draft {
         all.push(("keys/log.vkey".into(), self.log_vkey.clone()));
         all.push(("keys/operator.pub".into(), self.operator_pub.clone()));
         all.extend(self.producers.clone().map(|keys| ("keys/producers.vkey".into(), keys)));
-        all.into_iter().map(|(name, text)| (name, text.into_bytes())).collect()
+        let mut all: Files =
+            all.into_iter().map(|(name, text)| (name, text.into_bytes())).collect();
+        let after = all.iter().position(|(name, _)| name == "rule-set.json");
+        let after = after.map_or(0, |at| at + 1);
+        all.splice(after..after, self.gates.clone());
+        all
     }
 
     pub fn bundled(&self, sums: &str) -> Bundled {

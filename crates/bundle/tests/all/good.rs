@@ -140,7 +140,9 @@ fn planned() -> Log {
 #[test]
 fn intents_and_decisions_verify() {
     let mut log = planned();
-    has(&good(&log.draft().pack(), &[]), "PASS  intents: 7 intents, 3 decisions");
+    let text = good(&log.draft().pack(), &[]);
+    has(&text, "PASS  intents: 7 intents, 3 decisions");
+    has(&text, "LIMIT gates: no files of the gates: 7 verdicts are as recorded");
     // Forgotten intents: one with a decision, one without, and one with a later decision.
     log.forget(&[66, 68, 71]);
     log.pass();
@@ -158,7 +160,8 @@ fn decisions_about_intents_before_the_range_are_a_limit() {
     has(&text, "LIMIT intents: 2 decisions about intents before the range");
     let text = good(&log.draft_of(1, 71, 62).pack(), &[]);
     has(&text, "PASS  intents: 7 intents, 0 decisions");
-    assert!(!good(&week().draft().pack(), &[]).contains("intents"));
+    let without = good(&week().draft().pack(), &[]);
+    assert!(!without.contains("intents") && !without.contains("gates"), "{without}");
 }
 
 #[test]

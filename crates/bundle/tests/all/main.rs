@@ -4,5 +4,7 @@
 mod attacks;
 mod damage;
 mod forge;
+mod gates;
 mod good;
 mod rules;
+mod witnesses;

@@ -183,10 +183,11 @@ fn show_proof(
     context: &Context,
     directory: &Path,
 ) -> anyhow::Result<()> {
-    let output = directory.join("demo.ipse");
     let mut words = std::io::sink();
     let mut reported = std::io::sink();
-    let args = export::Args { output: output.clone(), force: false, from: None, to: None };
+    let (output, cosigned) = (directory.join("demo.ipse"), false);
+    let (force, gates, from, to) = (false, None, None, None);
+    let args = export::Args { output: output.clone(), force, gates, from, to, cosigned };
     export::run(context, &mut Terminal::plain(&mut reported, &mut words), &args)?;
     let keys = context.keys();
     let mut trust = Trust::default();

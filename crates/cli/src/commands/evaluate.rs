@@ -17,6 +17,8 @@ use ipse_reproduce::table::Sheet;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
+/// The seeds of the closed-loop worlds, if the user gives no number.
+const SEEDS: u64 = 20;
 /// The most seeds of the closed-loop worlds: about an hour.
 const MAX_SEEDS: u64 = 1000;
 
@@ -43,9 +45,9 @@ pub(crate) struct Args {
     /// Run the closed-loop worlds
     #[arg(long, conflicts_with_all = ["logs", "history"])]
     worlds: bool,
-    /// Run each world with this many seeds
-    #[arg(long, value_name = "N", default_value = "20", value_parser = seeds, requires = "worlds")]
-    seeds: u64,
+    /// Run each world with this many seeds [default: 20]
+    #[arg(long, value_name = "N", value_parser = seeds, conflicts_with = "logs")]
+    seeds: Option<u64>,
     /// Write a plot of each table, as SVG, to this directory
     #[arg(long, value_name = "DIR")]
     plots: Option<PathBuf>,
@@ -108,7 +110,7 @@ fn run_logs(context: &Context, terminal: &mut Terminal<'_>, args: &Args) -> Comm
 
 fn run_worlds(context: &Context, terminal: &mut Terminal<'_>, args: &Args) -> CommandResult {
     let bar = terminal.bar("cells of the table");
-    let found = worlds(args.seeds, &|done, of| {
+    let found = worlds(args.seeds.unwrap_or(SEEDS), &|done, of| {
         bar.set_length(of);
         bar.set_position(done);
     });

@@ -2,12 +2,16 @@
 //!
 //! **Invariant:** a bundle has its final name only when it is complete.
 
+use crate::commands::witness::entries_of;
 use crate::context::Context;
+use crate::gate_files::in_directory;
 use crate::output::{Output, OverwriteRule, is_standard_output};
 use crate::terminal::{Terminal, counted, shown};
 use crate::vocabulary::at_least_one;
 use crate::{CommandResult, Exit};
 use anyhow::ensure;
+use ipse_core::judge::gate_hashes;
+use ipse_core::{Digest, Identity, sha256};
 use ipse_exchange::{Export, Exported, Range, with_export};
 use std::path::{Path, PathBuf};
 
@@ -32,18 +36,28 @@ pub(crate) struct Args {
     /// Replace a file that is not a bundle; the store, keys and databases are never replaced
     #[arg(long)]
     pub(crate) force: bool,
+    /// Add the gate files in this directory that the store lacks: ecm-registry.toml, policy.toml,
+    /// temperament.toml. Only files that the manifest names are exported
+    #[arg(long, value_name = "DIR")]
+    pub(crate) gates: Option<PathBuf>,
     /// Export from this event on
     #[arg(long, value_name = "SEQ", value_parser = at_least_one::<u64>)]
     pub(crate) from: Option<u64>,
     /// Export up to this event
     #[arg(long, value_name = "SEQ", value_parser = at_least_one::<u64>)]
     pub(crate) to: Option<u64>,
+    /// Export under the newest tree head that a witness cosigned, not under a newer one
+    #[arg(long)]
+    pub(crate) cosigned: bool,
 }
 
 pub(crate) fn run(context: &Context, terminal: &mut Terminal<'_>, args: &Args) -> CommandResult {
     let (_, identity) = context.read_to_write(terminal)?;
-    let keys = context.export_keys(terminal, &identity)?;
-    let (range, output) = (Range { from: args.from, to: args.to }, args.output.as_path());
+    let mut keys = context.export_keys(terminal, &identity)?;
+    keys.gates = args.gates.as_deref().map(in_directory).transpose()?.unwrap_or_default();
+    note_other_files(context, terminal, &identity, &keys.gates)?;
+    let Args { from, to, cosigned, .. } = *args;
+    let (range, output) = (Range { from, to, cosigned }, args.output.as_path());
     // Checked before the bundle replaces a file that standard output is redirected to.
     let to_stdout = output == Path::new("-") || is_standard_output(output);
     let replaces =
@@ -56,6 +70,24 @@ pub(crate) fn run(context: &Context, terminal: &mut Terminal<'_>, args: &Args) -
         "the reader of standard output closed it, so the bundle is incomplete"
     );
     tell(context, terminal, (!to_stdout).then_some(output), &done)
+}
+
+/// Names the given gate files that the manifest does not name.
+fn note_other_files(
+    context: &Context,
+    terminal: &mut Terminal<'_>,
+    identity: &Identity,
+    files: &[Vec<u8>],
+) -> anyhow::Result<()> {
+    let manifests = context.store()?.reader()?.manifests()?;
+    let manifest = manifests.iter().find(|(hash, _)| *hash == identity.to_string());
+    let named = manifest.map(|(_, manifest)| gate_hashes(manifest)).unwrap_or_default();
+    let hashes = files.iter().map(|file| Digest(sha256(&[file])));
+    for hash in hashes.filter(|hash| !named.contains(&Some(*hash))) {
+        let words = "of --gates is not in the bundle: the manifest does not name it";
+        writeln!(terminal.err, "note: the file {hash} {words}")?;
+    }
+    Ok(())
 }
 
 /// Writes a bundle to standard output, or to a file that gets its name when it is complete.
@@ -92,6 +124,7 @@ fn tell(
     let to_stdout = file.is_none();
     if context.json && !to_stdout {
         terminal.json(&done.json())?;
+        tell_cosigned(context, terminal, done)?;
         return Ok(Exit::Fine);
     }
     let events = counted(done.events, "event");
@@ -101,8 +134,13 @@ fn tell(
     };
     let name = file.map_or("standard output".to_string(), shown);
     let size = done.bundled.size;
-    let words = format!("exported to {name}: {events}, {facts}, tree head over {size}");
+    let cosigned = match done.cosignatures {
+        0 => String::new(),
+        n => format!(" with {}", counted(n, "cosignature")),
+    };
+    let words = format!("exported to {name}: {events}, {facts}, tree head over {size}{cosigned}");
     writeln!(if to_stdout { &mut terminal.err } else { &mut terminal.out }, "{words}")?;
+    tell_cosigned(context, terminal, done)?;
     if to_stdout {
         return Ok(Exit::Fine);
     }
@@ -114,4 +152,24 @@ fn tell(
          {name} --trust {keys}/log.vkey {keys}/operator.pub"
     )?;
     Ok(Exit::Fine)
+}
+
+/// Says that an older tree head has cosignatures and the one of the bundle has none: a pass may
+/// have signed a newer one since a witness answered.
+fn tell_cosigned(
+    context: &Context,
+    terminal: &mut Terminal<'_>,
+    done: &Exported,
+) -> anyhow::Result<()> {
+    let reader = context.store()?.reader()?;
+    let newest = reader.view(&done.bundled.identity)?.view().newest_cosignatures()?;
+    if let (0, Some(cosigned)) = (done.cosignatures, newest.first()) {
+        let (size, entries) = (done.bundled.size, entries_of(cosigned.size));
+        writeln!(
+            terminal.err,
+            "hint: the tree head over {size} has no cosignature, and the one over {entries} has: \
+             --cosigned exports under that one, or ask the witness again (`ipse witness request`)"
+        )?;
+    }
+    Ok(())
 }

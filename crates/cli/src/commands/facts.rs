@@ -1,14 +1,16 @@
 //! `facts`: prints facts as a table, as JSON or as grounding text for a prompt.
 
 use crate::context::Context;
+use crate::pager::paged;
 use crate::position::progress_at;
 use crate::terminal::Terminal;
-use crate::vocabulary::{at_least_one, position, words};
+use crate::vocabulary::{at_least_one, moment, words};
 use crate::{CommandResult, Exit};
-use ipse_core::{FactKey, FactKind};
+use ipse_core::{FactKey, FactKind, Identity};
 use ipse_engine::facts::{Chosen, Filter, ScoredFact};
-use ipse_engine::grounding::{body, grounding, two_decimals};
+use ipse_engine::grounding::{body, grounding, in_order, two_decimals};
 use ipse_engine::{AsOf, Consultation, chosen_as_of};
+use ipse_inspect::Moment;
 use ipse_inspect::answer::{self, clean};
 use ipse_store::View;
 use std::collections::BTreeSet;
@@ -17,22 +19,27 @@ use std::sync::Arc;
 /// Values that a hint lists at most.
 const MAX_VALUES: usize = 8;
 
-/// Show the facts, the most confident first
+/// Show the facts, the most useful first
 ///
-/// A filter also hides facts without that field: `--zone` shows only facts about zones. The
-/// grounding format is one line per fact for a planner's prompt, the most useful first. Its bytes
-/// change only when a fact in it or the number of facts beyond the limit changes, so that a prompt
-/// cache keeps it. It prints the checkpoint and the id of the consultation on standard error.
+/// Table and grounding text have the same order: recommendations first, then success rates, zones,
+/// objects, failure patterns and advice on skills; JSON has the most confident first. A filter also
+/// hides facts without that field: `--zone` shows only facts about zones.
 ///
-/// Example: ipse facts --skill manipulation.grasp --format grounding
+/// The grounding format is one line per fact for a planner's prompt. Its bytes change only when a
+/// fact in it or the number of facts beyond the limit changes, so that a prompt cache keeps it. It
+/// prints the checkpoint and the id of the consultation on standard error.
+///
+/// On a terminal, a long table goes through a pager: `IPSE_PAGER`, else `PAGER`, else `less`.
+///
+/// Example: ipse facts --skill manipulation.grasp --format grounding; ipse facts --as-of 2026-05-03
 #[derive(clap::Args, Debug)]
 pub(crate) struct Args {
     #[command(flatten)]
     selection: Selection,
-    /// Show the facts that follow from the log up to this position
-    #[arg(long, value_name = "SEQ", allow_negative_numbers = true,
-          value_parser = position)]
-    as_of: Option<u64>,
+    /// Show the facts that follow from the log up to this position, time or date: a time means the
+    /// last position that ipse recorded by then
+    #[arg(long, value_name = "WHEN", allow_negative_numbers = true, value_parser = moment)]
+    as_of: Option<Moment>,
     /// Print the facts in this format
     #[arg(long, value_enum, default_value_t = Format::Table)]
     format: Format,
@@ -71,9 +78,8 @@ pub(crate) fn run(context: &Context, terminal: &mut Terminal<'_>, args: &Args) -
     let (reader, identity) = context.read()?;
     let snapshot = reader.view(&identity)?;
     let format = if context.json { Format::Json } else { args.format };
-    let position = args.as_of;
     let (view, filter) = (snapshot.view(), args.selection.filter());
-    let progress = progress_at(terminal, view, position)?;
+    let (progress, position) = progress_at(terminal, view, args.as_of)?;
     let chosen = match position {
         None => filter.chosen(view.facts()?)?,
         Some(_) => {
@@ -86,7 +92,10 @@ pub(crate) fn run(context: &Context, terminal: &mut Terminal<'_>, args: &Args) -
     match format {
         Format::Json => {
             let answer = answer::consulted(&identity, checkpoint, version, &filter, &chosen);
-            terminal.json(&answer)?;
+            terminal.json(&match position {
+                Some(position) => position.added_to(answer),
+                None => answer,
+            })?;
         }
         Format::Grounding => {
             terminal.out.write_all(grounding(&identity, version, &chosen).as_bytes())?;
@@ -94,10 +103,10 @@ pub(crate) fn run(context: &Context, terminal: &mut Terminal<'_>, args: &Args) -
             let read = Consultation::of(&identity, checkpoint, version, &filter, facts);
             writeln!(terminal.err, "checkpoint {checkpoint}, consultation {}", read.id())?;
         }
-        Format::Table => facts_table(terminal, facts)?,
+        Format::Table => facts_table(terminal, &identity, &chosen)?,
     }
     if facts.is_empty() {
-        let why = if position == Some(0) {
+        let why = if position.is_some_and(|position| position.seq.0 == 0) {
             "no facts before the first event"
         } else if progress.checkpoint.0 == 0 {
             "no facts yet: import events, or run `ipse consolidate`"
@@ -162,10 +171,12 @@ impl Selection {
     }
 }
 
-/// Prints facts as a table.
+/// Prints facts as a table, in the order of the grounding text, and says how many there are if a
+/// person reads them or some are not shown.
 pub(crate) fn facts_table(
     terminal: &mut Terminal<'_>,
-    facts: &[Arc<ScoredFact>],
+    identity: &Identity,
+    chosen: &Chosen,
 ) -> anyhow::Result<()> {
     let row = |fact: &Arc<ScoredFact>| {
         vec![
@@ -176,9 +187,17 @@ pub(crate) fn facts_table(
             clean(&body(fact)),
         ]
     };
-    let rows: Vec<_> = facts.iter().map(row).collect();
-    if !rows.is_empty() {
-        terminal.table(&["CONF", "N", "KIND", "KEY", "SAYS"], &rows)?;
+    let rows: Vec<_> = in_order(identity, &chosen.facts).into_iter().map(row).collect();
+    if rows.is_empty() {
+        return Ok(());
+    }
+    paged(terminal, |terminal| Ok(terminal.table(&["CONF", "N", "KIND", "KEY", "SAYS"], &rows)?))?;
+    let total = chosen.total;
+    if chosen.left_out() > 0 {
+        let shown = rows.len();
+        writeln!(terminal.err, "{shown} of {total} facts; a higher --limit shows more")?;
+    } else if terminal.width().is_some() {
+        writeln!(terminal.err, "{}", answer::counted(total, "fact"))?;
     }
     Ok(())
 }

@@ -156,7 +156,8 @@ fn error_json(error: &FileError) -> String {
 fn why_unknown(text: &str) -> Vec<FileError> {
     // A TOML error is the same for all kinds. Of the other errors only `format` applies.
     let mut errors = Registry::parse(text).err().unwrap_or_default();
-    let formats = GateFile::ALL.map(|which| format!("\"{}\"", which.format()));
+    let formats = GateFile::ALL.iter().flat_map(|which| which.formats());
+    let formats: Vec<String> = formats.map(|format| format!("\"{format}\"")).collect();
     for error in errors.iter_mut().filter(|error| error.field == "format") {
         error.message = format!("must be one of {}", formats.join(", "));
     }

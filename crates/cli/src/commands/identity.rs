@@ -3,12 +3,15 @@
 use crate::context::{Context, stored_manifest};
 use crate::manifest_file;
 use crate::passphrase;
-use crate::terminal::Terminal;
+use crate::terminal::{Terminal, counted};
 use crate::{CommandResult, Exit};
 use anyhow::bail;
-use ipse_core::json::quoted;
+use ipse_core::Seq;
+use ipse_core::event::RULES;
+use ipse_core::json::{Members, quoted};
 use ipse_inspect::{ManifestComparison, Standing};
 use ipse_ledger::{Certificate, dsse};
+use ipse_store::Error;
 use std::path::PathBuf;
 
 /// Show manifest and identity, and check that they did not change
@@ -19,7 +22,10 @@ use std::path::PathBuf;
 ///
 /// Example: ipse identity --canonical | sha256sum
 #[derive(clap::Args, Debug)]
+#[command(args_conflicts_with_subcommands = true)]
 pub(crate) struct Args {
+    #[command(subcommand)]
+    action: Option<Action>,
     /// Print only the bytes whose SHA-256 is the identity
     #[arg(long, conflicts_with = "json")]
     canonical: bool,
@@ -31,7 +37,25 @@ pub(crate) struct Args {
     certificate: bool,
 }
 
+#[derive(clap::Subcommand, Debug)]
+enum Action {
+    /// Remove an identity that has no event, such as one of an edited manifest
+    ///
+    /// Its tokens, registered producers and settings are removed with it. An identity with events
+    /// is kept; so is one whose log begins with rule set v2, which is an event. Private keys stay
+    /// where they are.
+    ///
+    /// Example: ipse identity remove 4cb9
+    Remove {
+        /// The beginning of the identity, at least 4 digits
+        prefix: String,
+    },
+}
+
 pub(crate) fn run(context: &Context, terminal: &mut Terminal<'_>, args: &Args) -> CommandResult {
+    if let Some(Action::Remove { prefix }) = &args.action {
+        return remove(context, terminal, prefix);
+    }
     if args.certificate {
         return certificate(context, terminal);
     }
@@ -59,6 +83,42 @@ pub(crate) fn run(context: &Context, terminal: &mut Terminal<'_>, args: &Args) -
     }
     let same = against.is_none_or(|file| file.same);
     Ok(Exit::fine_if(standing.is_unchanged() && same))
+}
+
+/// Removes an identity without events.
+fn remove(context: &Context, terminal: &mut Terminal<'_>, prefix: &str) -> CommandResult {
+    if context.names_identity() {
+        bail!("`identity remove` takes the identity as its argument, not as --identity");
+    }
+    let context = context.with_identity(prefix);
+    let (reader, identity) = context.read_to_write(terminal)?;
+    let snapshot = reader.view(&identity)?;
+    let events = snapshot.view().head()?.0;
+    let rules = snapshot.view().stored(Seq(1))?.filter(|first| first.event_type == RULES);
+    drop(snapshot);
+    drop(reader);
+    match context.store()?.remove(&identity) {
+        Err(Error::NotEmpty) => {
+            let first = match rules {
+                Some(_) if events == 1 => ": the one that chose its rule set",
+                _ => "",
+            };
+            bail!(
+                "identity {identity} is kept: its log has {}{first}. An identity is removed only \
+                 while its log is empty",
+                counted(events.max(1), "event")
+            )
+        }
+        removed => removed?,
+    }
+    if context.json {
+        let json = Members::new().text("identity_hash", &identity.to_string());
+        terminal.json(&json.raw("removed", true).finish())?;
+    } else {
+        writeln!(terminal.out, "{identity}")?;
+    }
+    writeln!(terminal.err, "removed, with its tokens, producers and settings")?;
+    Ok(Exit::Fine)
 }
 
 /// Prints the identity certificate.

@@ -9,9 +9,10 @@ use crate::terminal::{Terminal, counted, shown};
 use crate::vocabulary::words;
 use crate::{CommandResult, Exit};
 use anyhow::{Context as _, bail};
-use ipse_bundle::{Line, OPERATOR, Opened, Trust, Verdict, open};
+use ipse_bundle::{GatesInput, Line, OPERATOR, Opened, Trust, Verdict, open_judged};
 use ipse_engine::sign_head;
 use ipse_exchange::{BundleReceipt, take_in};
+use ipse_gates::read_gates;
 use ipse_ledger::NoteKey;
 use ipse_store::Signatures;
 use std::fs::File;
@@ -64,7 +65,8 @@ pub(crate) fn run(context: &Context, terminal: &mut Terminal<'_>, args: &Args) -
     }
     let trust = trusted(&args.trust)?;
     let bar = terminal.bar("bytes verified");
-    let opened = open(&file, &trust, &[], &mut |done, total| {
+    let gates = GatesInput { read: Some(&read_gates), ..GatesInput::default() };
+    let opened = open_judged(&file, &trust, &[], &gates, &mut |done, total| {
         bar.set_length(total);
         bar.set_position(done);
     });
@@ -169,7 +171,7 @@ fn tell_left_behind(
 }
 
 /// Reads the values of `--trust`: a key, or a file of keys.
-fn trusted(words: &[String]) -> anyhow::Result<Trust> {
+pub(crate) fn trusted(words: &[String]) -> anyhow::Result<Trust> {
     let mut trust = Trust::default();
     for word in words {
         match NoteKey::parse(word) {

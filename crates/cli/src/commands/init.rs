@@ -1,19 +1,21 @@
 //! `init`: registers a manifest, and creates the store if it is missing.
 
+use crate::confirm;
 use crate::context::Context;
 use crate::erasure::note_pending_erase;
+use crate::gate_files;
 use crate::hints;
 use crate::manifest_file;
 use crate::passphrase;
 use crate::terminal::Terminal;
 use crate::vocabulary::rule_set;
 use crate::{CommandResult, Exit};
-use ipse::SystemHost;
 use ipse::keys::Role;
+use ipse::{Manifest, SystemHost};
 use ipse_consolidate::Rules;
 use ipse_core::json::Members;
 use ipse_engine::rules_name_at;
-use ipse_store::{Registered, Store};
+use ipse_store::{MAX_ARTEFACT_BYTES, Registered, Store};
 use std::path::PathBuf;
 
 /// Create or open the store, register a manifest, print the identity
@@ -39,18 +41,29 @@ pub(crate) struct Args {
     /// changes [default: v1]
     #[arg(long, value_name = "VERSION", value_parser = rule_set)]
     rules: Option<Rules>,
+    /// Do not ask before a second identity is registered
+    #[arg(long)]
+    yes: bool,
 }
 
 pub(crate) fn run(context: &Context, terminal: &mut Terminal<'_>, args: &Args) -> CommandResult {
     // The manifest is read first: an invalid one must not leave an empty store behind.
-    let manifest = manifest_file::read(&args.manifest)?;
+    let (manifest, named_files) = manifest_file::read_with_gates(&args.manifest)?;
     let keys = context.keys();
     let all_there = keys.has(Role::Log) && keys.has(Role::Operator);
     let passphrase = passphrase::chosen_if(args.passphrase && !all_there, terminal)?;
     let word = passphrase.as_ref().map(|passphrase| passphrase.as_str());
     keys.check_operator(&manifest, word)?;
     context.migrate_if_there(terminal)?;
+    if !is_wanted(context, terminal, &manifest, args.yes)? {
+        writeln!(terminal.err, "nothing was changed")?;
+        return Ok(Exit::Found);
+    }
     let registered = Store::create(&context.location)?.register(&manifest.canonical())?;
+    // Bundles carry these files. A larger one is no gate file.
+    for file in named_files.iter().filter(|file| file.len() <= MAX_ARTEFACT_BYTES) {
+        gate_files::put(context.store()?, &registered.identity, file)?;
+    }
     // A dangling link leads to the new store now, and the keys belong next to that file.
     let keys = context.keys();
     let made = keys.create(&registered.identity, &mut SystemHost::random, word);
@@ -90,6 +103,39 @@ pub(crate) fn run(context: &Context, terminal: &mut Terminal<'_>, args: &Args) -
         )?;
     }
     Ok(Exit::fine_if(made.is_ok()))
+}
+
+/// Warns before a second identity is registered in a store: it begins with an empty memory, and
+/// every command needs `--identity` to select one. On a terminal it asks.
+fn is_wanted(
+    context: &Context,
+    terminal: &mut Terminal<'_>,
+    manifest: &Manifest,
+    yes: bool,
+) -> anyhow::Result<bool> {
+    let registered = match context.store() {
+        Ok(store) => store.reader()?.manifests()?,
+        // `Store::create` makes the store, or names the error.
+        Err(_) => return Ok(true),
+    };
+    let identity = manifest.identity().to_string();
+    let [(other, _), ..] = registered.as_slice() else { return Ok(true) };
+    if registered.iter().any(|(hash, _)| *hash == identity) {
+        return Ok(true);
+    }
+    let warning = format!(
+        "warning: this store holds identity {}…, and this manifest is another identity: it begins \
+         with an empty memory, and every command will need --identity",
+        &other[..8]
+    );
+    writeln!(terminal.asks(), "{warning}")?;
+    writeln!(
+        terminal.err,
+        "hint: `ipse identity --manifest FILE` lists the fields that differ; `ipse identity remove \
+         {}` removes the new one while it has no event",
+        &identity[..8]
+    )?;
+    Ok(yes || !confirm::is_possible() || confirm::agrees(terminal, "Register it as well?")?)
 }
 
 /// The rules in force, and for a new log with the default rules the other choice.

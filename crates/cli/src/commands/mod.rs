@@ -26,6 +26,7 @@ pub(crate) mod manifest;
 pub(crate) mod may_attempt;
 pub(crate) mod migrate;
 pub(crate) mod passes;
+pub(crate) mod proof;
 pub(crate) mod prune;
 pub(crate) mod rebuild;
 pub(crate) mod record;
@@ -42,6 +43,7 @@ pub(crate) mod token;
 pub(crate) mod tree_head;
 pub(crate) mod verify;
 pub(crate) mod version;
+pub(crate) mod witness;
 
 use crate::CommandResult;
 use crate::args::Command;
@@ -84,6 +86,7 @@ pub(crate) fn run(
         Command::MayAttempt(args) => may_attempt::run(context, terminal, args),
         Command::Migrate(args) => migrate::run(context, terminal, args),
         Command::Passes(args) => passes::run(context, terminal, args),
+        Command::Proof(args) => proof::run(context, terminal, args),
         Command::Prune(args) => prune::run(context, terminal, args),
         Command::Rebuild(args) => rebuild::run(context, terminal, args),
         Command::Record(args) => record::run(context, terminal, args),
@@ -100,6 +103,7 @@ pub(crate) fn run(
         Command::TreeHead(args) => tree_head::run(context, terminal, args),
         Command::Verify(args) => verify::run(context, terminal, args),
         Command::Version(args) => version::run(context, terminal, args),
+        Command::Witness(args) => witness::run(context, terminal, args),
     }
 }
 

@@ -12,7 +12,9 @@ use ipse_core::json::{Members, quoted};
 use ipse_core::json_parse::{self, Rule as JsonRule};
 use ipse_core::{Admitted, Columns, EventRef, Outcome, Seq, hex};
 use ipse_door::{Origin, Refusal, Rule, admit};
-use ipse_engine::{Acknowledged, Host, Log, NextStep, PassReport, Trigger, pass_json, refusal_of};
+use ipse_engine::{
+    Acknowledged, Host, Log, NextStep, PassReport, Trigger, pass_json, refusal_of, type_hint,
+};
 use ipse_inspect::Look;
 use ipse_intents::{OutcomeError, Report};
 use ipse_store::Appended;
@@ -219,6 +221,9 @@ fn note_unusable(terminal: &mut Terminal<'_>, args: &Args, event: &Admitted) -> 
     if columns.params.len() < args.param.len() {
         let words = "a parameter without a name or beyond ±1000000000 is kept but feeds no fact";
         writeln!(terminal.err, "note: {words}")?;
+    }
+    if let Some(hint) = type_hint(&event.event_type) {
+        writeln!(terminal.err, "hint: {hint}")?;
     }
     let given = [&args.skill, &args.target, &args.environment, &args.zone, &args.reason];
     let read = [columns.skill, columns.target, columns.environment, columns.zone, columns.reason];

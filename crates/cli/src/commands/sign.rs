@@ -5,7 +5,7 @@
 
 use super::import::MAX_PRINTED;
 use crate::context::Context;
-use crate::input::{not_events, open_events};
+use crate::input::{check_events, not_events, open_events};
 use crate::output::{Output, OverwriteRule, is_same, is_standard_output};
 use crate::passphrase;
 use crate::terminal::{Terminal, counted, shown};
@@ -70,7 +70,8 @@ impl Args {
 pub(crate) fn run(context: &Context, terminal: &mut Terminal<'_>, args: &Args) -> CommandResult {
     check_producer_name(&args.name)?;
     let identity = context.identity()?;
-    let (input, _) = open_events(&args.file)?;
+    check_events(&args.file, "sign")?;
+    let input = open_events(&args.file)?;
     let signer = passphrase::open(terminal, |word| read_signer(&args.key, &args.name, word))?;
     let batch = usize::try_from(args.batch).unwrap_or(SentStatement::MAX_EVENTS);
     let file = args.out.as_deref();

@@ -73,8 +73,7 @@ fn every_change_is_an_act_and_the_same_value_is_none() {
     assert!(ran.out.contains("acts of governance on the record: 8"), "{}", ran.out);
     assert!(ran.out.contains("no findings"), "{}", ran.out);
     // Acts are no experience: nothing is new to a pass, and the identity is the same.
-    let ran = store.run(&["consolidate"]);
-    assert!(format!("{}{}", ran.out, ran.err).contains("nothing new"), "{}{}", ran.out, ran.err);
+    assert!(store.run(&["consolidate"]).fine().out.contains("nothing new"));
     assert_eq!(store.run(&["identity", "--json"]).fine().out, identity);
 }
 
@@ -143,8 +142,9 @@ fn a_log_takes_its_settings_and_keys_along() {
     assert_eq!(positions(&other), positions(&store), "an import appends no event");
     for command in [&["config"][..], &["key", "list"]] {
         let keys = |text: String| -> Vec<String> {
-            let ours = |row: &&str| !row.contains(" log ") && !row.contains("operator");
-            let mut rows: Vec<String> = text.lines().filter(ours).map(str::to_owned).collect();
+            let rows =
+                text.lines().filter(|row| !row.contains(" log ") && !row.contains("operator"));
+            let mut rows: Vec<String> = rows.map(str::to_owned).collect();
             rows.sort();
             rows
         };

@@ -64,11 +64,13 @@ fn quiet_drops_messages_and_keeps_errors() {
 }
 
 /// Runs a command on a pseudo-terminal of this many columns; returns its output.
-fn on_terminal(store: &Store, columns: u16, env: &str, args: &str) -> String {
+pub(crate) fn on_terminal(store: &Store, columns: u16, env: &str, args: &str) -> String {
     let (ipse, path) = (env!("CARGO_BIN_EXE_ipse"), store.path.display());
     let inner = format!("stty rows 30 cols {columns}; {env} '{ipse}' --store '{path}' {args}");
     let mut script = Command::new("script");
     script.args(["-qec", &inner, "/dev/null"]).env_remove("NO_COLOR").env("TERM", "xterm");
+    // A pager would wait for a key.
+    script.env("PAGER", "cat").env_remove("IPSE_PAGER");
     String::from_utf8(script.output().unwrap().stdout).unwrap()
 }
 

@@ -271,7 +271,8 @@ damages! {
     a_token_made_by_hand:
         "INSERT INTO token (log, token_id, hash, role, created)
          VALUES (1, zeroblob(16), zeroblob(32), 'operator', 0)"
-        => [("error", "token tk_00000000000000000000000000000000", "do not match")];
+        => [("error", "token tk_00000000000000000000000000000000", "do not match"),
+            ("error", "token tk_00000000000000000000000000000000", "no act of the log created")];
     a_table_missing: "DELETE FROM tally; DROP TABLE tally"
         => [("error", "schema: table tally", "missing"),
             ("error", "schema: index tally_by_id", "missing")];

@@ -21,8 +21,18 @@ fn the_transcript_of_signing_is_real() {
 }
 
 #[test]
+fn the_transcript_of_one_day_is_real() {
+    assert!(transcript("docs/guide/by-time.md") >= 8, "the transcript is there");
+}
+
+#[test]
 fn the_transcript_of_a_language_model_agent_is_real() {
     assert!(transcript("docs/guide/llm-agents.md") >= 3, "the transcript is there");
+}
+
+#[test]
+fn the_transcript_of_planning_is_real() {
+    assert!(transcript("docs/guide/planning.md") >= 5, "the transcript is there");
 }
 
 /// Runs every `$ ` line of a page's console blocks and compares the output; returns their number.

@@ -24,7 +24,8 @@ fn a_fact_is_explained_to_its_last_event() {
     ] {
         assert!(out.contains(words), "{words}\n{out}");
     }
-    assert!(out.lines().all(|line| line.chars().count() <= 80), "{out}");
+    let (prose, _) = out.split_once("\nEvidence").unwrap();
+    assert!(prose.lines().all(|line| line.chars().count() <= 80), "{out}");
     let json = store.run(&["explain", GLASS_CUP, "--json"]).fine().json();
     let id = json["fact"]["fact_id"].as_str().unwrap();
     assert_eq!(store.run(&["explain", id, "--json"]).fine().json(), json, "by id as by key");
@@ -96,7 +97,7 @@ fn what_is_not_there_is_said_and_what_is_ambiguous_is_listed() {
     let data = "{\"skill_id\":\"a\",\"target_class\":\"b\",\"environment\":\"c\",\
                 \"success\":false,\"failure_reason\":\"c\"}";
     store.import(line("1", data)).fine();
-    let ran = store.run(&["explain", "a + b + c"]).ended(2, &["several facts"]);
+    let ran = store.run(&["explain", "a + b + c"]).ended(1, &["several match", "fa_"]);
     assert!(ran.err.contains("interaction_pattern") && ran.err.contains("skill_success_rate"));
     for unknown in ["x + y", "fa_00000000000000000000000000000000"] {
         store.run(&["explain", unknown]).ended(1, &["no fact or event `"]);
@@ -260,5 +261,78 @@ fn every_vector_verifies() {
             store.run(&["import", path.to_str().unwrap()]);
             store.run(&["verify"]).fine();
         }
+    }
+}
+
+#[test]
+fn a_fact_is_found_by_parts_of_its_key_and_by_shortened_ids() {
+    let store = Store::with("facts/glass_cup.events.jsonl");
+    let whole = store.run(&["explain", GLASS_CUP, "--json"]).fine();
+    let id = whole.json()["fact"]["fact_id"].as_str().unwrap().to_owned();
+    let event = whole.json()["evidence"][0]["event_ref"].as_str().unwrap().to_owned();
+    let parts = ["--skill", "manipulation.grasp", "--target", "glass_cup"];
+    let with_parts = [&["explain", "--json"][..], &parts].concat();
+    for args in [
+        &["explain", "--json", &id[..9]][..],
+        &["explain", "--json", &id[..12].to_uppercase().replace("FA_", "fa_")],
+        &with_parts,
+    ] {
+        assert_eq!(store.run(args).fine().out, whole.out, "{args:?}");
+    }
+    let out = store.run(&["explain", &event[..11]]).fine().out;
+    assert!(out.starts_with(&event), "{out}");
+    store.run(&["explain", &event[..6]]).ended(1, &["at least 4"]);
+    store.run(&["explain", "ev_0000"]).ended(1, &["no fact or event `ev_0000`"]);
+    store.run(&["explain", "--zone", "nowhere"]).ended(1, &["no fact or event like this"]);
+    store.run(&["explain", GLASS_CUP, "--skill", "x"]).ended(2, &["cannot be used with"]);
+    store.run(&["explain"]).ended(2, &["--skill, --target or --zone"]);
+}
+
+/// Several matches are listed with ids that explain each of them.
+#[test]
+fn several_matches_are_listed_with_ids() {
+    let store = Store::new();
+    for (id, skill) in [("1", "grasp.soft"), ("2", "grasp.hard"), ("3", "push")] {
+        store.import(attempt(id, true).replace("\"grasp\"", &format!("\"{skill}\""))).fine();
+    }
+    let listed = store.run(&["explain", "GRASP."]).ended(1, &["several match", "grasp.hard"]).err;
+    let ids: Vec<&str> = listed.lines().filter_map(|line| line.trim().split(' ').next()).collect();
+    let ids: Vec<&str> = ids.into_iter().filter(|word| word.starts_with("fa_")).collect();
+    assert_eq!(ids.len(), 2, "{listed}");
+    ids.iter().for_each(|id| drop(store.run(&["explain", id]).fine()));
+    assert!(store.run(&["explain", "push"]).fine().out.contains("push + cup + ward"));
+}
+
+/// The distance that is said is the one that appears when the successes are really recorded.
+#[test]
+fn so_many_successes_bring_the_recommendation() {
+    for rules in [&[][..], &["--rules", "v2"]] {
+        let store = Store::nothing();
+        let manifest = vector("manifest/golden.toml");
+        let args = [&["init", "--manifest", manifest.to_str().unwrap()][..], rules].concat();
+        store.run(&args).fine();
+        let line = |n: usize, force: u32, worked: bool| {
+            let params = format!("\"params\":{{\"force_n\":{force}}},\"success\"");
+            attempt(&n.to_string(), worked).replace("\"success\"", &params)
+        };
+        let tried =
+            (0..12).map(|n| line(n, 25, n != 3)).chain((12..30).map(|n| line(n, 40, false)));
+        store.import(tried.take(6).collect::<String>()).fine();
+        let explain = || store.run(&["explain", "grasp + cup + ward", "--json"]).fine().json();
+        let missing = explain()["missing"][0].clone();
+        assert_eq!((&missing["param"], &missing["nearest"]["n"]), (&"force_n".into(), &6.into()));
+        let words = store.run(&["explain", "grasp + cup"]).fine().out.replace("\n ", "");
+        assert!(
+            words.contains("No recommendation for force_n yet: 5 of 6 at 25 worked."),
+            "{words}"
+        );
+        let more = missing["nearest"]["more"].as_u64().unwrap();
+        for n in 1..=more {
+            assert_eq!(explain()["missing"].as_array().unwrap().len(), 1, "{n} of {more}");
+            let later = line(100 + n as usize, 25, true).replace("2026-05-06", "2026-05-09");
+            store.import(later).fine();
+        }
+        assert_eq!(explain()["missing"], serde_json::json!([]), "after {more} {rules:?}");
+        assert!(explain()["fact"]["value"]["params"]["force_n"]["recommended"].is_object());
     }
 }

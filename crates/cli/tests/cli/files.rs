@@ -190,7 +190,7 @@ fn a_report_removes_and_replaces_nothing_that_is_needed() {
     let store = Store::new();
     let out = place(&store, "out");
     fs::create_dir(&out).unwrap();
-    let [stored, log] = ["results.json", "real-week.csv"].map(|name| out.join(name));
+    let [stored, log] = ["results.json", "evaluate-week.csv"].map(|name| out.join(name));
     fs::copy(&store.path, &stored).unwrap();
     let args = ["--store", text(&stored), "reproduce", "v1", "--out", text(&out)];
     changes_nothing(&store, || ran(binary().args(args)), &["it is the store"]);

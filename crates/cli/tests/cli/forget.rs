@@ -127,9 +127,28 @@ fn on_a_terminal_it_asks_first() {
     let ran = on_a_terminal(&store, "prune --keep 7 --dry-run", "");
     assert!(ran.code == 0 && !ran.out.contains("[y/N]"), "{}", ran.out);
     assert_eq!(store.run(&["identity", "--json"]).fine().json()["events"], 8);
-    // No question if standard output is not a terminal.
-    assert_eq!(on_a_terminal(&store, "prune --keep 7 2>/dev/null", "").code, 0);
-    assert_eq!(store.run(&["identity", "--json"]).fine().json()["events"], 7);
+}
+
+/// Messages may go to a file: the person at the keyboard is asked all the same. Without a terminal
+/// on standard input and standard error no question is asked.
+#[test]
+fn it_asks_the_person_at_the_keyboard_wherever_messages_go() {
+    let store = Store::with("facts/glass_cup.events.jsonl");
+    let left = || store.run(&["identity", "--json"]).fine().json()["events"].as_u64().unwrap();
+    let log = store.directory.path().join("messages.log");
+    for (redirect, answer, code, kept) in [
+        (format!("2>{}", log.display()), "n\n", 1, 15),
+        (format!("2>{0} >>{0}", log.display()), "\n", 1, 15),
+        ("2>/dev/null".to_owned(), "y\n", 0, 9),
+        ("2>/dev/null </dev/null".to_owned(), "", 0, 8),
+    ] {
+        let keep = if kept == 8 { 8 } else { 9 };
+        let ran = on_a_terminal(&store, &format!("prune --keep {keep} {redirect}"), answer);
+        assert_eq!((ran.code, left()), (code, kept), "{redirect} {answer:?}: {}", ran.out);
+        assert_eq!(ran.out.contains("[y/N]"), !answer.is_empty(), "{redirect}: {}", ran.out);
+    }
+    let messages = std::fs::read_to_string(log).unwrap();
+    assert!(!messages.contains("[y/N]"), "no person reads a question in a file: {messages}");
 }
 
 /// Standard input may be the list of refs: the answer still comes from the terminal.

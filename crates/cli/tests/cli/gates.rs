@@ -101,7 +101,8 @@ fn programs_get_the_same_as_json() {
     let file =
         &check(&store, &["policy.toml", "--json"]).ended(1, &["ipse-policy/1"]).json()["files"][0];
     assert!(file.get("kind").is_none() && file["sha256"] == sha256("x = 1"), "{file}");
-    let formats = "\"ipse-ecm-registry/1\", \"ipse-policy/1\", \"ipse-temperament/1\"";
+    let formats = "\"ipse-ecm-registry/1\", \"ipse-ecm-registry/2\", \"ipse-policy/1\", \
+                   \"ipse-temperament/1\"";
     let message = format!("must be one of {formats}");
     assert_eq!(file["errors"], json!([{"line": 1, "field": "format", "message": message}]));
     store.write("policy.toml", "# no TOML\nformat = ipse-policy/1");

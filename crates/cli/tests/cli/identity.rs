@@ -270,3 +270,31 @@ fn a_changed_manifest_is_another_identity_with_its_own_log() {
     store.run(&["--identity", "ffffffff", "facts"]).ended(2, &["no identity here begins with"]);
     store.run(&["--identity", "f", "facts"]).ended(2, &["at least 4"]);
 }
+
+/// An edited manifest is another identity: it is announced, and is removable while empty.
+#[test]
+fn an_identity_that_was_registered_by_mistake_is_removed() {
+    let store = Store::with("facts/glass_cup.events.jsonl");
+    let golden = std::fs::read_to_string(vector("manifest/golden.toml")).unwrap();
+    let other = store.write("other.toml", golden.replacen("agent_id = \"", "agent_id = \"x", 1));
+    let warned = store.run(&["init", "--manifest", &other]).fine();
+    let words = ["warning: this store holds identity b113b1a4", "--identity", "identity remove"];
+    assert!(words.iter().all(|word| warned.err.contains(word)), "{}", warned.err);
+    let identity = warned.out.trim().to_owned();
+    store.run(&["facts"]).ended(2, &["several identities"]);
+    store.run(&["token", "create", "--role", "planner", "--identity", &identity]).fine();
+    store.run(&["config", "retention", "48h", "--identity", &identity]).fine();
+    store.run(&["identity", "remove", "b113"]).ended(2, &["is kept", "16 events"]);
+    let removed = store.run(&["identity", "remove", &identity[..6], "--json"]).fine().json();
+    assert_eq!(removed["identity_hash"], identity.as_str());
+    store.run(&["facts"]).fine();
+    store.run(&["verify"]).fine();
+    // Registered again, it has none of its settings.
+    store.run(&["init", "--manifest", &other]).fine();
+    let tokens = store.run(&["token", "list", "--json", "--identity", &identity]);
+    assert_eq!(tokens.out.trim(), "[]");
+    store.run(&["identity", "remove", &identity]).fine();
+    // A log that begins with rules of its own has an event.
+    store.run(&["init", "--manifest", &other, "--rules", "v2"]).fine();
+    store.run(&["identity", "remove", &identity]).ended(2, &["1 event", "rule set"]);
+}

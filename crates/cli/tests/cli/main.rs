@@ -6,17 +6,21 @@ mod acts;
 mod bad_input;
 #[cfg(feature = "experiments")]
 mod bench;
+mod by_time;
 mod change;
 mod commands;
 mod conventions;
 mod damage;
 mod documents;
+#[cfg(feature = "experiments")]
+mod evaluate;
 mod explain;
 mod files;
 mod foreign_keys;
 mod forget;
 mod gates;
 mod identity;
+mod import;
 mod key_files;
 mod keys;
 mod kill;
@@ -35,3 +39,4 @@ mod signed;
 mod signing;
 mod store;
 mod tokens;
+mod witness;

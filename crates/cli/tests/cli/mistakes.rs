@@ -16,6 +16,28 @@ const MISTAKES: &[Mistake] = &[
     (&["facts", "--limit", "0"], 2, &["must be a whole number of at least 1"]),
     (&["facts", "--limit", "ten"], 2, &["must be a whole number of at least 1"]),
     (&["facts", "--as-of", "999"], 2, &["seq 999", "the end of the log", "16"]),
+    (
+        &["facts", "--as-of", "03.05.2026"],
+        2,
+        &["a position such as 15", "a time such as", "a date"],
+    ),
+    (&["facts", "--as-of", "yesterday"], 2, &["a position such as 15", "a time such as", "a date"]),
+    (&["facts", "--as-of", "2026-02-30"], 2, &["a position such as 15", "a date such as 2026-"]),
+    (&["facts", "--as-of", "1960-01-01"], 2, &["in the years 1970 to 9999"]),
+    (&["facts", "--as-of", "9999999999999"], 2, &["a position is at most 1099511627775"]),
+    (&["snapshot", "--as-of", "2026-5-3"], 2, &["--as-of", "a date such as 2026-05-03"]),
+    (&["diff", "0", "last week"], 2, &["<TO>", "a time such as 2026-05-03T10:00:00Z"]),
+    (&["diff", "0", "999"], 2, &["seq 999", "the end of the log", "16"]),
+    (&["rules", "facts", "v2", "--as-of", "x"], 2, &["--as-of", "a date such as"]),
+    (&["rules", "report", "v2", "--as-of", "x"], 2, &["--as-of", "a date such as"]),
+    (&["log", "--since", "15"], 2, &["--since", "RFC 3339", "a date such as 2026-05-03"]),
+    (&["log", "--until", "3 May"], 2, &["--until", "a time such as 2026-05-03T10:00:00Z"]),
+    (&["log", "--since", "2026-05-04", "--until", "2026-05-03"], 2, &["--since is after --until"]),
+    (&["log", "--last", "0"], 2, &["must be a whole number of at least 1"]),
+    (&["log", "--last", "3", "--limit", "3"], 2, &["cannot be used with"]),
+    (&["log", "--after", "-1"], 2, &["--after", "must be a position"]),
+    (&["log", "--skill", "nothing"], 1, &["no event matches"]),
+    (&["log", "--after", "999"], 1, &["no event"]),
     (&["facts", "--skill", "nothing"], 1, &["no fact matches", "manipulation.grasp"]),
     (&["facts", "--identity", "ffff"], 2, &["no identity", "ffff", "b113b1a4"]),
     (&["facts", "--identity", "b1"], 2, &["at least 4 digits"]),
@@ -30,6 +52,12 @@ const MISTAKES: &[Mistake] = &[
     (&["prune", "--before", "01.05.2026"], 2, &["RFC 3339"]),
     (&["config", "retention", "6months"], 2, &["48h"]),
     (&["token", "create", "--role", "admin"], 2, &["possible values", "planner"]),
+    (&["serve", "--dev", "--listen", "0.0.0.0:0"], 2, &["loopback only", "ipse token create"]),
+    (&["identity", "remove", "b113"], 2, &["is kept", "16 events", "empty"]),
+    (&["identity", "remove", "b1"], 2, &["at least 4 digits"]),
+    (&["identity", "remove", "ffff"], 2, &["no identity here begins with ffff"]),
+    (&["identity", "remove"], 2, &["<PREFIX>"]),
+    (&["explain", "ev_8d"], 1, &["at least 4 of its 32 hex digits"]),
     (&["serve", "--listen", "7601"], 2, &["address and a port"]),
     // Manifests.
     (&["init"], 2, &["--manifest", "ipse manifest new > agent.toml"]),
@@ -48,7 +76,12 @@ const MISTAKES: &[Mistake] = &[
     (&["init", "--manifest", "@directory"], 2, &["not an ordinary file"]),
     // Files that are not JSON Lines.
     (&["import", "@missing.jsonl"], 2, &["could not open", "missing.jsonl"]),
-    (&["import", "@directory"], 2, &["is a directory"]),
+    (&["import", "@directory"], 2, &["is a directory", "no file to import"]),
+    (&["import", "@week"], 2, &["is a directory", "week/mo.jsonl", "week/tu.jsonl"]),
+    (&["import", "@numeric-id.jsonl", "@missing.jsonl"], 2, &["could not open", "missing.jsonl"]),
+    (&["import", "@numeric-id.jsonl", "@table.csv"], 2, &["table.csv is a table such as CSV"]),
+    (&["import", "-", "-"], 2, &["given twice"]),
+    (&["import", "@empty.jsonl", "--dry-run", "--signed"], 2, &["cannot be used with"]),
     (&["import", "@array.json"], 2, &["one JSON array", "jq -c '.[]'"]),
     (&["import", "@array-pretty.json"], 2, &["one JSON array", "jq -c '.[]'"]),
     (&["import", "@pretty.json"], 2, &["over several lines", "jq -c ."]),
@@ -76,7 +109,9 @@ fn files(store: &Store) {
     let events = std::fs::read(vector("facts/glass_cup.events.jsonl")).unwrap();
     let golden = std::fs::read_to_string(vector("manifest/golden.toml")).unwrap();
     let at = "2026-05-06T10:00:00Z";
-    std::fs::create_dir(store.directory.path().join("directory")).unwrap();
+    for name in ["directory", "week"] {
+        std::fs::create_dir(store.directory.path().join(name)).unwrap();
+    }
     for (name, bytes) in [
         ("events.jsonl", &events[..]),
         ("one-field.toml", b"agent_id = \"a\"\n"),
@@ -96,6 +131,8 @@ fn files(store: &Store) {
         ("utf16.jsonl", b"\xff\xfe{\0\"\0"),
         ("empty.jsonl", b""),
         ("unix-time.jsonl", b"{\"id\":\"1\",\"type\":\"note\",\"time\":1778061600}\n"),
+        ("week/mo.jsonl", b""),
+        ("week/tu.jsonl", b""),
         (
             "numeric-id.jsonl",
             format!("{{\"id\":7,\"type\":\"note\",\"time\":\"{at}\"}}\n").as_bytes(),
@@ -154,10 +191,10 @@ fn members_that_feed_no_fact_are_named_after_an_import() {
     let result = store.import(input.concat());
     let hints = [
         "hint: `data.outcome` is \"failure\", which counts as unknown; did you mean \"failed\"? \
-         (2 events, first in line 1)",
-        "hint: `data.success` is a text and counts nowhere; write it without quotes (1 event, \
-         first in line 3)",
-        "hint: `data.skill` feeds no fact; did you mean `skill_id`? (1 event, first in line 4)",
+         (2 events: lines 1, 2)",
+        "hint: `data.success` is a text and counts nowhere; write it without quotes (1 event: line \
+         3)",
+        "hint: `data.skill` feeds no fact; did you mean `skill_id`? (1 event: line 4)",
     ];
     let json = result.fine().ended(0, &hints).json();
     assert_eq!(json["unused"].as_array().unwrap().len(), 3);

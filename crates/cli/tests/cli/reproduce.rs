@@ -153,7 +153,7 @@ fn two_runs_write_equal_results() {
     let results = String::from_utf8(one["results.json"].clone()).unwrap();
     let without_logs = |text: &str| {
         let mut value: Value = serde_json::from_str(text).unwrap();
-        value.as_object_mut().unwrap().remove("real");
+        value.as_object_mut().unwrap().remove("evaluate");
         value
     };
     assert_eq!(without_logs(&printed), without_logs(&results), "what --json prints is written");
@@ -247,11 +247,11 @@ fn a_log_is_run_completely_and_the_protocol_is_printed() {
     fs::write(&log, events + &"x".repeat(1 << 20) + "\n{\n").unwrap();
     let log = log.to_str().unwrap();
     let json = reproduce(directory.path(), &["real", log, "--json"]).ended(0, &[]).json();
-    assert_eq!(json["real"][0]["refused"], 2, "one that is too long, and one that is no event");
+    assert_eq!(json["evaluate"][0]["refused"], 2, "one that is too long, and one that is no event");
     let words = reproduce(directory.path(), &["real", log]).ended(0, &[]).out;
     assert!(words.contains("Left out: 2 lines rejected by the door."), "{words}");
     assert!(!words.contains('\u{1b}'), "a name that moves the cursor: {words:?}");
-    assert!(words.contains("Events are ordered by time."), "{words}");
+    assert!(words.contains("A planner decides on each attempt after the history"), "{words}");
     fs::write(directory.path().join("cut.jsonl.gz"), b"\x1f\x8b\x08\0\0\0\0\0\0\x03\xab").unwrap();
     reproduce(directory.path(), &["real", "cut.jsonl.gz"])
         .ended(2, &["could not read cut.jsonl.gz"]);
@@ -291,8 +291,10 @@ fn logs_of_one_name_get_distinct_files() {
     let args = [&["real"], &names[..], &["--out", "report"]].concat();
     reproduce(directory.path(), &args).fine();
     let files = files(&directory.path().join("report"));
-    let tables: Vec<&str> =
-        files.keys().filter_map(|name| name.strip_prefix("real-")?.strip_suffix(".csv")).collect();
+    let tables: Vec<&str> = files
+        .keys()
+        .filter_map(|name| name.strip_prefix("evaluate-")?.strip_suffix(".csv"))
+        .collect();
     assert_eq!(tables, ["LOG_3", "__", "___2", "log", "log_2", "log_2_2"]);
 }
 

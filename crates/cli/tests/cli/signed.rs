@@ -61,7 +61,7 @@ fn who_signed_is_seen_everywhere() {
     let signers = signed.signers();
     let is_signed = |value: &&Value| **value == serde_json::json!(["arm"]);
     assert_eq!(signers.iter().filter(is_signed).count(), 20);
-    assert!(store.run(&["log"]).fine().out.contains("execution_result (signed by arm)"));
+    assert!(store.run(&["log"]).fine().out.contains("(signed by arm)"));
     let json = store.run(&["explain", "grasp + cup + ward", "--json"]).fine().json();
     assert_eq!((&json["signed"], &json["evidence_total"]), (&20.into(), &25.into()));
     assert_eq!(json["signers"], serde_json::json!(["arm"]));

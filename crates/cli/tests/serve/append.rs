@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use std::io::Write;
 
 const EMPTY: &str = "{\"appended\":0,\"conflicts\":0,\"duplicates\":0,\"refused\":0,\
-                     \"results\":[],\"signed\":0}";
+                     \"results\":[],\"signed\":0,\"unused\":[]}";
 
 pub(super) struct Log {
     pub(super) store: Store,
@@ -392,10 +392,27 @@ fn mistakes_of_a_first_request_are_explained() {
     let consolidate = Request::new("POST", "/api/agent/consolidate").token(&log.agent.producer);
     let role = log.server.ask(&consolidate).problem(403, "forbidden");
     assert!(role["detail"].as_str().unwrap().contains("needs a token of: operator"), "{role}");
-    let root = log.server.get("/", &log.agent.producer).problem(404, "not_found");
-    assert!(root["detail"].as_str().unwrap().contains("/docs"), "{root}");
+    let unknown = log.server.get("/nothing", &log.agent.producer).problem(404, "not_found");
+    assert!(unknown["detail"].as_str().unwrap().contains("/docs"), "{unknown}");
     let failure =
         event("arm", "1", "grasp", true).replace("\"success\":true", "\"outcome\":\"failure\"");
     let answer = log.send("application/json", failure).is(201).json();
     assert!(answer["hint"].as_str().unwrap().contains("did you mean \"failed\"?"), "{answer}");
+}
+
+#[test]
+fn members_that_feed_nothing_are_summed_up_over_a_request() {
+    let log = Log::new();
+    let good = |id: &str| event("arm", id, "grasp", true);
+    let bad = |id: &str| good(id).replace("\"success\":true", "\"outcome\":\"failure\"");
+    let refused = "{}".to_owned();
+    let all = [good("1"), bad("2"), refused, bad("3"), bad("4"), bad("5")];
+    let answer = log.send("application/x-ndjson", all.join("\n")).ok().json();
+    let message = "is \"failure\", which counts as unknown; did you mean \"failed\"?";
+    let want = serde_json::json!([
+        {"count": 4, "field": "data.outcome", "indexes": [1, 3, 4], "message": message}
+    ]);
+    assert_eq!(answer["unused"], want, "{answer}");
+    let answer = log.send("application/x-ndjson", good("9")).ok().json();
+    assert_eq!(answer["unused"], serde_json::json!([]));
 }

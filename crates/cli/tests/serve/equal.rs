@@ -56,6 +56,15 @@ impl Both {
         }
     }
 
+    /// The log over HTTP in pages, compared with the command line.
+    #[track_caller]
+    fn same_log(&self, query: &str, args: &[&str]) -> usize {
+        let theirs = self.store.run(&[&["log", "--json"], args].concat());
+        let ours = self.pages(&format!("/api/agent/log?limit=7&{query}"), "events", "after");
+        assert_eq!(ours, objects(&theirs.out), "{query}");
+        ours.len()
+    }
+
     /// Compares the facts of both, and the other members that both have.
     #[track_caller]
     fn same_facts(&self, query: &str, args: &[&str]) -> usize {
@@ -63,8 +72,9 @@ impl Both {
         let ours: Value = serde_json::from_str(&ours).unwrap();
         let theirs = self.store.run(&[&["facts", "--json"], args].concat());
         let theirs: Value = serde_json::from_str(&theirs.out).unwrap();
-        for name in ["facts", "identity_hash", "checkpoint", "rule_version", "total"] {
-            assert_eq!(ours[name], theirs[name], "{query}");
+        let names = ["facts", "identity_hash", "checkpoint", "rule_version", "total", "as_of"];
+        for name in names {
+            assert_eq!(ours.get(name), theirs.get(name), "{query}");
         }
         let grounding = self.store.run(&[&["facts", "--format", "grounding"], args].concat());
         let read = format!("checkpoint {}, consultation ", theirs["checkpoint"]);
@@ -129,6 +139,78 @@ fn facts_as_of_a_position_are_the_same() {
 }
 
 #[test]
+fn facts_as_of_a_time_are_the_same() {
+    let both = Both::new();
+    let passes = objects(&both.cli(&["passes", "--json"]));
+    let time = |pass: &Value| pass["time"].as_str().unwrap().to_owned();
+    let mut times: Vec<String> = passes.iter().map(time).collect();
+    times
+        .extend(["1999-01-01", "2026-05-03", "9999-12-31", "2026-05-03T10:00:00Z"].map(Into::into));
+    for when in &times {
+        both.same_facts(&format!("limit=1000&as_of={when}"), &["--as-of", when]);
+    }
+    let (first, last) = (&passes[0], passes.last().unwrap());
+    let facts = |when: &str| -> Value {
+        let path = format!("/api/agent/semantic?as_of={when}");
+        serde_json::from_str(&both.http("planner", &path)).unwrap()
+    };
+    let answer = facts(&time(first));
+    assert_eq!(answer["checkpoint"], first["seq"], "the pass itself was recorded then");
+    assert_eq!(answer["as_of"]["recorded"], first["time"]);
+    assert_eq!(facts("9999-12-31")["checkpoint"], last["seq"], "the newest of ipse");
+    assert_eq!(facts("1999-01-01")["as_of"]["recorded"], Value::Null);
+    let path = format!("/api/agent/semantic?as_of={}&format=grounding", time(first));
+    let text = both.server.get(&path, &both.agent.planner).ok();
+    assert_eq!(text.header("ipse-checkpoint").unwrap(), first["seq"].to_string());
+    let tag = text.header("etag").unwrap().to_owned();
+    let again = Request::get(&path).token(&both.agent.planner).header("if-none-match", &tag);
+    both.server.ask(&again).is(304);
+    let rules = objects(&both.cli(&["rules", "list", "--json"]))[0].clone();
+    let available = rules["available"].as_array().unwrap();
+    let v2 = available.iter().find(|it| it["rule_version"] == "v2").unwrap();
+    let hash = v2["rule_set_sha256"].as_str().unwrap();
+    let report =
+        |when: &str| both.http("auditor", &format!("/api/agent/rules/{hash}/report?as_of={when}"));
+    assert_eq!(report(&time(first)), report(&first["seq"].to_string()));
+}
+
+#[test]
+fn the_log_is_the_same_under_every_filter() {
+    let both = Both::new();
+    let mut found = 0;
+    for (query, args) in [
+        (
+            "since=2026-04-24&until=2026-04-24",
+            &["--since", "2026-04-24", "--until", "2026-04-24"][..],
+        ),
+        ("since=2026-05-01T00:00:00Z", &["--since", "2026-05-01T00:00:00Z"]),
+        ("skill_id=skill.0", &["--skill", "skill.0"]),
+        ("target_class=glass_cup", &["--target", "glass_cup"]),
+        ("failed=true", &["--failed"]),
+        ("failed=false&type=incident", &["--type", "incident"]),
+        ("type=consolidation_run", &["--type", "consolidation_run"]),
+        ("source=glass_cup", &["--source", "glass_cup"]),
+        ("source=glass_cup&failed=true", &["--source", "glass_cup", "--failed"]),
+        ("source=no-one", &["--source", "no-one"]),
+    ] {
+        found += both.same_log(query, args);
+    }
+    assert!(found > 100, "{found}");
+    for (query, code) in [
+        ("since=15", "bad_parameter"),
+        ("until=yesterday", "bad_parameter"),
+        ("since=2026-05-04&until=2026-05-03", "bad_parameter"),
+        ("failed=yes", "bad_parameter"),
+        ("skill=grasp", "unknown_parameter"),
+        ("event_type=note", "unknown_parameter"),
+        ("type=a&type=b", "repeated_parameter"),
+    ] {
+        let answer = both.server.get(&format!("/api/agent/log?{query}"), &both.agent.operator);
+        answer.problem(400, code);
+    }
+}
+
+#[test]
 fn who_it_is_and_what_it_lived_through_are_the_same() {
     let both = Both::new();
     assert_eq!(
@@ -187,6 +269,7 @@ fn what_an_auditor_takes_away_is_the_same() {
         let theirs = both.cli(&["explain", name, "--proof", "--json"]);
         assert_eq!(ours.trim_end(), theirs.trim_end(), "{name}");
     }
+    consistent(&both);
     let bundle = both.server.get("/api/audit/bundle", &both.agent.auditor).ok();
     let name = format!("attachment; filename=\"{}.ipse\"", &both.agent.identity[..16]);
     assert_eq!(bundle.header("content-disposition"), Some(name.as_str()));
@@ -274,4 +357,35 @@ fn what_another_process_does_is_seen() {
     wait_until("what was forgotten is gone", || {
         serde_json::from_str::<Value>(&seen()).unwrap()["facts"] == before["facts"]
     });
+}
+
+/// Every proof of consistency leads from one tree to the other, and wrong sizes are rejected.
+fn consistent(both: &Both) {
+    let path = "/api/audit/consistency";
+    let note = both.cli(&["tree-head"]);
+    let size: u64 = note.lines().nth(1).unwrap().parse().unwrap();
+    for from in (1..=size).step_by(97).chain([size]) {
+        let answer = objects(&both.http("auditor", &format!("{path}?from={from}"))).remove(0);
+        assert_eq!((&answer["from"], &answer["to"]), (&from.into(), &size.into()));
+        assert_eq!(answer["tree_head"], note.as_str());
+        let hash = |hash: &Value| ipse_ledger::base64::decode(hash.as_str().unwrap()).unwrap();
+        let hashes = answer["hashes"].as_array().unwrap().iter();
+        let hashes: Vec<ipse_ledger::Hash> =
+            hashes.map(|one| hash(one).try_into().unwrap()).collect();
+        let reader = ipse_store::Store::open(&ipse_store::Location::file(&both.store.path));
+        let reader = reader.unwrap().reader().unwrap();
+        let identity = ipse_core::Identity::parse(&both.agent.identity).unwrap();
+        let snapshot = reader.view(&identity).unwrap();
+        let root = |size| snapshot.view().tree_root(size).unwrap();
+        let (old, new) = ((from, &root(from)), (size, &root(size)));
+        assert!(ipse_ledger::tree::is_consistent(old, new, &hashes), "{from}");
+    }
+    let auditor = &both.agent.auditor;
+    let beyond = size + 1;
+    for bad in ["", "?from=0", "?from=x", "?from=2&to=1", &format!("?from={beyond}"), "?to=3"] {
+        both.server.get(&format!("{path}{bad}"), auditor).problem(400, "bad_parameter");
+    }
+    both.server.get(&format!("{path}?from=1&to={beyond}"), auditor).problem(404, "not_found");
+    let between = objects(&both.http("auditor", &format!("{path}?from=2&to=3"))).remove(0);
+    assert_eq!((&between["to"], &between["tree_head"]), (&3.into(), &note.as_str().into()));
 }

@@ -7,6 +7,7 @@ mod chance;
 mod client;
 mod clients;
 mod cloud_events;
+mod dev;
 mod drift;
 mod early;
 mod equal;

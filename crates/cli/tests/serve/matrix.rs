@@ -52,7 +52,7 @@ const PLANNERS: Who = Who::Roles(&["planner"]);
 const PRODUCERS: Who = Who::Roles(&["producer"]);
 
 /// The routes and their roles, as in `docs/guide/serve.md`. Unknown paths are 404 for all callers.
-const TABLE: [Row; 34] = [
+const TABLE: [Row; 36] = [
     row("/api/agent/semantic", "GET", READERS),
     row("/api/agent/grounding", "GET", READERS),
     Row { good: 201, ..row("/api/agent/events", "POST", PRODUCERS) },
@@ -79,10 +79,12 @@ const TABLE: [Row; 34] = [
     object("/api/agent/forget", "POST", OPERATORS),
     row("/api/audit/tree-head", "GET", AUDITORS),
     object("/api/audit/proof", "GET", AUDITORS),
+    row("/api/audit/consistency", "GET", AUDITORS),
     object("/api/audit/actions/{event_ref}", "GET", AUDITORS),
     row("/api/audit/bundle", "GET", AUDITORS),
     row("/health/live", "GET", Who::Everyone),
     row("/health/ready", "GET", Who::Everyone),
+    row("/", "GET", Who::Everyone),
     row("/version", "GET", Who::Everyone),
     row("/metrics", "GET", MEASURERS),
     row("/docs", "GET", Who::Everyone),
@@ -172,6 +174,7 @@ impl World {
         let mut path = path.replace("{event_ref}", &self.intent);
         path += &match row.path {
             "/api/audit/proof" => format!("?event_ref={}", self.event_ref),
+            "/api/audit/consistency" => "?from=1".to_owned(),
             "/api/agent/may-attempt" => "?skill_id=grasp".to_owned(),
             "/api/agent/suggest" => "?skill_id=grasp&param=force_n&candidates=20,25".to_owned(),
             _ => String::new(),

@@ -152,6 +152,9 @@ fn parameters_are_taken_at_their_word() {
         ("?limit=1001", "bad_parameter"),
         ("?limit=%2B5", "bad_parameter"),
         ("?as_of=-1", "bad_parameter"),
+        ("?as_of=yesterday", "bad_parameter"),
+        ("?as_of=2026-02-30", "bad_parameter"),
+        ("?as_of=1099511627776", "bad_parameter"),
         ("?kind=insight", "bad_parameter"),
         ("?format=xml", "bad_parameter"),
         ("?target=cup", "unknown_parameter"),
@@ -163,6 +166,11 @@ fn parameters_are_taken_at_their_word() {
         server.get(&format!("{SEMANTIC}{query}"), &agent.planner).problem(400, code);
     }
     server.get(&format!("{SEMANTIC}?as_of=1000"), &agent.planner).problem(404, "not_found");
+    let forms = server.get(&format!("{SEMANTIC}?as_of=yesterday"), &agent.planner);
+    let detail = forms.json()["detail"].as_str().unwrap().to_owned();
+    for form in ["`as_of`", "a position such as", "a time such as", "a date such as"] {
+        assert!(detail.contains(form), "{detail}");
+    }
 }
 
 #[test]

@@ -10,6 +10,7 @@ mod publish;
 pub mod series;
 
 pub use advice::{Advice, Verdict};
+pub(crate) use publish::recommended;
 pub use publish::{Newest, Tried, retry_after};
 
 use crate::bulk::{Bulk, FromSums, Sums};

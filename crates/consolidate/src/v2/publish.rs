@@ -167,7 +167,7 @@ impl<'t> From<Tried<'t>> for Param<'t> {
 
 /// The first recommendation that holds on the days it uses: all days, else ever fewer of the
 /// newest. The day is the first one used, if not all are.
-pub(super) fn recommended(
+pub(crate) fn recommended(
     days: &[(Day, Histogram)],
     all: &Histogram,
     competitors: usize,

@@ -202,6 +202,11 @@ impl Trail {
         Ok(trail)
     }
 
+    /// The name of the intent behind the action, if there is one.
+    pub fn intent(&self) -> Option<EventRef> {
+        self.intent.as_ref().map(|intent| intent.event_ref)
+    }
+
     /// The standing of the requested event, if it is an attempt.
     pub fn standing(&self) -> Option<AttemptStanding> {
         let asked = self.attempts.iter().find(|attempt| attempt.reported.event_ref == self.asked);

@@ -6,13 +6,13 @@
 //! fixture.
 
 use super::fixture::{Files, check, reported};
-use ipse_gates::{Intent, RateLimit, Verdict};
+use ipse_gates::{Intent, Past, RateLimit, Verdict};
 
 fn judge(files: &Files, case: &str) -> Verdict {
     let (intent, recent) = case.rsplit_once(" after ").unwrap_or((case, "0"));
     let body = written_out(intent);
     let intent = Intent::read(body.as_bytes()).expect(case);
-    files.gates().expect(case).judge(&intent, recent.parse().unwrap())
+    files.gates().expect(case).judge(&intent, &Past::counted(recent.parse().unwrap()))
 }
 
 fn written_out(intent: &str) -> String {

@@ -8,7 +8,7 @@ use super::mutate::{Slip, slipped, slips};
 use super::oracle::Oracle;
 use ipse_core::json_parse::parse;
 use ipse_gates::{
-    FileError, GateFile, Gates, Intent, Policy, Registry, Ruling, Temperament, Verdict,
+    FileError, GateFile, Gates, Intent, Past, Policy, Registry, Ruling, Temperament, Verdict,
 };
 use proptest::prelude::*;
 use std::collections::BTreeMap;
@@ -71,9 +71,9 @@ fn check_verdict(verdict: &Verdict) {
 fn judge_all(gates: &Gates, recent: u64) {
     for body in INTENTS {
         let intent = Intent::read(body.as_bytes()).unwrap();
-        let verdict = gates.judge(&intent, recent);
+        let verdict = gates.judge(&intent, &Past::counted(recent));
         check_verdict(&verdict);
-        assert_eq!(verdict, gates.judge(&intent, recent), "the same again");
+        assert_eq!(verdict, gates.judge(&intent, &Past::counted(recent)), "the same again");
     }
 }
 
@@ -119,7 +119,7 @@ proptest! {
     ) {
         let body = slipped(INTENTS[which], &slips);
         if let Ok(intent) = Intent::read(&body) {
-            check_verdict(&gates().judge(&intent, recent));
+            check_verdict(&gates().judge(&intent, &Past::counted(recent)));
         }
     }
 }
@@ -229,7 +229,7 @@ fn grasp() -> impl Strategy<Value = String> {
 }
 
 fn judged(gates: &Gates, body: &str, recent: u64) -> Verdict {
-    gates.judge(&Intent::read(body.as_bytes()).unwrap(), recent)
+    gates.judge(&Intent::read(body.as_bytes()).unwrap(), &Past::counted(recent))
 }
 
 /// Parameters with numbers as one text, however they were written.

@@ -140,7 +140,7 @@ fn of_many_errors_the_first_are_told() {
 #[test]
 fn a_file_says_which_it_is() {
     for which in GateFile::ALL {
-        let text = format!("format = \"{}\"\nand = nonsense", which.format());
+        let text = format!("format = \"{}\"\nand = nonsense", which.formats()[0]);
         assert_eq!(GateFile::of(&text), Some(which));
         assert_eq!(GateFile::parse(which.name()), Some(which));
     }

@@ -1,6 +1,6 @@
 //! The teaching files under `examples/gates`: they fit each other, and do what their comments say.
 
-use ipse_gates::{Code, GateFile, Gates, Intent, Policy, Registry, Temperament};
+use ipse_gates::{Code, GateFile, Gates, Intent, Past, Policy, Registry, Temperament};
 
 const REGISTRY: &str = include_str!("../../../../examples/gates/ecm-registry.toml");
 const POLICY: &str = include_str!("../../../../examples/gates/policy.toml");
@@ -51,7 +51,7 @@ fn they_do_what_their_comments_say() {
         (move_to("kitchen", "0.1"), r#"needs_confirmation {"place":"sink","speed_m_s":0.1}"#),
         (r#"{"skill_id":"navigation.tow_bed"}"#.into(), "denied below the floor of 0.4"),
     ] {
-        let verdict = gates.judge(&Intent::read(body.as_bytes()).unwrap(), 29);
+        let verdict = gates.judge(&Intent::read(body.as_bytes()).unwrap(), &Past::counted(29));
         let (ruling, rest) = want.split_once(' ').unwrap();
         assert_eq!(verdict.ruling.name(), ruling, "{body}");
         match verdict.admitted_params() {
@@ -65,7 +65,7 @@ fn they_do_what_their_comments_say() {
 fn a_verdict_is_told_in_sentences_and_in_json() {
     let gates = Gates::new(REGISTRY, POLICY, TEMPERAMENT).unwrap();
     let body = grasp("glass_cup", r#"{"force_n":55}"#);
-    let verdict = gates.judge(&Intent::read(body.as_bytes()).unwrap(), 0);
+    let verdict = gates.judge(&Intent::read(body.as_bytes()).unwrap(), &Past::default());
     assert_eq!(
         verdict.summary(),
         [
@@ -109,4 +109,30 @@ fn every_code_is_documented() {
         .filter(|code| !pages.iter().any(|page| page.contains(&format!("| `{code}` |"))))
         .collect();
     assert!(missing.is_empty(), "say what these mean, in a table: {missing:?}");
+}
+
+/// The contract that the example shows in a comment can be used as it is.
+#[test]
+fn the_contract_of_the_example_is_judged() {
+    let registry = REGISTRY.replace("\n#[", "\n[").replace("\n#after", "\nafter");
+    assert_eq!(Registry::parse(REGISTRY).unwrap().holds(), "4 skills, 7 parameters");
+    assert_eq!(Registry::parse(&registry).unwrap().holds(), "4 skills, 7 parameters, 1 contract");
+    let [policy, temperament] = [GateFile::Policy, GateFile::Temperament].map(GateFile::example);
+    let gates = Gates::new(&registry, policy, temperament).unwrap();
+    let body =
+        br#"{"skill_id":"manipulation.place","environment":"ward3","params":{"height_m":1}}"#;
+    let intent = Intent::read(body).unwrap();
+    for (holds, codes) in
+        [(&[true][..], &[][..]), (&[false], &["not_after"]), (&[], &["not_after"])]
+    {
+        let verdict = gates.judge(&intent, &Past { recent: 0, holds });
+        let findings = verdict.ran().iter().flat_map(|gate| &gate.findings);
+        assert_eq!(findings.map(|it| it.code.name()).collect::<Vec<_>>(), codes);
+        for finding in verdict.ran().iter().flat_map(|gate| &gate.findings) {
+            let rule = "skills.\"manipulation.place\".contract.after[0]";
+            assert_eq!(finding.rule.as_deref(), Some(rule));
+        }
+    }
+    // With another version of the words, intents of this one would be compared by their codes.
+    assert_eq!(ipse_core::judge::GATES_VERSION, 2);
 }

@@ -23,6 +23,17 @@ impl Oracle {
     }
 
     pub(crate) fn judge(&self, intent: &Json, recent: i64) -> Judgement {
+        self.judge_after(intent, recent, 0, &[])
+    }
+
+    /// The same, after these attempts, oldest first, at a time in microseconds.
+    pub(crate) fn judge_after(
+        &self,
+        intent: &Json,
+        recent: i64,
+        now: i64,
+        attempts: &[Attempt],
+    ) -> Judgement {
         let skill_id = intent["skill_id"].as_str().unwrap();
         let nothing = serde_json::Map::new();
         let params = intent["params"].as_object().unwrap_or(&nothing);
@@ -38,6 +49,11 @@ impl Oracle {
         };
         let number = |value: &Value| scaled_toml(value).unwrap();
         if number(&skill["ethics"]) < number(&self.temperament["ethical_floor"]) {
+            return ("denied", None);
+        }
+        let lines = skill.get("contract").map(|contract| &contract["after"]);
+        let mut lines = lines.and_then(Value::as_array).into_iter().flatten();
+        if !lines.all(|line| follows(line, intent, now, attempts)) {
             return ("denied", None);
         }
         let risky = number(&skill["risk"]) > number(&self.temperament["risk_appetite"]);
@@ -83,6 +99,20 @@ impl Oracle {
         }
         (!forbids(policy, intent, &given)).then_some(given)
     }
+}
+
+/// An attempt that ended: skill, target class, success, time in microseconds.
+pub(crate) type Attempt = (String, Option<String>, bool, i64);
+
+/// Whether the last attempt that a line of a contract asks for succeeded, and lately.
+fn follows(line: &Value, intent: &Json, now: i64, attempts: &[Attempt]) -> bool {
+    let same = line.get("same_target").and_then(Value::as_bool) == Some(true);
+    let asked = attempts.iter().filter(|(skill, target, ..)| {
+        line["skill"].as_str() == Some(skill)
+            && (!same || (target.is_some() && target.as_deref() == intent["target_class"].as_str()))
+    });
+    let oldest = now - line["within_s"].as_integer().unwrap() * 1_000_000;
+    asked.last().is_some_and(|(_, _, success, time)| *success && *time >= oldest)
 }
 
 fn rules<'t>(holder: &'t Value, name: &str) -> impl Iterator<Item = &'t Value> {

@@ -1,7 +1,8 @@
 //! An explanation: a fact with its evidence, the passes that folded it, and its arithmetic.
 
 use super::change::{ByDay, Change};
-use super::words::Arithmetic;
+use super::distance::{self, MissingRecommendation};
+use super::words::{About, Arithmetic, Units, micro};
 use super::{Planned, evidence_under, group_under};
 use crate::answer::{clean, counted};
 use crate::signers::{SignedBy, Signers};
@@ -12,7 +13,7 @@ use ipse_consult::grounding::body;
 use ipse_consult::trail::{AttemptStanding, Standings};
 use ipse_core::event::MAX_DEPTH;
 use ipse_core::json::{Members, list, quoted};
-use ipse_core::{Columns, EventRef, Fact, FactId, Identity, Outcome, Seq, json_parse};
+use ipse_core::{Columns, EventRef, Fact, FactId, Identity, Micro, Outcome, Seq, json_parse};
 use ipse_engine::facts::ScoredFact;
 use ipse_engine::rules_of;
 use ipse_store::Stored;
@@ -43,6 +44,10 @@ pub struct Explanation {
     pub change: Option<Change>,
     /// The arithmetic of the fact, one sentence each.
     pub words: Vec<String>,
+    /// The parameters without a recommendation, and how far they are from one.
+    pub missing: Vec<MissingRecommendation>,
+    /// The units of its parameters, if they were given.
+    pub units: Units,
     /// The charts of its parameters.
     pub charts: Vec<String>,
     /// The number of observations that were forgotten.
@@ -66,7 +71,18 @@ impl Explanation {
         fact: &Fact,
         page: Option<usize>,
     ) -> Result<Self, Error> {
-        with_rules!(rules_of(view)?, |rules| Self::under(view, rules, identity, fact, page))
+        Self::with_units(view, identity, fact, page, Units::default())
+    }
+
+    /// The same with the units of parameters.
+    pub fn with_units(
+        view: View<'_>,
+        identity: &Identity,
+        fact: &Fact,
+        page: Option<usize>,
+        units: Units,
+    ) -> Result<Self, Error> {
+        with_rules!(rules_of(view)?, |rules| Self::under(view, rules, identity, fact, page, units))
     }
 
     fn under<R>(
@@ -75,6 +91,7 @@ impl Explanation {
         identity: &Identity,
         fact: &Fact,
         page: Option<usize>,
+        units: Units,
     ) -> Result<Self, Error>
     where
         R: RuleSet,
@@ -105,6 +122,9 @@ impl Explanation {
         let group = group_under(view, rules, identity, &fact.key)?;
         let published = group.publish(rules, &fact.key).ok().flatten();
         let true_to_sum = published.is_some_and(|published| published.value == fact.value);
+        let missing = group.tally.missing(fact.key.kind());
+        let about = About { missing: &missing, units: &units };
+        let words = group.tally.words(fact.key.kind(), &about);
         let all = || evidence_under(view, rules, &basis, checkpoint, 0, usize::MAX);
         Ok(Explanation {
             identity: *identity,
@@ -115,8 +135,10 @@ impl Explanation {
             planned: Planned::among(view, all)?,
             passes,
             change: Change::of(view, rules, &fact.key, &group, checkpoint)?,
-            words: group.tally.words(fact.key.kind()),
-            charts: group.tally.charts(CHARTS),
+            words,
+            missing,
+            charts: group.tally.charts(CHARTS, &units),
+            units,
             forgotten: view.forgotten_of(&FactId::new(identity, &fact.key))?,
             signed: signed_observations(view, all)?,
             true_to_sum,
@@ -152,10 +174,12 @@ impl Explanation {
         let event = |(stored, (intent, standing)): (&Stored, &(Option<EventRef>, _))| {
             let (source, id) = source_and_id(stored);
             let intent = intent.map_or("null".to_owned(), |name| quoted(&name.to_string()));
+            let params = Attempt::of(stored).params_json();
             Members::new()
                 .text("event_ref", &stored.event_ref.to_string())
                 .raw("seq", stored.seq)
                 .text("time", &stored.time.to_string())
+                .raw("params", params)
                 .text("type", &stored.event_type)
                 .text("source", &source)
                 .text("id", &id)
@@ -180,6 +204,7 @@ impl Explanation {
             .raw("signed", self.signed.events)
             .raw("signers", list(self.signed.producers.iter().map(|name| quoted(name))))
             .raw("passes", list(self.passes.iter().map(pass)))
+            .raw("missing", distance::json(&self.missing))
             .raw("words", list(self.all_words().map(|line| quoted(&line))));
         match &self.change {
             Some(change) => change.members(members).finish(),
@@ -239,10 +264,17 @@ impl Explanation {
             page.line(format!("Planned: {planned} of {total}, through the gates{against}"));
         }
         let mut header = vec!["SEQ", "TIME", "EVENT", "ENDED"];
+        let attempts: Vec<Attempt> = self.evidence.iter().map(Attempt::of).collect();
+        let has_params = attempts.iter().any(|attempt| !attempt.params.is_empty());
+        header.extend(has_params.then_some("PARAMETERS"));
         header.extend(any_intent.then_some("INTENT"));
         header.push("SOURCE, ID");
-        let rows = self.evidence.iter().zip(&self.standings);
-        page.table(&header, rows.map(|row| evidence_row(row, any_intent)).collect());
+        let rows = self.evidence.iter().zip(&self.standings).zip(&attempts);
+        let rows = rows.map(|(row, attempt)| {
+            let params = has_params.then(|| attempt.params_text(&self.units));
+            evidence_row(row, attempt, params, any_intent)
+        });
+        page.table(&header, rows.collect());
         let pages = self.pages();
         if let Some(number) = self.page.filter(|_| pages > 1) {
             page.note(format!("page {number} of {pages}"));
@@ -252,6 +284,8 @@ impl Explanation {
 
 fn evidence_row(
     (stored, standing): (&Stored, &(Option<EventRef>, AttemptStanding)),
+    attempt: &Attempt,
+    params: Option<String>,
     any_intent: bool,
 ) -> Vec<String> {
     let (source, id) = source_and_id(stored);
@@ -259,7 +293,8 @@ fn evidence_row(
     // Minutes leave room for the rest of the line.
     let minutes = format!("{}Z", time.get(..16).unwrap_or(&time));
     let mut row =
-        vec![stored.seq.to_string(), minutes, stored.event_ref.to_string(), ended(stored)];
+        vec![stored.seq.to_string(), minutes, stored.event_ref.to_string(), attempt.ended.into()];
+    row.extend(params);
     row.extend(any_intent.then(|| intended(standing)));
     row.push(clean(&format!("{source} {id}")));
     row
@@ -277,11 +312,37 @@ fn intended((intent, standing): &(Option<EventRef>, AttemptStanding)) -> String 
     }
 }
 
-/// The outcome of an attempt, in a word.
-fn ended(stored: &Stored) -> String {
-    let columns = ipse_door::columns_of(&stored.canonical).unwrap_or_default();
-    let outcome = Columns::decode(&columns).and_then(|columns| columns.outcome);
-    outcome.map_or("-", Outcome::name).to_string()
+/// The outcome and the parameters of an event of the evidence.
+struct Attempt {
+    /// The outcome, in a word.
+    ended: &'static str,
+    /// The numeric parameters by name.
+    params: Vec<(String, Micro)>,
+}
+
+impl Attempt {
+    fn of(stored: &Stored) -> Self {
+        let bytes = ipse_door::columns_of(&stored.canonical).unwrap_or_default();
+        let columns = Columns::decode(&bytes).unwrap_or_default();
+        let params = columns.params.iter().map(|(name, value)| ((*name).to_owned(), *value));
+        Attempt { ended: columns.outcome.map_or("-", Outcome::name), params: params.collect() }
+    }
+
+    /// `force_n=25 N, speed=1`
+    fn params_text(&self, units: &Units) -> String {
+        let one = |(name, value): &(String, Micro)| {
+            format!("{}={}{}", clean(name), micro(value.get()), units.after(name))
+        };
+        self.params.iter().map(one).collect::<Vec<_>>().join(", ")
+    }
+
+    fn params_json(&self) -> String {
+        let members = self
+            .params
+            .iter()
+            .fold(Members::new(), |members, (name, value)| members.raw(name, micro(value.get())));
+        members.finish()
+    }
 }
 
 /// Counts the signed observations of a fact. Reads all of its evidence if the log has signatures.

@@ -4,15 +4,18 @@
 //! until enough is found. A fact's sum is the stored tally plus the events after it.
 
 mod change;
+mod distance;
 mod event;
 mod explanation;
 mod planned;
 mod words;
 
 pub use change::{Change, WithoutSource};
+pub use distance::MissingRecommendation;
 pub use event::ExplainedEvent;
 pub use explanation::{Explanation, PAGE};
 pub use planned::Planned;
+pub use words::Units;
 
 use crate::Error;
 use ipse_consolidate::{BulkFold, Derived, EVERY_FACT, Group, RuleSet, Tally, with_rules};

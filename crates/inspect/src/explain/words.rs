@@ -3,9 +3,11 @@
 //! **Invariant:** every number comes from the sum of the fact and from the functions that publish
 //! it. Nothing is estimated.
 
+use super::distance::{self, By, MissingRecommendation};
 use crate::answer::{clean, counted};
 use ipse_consolidate::confidence::{BASE, lg, wilson};
 use ipse_consolidate::days::{Days, Rate, day_text};
+use ipse_consolidate::distance::Distance;
 use ipse_consolidate::histogram::{Cell, Histogram};
 use ipse_consolidate::recommend::{Recommended, UsedDays};
 use ipse_consolidate::stretch::{bounds, robust};
@@ -13,29 +15,66 @@ use ipse_consolidate::v1::Observed;
 use ipse_consolidate::v2::{Advice, Dated, Newest, Tried, Verdict};
 use ipse_core::decimal::{quotient, write_micro};
 use ipse_core::{FactKind, Outcome};
+use ipse_gates::{ListedParam, Registry};
 use std::collections::BTreeMap;
 
-/// The maximum number of parameters in one sentence.
-const NAMED: usize = 8;
 /// The columns of a chart.
 const STRIP: usize = 48;
 /// What fits a fact whose confidence comes from a window.
 const INSIDE: &str = " (inside the window works, outside fails)";
 const HEIGHTS: [char; 9] = [' ', '▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
 
+/// The units of parameters by name, as the ECM registry gives them.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Units(BTreeMap<String, String>);
+
+impl Units {
+    /// The units of the parameters of a skill; none if the registry does not know it.
+    pub fn of(registry: &Registry, skill_id: &str) -> Self {
+        let params = registry.params(skill_id).unwrap_or_default().into_iter();
+        let unit = |param: ListedParam<'_>| {
+            let unit = param.unit.filter(|unit| *unit != "1")?;
+            Some((param.name.to_owned(), clean(unit)))
+        };
+        Units(params.filter_map(unit).collect())
+    }
+
+    /// The unit as it follows a value: ` N`, or nothing.
+    pub(super) fn after(&self, name: &str) -> String {
+        self.0.get(name).map(|unit| format!(" {unit}")).unwrap_or_default()
+    }
+
+    /// The unit as it follows a name: ` [N]`, or nothing.
+    fn bracketed(&self, name: &str) -> String {
+        self.0.get(name).map(|unit| format!(" [{unit}]")).unwrap_or_default()
+    }
+}
+
+/// What the words about a skill need besides its sum.
+pub(super) struct About<'a> {
+    pub(super) missing: &'a [MissingRecommendation],
+    pub(super) units: &'a Units,
+}
+
+/// The number of parameters that compete, and the units.
+type Among<'a> = (usize, &'a Units);
+
 /// A sum that can be explained as text.
 pub(super) trait Arithmetic {
     /// The arithmetic of a fact of this kind, one sentence each.
-    fn words(&self, kind: FactKind) -> Vec<String>;
+    fn words(&self, kind: FactKind, about: &About<'_>) -> Vec<String>;
 
     /// The charts of the first parameters, up to `most`.
-    fn charts(&self, most: usize) -> Vec<String>;
+    fn charts(&self, most: usize, units: &Units) -> Vec<String>;
+
+    /// The parameters without a recommendation, and how far they are from one.
+    fn missing(&self, kind: FactKind) -> Vec<MissingRecommendation>;
 }
 
 impl Arithmetic for Observed {
-    fn words(&self, kind: FactKind) -> Vec<String> {
+    fn words(&self, kind: FactKind, about: &About<'_>) -> Vec<String> {
         match kind {
-            FactKind::SkillSuccessRate => skill(self),
+            FactKind::SkillSuccessRate => skill(self, about),
             FactKind::InteractionPattern => {
                 let n = self.failures;
                 vec![format!("{n} attempts failed for this reason."), agreement(n, n, BASE, "")]
@@ -47,26 +86,46 @@ impl Arithmetic for Observed {
         }
     }
 
-    fn charts(&self, most: usize) -> Vec<String> {
+    fn charts(&self, most: usize, units: &Units) -> Vec<String> {
         let numbers = self.numbers.iter().filter(|(name, _)| !name.is_empty());
-        numbers.map(|(name, histogram)| strip(name, histogram)).take(most).collect()
+        numbers.map(|(name, histogram)| strip(name, histogram, units)).take(most).collect()
+    }
+
+    fn missing(&self, kind: FactKind) -> Vec<MissingRecommendation> {
+        match kind {
+            FactKind::SkillSuccessRate => {
+                Distance::of_observed(self).into_iter().map(Into::into).collect()
+            }
+            _ => Vec::new(),
+        }
     }
 }
 
 impl Arithmetic for Dated {
-    fn words(&self, kind: FactKind) -> Vec<String> {
+    fn words(&self, kind: FactKind, about: &About<'_>) -> Vec<String> {
         match kind {
-            FactKind::SkillSuccessRate => dated_skill(self),
+            FactKind::SkillSuccessRate => dated_skill(self, about),
             FactKind::ZoneRisk => dated_zone(self),
             FactKind::SkillAdvice => advice(&self.advice),
-            FactKind::InteractionPattern | FactKind::ObjectProperty => self.undated.words(kind),
+            FactKind::InteractionPattern | FactKind::ObjectProperty => {
+                self.undated.words(kind, about)
+            }
         }
     }
 
-    fn charts(&self, most: usize) -> Vec<String> {
+    fn charts(&self, most: usize, units: &Units) -> Vec<String> {
         let (tried, _) = Tried::of(self);
-        let params = tried.iter().map(|param| strip(param.name, param.all)).take(most);
-        params.chain(self.undated.charts(most)).take(most).collect()
+        let params = tried.iter().map(|param| strip(param.name, param.all, units)).take(most);
+        params.chain(self.undated.charts(most, units)).take(most).collect()
+    }
+
+    fn missing(&self, kind: FactKind) -> Vec<MissingRecommendation> {
+        match kind {
+            FactKind::SkillSuccessRate => {
+                Distance::of_dated(self).into_iter().map(Into::into).collect()
+            }
+            _ => Vec::new(),
+        }
     }
 }
 
@@ -84,7 +143,7 @@ fn newest_rate(newest: &Newest, what: &str, name: &str, counts: Rate) -> String 
     )
 }
 
-fn dated_skill(tally: &Dated) -> Vec<String> {
+fn dated_skill(tally: &Dated, about: &About<'_>) -> Vec<String> {
     let newest = Newest::of(tally);
     let Rate { n, s } = newest.rate;
     let agreeing = s.max(n - s);
@@ -92,19 +151,17 @@ fn dated_skill(tally: &Dated) -> Vec<String> {
     words.extend(uncounted(&tally.undated.uncounted));
     let (tried, competitors) = Tried::of(tally);
     let mut best = (wilson(agreeing, n, BASE), agreeing, BASE, "");
-    let mut unclear = Vec::new();
     for param in &tried {
         let Some((found, used)) = &param.recommended else {
-            unclear.push(clean(param.name));
             continue;
         };
-        words.push(dated_window(param, found, used, competitors));
+        words.push(dated_window(param, found, used, (competitors, about.units)));
         if let Some(confidence) = param.agreement(&newest, competitors).filter(|it| *it > best.0) {
             let agreeing = found.inside().successes + newest.rate.f() - found.inside().failures();
             best = (confidence, agreeing, BASE + 2 * lg(competitors), INSIDE);
         }
     }
-    words.extend(no_recommendation(unclear));
+    words.extend(distance::sentences(about, By::Day));
     if let Some(robust) = robust(tally.sources.values().map(Days::all)) {
         let (low, high) = bounds(robust.rate, BASE);
         words.push(format!(
@@ -126,14 +183,14 @@ fn dated_window(
     param: &Tried<'_>,
     found: &Recommended,
     used: &UsedDays,
-    competitors: usize,
+    among: Among<'_>,
 ) -> String {
     let Some(since) = used.since else {
-        return window(param.name, param.all, found, competitors);
+        return window(param.name, param.all, found, among);
     };
     let days = param.days.from(since);
     let histogram = Histogram::total(days.iter().map(|(_, day)| day));
-    let window = window(param.name, &histogram, found, competitors);
+    let window = window(param.name, &histogram, found, among);
     let n = days.len();
     format!("{window} It uses the newest {n} days with a value, since {}.", day_text(since))
 }
@@ -181,7 +238,7 @@ fn uncounted(uncounted: &BTreeMap<Outcome, i64>) -> Option<String> {
     (!listed.is_empty()).then(words)
 }
 
-fn skill(tally: &Observed) -> Vec<String> {
+fn skill(tally: &Observed, about: &About<'_>) -> Vec<String> {
     let (s, f) = (tally.successes, tally.failures);
     let n = s + f;
     let mut words = vec![format!("{s} of {n} attempts worked: success_rate {}.", rate(s, n))];
@@ -189,13 +246,11 @@ fn skill(tally: &Observed) -> Vec<String> {
     let competitors = tally.numbers.values().filter(|h| h.n() >= 3).count();
     let base = (wilson(s.max(f), n, BASE), s.max(f), BASE, "");
     let mut best = base;
-    let mut unclear = Vec::new();
     for (name, histogram) in &tally.numbers {
         let Some(found) = Recommended::search(histogram, competitors) else {
-            unclear.push(clean(name));
             continue;
         };
-        words.push(window(name, histogram, &found, competitors));
+        words.push(window(name, histogram, &found, (competitors, about.units)));
         if histogram.n() == n {
             let agreeing = found.inside().successes + f - found.inside().failures();
             let k = BASE + 2 * lg(competitors);
@@ -205,33 +260,26 @@ fn skill(tally: &Observed) -> Vec<String> {
             }
         }
     }
-    words.extend(no_recommendation(unclear));
+    words.extend(distance::sentences(about, By::Sum));
     words.push(agreement(best.1, n, best.2, best.3));
     words
 }
 
-/// The parameters without a recommendation, if there are any.
-fn no_recommendation(mut unclear: Vec<String>) -> Option<String> {
-    let more = unclear.len().saturating_sub(NAMED);
-    unclear.truncate(NAMED);
-    let more = if more > 0 { format!(" and {more} more") } else { String::new() };
-    (!unclear.is_empty()).then(|| {
-        format!(
-            "No recommendation for {}{more}: no range of values is clearly better than the others.",
-            unclear.join(", ")
-        )
-    })
-}
-
 /// `12 of 12 at 25 worked, 3 of 3 below failed; window 25..25; recommended 25, confidence …`
-fn window(name: &str, histogram: &Histogram, found: &Recommended, competitors: usize) -> String {
+fn window(
+    name: &str,
+    histogram: &Histogram,
+    found: &Recommended,
+    (competitors, units): Among<'_>,
+) -> String {
+    let unit = units.after(name);
     let (low, high) = found.window();
     let inside = found.inside();
     let held = || histogram.fine().iter().map(|(value, _)| *value).filter(|v| found.holds(*v));
     let (from, to) = (held().min().unwrap_or(low), held().max().unwrap_or(high));
     let place = match from == to {
-        true => format!("at {}", micro(from)),
-        false => format!("within {}..{}", micro(from), micro(to)),
+        true => format!("at {}{unit}", micro(from)),
+        false => format!("within {}..{}{unit}", micro(from), micro(to)),
     };
     let mut parts = vec![format!("{} of {} {place} worked", inside.successes, inside.n)];
     for (word, keep) in [("below", i64::MIN..from), ("above", to.saturating_add(1)..i64::MAX)] {
@@ -256,14 +304,21 @@ fn window(name: &str, histogram: &Histogram, found: &Recommended, competitors: u
         }
     };
     format!(
-        "{}: {}; {what} {}..{}; recommended {}, confidence {}{lowered}.",
+        "{}: {}; {what} {}..{}{unit}; recommended {}{unit}, confidence {}{lowered}.",
         clean(name),
         parts.join(", "),
         micro(low),
         micro(high),
         micro(found.value()),
         fraction(inside.successes, inside.n, k),
-    )
+    ) + &beside(inside, histogram)
+}
+
+/// A sentence about the values outside of a window, if they are not clearly worse.
+fn beside(inside: Cell, histogram: &Histogram) -> String {
+    let cells = histogram.fine().iter().map(|(_, cell)| *cell);
+    let all = cells.fold(Cell::default(), Cell::plus);
+    distance::outside(inside, all).map(|words| format!(" {words}")).unwrap_or_default()
 }
 
 fn zone(tally: &Observed) -> Vec<String> {
@@ -334,14 +389,15 @@ fn rate(part: i64, n: i64) -> String {
     quotient(part.into(), i128::from(n.max(1)), 6)
 }
 
-fn micro(value: i64) -> String {
+/// A number in micro-units, as text.
+pub(super) fn micro(value: i64) -> String {
     let mut text = String::new();
     write_micro(value, &mut text);
     text
 }
 
 /// A chart of attempts by value: successes and failures, in ascending order of the value.
-fn strip(name: &str, histogram: &Histogram) -> String {
+fn strip(name: &str, histogram: &Histogram, units: &Units) -> String {
     let fine = histogram.fine();
     let (Some((least, _)), Some((greatest, _))) = (fine.first(), fine.last()) else {
         return String::new();
@@ -368,8 +424,9 @@ fn strip(name: &str, histogram: &Histogram) -> String {
     let gap = " ".repeat(columns.saturating_sub(from.chars().count() + to.chars().count()));
     let axis = if least == greatest { from } else { format!("{from}{gap}{to}") };
     format!(
-        "{}, {}, {most} in the tallest column\n  worked {}\n  failed {}\n         {axis}\n",
+        "{}{}, {}, {most} in the tallest column\n  worked {}\n  failed {}\n         {axis}\n",
         clean(name),
+        units.bracketed(name),
         counted(histogram.n().unsigned_abs(), "attempt"),
         row(&|cell| cell.successes).trim_end(),
         row(&|cell| cell.failures()).trim_end(),

@@ -11,7 +11,7 @@ use ipse_core::{Seq, sha256};
 use ipse_engine::{SignedBatch, head_of, registered};
 use ipse_ledger::dsse::StatementIndex;
 use ipse_ledger::{NoteKey, TreeHead};
-use ipse_store::{TreeComparison, View};
+use ipse_store::{Cosigned, TreeComparison, View};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Evidence about a log from outside its store.
@@ -38,6 +38,11 @@ pub(super) fn sizes(heads: &Heads) -> impl Iterator<Item = u64> {
     heads.iter().filter_map(|(_, note)| Some(head_of(note)?.size))
 }
 
+/// The sizes of the tree heads under cosignatures.
+pub(super) fn cosigned_sizes(cosigned: &[Cosigned]) -> impl Iterator<Item = u64> {
+    cosigned.iter().filter_map(|one| Some(head_of(&one.note)?.size))
+}
+
 impl<R: RuleSet> Check<'_, R> {
     /// Compares the stored tree and the signatures with the tree over the entries.
     pub(super) fn evidence(&mut self, tree: &TreeComparison<'_>) -> Result<(), Error> {
@@ -60,7 +65,10 @@ impl<R: RuleSet> Check<'_, R> {
                 self.report.add(HEAD, *place, fault);
             }
         }
-        if keys.is_empty() && !heads.is_empty() {
+        let unsigned = keys.is_empty() && !heads.is_empty();
+        let covered = sizes(heads).max();
+        self.cosigned();
+        if unsigned {
             let note = "signatures of tree heads were not checked: no key of this log was found";
             self.report.note(note);
         }
@@ -71,7 +79,7 @@ impl<R: RuleSet> Check<'_, R> {
         }
         self.report.note_count("subtrees of the tree that are not stored", tree.missing());
         // Entries that no tree head covers are not a finding.
-        match sizes(heads).max() {
+        match covered {
             None if size > 0 => self.report.note("no tree head is signed yet"),
             signed => {
                 let tail = size.saturating_sub(signed.unwrap_or(size));

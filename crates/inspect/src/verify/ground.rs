@@ -1,14 +1,14 @@
 //! Checks the log event by event: position, digest, entry, typed columns, and chunks.
 
 use super::Check;
-use super::evidence::{heads, sizes};
+use super::evidence::{cosigned_sizes, heads, sizes};
 use crate::Error;
 use crate::report::{BESIDE, DERIVED, GROUND, Report};
 use ipse_audit::{self as audit, Context, Index, differences};
 use ipse_consolidate::RuleSet;
 use ipse_consult::intents::Content;
 use ipse_core::event::PASS_RECORD;
-use ipse_core::{Admitted, EventRef, Seq, sha256};
+use ipse_core::{Admitted, EventRef, Seq, Time, sha256};
 use ipse_door::read_stored;
 use ipse_ledger::account::can_be_forgotten;
 use ipse_ledger::{entry_hash, write_entry};
@@ -31,7 +31,9 @@ impl<'c, R: RuleSet> Check<'c, R> {
         let view = self.view;
         self.reached = view.progress()?;
         self.log.heads = heads(view, self.outside)?;
-        self.log.index = Index::new(sizes(&self.log.heads));
+        self.log.cosigned = view.all_cosignatures()?;
+        let signed = sizes(&self.log.heads).chain(cosigned_sizes(&self.log.cosigned));
+        self.log.index = Index::new(signed);
         let mut stored = Stored {
             chunks: ChunkComparison::new(view)?,
             tree: TreeComparison::new(view)?,
@@ -140,7 +142,11 @@ impl<'c, R: RuleSet> Check<'c, R> {
         if let Some(row) = &row {
             self.grow(raw, row, stored)?;
         }
-        if let Some(event) = row.as_ref().and_then(Admitted::typed) {
+        let typed = row.as_ref().and_then(Admitted::typed);
+        if let (Some(again), Some(time)) = (&mut self.gates.again, Time::from_micros(raw.time)) {
+            again.next((seq, name, time), event_type, content, typed.as_ref());
+        }
+        if let Some(event) = typed {
             let is_in_sums = seq <= self.reached.checkpoint;
             let sums = is_in_sums.then_some(&mut self.sums[0]);
             self.log.walk.feed(self.rules, sums, &event);

@@ -6,8 +6,10 @@
 //!   compared with the ground data before the damage, as far as that is known.
 
 mod acts;
+mod cosigned;
 mod derived;
 mod evidence;
+mod gates;
 mod ground;
 
 pub use crate::report::{Finding, Report, SHOWN, Severity};
@@ -16,12 +18,13 @@ pub use evidence::ExternalEvidence;
 use crate::Error;
 use crate::report::{BESIDE, DERIVED, GROUND};
 use evidence::Heads;
+use gates::Gates;
 use ipse_access::damaged as damaged_tokens;
-use ipse_audit::{Index, Walk};
+use ipse_audit::{Index, JudgingAgain, Walk};
 use ipse_consolidate::{Groups, RuleSet, with_rules};
 use ipse_core::{Identity, Seq, hex, sha256};
 use ipse_engine::rules_of;
-use ipse_store::{Progress, Snapshot, View};
+use ipse_store::{Cosigned, Progress, Snapshot, View};
 
 /// Verifies one identity's part of a store, and the file. `progress` is called with the number of
 /// checked events and the total. Facts that follow unknown rules are a finding and are not
@@ -63,7 +66,10 @@ fn run<R: RuleSet>(
     progress: &mut dyn FnMut(u64, u64),
 ) -> Result<Report, Error> {
     let (view, log) = (snapshot.view(), Log { walk, ..Log::default() });
-    let (reached, report, sums) = Default::default();
+    let (reached, mut report, sums): (_, Report, _) = Default::default();
+    let judge = gates::judge(view, manifest, &mut report);
+    let again = judge.as_ref().ok().map(|judge| JudgingAgain::new(&**judge));
+    let gates = Gates { again, why_not: judge.as_ref().err().cloned() };
     let mut check = Check {
         view,
         rules,
@@ -76,6 +82,7 @@ fn run<R: RuleSet>(
         log,
         reached,
         sums,
+        gates,
     };
     match check.look(snapshot) {
         // An unreadable part is damage and cannot be compared.
@@ -105,6 +112,7 @@ struct Check<'c, R: RuleSet> {
     reached: Progress,
     /// The sums at the checkpoint, and at the position of the stored tallies.
     sums: [Groups<R::Tally>; 2],
+    gates: Gates<'c>,
 }
 
 /// The data that is kept during the walk over the log.
@@ -117,6 +125,8 @@ struct Log {
     /// Whether positions are missing.
     is_missing: bool,
     heads: Heads,
+    /// The cosignatures of witnesses, each with its tree head.
+    cosigned: Vec<Cosigned>,
 }
 
 impl<R: RuleSet> Check<'_, R> {
@@ -140,6 +150,7 @@ impl<R: RuleSet> Check<'_, R> {
             self.report.note(note);
         }
         self.derived()?;
+        self.judged_again();
         self.evidence(&tree)?;
         if !self.report.is_damaged() && self.governed {
             self.governed()?;

@@ -8,7 +8,7 @@
 use crate::scene::{ENVIRONMENT, SKILL, Target};
 use ipse_core::json::Members;
 use ipse_core::{hex, sha256};
-use ipse_gates::{Gates, Intent, Ruling};
+use ipse_gates::{Gates, Intent, Past, Ruling};
 use ipse_manifest::{Manifest, ManifestError};
 
 /// The fields of the manifest that hold the hashes of the files, and the files.
@@ -70,7 +70,7 @@ impl Clamp {
         let intent = self.intents.iter().find(|(of, _)| *of == target);
         let (_, intent) = intent.expect("BUG: every target has an intent");
         let intent = Intent::read(intent.as_bytes()).expect("BUG: an intent of V3 is valid");
-        let ruling = self.gates.judge(&intent, 0).ruling;
+        let ruling = self.gates.judge(&intent, &Past::default()).ruling;
         let admitted = matches!(ruling, Ruling::Admitted | Ruling::Clamped);
         judged.intents += 1;
         judged.clamped += u64::from(ruling == Ruling::Clamped);

@@ -14,17 +14,20 @@
 //! - Counts are exact. No store is written: the state of a planner is the sum behind its facts,
 //!   which the same functions compute as in a pass.
 
+mod counts;
 mod log;
 mod planner;
 mod sheet;
 mod words;
 pub mod worlds;
 
-pub use log::{DecisionLog, Lines};
+pub use counts::{Counts, Interval};
+pub use log::{DecisionLog, Lines, Part, Source};
 pub use planner::{Learning, PlannerKind};
 pub use sheet::PROTOCOL;
 
-use crate::real::{Counts, Interval, interval};
+use counts::{interval, ratio};
+use ipse_core::Time;
 use log::Decision;
 use planner::Planner;
 
@@ -62,6 +65,10 @@ pub struct Run {
     pub learning: Learning,
     /// The counts of all decisions.
     pub counts: Counts,
+    /// Failures of keys that the planner knew nothing about.
+    pub unknown_failures: u64,
+    /// Failures avoided of keys that a planner cannot query before they have failed.
+    pub hindsight: u64,
     /// The keys with a skipped decision.
     pub keys_skipped: u64,
     /// The interval of the lift, by key.
@@ -82,10 +89,12 @@ pub struct Evaluation {
     pub name: String,
     /// The lines of the log by result.
     pub lines: Lines,
-    /// The decisions that are history.
-    pub history: u64,
-    /// The keys of the later decisions.
-    pub keys: u64,
+    /// The last instant of the history; `None` if there is none.
+    pub until: Option<Time>,
+    /// The counts of the history.
+    pub history: Part,
+    /// The counts of the later decisions, which are those of every planner.
+    pub later: Part,
     /// The results: each planner, in each way to learn that makes a difference to it.
     pub runs: Vec<Run>,
 }
@@ -108,15 +117,9 @@ pub fn evaluate(
         run
     });
     let runs = runs.collect();
-    let later = &log.decisions[split..];
-    let keys = later.iter().map(|decision| decision.key).collect::<std::collections::BTreeSet<_>>();
-    Evaluation {
-        name: name.to_owned(),
-        lines: log.lines,
-        history: split as u64,
-        keys: keys.len() as u64,
-        runs,
-    }
+    let until = split.checked_sub(1).map(|last| log.decisions[last].time);
+    let (history, later) = log.parts(split);
+    Evaluation { name: name.to_owned(), lines: log.lines, until, history, later, runs }
 }
 
 /// All planners with their ways to learn. One that reads no facts has only one.
@@ -136,10 +139,13 @@ fn replay(log: &DecisionLog, split: usize, kind: PlannerKind, learning: Learning
     history.iter().for_each(|decision| planner.learn(decision));
     planner.consolidate();
     let mut keys = vec![Counts::default(); log.keys.len()];
+    let (mut unknown_failures, mut hindsight) = (0, 0);
     for decision in later {
         planner.reach(decision.time);
         let skipped = !planner.attempts(decision);
         keys[decision.key] += counted(decision, skipped);
+        unknown_failures += u64::from(!decision.worked && !planner.knows(decision));
+        hindsight += u64::from(skipped && decision.lost_field);
         if !skipped {
             planner.learn_later(decision);
         }
@@ -148,7 +154,8 @@ fn replay(log: &DecisionLog, split: usize, kind: PlannerKind, learning: Learning
     let mut counts = Counts::default();
     decided.iter().for_each(|key| counts += *key);
     let keys_skipped = decided.iter().filter(|key| key.skipped > 0).count() as u64;
-    Run { kind, learning, counts, keys_skipped, interval: interval(&decided) }
+    let interval = interval(&decided);
+    Run { kind, learning, counts, unknown_failures, hindsight, keys_skipped, interval }
 }
 
 fn counted(decision: &Decision, skipped: bool) -> Counts {

@@ -1,8 +1,8 @@
 //! The planners of an evaluation: what each knows, and when it skips an attempt.
 //!
 //! **Invariants:** a planner decides on what it learned before, at the time of the attempt. The
-//! facts of `v1` and `v2` are computed from their sums as a pass does; only the sums that a decision
-//! reads are kept.
+//! facts of `v1` and `v2` are computed from their sums as a pass does; only the sums that a
+//! decision reads are kept.
 
 use super::log::{Decision, DecisionLog};
 use ipse_consolidate::days::{Day, Rate, day_of};
@@ -190,6 +190,11 @@ impl<'l> Planner<'l> {
             known.standing = None;
         }
         known.rate = known.rate.plus(one);
+    }
+
+    /// Whether the planner has a fact about the key of an attempt, or has made one without facts.
+    pub(super) fn knows(&self, decision: &Decision) -> bool {
+        self.keys[decision.key].rate.n > 0
     }
 
     /// Whether the planner makes an attempt.

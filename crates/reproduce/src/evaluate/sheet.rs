@@ -3,10 +3,11 @@
 //! **Invariants:** the table rounds for readers, JSON has every count. A figure without a value is
 //! `-` in the table and absent in JSON.
 
-use super::{Evaluation, Learning, Run};
+use super::log::table_name;
+use super::words::numbered;
+use super::{Evaluation, Learning, Part, Run, ratio};
 use crate::Error;
 use crate::figures::{Bars, Figure, bars};
-use crate::real::{ratio, table_name};
 use crate::table::Sheet;
 use ipse_core::json::{Members, list};
 
@@ -19,19 +20,18 @@ pub const PROTOCOL: &str = "A planner decides on each attempt after the history,
     interval resamples keys. Gain: percent of failures avoided minus percent of successes lost.";
 
 impl Evaluation {
-    /// The counts of the decisions, which are the same for every planner.
-    pub(super) fn decided(&self) -> crate::real::Counts {
-        self.runs.first().map(|run| run.counts).unwrap_or_default()
-    }
-
     /// The table, with a row for each planner and each way to learn.
     pub fn sheet(&self) -> Sheet {
-        let counts = self.decided();
+        let later = &self.later;
         Sheet {
-            name: table_name(&self.name).replacen("real-", "evaluate-", 1),
+            name: table_name(&self.name),
             title: format!(
-                "{}: {} decisions on {} keys after {} of history, {} failed",
-                self.name, counts.decisions, self.keys, self.history, counts.failures
+                "{}: {} on {} after {} of history, {} failed",
+                self.name,
+                numbered(later.decisions, "decision"),
+                numbered(later.keys, "key"),
+                self.history.decisions,
+                later.failures
             ),
             head: vec![
                 "planner",
@@ -45,7 +45,7 @@ impl Evaluation {
                 "gain",
             ],
             rows: self.runs.iter().map(row).collect(),
-            data: None,
+            data: Some((DATA.to_vec(), self.runs.iter().map(data).collect())),
             note: self.words(),
             timed: false,
         }
@@ -53,16 +53,15 @@ impl Evaluation {
 
     /// The evaluation as canonical JSON.
     pub fn json(&self) -> String {
-        let counts = self.decided();
         Members::new()
             .text("source", &self.name)
             .raw("events", self.lines.events)
-            .raw("repeated", self.lines.repeated)
+            .raw("duplicates", self.lines.duplicates)
+            .raw("conflicts", self.lines.conflicts)
             .raw("refused", self.lines.refused)
-            .raw("history", self.history)
-            .raw("decisions", counts.decisions)
-            .raw("failures", counts.failures)
-            .raw("keys", self.keys)
+            .optional("until", self.until.map(|time| format!("\"{time}\"")))
+            .raw("history", part_json(&self.history))
+            .raw("later", part_json(&self.later))
             .raw("planners", list(self.runs.iter().map(run_json)))
             .text("words", &self.words())
             .finish()
@@ -70,7 +69,7 @@ impl Evaluation {
 
     /// Failures avoided and successes lost of each planner that learns after each attempt.
     pub fn figure(&self) -> Result<Figure, Error> {
-        let counts = self.decided();
+        let later = &self.later;
         let newest = self.runs.iter().filter(|run| run.learning == Learning::PerEvent);
         let percent = |part, whole| 100.0 * ratio(part, whole).unwrap_or_default();
         let rows = newest.map(|run| {
@@ -83,7 +82,7 @@ impl Evaluation {
             title: format!("{}: what each planner would have spared", self.name),
             caption: format!(
                 "Facts after each attempt; {} decisions, {} failed.",
-                counts.decisions, counts.failures
+                later.decisions, later.failures
             ),
             series: vec!["failures avoided, %".to_owned(), "successes lost, %".to_owned()],
             rows: rows.collect(),
@@ -112,6 +111,58 @@ fn row(run: &Run) -> Vec<String> {
     ]
 }
 
+/// The columns of the CSV file.
+const DATA: [&str; 14] = [
+    "planner",
+    "facts",
+    "decisions",
+    "failures",
+    "successes",
+    "skipped",
+    "avoided",
+    "lost",
+    "net",
+    "keys_skipped",
+    "lift",
+    "lift_low",
+    "lift_high",
+    "gain_pct",
+];
+
+fn data(run: &Run) -> Vec<String> {
+    let counts = &run.counts;
+    let figure = |value: Option<f64>| value.map(|value| value.to_string()).unwrap_or_default();
+    let ends = run.interval.and_then(|interval| interval.ends);
+    let whole = [
+        counts.decisions,
+        counts.failures,
+        counts.successes(),
+        counts.skipped,
+        counts.avoided,
+        counts.lost(),
+    ];
+    let mut cells = vec![run.kind.name().to_owned(), run.learning.name().to_owned()];
+    cells.extend(whole.map(|count| count.to_string()));
+    cells.extend([run.net().to_string(), run.keys_skipped.to_string()]);
+    cells.extend([
+        figure(counts.lift()),
+        figure(ends.map(|[low, _]| low)),
+        figure(ends.map(|[_, high]| high)),
+        figure(counts.gain().map(|gain| 100.0 * gain)),
+    ]);
+    cells
+}
+
+fn part_json(part: &Part) -> String {
+    Members::new()
+        .raw("decisions", part.decisions)
+        .raw("failures", part.failures)
+        .raw("successes", part.successes())
+        .raw("keys", part.keys)
+        .raw("lost_fields", part.lost_fields)
+        .finish()
+}
+
 fn run_json(run: &Run) -> String {
     let counts = &run.counts;
     let ends = run.interval.and_then(|interval| interval.ends);
@@ -120,13 +171,17 @@ fn run_json(run: &Run) -> String {
         .text("facts", run.learning.name())
         .raw("decisions", counts.decisions)
         .raw("failures", counts.failures)
+        .raw("successes", counts.successes())
         .raw("skipped", counts.skipped)
         .raw("avoided", counts.avoided)
         .raw("lost", counts.lost())
         .raw("net", run.net())
+        .raw("unknown_failures", run.unknown_failures)
+        .raw("hindsight", run.hindsight)
         .raw("keys_skipped", run.keys_skipped)
         .optional("lift", counts.lift())
         .optional("gain_pct", counts.gain().map(|gain| 100.0 * gain))
         .optional("lift_ci", ends.map(|[low, high]| format!("[{low},{high}]")))
+        .optional("undefined_resamples", run.interval.map(|interval| interval.undefined))
         .finish()
 }

@@ -1,8 +1,8 @@
 //! Closed-loop worlds: a planner picks a value, a made world answers, the planner learns.
 //!
-//! The worlds: the best value *stays*; it *moves* once; a *better* one appears *elsewhere* while the
-//! old one still works, less well; it *drifts* by a unit every five days; the value does not matter
-//! (*flat*). The best value works in 95 of 100 attempts, one far from it in 10.
+//! The worlds: the best value *stays*; it *moves* once; a *better* one appears *elsewhere* while
+//! the old one still works, less well; it *drifts* by a unit every five days; the value does not
+//! matter (*flat*). The best value works in 95 of 100 attempts, one far from it in 10.
 //!
 //! **Invariants:** the worlds are made and no robot ran. A run depends on its world, rate, planner
 //! and seed alone, so threads have no effect on a figure. `recommended` is the value that a pass
@@ -271,7 +271,8 @@ struct Life {
 
 fn live(world: World, per_day: u64, picker: Picker, seed: u64) -> Life {
     let place = World::ALL.iter().position(|it| *it == world).unwrap_or_default() as i128;
-    let mut random = Python::new(i128::from(seed) * 1000 + place);
+    // Each world and rate draws its own numbers, so that its row is an experiment of its own.
+    let mut random = Python::new((i128::from(seed) * 10 + place) * 1000 + i128::from(per_day));
     let drawn = Drawn::new(world, &mut random);
     let mut memory = Memory::new(picker);
     let (mut worked, mut again) = (0, None);

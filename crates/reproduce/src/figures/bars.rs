@@ -36,9 +36,10 @@ pub fn bars(content: &Bars) -> Result<Figure, Error> {
     let mut canvas = Canvas::new(WIDTH, height);
     canvas.text((24.0, 36.0), Side::Left, TITLE, &content.title, WIDTH - 48.0);
     canvas.text((24.0, 60.0), Side::Left, NOTE, &content.caption, WIDTH - 48.0);
-    let room = (WIDTH - LEFT) / content.series.len().max(1) as f64;
+    // The legend takes the whole width, so that a name of one series is not cut.
+    let room = (WIDTH - 48.0) / content.series.len().max(1) as f64;
     for (place, name) in content.series.iter().enumerate() {
-        let (x, ink) = (LEFT + room * place as f64, INKS[place % INKS.len()]);
+        let (x, ink) = (24.0 + room * place as f64, INKS[place % INKS.len()]);
         canvas.line(&[(x, 84.0), (x + 18.0, 84.0)], ink, 10.0, Stroke::Solid);
         canvas.label((x + 26.0, 84.0), Side::Left, NOTE, name, room - 30.0);
     }

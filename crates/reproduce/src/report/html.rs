@@ -3,8 +3,8 @@
 //! **Invariant:** every text that comes from a log or a file name is escaped.
 
 use crate::errata::Erratum;
+use crate::evaluate::PROTOCOL;
 use crate::figures::Figure;
-use crate::real::PROTOCOL;
 use crate::results::{Results, Verdicts};
 use crate::table::Sheet;
 use ipse_core::html::escaped;
@@ -84,7 +84,7 @@ pub(super) fn page(results: &Results, figures: &[Figure]) -> String {
         })
         .filter(|section| !section.sheets.is_empty() || !section.figures.is_empty())
         .collect();
-    sections.extend(real(results, &sheets));
+    sections.extend(evaluations(results, &sheets));
     let listed = results.errata();
     let link = |(id, heading): (&str, &str)| format!("<a href=\"#{id}\">{heading}</a>\n");
     let mut contents: String =
@@ -95,7 +95,7 @@ pub(super) fn page(results: &Results, figures: &[Figure]) -> String {
         body += &errata(&listed);
     }
     let paper = !results.tables().is_empty();
-    let title = if paper { "The paper, reproduced" } else { "V3 on real logs" };
+    let title = if paper { "The paper, reproduced" } else { "What facts would have spared you" };
     let summary = if paper { summary(results.verdicts()) } else { String::new() };
     format!(
         "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
@@ -121,18 +121,18 @@ fn summary(verdicts: Verdicts) -> String {
     )
 }
 
-/// The section about real logs.
-fn real<'r>(results: &Results, sheets: &'r [Sheet]) -> Option<Section<'r>> {
-    let intro = "The paper has no traffic of a real fleet. This section applies its question to \
-                 real logs: facts from the first part of a log, decisions on the rest. Skipping \
-                 everything would avoid every failure, so successes lost are shown next to \
-                 failures avoided. The lift compares with skipping as many at random.";
-    (!results.real.is_empty()).then(|| Section {
-        id: "real",
+/// The section about evaluated logs.
+fn evaluations<'r>(results: &Results, sheets: &'r [Sheet]) -> Option<Section<'r>> {
+    let intro = "The paper has no traffic of a real fleet. This section asks its question of real \
+                 logs: what would facts have spared you? Skipping everything would avoid every \
+                 failure, so successes lost are shown next to failures avoided. The lift compares \
+                 with skipping as many at random.";
+    (!results.evaluations.is_empty()).then(|| Section {
+        id: "evaluate",
         heading: "Beyond the paper: real logs",
         words: vec![intro.to_owned(), PROTOCOL.to_owned()],
         figures: Vec::new(),
-        sheets: sheets.iter().filter(|sheet| sheet.name.starts_with("real")).collect(),
+        sheets: sheets.iter().filter(|sheet| sheet.name.starts_with("evaluate-")).collect(),
     })
 }
 

@@ -46,7 +46,8 @@ pub fn belongs(name: &str) -> bool {
         "runtime-scaling",
     ];
     const TABLES: [&str; 5] = ["v1", "v2", "v3", "v3-gates", "worked-example"];
-    const PREFIXES: [&str; 3] = ["d-", "g-", "real-"];
+    // Earlier versions named the tables of real logs `real-`.
+    const PREFIXES: [&str; 4] = ["d-", "g-", "evaluate-", "real-"];
     match name.rsplit_once('.') {
         _ if [PAGE, SUMS, "results.json", "timings.json"].contains(&name) => true,
         Some((stem, "json")) => stem.starts_with(run_files::PREFIX),

@@ -6,7 +6,7 @@ use crate::session::Result;
 use rusqlite::Connection;
 
 /// Tables whose rows belong to a log, and the expression for the log number.
-const OF_A_LOG: [(&str, &str); 15] = [
+const OF_A_LOG: [(&str, &str); 17] = [
     ("event", "at >> 40"),
     ("chunk", "at >> 40"),
     ("run", "at >> 40"),
@@ -16,11 +16,13 @@ const OF_A_LOG: [(&str, &str); 15] = [
     ("tally", "log"),
     ("tree", "at >> 40"),
     ("tree_head", "log"),
+    ("cosignature", "log"),
     ("producer", "log"),
     ("policy", "log"),
     ("statement", "number >> 40"),
     ("retention", "log"),
     ("act_owed", "log"),
+    ("artefact", "log"),
     // Tokens of the store itself have the number 0.
     ("token", "nullif(log, 0)"),
 ];

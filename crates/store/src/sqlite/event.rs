@@ -18,6 +18,14 @@ use rusqlite::{Params, Row, params_from_iter};
 /// the same condition.
 const OF_HOUSE: &str = " AND (type IN ('forget', 'intent') OR type >= 'ipse.' AND type < 'ipse/')";
 
+/// The newest event that ipse wrote by a time. The index `event_of_recorder` has the same condition
+/// and the times, so no row of `event` is read. The clock may have gone back, so the
+/// times are not in the order of the positions, and no faster search gives the newest position.
+const LAST_RECORDED: &str = "SELECT at, time_us FROM event INDEXED BY event_of_recorder \
+                             WHERE at BETWEEN ?1 AND ?2 AND time_us <= ?3 \
+                             AND (type IN ('consolidation_run', 'forget', 'intent') \
+                             OR type >= 'ipse.' AND type < 'ipse/') ORDER BY at DESC LIMIT 1";
+
 /// Selects the columns of an entry, and whether its event was forgotten. SQLite knows the length of
 /// a column without reading it.
 macro_rules! select_entries {
@@ -195,6 +203,18 @@ impl Events for Connected {
         self.rows(&sql, params_from_iter(values), "read the log", stored)
     }
 
+    fn last_recorded(&self, log: Log, by: Time) -> Result<Option<(Seq, Time)>> {
+        let (first, last, _) = span(log, &(Seq(1)..=Seq::MAX), 1);
+        let bounds = (first, last, by.micros());
+        let found =
+            self.rows(LAST_RECORDED, bounds, "find what was recorded by a time", |row| {
+                let seq = seq_of(row.get(0)?);
+                let time = Time::from_micros(row.get(1)?).ok_or_else(|| no_time(seq));
+                Ok(time.map(|time| (seq, time)))
+            })?;
+        Ok(found.into_iter().next())
+    }
+
     fn contents(&self, log: Log, seqs: &[Seq]) -> Result<Vec<String>> {
         let (sql, place) = ("SELECT payload FROM event WHERE at = ?1", |seq: &Seq| [at(log, *seq)]);
         self.each(sql, seqs, place, "compare an event with the one in the log", |row| row.get(0))
@@ -343,6 +363,13 @@ mod tests {
         assert!(!plan.contains("SCAN") && !plan.contains("TEMP B-TREE"), "{plan}");
     }
 
+    /// Position and time are in the index, and its condition is that of the query.
+    #[test]
+    fn what_was_recorded_by_a_time_is_found_in_an_index() {
+        let wanted = "SEARCH event USING INDEX event_of_recorder (at>? AND at<?)";
+        assert_eq!(plan(&store(), LAST_RECORDED), wanted);
+    }
+
     /// Every bound value may change between two runs of a statement.
     #[test]
     fn a_statement_is_not_prepared_again_when_other_values_are_bound() {
@@ -367,6 +394,9 @@ mod tests {
             let sql = format!("{STORED}{OF_HOUSE} AND type = ?3");
             let bounds = ((1_i64 << 40) + seq, (1_i64 << 40) + seq, event_type);
             let found = db.prepare(&sql).unwrap().exists(bounds).unwrap();
+            assert_eq!(found, is_housekeeping(event_type), "{event_type}");
+            let at = (1_i64 << 40) + seq;
+            let found = db.prepare(LAST_RECORDED).unwrap().exists((at, at, 0)).unwrap();
             assert_eq!(found, is_housekeeping(event_type), "{event_type}");
         }
     }

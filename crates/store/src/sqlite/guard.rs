@@ -48,8 +48,26 @@ const MAY_APPEND: [(&str, &str); 9] = [
 const MAY_SIGN: [(&str, &str); 3] =
     [("insert", "tree"), ("insert", "tree_head"), ("update", "tree_head")];
 
-/// Changes when a manifest is registered.
-const MAY_REGISTER: [(&str, &str); 1] = [("insert", "manifest")];
+/// Changes when a cosignature is stored.
+const MAY_COSIGN: [(&str, &str); 1] = [("insert", "cosignature")];
+
+/// Changes when a manifest is registered, and when an identity without events is removed with its
+/// settings. A trigger rejects the deletion of a manifest with events.
+const MAY_REGISTER: [(&str, &str); 10] = [
+    ("insert", "manifest"),
+    ("insert", "retired"),
+    ("delete", "manifest"),
+    ("delete", "token"),
+    ("delete", "producer"),
+    ("delete", "policy"),
+    ("delete", "retention"),
+    ("delete", "tree_head"),
+    ("delete", "artefact"),
+    ("delete", "act_owed"),
+];
+
+/// Changes when a file is stored.
+const MAY_STORE_FILES: [(&str, &str); 1] = [("insert", "artefact")];
 
 /// Columns of a stored token that may change.
 const MAY_MARK: [&str; 2] = ["revoked", "last_used"];
@@ -78,9 +96,11 @@ fn allowed(context: &AuthContext<'_>, duty: Duty) -> bool {
                 || changes_only(&context.action, &MAY_APPEND)
         }
         _ if duty == Duty::Sign => changes_only(&context.action, &MAY_SIGN),
+        _ if duty == Duty::Artefacts => changes_only(&context.action, &MAY_STORE_FILES),
         _ if duty == Duty::Tokens => {
             puts_or_marks_tokens(&context.action) || changes_only(&context.action, &MAY_APPEND)
         }
+        _ if duty == Duty::Cosign => changes_only(&context.action, &MAY_COSIGN),
         AuthAction::Insert { table_name: "erase_pending" } => duty == Duty::Forget,
         AuthAction::Insert { table_name } => MAY_INSERT.contains(&table_name),
         AuthAction::Update { table_name, column_name } => {

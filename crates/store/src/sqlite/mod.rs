@@ -9,9 +9,11 @@
 //! - Before the first commit of a handle, the names of the store's files are durable, and so is the
 //!   write-ahead log that a dead process left behind.
 
+mod artefact;
 mod audit;
 mod checkpoint;
 mod chunk;
+mod cosignature;
 mod erase;
 mod error;
 mod event;

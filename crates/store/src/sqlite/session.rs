@@ -48,8 +48,10 @@ impl Connected {
             Duty::Write | Duty::Forget => {
                 checkpointer = Some(RefCell::new(Checkpointer::attach(&mut connection, path)?));
             }
-            Duty::Sign => sync_new_names(path)?,
-            Duty::Register | Duty::Configure | Duty::Tokens => sync_directory(path)?,
+            Duty::Sign | Duty::Cosign => sync_new_names(path)?,
+            Duty::Register | Duty::Configure | Duty::Tokens | Duty::Artefacts => {
+                sync_directory(path)?;
+            }
         }
         if duty != Duty::Read {
             confine(&mut connection, duty)?;

@@ -11,10 +11,10 @@ use tempfile::TempDir;
 
 const MANIFEST: &str = "{\"agent_id\":\"a\"}";
 
-struct Store {
+pub(super) struct Store {
     _directory: TempDir,
-    path: PathBuf,
-    identity: Identity,
+    pub(super) path: PathBuf,
+    pub(super) identity: Identity,
 }
 
 fn event(id: &str) -> ipse_core::Admitted {
@@ -25,7 +25,7 @@ fn event(id: &str) -> ipse_core::Admitted {
 }
 
 /// A store with one identity and three events.
-fn store() -> Store {
+pub(super) fn store() -> Store {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("store.db");
     let identity = create(&path).unwrap().register(MANIFEST).unwrap().identity;
@@ -39,7 +39,7 @@ fn store() -> Store {
 }
 
 /// All ground data as one text.
-fn ground(path: &Path) -> String {
+pub(super) fn ground(path: &Path) -> String {
     let db = Connection::open(path).unwrap();
     let mut all = String::new();
     for sql in [

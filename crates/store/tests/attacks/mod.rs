@@ -1,6 +1,9 @@
 //! Attacks on the file and its connections: each is rejected and changes nothing.
 
+mod artefacts;
+mod cosignatures;
 mod guards;
+mod removal;
 mod tokens;
 
 use super::session::Connected;

@@ -4,6 +4,7 @@
 //! [`engines`] and no test.
 #![allow(missing_docs, clippy::unwrap_used)]
 
+mod artefacts;
 mod events;
 mod facts;
 mod place;
@@ -37,6 +38,8 @@ macro_rules! engines {
 }
 
 contract! {
+    artefacts::a_file_is_stored_once_and_read_back,
+    artefacts::a_file_beyond_the_limit_is_not_stored,
     events::positions_are_dense_and_events_are_read_back,
     events::a_name_is_taken_once_within_a_set_and_across_sets,
     events::what_is_not_admitted_is_looked_up_and_not_stored,
@@ -62,11 +65,15 @@ contract! {
     transactions::readers_use_connections_again,
     transactions::an_unknown_identity_is_an_error,
     transactions::registering_is_idempotent,
+    transactions::an_identity_without_events_is_removed_with_all_that_is_its_own,
+    transactions::a_removed_log_is_not_written_to_and_not_used_again,
     transactions::settings_belong_to_an_identity,
     transactions::live_tokens_are_limited_and_revoked_permanently,
     transactions::tokens_of_the_store_belong_to_no_identity,
     trees::the_tree_follows_from_the_entries,
     trees::a_tree_head_is_swapped_only_for_the_one_that_was_seen,
+    trees::cosignatures_stay_with_their_tree_head,
+    trees::a_tree_head_has_as_many_cosignatures_as_fit_into_a_note,
     trees::statements_are_numbered_and_kept_as_they_came,
     trees::a_healthy_store_has_no_damage,
 }

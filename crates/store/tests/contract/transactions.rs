@@ -266,3 +266,48 @@ pub(crate) fn tokens_of_the_store_belong_to_no_identity(place: &Place) {
     let snapshot = reader.view(&place.identity).unwrap();
     assert_eq!(snapshot.rows_of_nobody().unwrap(), []);
 }
+
+/// Everything that an identity has before its first event.
+fn furnished(place: &Place) {
+    let mut settings = place.store.settings().unwrap();
+    settings.put_producer(&place.other, "arm+1+k", None).unwrap();
+    settings.set_signatures(&place.other, Signatures::Require).unwrap();
+    settings.set_retention(&place.other, Some("48h")).unwrap();
+}
+
+pub(crate) fn an_identity_without_events_is_removed_with_all_that_is_its_own(place: &Place) {
+    furnished(place);
+    place.append(0..3);
+    assert!(matches!(place.store.remove(&place.identity), Err(Error::NotEmpty)));
+    place.store.remove(&place.other).unwrap();
+    assert!(matches!(place.store.remove(&place.other), Err(Error::UnknownIdentity(_))));
+    let reader = place.reader();
+    let hashes: Vec<String> = reader.manifests().unwrap().into_iter().map(|it| it.0).collect();
+    assert_eq!(hashes, [place.identity.to_string()]);
+    assert_eq!(reader.view(&place.identity).unwrap().rows_of_nobody().unwrap(), []);
+    // The same manifest and another one begin with nothing.
+    for manifest in ["{\"agent_id\":\"b\"}", "{\"agent_id\":\"c\"}"] {
+        let again = place.store.register(manifest).unwrap();
+        assert!(again.created, "{manifest}");
+        let reader = place.reader();
+        assert_eq!(reader.producers(&again.identity).unwrap().len(), 0);
+        assert_eq!(reader.retention(&again.identity).unwrap(), None);
+        let snapshot = reader.view(&again.identity).unwrap();
+        assert_eq!(snapshot.view().signatures().unwrap(), Signatures::Record);
+        assert_eq!(snapshot.view().head().unwrap(), Seq(0));
+    }
+}
+
+/// A handle that was opened before the removal cannot write to the log of the next identity.
+pub(crate) fn a_removed_log_is_not_written_to_and_not_used_again(place: &Place) {
+    let mut old = place.store.writer(&place.other).unwrap();
+    place.store.remove(&place.other).unwrap();
+    let next = place.store.register("{\"agent_id\":\"c\"}").unwrap().identity;
+    assert!(matches!(old.begin().map(drop), Err(Error::UnknownIdentity(_))));
+    // Even the same identity, registered again, is another log.
+    place.store.register("{\"agent_id\":\"b\"}").unwrap();
+    assert!(matches!(old.begin().map(drop), Err(Error::UnknownIdentity(_))));
+    let reader = place.reader();
+    assert_eq!(reader.view(&next).unwrap().view().head().unwrap(), Seq(0));
+    assert_eq!(reader.view(&place.identity).unwrap().rows_of_nobody().unwrap(), []);
+}

@@ -1,10 +1,10 @@
-//! The Merkle tree, tree heads, statements of producers, and damage.
+//! The Merkle tree, tree heads, their cosignatures, statements of producers, and damage.
 
 use crate::place::{Place, event};
 use ipse_core::Seq;
 use ipse_ledger::Entry;
 use ipse_ledger::tree::{Edge, Hash, entry_hash};
-use ipse_store::{Error, View};
+use ipse_store::{Cosigned, Error, PutCosignature, View};
 
 /// The root over the first entries, computed without stored subtrees.
 fn root(view: View<'_>, size: u64) -> Hash {
@@ -91,4 +91,47 @@ pub(crate) fn a_healthy_store_has_no_damage(place: &Place) {
     assert!(!snapshot.view().index_damage(&names[1..]).unwrap().is_empty(), "other names");
     assert_eq!(snapshot.view().raw_chunk(Seq(4096)).unwrap().unwrap().1.len(), 4096 * 16);
     assert_eq!(snapshot.view().sealed_refs(Seq(4096)).unwrap(), names[..4096]);
+}
+
+fn cosigned(size: u64, key: &str) -> Cosigned {
+    let (key, line, note) = (key.to_owned(), format!("— {key} {size}"), format!("note {size}"));
+    Cosigned { size, key, line, note }
+}
+
+pub(crate) fn cosignatures_stay_with_their_tree_head(place: &Place) {
+    let mut writer = place.store.cosigner(&place.identity).unwrap();
+    assert!(writer.view().newest_cosignatures().unwrap().is_empty());
+    for (size, key) in [(7, "b"), (3, "b"), (7, "a"), (9, "a")] {
+        assert_eq!(writer.put(&cosigned(size, key)).unwrap(), PutCosignature::New);
+    }
+    let other = Cosigned { line: "another line".into(), ..cosigned(7, "a") };
+    assert_eq!(writer.put(&other).unwrap(), PutCosignature::Known, "the first one stays");
+    let reader = place.reopened().reader().unwrap();
+    let snapshot = reader.view(&place.identity).unwrap();
+    let view = snapshot.view();
+    assert_eq!(view.cosignatures(7).unwrap(), [cosigned(7, "a"), cosigned(7, "b")]);
+    assert_eq!(view.cosignatures(8).unwrap(), []);
+    assert_eq!(view.newest_cosignatures().unwrap(), [cosigned(9, "a")]);
+    let all = [cosigned(3, "b"), cosigned(7, "a"), cosigned(7, "b"), cosigned(9, "a")];
+    assert_eq!(view.all_cosignatures().unwrap(), all);
+    let foreign = place.store.cosigner(&place.other).unwrap();
+    assert_eq!(foreign.view().all_cosignatures().unwrap(), []);
+}
+
+/// The limit of a page counts tree heads, so a page never ends within one.
+pub(crate) fn a_tree_head_has_as_many_cosignatures_as_fit_into_a_note(place: &Place) {
+    let mut writer = place.store.cosigner(&place.identity).unwrap();
+    for number in 0..15 {
+        let put = writer.put(&cosigned(5, &format!("w{number:02}"))).unwrap();
+        assert_eq!(put, PutCosignature::New, "{number}");
+    }
+    assert_eq!(writer.put(&cosigned(5, "w15")).unwrap(), PutCosignature::Full);
+    assert_eq!(writer.put(&cosigned(5, "w03")).unwrap(), PutCosignature::Known);
+    assert_eq!(writer.put(&cosigned(6, "w15")).unwrap(), PutCosignature::New);
+    assert_eq!(writer.view().cosignatures(5).unwrap().len(), 15);
+    assert!(writer.put(&cosigned(1 << 40, "w")).is_err(), "no log is that long");
+    for size in 100..1300 {
+        writer.put(&cosigned(size, "w")).unwrap();
+    }
+    assert_eq!(writer.view().all_cosignatures().unwrap().len(), 16 + 1200);
 }

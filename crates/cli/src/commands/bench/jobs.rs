@@ -8,12 +8,14 @@ use crate::scratch::Scratch;
 use crate::terminal::Terminal;
 use anyhow::{Context as _, bail};
 use ipse::{Agent, DirectoryNotary, SystemHost};
-use ipse_core::{EventRef, FactKey, Identity, Seq, is_housekeeping};
+use ipse_core::{EventRef, FactKey, FactKind, Identity, Seq, is_housekeeping};
 use ipse_door::{Origin, admit};
-use ipse_engine::{FactTable, Log, NextStep, Selection, Trigger, rebuild, sign_head};
+use ipse_engine::facts::ScoredFact;
+use ipse_engine::{FactTable, Host as _, Log, NextStep, Selection, Trigger, rebuild, sign_head};
 use ipse_inspect::explain::Explanation;
-use ipse_inspect::prove;
+use ipse_inspect::{AttemptAdvice, PlannedAttempt, ValueAdvice, prove};
 use ipse_ledger::{NoteSigner, SecretKey};
+use ipse_plan::{Candidates, Question};
 use ipse_reproduce::Workload;
 use ipse_store::Location;
 use std::time::Instant;
@@ -26,6 +28,8 @@ const SIGNED_APPENDED: u64 = 102_400;
 const WARM_UP: u64 = 5;
 /// A prime, so that consecutive lookups use distant keys.
 const SPREAD: usize = 7919;
+/// Candidates of a suggestion: as many as a registry gives.
+const CANDIDATES: usize = 21;
 /// Lookups of one run.
 const LOOKUPS: usize = 10_000;
 
@@ -132,6 +136,53 @@ impl Bench {
         let one = |number: usize| {
             let fact = &facts[number * SPREAD % facts.len()];
             Run::of(1, || Ok(Explanation::of(snapshot.view(), &self.identity, fact, Some(1))?))
+        };
+        (0..runs).map(one).collect()
+    }
+
+    /// The fact about a skill with most observations: its parts, and its first parameter.
+    fn busiest(&self) -> anyhow::Result<(PlannedAttempt, Option<String>)> {
+        let reader = self.context.store()?.reader()?;
+        let facts = reader.view(&self.identity)?.view().facts()?;
+        let skills = facts.into_iter().map(ScoredFact::new).collect::<Result<Vec<_>, _>>()?;
+        let rates = skills.iter().filter(|one| one.fact.key.kind() == FactKind::SkillSuccessRate);
+        let most = rates.max_by_key(|one| one.n_observations);
+        let most = most.context("the store has no fact about a skill")?;
+        let parts = most.fact.key.parts();
+        let planned = PlannedAttempt::new(&parts[0], Some(&parts[1]), Some(&parts[2]));
+        let value = most.value();
+        let params = value.get("params").and_then(|params| params.as_object());
+        let first = params.and_then(|params| params.iter().next());
+        Ok((planned, first.map(|(name, _)| name.to_owned())))
+    }
+
+    pub(super) fn may_attempt(&self, runs: usize) -> anyhow::Result<Vec<Run>> {
+        let (planned, _) = self.busiest()?;
+        let reader = self.context.store()?.reader()?;
+        let snapshot = reader.view(&self.identity)?;
+        let question = Question::at(SystemHost::new().now());
+        let one = |_| {
+            let ask =
+                || Ok(AttemptAdvice::read(snapshot.view(), &self.identity, &planned, &question)?);
+            Run::of(1, ask)
+        };
+        (0..runs).map(one).collect()
+    }
+
+    pub(super) fn suggest(&self, runs: usize) -> anyhow::Result<Vec<Run>> {
+        let (planned, param) = self.busiest()?;
+        let param = param.context("the fact with most observations has no parameter")?;
+        let reader = self.context.store()?.reader()?;
+        let snapshot = reader.view(&self.identity)?;
+        let values: Vec<f64> = (0..CANDIDATES).map(|place| 5.0 + 2.0 * place as f64).collect();
+        let candidates = Candidates::numbers(&values)?;
+        let one = |_| {
+            let ask = || {
+                let view = snapshot.view();
+                let identity = &self.identity;
+                Ok(ValueAdvice::read(view, identity, &planned, &param, &candidates, None)?)
+            };
+            Run::of(1, ask)
         };
         (0..runs).map(one).collect()
     }

@@ -55,6 +55,10 @@ enum Job {
     Lookup,
     /// The first page of a fact's evidence, and its sum
     Explain,
+    /// The advice whether to attempt the skill with most observations
+    MayAttempt,
+    /// The advice which value of its first parameter to try, of 21 candidates; needs --rules v2
+    Suggest,
     /// Opening the store, until its facts are read and a first event is durable
     Open,
     /// One event forgotten, until its bytes are gone
@@ -77,6 +81,8 @@ impl Job {
             Job::Record => "record",
             Job::Lookup => "lookup",
             Job::Explain => "explain",
+            Job::MayAttempt => "may-attempt",
+            Job::Suggest => "suggest",
             Job::Open => "open",
             Job::Forget => "forget",
             Job::ForgetTenth => "forget-tenth",
@@ -88,7 +94,7 @@ impl Job {
 
     /// Whether it uses a copy of the store.
     fn writes(self) -> bool {
-        !matches!(self, Job::Rebuild | Job::Lookup | Job::Explain)
+        !matches!(self, Job::Rebuild | Job::Lookup | Job::Explain | Job::MayAttempt | Job::Suggest)
     }
 }
 
@@ -100,6 +106,8 @@ pub(crate) fn run(context: &Context, terminal: &mut Terminal<'_>, args: &Args) -
         Job::Record => bench.record(args.runs),
         Job::Lookup => bench.lookup(args.runs),
         Job::Explain => bench.explain(args.runs),
+        Job::MayAttempt => bench.may_attempt(args.runs),
+        Job::Suggest => bench.suggest(args.runs),
         Job::Open => bench.open(args.runs),
         Job::Forget => bench.forget(args.runs, 1),
         Job::ForgetTenth => bench.forget(args.runs, bench.events / 10),

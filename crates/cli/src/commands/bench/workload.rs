@@ -60,7 +60,8 @@ pub(super) fn write_lines(file: &Path, lines: impl Iterator<Item = String>) -> a
 /// Imports a file, with one pass at the end.
 pub(super) fn import_quietly(context: &Context, file: &Path, signed: bool) -> anyhow::Result<()> {
     let (mut out, mut err) = (std::io::sink(), std::io::sink());
-    let args = import::Args { file: file.to_owned(), no_consolidate: false, signed };
+    let files = vec![file.to_owned()];
+    let args = import::Args { files, no_consolidate: false, signed, dry_run: false };
     import::run(context, &mut Terminal::plain(&mut out, &mut err), &args)?;
     Ok(())
 }

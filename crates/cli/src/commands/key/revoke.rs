@@ -32,7 +32,7 @@ pub(super) fn run(
     if let Some(role) = role.filter(|role| !directory.has(*role)) {
         return Err(KeyError::Missing(directory.path().join(format!("{}.key", role.name()))).into());
     }
-    if !yes && confirm::is_seen() && !confirm::agrees(terminal, what)? {
+    if !yes && confirm::is_possible() && !confirm::agrees(terminal, what)? {
         writeln!(terminal.err, "nothing was changed")?;
         return Ok(Exit::Found);
     }

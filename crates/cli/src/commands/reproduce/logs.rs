@@ -4,7 +4,7 @@ use crate::terminal::{Terminal, shown};
 use anyhow::Context as _;
 use ipse_door::{MAX_EVENT_BYTES, Origin, admit};
 use ipse_exchange::{Line, Lines};
-use ipse_reproduce::real::Source;
+use ipse_reproduce::evaluate::Source;
 use std::collections::BTreeSet;
 use std::fs::File;
 use std::path::Path;

@@ -17,8 +17,8 @@ use indicatif::ProgressBar;
 use ipse::SystemHost;
 use ipse_engine::Host;
 use ipse_reproduce::errata::Erratum;
+use ipse_reproduce::evaluate::PROTOCOL;
 use ipse_reproduce::lab::Lab;
-use ipse_reproduce::real::PROTOCOL;
 use ipse_reproduce::report;
 use ipse_reproduce::results::{Results, Verdicts};
 use std::path::{Path, PathBuf};
@@ -37,7 +37,7 @@ pub(crate) struct Args {
     #[arg(value_enum, default_value = "all", hide_default_value = true)]
     experiment: Selection,
 
-    /// Run V3 on these logs, with `real` or `all`: JSON Lines, plain or .gz
+    /// Evaluate these logs, with `real` or `all`: JSON Lines, plain or .gz
     #[arg(value_name = "FILE")]
     files: Vec<PathBuf>,
 
@@ -95,7 +95,7 @@ enum Selection {
     Sweeps,
     /// The cost of a pass and of a query, up to 10⁶ events; takes a minute
     Runtime,
-    /// V3 on real logs
+    /// What facts would have spared you on your own logs, as `ipse evaluate`
     Real,
 }
 
@@ -143,9 +143,9 @@ pub(crate) fn run(context: &Context, terminal: &mut Terminal<'_>, args: &Args) -
     Ok(exit(&results))
 }
 
-/// Exit 1 if a figure differs, or if a real log allowed no decision.
+/// Exit 1 if a figure differs, or if a log has nothing to decide on.
 fn exit(results: &Results) -> Exit {
-    let answered = results.real.iter().all(|real| real.later.decisions > 0);
+    let answered = results.evaluations.iter().all(|one| one.later.decisions > 0);
     Exit::fine_if(results.verdicts().different == 0 && answered)
 }
 
@@ -178,7 +178,7 @@ fn show(terminal: &mut Terminal<'_>, results: &Results) -> anyhow::Result<()> {
         }
         writeln!(terminal.out)?;
     }
-    if !results.real.is_empty() {
+    if !results.evaluations.is_empty() {
         terminal.prose(0, PROTOCOL)?;
         writeln!(terminal.out)?;
     }

@@ -8,12 +8,11 @@ use crate::output::{Output, OverwriteRule};
 use crate::passphrase;
 use crate::position::within;
 use crate::terminal::{counted, shown};
-use crate::vocabulary::position;
+use crate::vocabulary::moment;
 use anyhow::{Context as _, bail, ensure};
-use ipse_core::json_parse;
-use ipse_core::sha256;
+use ipse_core::{Seq, json_parse, sha256};
 use ipse_engine::{RulesReport, rules_name, rules_of};
-use ipse_inspect::report_page;
+use ipse_inspect::{Moment, report_page};
 use ipse_ledger::{RulesApproval, dsse};
 use std::fs::File;
 use std::io::{Read as _, Write as _};
@@ -28,9 +27,9 @@ const DEPTH: usize = 16;
 pub(crate) struct ReportArgs {
     #[command(flatten)]
     which: Version,
-    /// Report on the log up to this position; the checkpoint of the facts if absent
-    #[arg(long, value_name = "SEQ", allow_negative_numbers = true, value_parser = position)]
-    as_of: Option<u64>,
+    /// Report on the log up to this position, time or date; the checkpoint of the facts if absent
+    #[arg(long, value_name = "WHEN", allow_negative_numbers = true, value_parser = moment)]
+    as_of: Option<Moment>,
     /// Write the report to this file, as JSON
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
@@ -87,7 +86,7 @@ pub(super) fn approve(
     let checkpoint = checkpoint_of(given).with_context(|| {
         format!("{} is not a report of `ipse rules report`", shown(&args.report))
     })?;
-    let report = computed(context, terminal, &args.which, Some(checkpoint))?;
+    let report = computed(context, terminal, &args.which, Some(checkpoint.into()))?;
     ensure!(
         sha256(&[given.as_bytes()]) == report.hash(),
         "report_moved: {} is not the report on {} that the log gives now: make another",
@@ -120,13 +119,13 @@ fn computed(
     context: &Context,
     terminal: &mut Terminal<'_>,
     which: &Version,
-    as_of: Option<u64>,
+    as_of: Option<Moment>,
 ) -> anyhow::Result<RulesReport> {
     let (reader, identity) = context.read()?;
     let snapshot = reader.view(&identity)?;
     let view = snapshot.view();
     let seq = match as_of {
-        Some(seq) => within(view, seq)?,
+        Some(moment) => within(terminal, view, moment)?.seq,
         None => view.progress()?.checkpoint,
     };
     let (from, to) = (rules_of(view)?, which.known()?);
@@ -140,11 +139,12 @@ fn computed(
 }
 
 /// The position in a report.
-fn checkpoint_of(report: &str) -> Option<u64> {
+fn checkpoint_of(report: &str) -> Option<Seq> {
     let value = json_parse::parse(report.as_bytes(), DEPTH).ok()?;
     let object = value.as_object()?;
     let format = object.get("format")?.as_text()?;
-    object.get("checkpoint")?.as_count().filter(|_| format == RulesReport::FORMAT)
+    let checkpoint = object.get("checkpoint")?.as_count();
+    checkpoint.filter(|_| format == RulesReport::FORMAT).map(Seq)
 }
 
 /// Reads a text file of limited size.

@@ -4,10 +4,10 @@ use super::{Context, Exit, Terminal, Version};
 use crate::CommandResult;
 use crate::commands::facts::{Selection, facts_table};
 use crate::position::within;
-use crate::vocabulary::position;
+use crate::vocabulary::moment;
 use ipse_engine::facts::Chosen;
 use ipse_engine::{AsOf, chosen_as_of_with, rules_of};
-use ipse_inspect::answer;
+use ipse_inspect::{Moment, answer};
 
 #[derive(clap::Args, Debug)]
 pub(crate) struct Args {
@@ -15,9 +15,10 @@ pub(crate) struct Args {
     which: Version,
     #[command(flatten)]
     selection: Selection,
-    /// Derive them from the log up to this position; the checkpoint of the facts if absent
-    #[arg(long, value_name = "SEQ", allow_negative_numbers = true, value_parser = position)]
-    as_of: Option<u64>,
+    /// Derive them from the log up to this position, time or date; the checkpoint of the facts if
+    /// absent
+    #[arg(long, value_name = "WHEN", allow_negative_numbers = true, value_parser = moment)]
+    as_of: Option<Moment>,
 }
 
 pub(super) fn run(context: &Context, terminal: &mut Terminal<'_>, args: &Args) -> CommandResult {
@@ -25,17 +26,20 @@ pub(super) fn run(context: &Context, terminal: &mut Terminal<'_>, args: &Args) -
     let (reader, identity) = context.read()?;
     let snapshot = reader.view(&identity)?;
     let (view, filter) = (snapshot.view(), args.selection.filter());
-    let seq = match args.as_of {
-        Some(seq) => within(view, seq)?,
+    let position = args.as_of.map(|moment| within(terminal, view, moment)).transpose()?;
+    let seq = match position {
+        Some(position) => position.seq,
         None => view.progress()?.checkpoint,
     };
     let AsOf { facts, total, .. } = chosen_as_of_with(view, rules, seq, &filter, None)?;
     let chosen = Chosen { facts, total };
     match context.json {
         true => {
-            terminal.json(&answer::facts(&identity, seq, rules.version(), &chosen).finish())?;
+            let json = answer::facts(&identity, seq, rules.version(), &chosen);
+            let as_of = position.and_then(|position| position.json());
+            terminal.json(&json.optional("as_of", as_of).finish())?;
         }
-        false => facts_table(terminal, &chosen.facts)?,
+        false => facts_table(terminal, &identity, &chosen)?,
     }
     if rules_of(view).ok() != Some(rules) {
         let version = rules.version();

@@ -9,6 +9,7 @@
 //!   than its last signed tree head is not served.
 //! - A log line that cannot be written is dropped; the server continues.
 
+mod dev;
 mod settings;
 #[cfg(feature = "tls")]
 mod tls;
@@ -21,6 +22,7 @@ use crate::terminal::{Terminal, counted};
 use crate::wiring::Wiring;
 use crate::{CommandResult, Exit};
 use anyhow::{Context as _, bail};
+use dev::DevTokens;
 use ipse::Policy;
 use ipse_engine::Error;
 use ipse_http::{Hosts, Service};
@@ -106,6 +108,11 @@ pub(crate) struct Args {
     #[arg(long, env = "IPSE_PUBLIC_URL", value_name = "URL", value_delimiter = ',')]
     public_url: Vec<String>,
 
+    /// Serve one agent on loopback for trying things out: print the addresses and a token of each
+    /// role. The tokens are in memory only and end with the process
+    #[arg(long)]
+    dev: bool,
+
     /// Print the settings with the source of each, and exit
     #[arg(long)]
     print_config: bool,
@@ -126,7 +133,10 @@ pub(crate) fn run(context: &Context, terminal: &mut Terminal<'_>, args: &Args) -
     let gates = gates(&context, &settings)?;
     let policy = Policy { every: settings.pass_every, quiet: settings.pass_quiet };
     let hosts = Hosts::new(settings.listen.ip(), settings.public_hosts.clone());
+    let dev = args.dev.then(|| DevTokens::make(store, settings.listen.ip())).transpose()?;
+    let tokens = dev.as_ref().map(DevTokens::tokens).unwrap_or_default();
     let wiring = Wiring::new(&context, store, policy, gates, settings.intent_rate, hosts);
+    let wiring = wiring.with_tokens(tokens);
     let service = Service::open(store, Arc::new(wiring))?;
     let no_tokens = !service.has_tokens()?;
     if no_tokens && !settings.listen.ip().is_loopback() {
@@ -147,6 +157,10 @@ pub(crate) fn run(context: &Context, terminal: &mut Terminal<'_>, args: &Args) -
     let (stop, stopped) = oneshot::channel();
     watch_signals(stop).context("could not watch for signals")?;
     let notifier = Notifier::from_environment();
+    if let Some(dev) = &dev {
+        let address = listener.local_addr().context("could not read the address")?;
+        dev.tell(terminal, &format!("{}://{address}", secure.scheme()))?;
+    }
     notifier.ready(&tell(&listener, &secure, service.agent_count() as u64)?);
     if settings.store.path().is_some_and(|store| !is_writable(store)) {
         tracing::warn!("this user may not write the store: reads work, events are rejected");
@@ -166,6 +180,10 @@ fn gates(context: &Context, settings: &Settings) -> anyhow::Result<Option<GateFi
     let manifests = context.store()?.reader()?.manifests()?;
     let (bound, all) = (files.bound(&manifests)?, counted(manifests.len() as u64, "agent"));
     tracing::info!("gates judge the intents of {bound} of {all}");
+    // A store that this user may only read is served too; its bundles then lack the files.
+    if let Err(error) = files.store(context.store()?) {
+        tracing::warn!("the gate files were not stored, so bundles may lack them: {error:#}");
+    }
     Ok(Some(files))
 }
 

@@ -4,7 +4,11 @@ mod authority;
 mod candidates;
 mod consulted;
 mod files;
+mod judged;
 mod limits;
+#[allow(dead_code)]
+#[path = "../../../../gates/tests/all/oracle.rs"]
+mod oracle;
 mod outcomes;
 mod planners;
 mod verdicts;

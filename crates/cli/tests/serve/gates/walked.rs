@@ -104,7 +104,7 @@ fn proven(gated: &Gated, reported: &Value) {
 }
 
 /// A public key of the store.
-fn key(gated: &Gated, name: &str) -> String {
+pub(super) fn key(gated: &Gated, name: &str) -> String {
     let keys = format!("{}.keys", gated.store.path.display());
     std::fs::read_to_string(std::path::Path::new(&keys).join(name)).unwrap()
 }

@@ -1,4 +1,4 @@
-//! The figures of a policy: lift, gain and the interval of the lift.
+//! The counts of a planner, and their figures: lift, gain and the interval of the lift.
 //!
 //! **Invariants:** counts are added exactly before any division. A figure whose divisor is zero is
 //! absent. The same counts give the same interval on every machine.
