@@ -382,10 +382,6 @@ impl Log {
             error
         })?;
         self.passed(done.pass.as_ref());
-        // The act about the erased bytes. If it cannot be stored now, the next append stores it.
-        if !done.erase_pending && done.events > 0 {
-            let _ = self.append(&[], NextStep::Nothing);
-        }
         Ok(done)
     }
 

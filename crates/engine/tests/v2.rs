@@ -8,7 +8,7 @@ mod world;
 use ipse_consolidate::days::day_of;
 use ipse_consolidate::{V1, V2, f, snapshot};
 use ipse_core::{Admitted, EventRef, FactKind, Seq};
-use ipse_engine::{NextStep, Selection, Trigger, as_of_under, skill_sums};
+use ipse_engine::{Appended, NextStep, Selection, Trigger, as_of_under, skill_sums};
 use ipse_inspect::explain::{Explanation, evidence_under, group_under};
 use proptest::prelude::*;
 use std::fs;
@@ -152,10 +152,15 @@ proptest! {
         for (index, step) in steps.into_iter().enumerate() {
             match step {
                 Step::Append(count, seed, pass) => {
-                    let first = world.head().0 + 1;
                     let batch: Vec<_> = (0..count).map(|n| dated_event(index, n, seed)).collect();
-                    log.append(&batch, if pass { PASS } else { NextStep::Nothing }).unwrap();
-                    all.extend((first..).map(Seq).zip(batch));
+                    let then = if pass { PASS } else { NextStep::Nothing };
+                    let stored = log.append(&batch, then).unwrap().appended;
+                    // Acts about erased bytes may stand before them.
+                    let seqs = stored.iter().map(|stored| match stored {
+                        Appended::New(seq) => *seq,
+                        other => panic!("{other:?}"),
+                    });
+                    all.extend(seqs.zip(batch));
                 }
                 Step::Forget(chosen) if !all.is_empty() => {
                     let gone = all.remove(chosen.index(all.len())).1.event_ref;
