@@ -6,14 +6,18 @@ use crate::args::Args;
 use clap::{Command, CommandFactory};
 
 /// The groups, in the order of the help.
-const GROUPS: [(&str, &[&str]); 7] = [
+const GROUPS: [(&str, &[&str]); 8] = [
     ("Start", &["demo", "manifest", "gates", "init", "identity"]),
     ("Feed", &["record", "import", "sign", "consolidate"]),
     ("Ask", &["facts", "explain", "skills", "log", "passes", "diff", "drift", "snapshot"]),
-    ("Prove", &["verify", "rebuild", "tree-head", "export", "import-bundle", "key"]),
+    ("Plan", &["may-attempt", "suggest"]),
+    (
+        "Prove",
+        &["verify", "rebuild", "tree-head", "proof", "witness", "export", "import-bundle", "key"],
+    ),
     ("Forget", &["forget", "prune"]),
     ("Serve and operate", &["serve", "rules", "token", "config", "migrate", "completions", "man"]),
-    ("Experiment", &["bench", "reproduce"]),
+    ("Experiment", &["evaluate", "bench", "reproduce"]),
 ];
 /// Columns before the description of a command.
 const INDENT: usize = 17;
@@ -76,7 +80,7 @@ mod tests {
         let command = Args::command();
         let shown = command.get_subcommands().filter(|command| !command.is_hide_set());
         let mut shown: Vec<_> = shown.map(Command::get_name).collect();
-        let optional = ["bench", "reproduce"];
+        let optional = ["bench", "evaluate", "reproduce"];
         let mut grouped: Vec<_> =
             GROUPS.iter().flat_map(|(_, names)| names.iter().copied()).collect();
         if !cfg!(feature = "experiments") {

@@ -7,7 +7,9 @@
 //! - An owed act (a baseline, erased bytes, a new key of the store) is appended by the next
 //!   transaction that appends to its log, before anything else, and once.
 //! - Nothing is appended to a log that does not continue its last signed tree head.
-//! - A change to the value that is in force already is no act.
+//! - A change to the value that is in force already is no act. The value in force is that of the
+//!   acts, never that of a table: a row that was changed by hand is set back without an act, or
+//!   changed with an act that follows from the ones before.
 
 use crate::head::{Heads, Notary};
 use crate::{Error, Host};
@@ -187,12 +189,12 @@ impl Governor {
         }
         let settled = settle(acting.batch(), &mut *self.host)?;
         let (value, acts) = change(&mut acting)?;
-        if acts.is_empty() && !settled {
-            return Ok(value);
+        let wrote = settled || !acts.is_empty();
+        if !acts.is_empty() {
+            append(acting.batch(), acts, &mut *self.host)?;
         }
-        append(acting.batch(), acts, &mut *self.host)?;
         acting.commit()?;
-        if let Some(heads) = &mut self.heads {
+        if let Some(heads) = self.heads.as_mut().filter(|_| wrote) {
             heads.owe();
         }
         Ok(value)
@@ -201,36 +203,29 @@ impl Governor {
     /// Sets the signature requirement.
     pub fn set_signatures(&mut self, to: Signatures) -> Result<(), Error> {
         self.act(|acting| {
-            let from = acting.view().signatures()?;
-            if from == to {
-                return Ok(((), Vec::new()));
-            }
+            let from = governance(acting.view())?.settings().signatures.clone();
             acting.set_signatures(to)?;
-            Ok(((), vec![Act::Signatures(from.name().to_owned(), to.name().to_owned())]))
+            let act = || Act::Signatures(from.clone(), to.name().to_owned());
+            Ok(((), (from != to.name()).then(act).into_iter().collect()))
         })
     }
 
     /// Sets how long events are kept, as in `180d`; `None` means permanently.
     pub fn set_retention(&mut self, to: Option<&str>) -> Result<(), Error> {
         self.act(|acting| {
-            let from = acting.view().retention()?;
-            if from.as_deref() == to {
-                return Ok(((), Vec::new()));
-            }
+            let from = governance(acting.view())?.settings().retention.clone();
             acting.set_retention(to)?;
-            Ok(((), vec![Act::Retention(from, to.map(str::to_owned))]))
+            let act = || Act::Retention(from.clone(), to.map(str::to_owned));
+            Ok(((), (from.as_deref() != to).then(act).into_iter().collect()))
         })
     }
 
     /// Sets how many hours ahead of the clock an event may be dated; `None` means any time.
     pub fn set_max_ahead(&mut self, to: Option<u64>) -> Result<(), Error> {
         self.act(|acting| {
-            let from = acting.view().max_ahead()?;
-            if from == to {
-                return Ok(((), Vec::new()));
-            }
+            let from = governance(acting.view())?.settings().max_ahead;
             acting.set_max_ahead(to)?;
-            Ok(((), vec![Act::MaxAhead(from, to)]))
+            Ok(((), (from != to).then_some(Act::MaxAhead(from, to)).into_iter().collect()))
         })
     }
 

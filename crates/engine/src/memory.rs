@@ -250,7 +250,10 @@ impl Memory {
     /// Runs one pass now; `None` if no event is new.
     pub fn consolidate(&self) -> Result<Option<PassReport>, Error> {
         let mut state = self.shared.lock()?;
-        self.shared.consolidate(&mut state, Trigger::Manual)
+        let report = self.shared.consolidate(&mut state, Trigger::Manual)?;
+        // The keeper signs the tree head of the pass, if that was not due yet.
+        self.shared.changed.notify_all();
+        Ok(report)
     }
 }
 
@@ -378,11 +381,11 @@ impl Drop for Keeper {
 fn watch(shared: &Shared) {
     let Ok(mut state) = shared.state.lock() else { return };
     while !state.closing {
-        let left = match state.pending {
-            0 if state.log.owes_head() => Some(Duration::from_micros(HEAD_EVERY.unsigned_abs())),
-            0 => None,
-            _ => Some(shared.policy.quiet.saturating_sub(state.last_append.elapsed())),
-        };
+        let until_signed =
+            state.log.owes_head().then(|| Duration::from_micros(HEAD_EVERY.unsigned_abs()));
+        let until_pass = (state.pending > 0)
+            .then(|| shared.policy.quiet.saturating_sub(state.last_append.elapsed()));
+        let left = [until_signed, until_pass].into_iter().flatten().min();
         let waited = match left {
             None => shared.changed.wait(state).map_err(drop),
             Some(left) => {

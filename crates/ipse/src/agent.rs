@@ -23,7 +23,7 @@ use ipse_engine::{
 use ipse_exchange::{Export, Exported, Imported, Keys, Options, Range, import_shared, with_export};
 use ipse_inspect::explain::{ExplainedEvent, Explanation};
 use ipse_inspect::verify::{Report, verify};
-use ipse_inspect::{Day, Diff, DriftReport, Look, Moment, Position, Rules, Skills, Standing};
+use ipse_inspect::{Day, DriftReport, Look, Rules, Skills, Standing};
 use ipse_intents::{Decision, Desk, decide};
 use ipse_manifest::Manifest;
 use ipse_store::{Location, Store};

@@ -41,9 +41,8 @@ pub(crate) struct Args {
 enum Action {
     /// Remove an identity that has no event, such as one of an edited manifest
     ///
-    /// Its tokens, registered producers and settings are removed with it. An identity with events
-    /// is kept; so is one whose log begins with rule set v2, which is an event. Private keys stay
-    /// where they are.
+    /// An identity with events is kept. A token, a producer's key, a changed setting and rule set v2
+    /// are events too. Private keys stay where they are.
     ///
     /// Example: ipse identity remove 4cb9
     Remove {
@@ -117,7 +116,7 @@ fn remove(context: &Context, terminal: &mut Terminal<'_>, prefix: &str) -> Comma
     } else {
         writeln!(terminal.out, "{identity}")?;
     }
-    writeln!(terminal.err, "removed, with its tokens, producers and settings")?;
+    writeln!(terminal.err, "removed; its log was empty")?;
     Ok(Exit::Fine)
 }
 

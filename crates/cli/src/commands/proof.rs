@@ -83,7 +83,7 @@ fn consistency(
             }
             writeln!(
                 terminal.err,
-                "hint: keep {} and `ipse tree-head`: together they prove two histories",
+                "hint: keep {} and this store: the log was rolled back, or there are two histories",
                 name_of(&args.file)
             )?;
             Ok(Exit::Found)

@@ -35,6 +35,27 @@ fn change(store: &Store, sql: &str) {
     triggers.iter().for_each(|(_, sql)| db.execute_batch(sql).unwrap());
 }
 
+/// The hint of `verify` works: setting the value again gives a log without findings.
+#[test]
+fn a_setting_that_was_changed_by_hand_is_set_again() {
+    for (value, acts_then) in [("record", 0), ("off", 1)] {
+        let store = Store::with("facts/glass_cup.events.jsonl");
+        store.run(&["config", "retention", "180d"]).fine();
+        let before = names(&store).len();
+        change(
+            &store,
+            "INSERT INTO policy (log, signatures) VALUES (1, 2)
+             ON CONFLICT (log) DO UPDATE SET signatures = 2;
+             UPDATE retention SET kept = '5'",
+        );
+        store.run(&["verify"]).ended(1, &[]);
+        store.run(&["config", "signatures", value]).fine();
+        store.run(&["config", "retention", "180d"]).fine();
+        assert_eq!(names(&store).len(), before + acts_then, "{value}");
+        store.run(&["verify"]).fine();
+    }
+}
+
 #[test]
 fn every_change_is_an_act_and_the_same_value_is_none() {
     let store = Store::new();

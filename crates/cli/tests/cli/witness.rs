@@ -127,7 +127,7 @@ fn a_log_is_consistent_with_every_tree_head_that_it_signed() {
     store.run(&["proof", "consistency", &foreign]).ended(2, &["no trusted key signed", "--trust"]);
     let their_key = keys(&empty).join("log.vkey").to_str().unwrap().to_owned();
     let trusting = ["proof", "consistency", &foreign, "--trust", &their_key];
-    store.run(&trusting).ended(1, &["together they prove two histories"]);
+    store.run(&trusting).ended(1, &["the log was rolled back, or there are two histories"]);
     let flipped = store.write("flipped.note", note.replace("\n16\n", "\n15\n"));
     store.run(&["proof", "consistency", &flipped]).ended(2, &["does not match its key"]);
     store.run(&["proof", "consistency", "nowhere"]).ended(2, &["nowhere"]);

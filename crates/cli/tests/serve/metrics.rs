@@ -30,6 +30,9 @@ fn every_figure_moves_with_what_it_counts() {
     server.get("/api/agent/semantic", &agent.planner).ok();
     server.get("/api/agent/log", &agent.planner).is(403);
     server.get("/api/agent/log", "stranger").is(401);
+    // The head over the acts is new: that over the pass follows a second later.
+    let signed = || figure(&server.get("/metrics", &agent.producer).ok().text(), "ipse_tree_size");
+    wait_until("the pass is signed", || signed() >= after_acts(3));
     let answer = server.get("/metrics", &agent.producer).ok();
     let kind = "application/openmetrics-text; version=1.0.0; charset=utf-8";
     assert_eq!(answer.header("content-type"), Some(kind));

@@ -3,13 +3,11 @@
 
 use super::client::{Answer, Request};
 use super::events::event;
-use super::server::{Agent, Server, one_agent, wait_until};
+use super::server::{ACTS, Agent, Server, one_agent, wait_until};
 use ipse_core::{hex, sha256};
 use serde_json::Value;
 
 const SEMANTIC: &str = "/api/agent/semantic";
-/// The acts that created the four tokens: the first positions of the log.
-const ACTS: u64 = 4;
 
 fn attempt(id: &str) -> String {
     event("arm", id, "grasp", true)
@@ -144,7 +142,7 @@ fn parameters_are_taken_at_their_word() {
         ("?limit=3", 25, Some("(22 more facts not shown)")),
         ("?limit=25", 25, None),
         ("?limit=3&target_class=cup7", 1, None),
-        (&past, 7, Some("(4 more facts not shown)")),
+        (past.as_str(), 7, Some("(4 more facts not shown)")),
     ] {
         let answer = server.get(&format!("{SEMANTIC}{query}"), &agent.planner).ok().json();
         assert_eq!(answer["total"], total, "{query}");
@@ -204,7 +202,7 @@ fn grounding_has_a_path_of_its_own() {
     let get = |path: &str| server.get(path, &agent.planner);
     // Each twice: the second response comes from the cache, whichever path filled it.
     let past = format!("as_of={}", ACTS + 5);
-    for query in ["", "target_class=jar&limit=1", "target_class=cup", &past, ""] {
+    for query in ["", "target_class=jar&limit=1", "target_class=cup", past.as_str(), ""] {
         for _ in 0..2 {
             let json = get(&format!("{SEMANTIC}?{query}")).ok();
             assert_eq!(json.header("content-type"), Some("application/json"), "{query}");

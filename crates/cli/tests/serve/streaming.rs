@@ -112,7 +112,7 @@ fn head(store: &Store, agent: &Agent) -> u64 {
 }
 
 /// The acts that created the four tokens of an agent: the first positions of its log.
-const ACTS: u64 = 4;
+const ACTS: u64 = super::server::ACTS as u64;
 
 /// Checks that the first events of a log are these acts, and returns the others.
 #[track_caller]
@@ -222,7 +222,7 @@ fn a_position_that_is_none_is_refused() {
         connection.answer_head().unwrap().status
     };
     let (head, beyond) = (ACTS.to_string(), (ACTS + 1).to_string());
-    for good in ["0", &head] {
+    for good in ["0", head.as_str()] {
         assert_eq!(ask(good), 200, "{good:?}");
     }
     let none = ["x", "", "-1", "1.5", "0x1", "1 2", "+5", "99999999999999999999", "١", "1,2"];
