@@ -212,7 +212,8 @@ impl Error {
     /// | `store_read_only` | this process may not write to the store or to its directory |
     /// | `store_gone` | the store was removed or replaced |
     /// | `disk_full` | no space is left on the disk |
-    /// | `already_governed` | the acts of an imported log set its signatures: import it without a setting |
+    /// | `already_governed` | the log has settings, keys or tokens here: import before them |
+    /// | `signatures_on_record` | the acts of an imported log say which signatures it needs |
     /// | `not_first` | a log with events does not begin with other rules |
     /// | `store_unavailable` | the store cannot be used for another reason |
     /// | `store_damaged` | stored bytes contradict each other ([`Error::is_damage`]) |

@@ -41,8 +41,8 @@ pub(crate) struct Args {
 enum Action {
     /// Remove an identity that has no event, such as one of an edited manifest
     ///
-    /// An identity with events is kept. A token, a producer's key, a changed setting and rule set v2
-    /// are events too. Private keys stay where they are.
+    /// An identity with events is kept. A token, a producer's key, a changed setting and rule set
+    /// v2 are events too. Private keys stay where they are.
     ///
     /// Example: ipse identity remove 4cb9
     Remove {

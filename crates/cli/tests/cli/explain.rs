@@ -1,6 +1,6 @@
 //! `explain`, `--as-of`, `diff`, and concurrent processes.
 
-use super::store::{Store, attempt, vector};
+use super::store::{Store, attempt, root, vector};
 use rusqlite::Connection;
 use serde_json::Value;
 use std::time::{Duration, Instant};
@@ -335,4 +335,27 @@ fn so_many_successes_bring_the_recommendation() {
         assert_eq!(explain()["missing"], serde_json::json!([]), "after {more} {rules:?}");
         assert!(explain()["fact"]["value"]["params"]["force_n"]["recommended"].is_object());
     }
+}
+
+/// Units come from the registry that `init` stored, or from a file.
+#[test]
+fn units_stand_beside_values() {
+    let store = Store::nothing();
+    let gates = root().join("examples/gates");
+    let toml = format!(
+        "agent_id = \"a\"\noperator = \"o\"\nembodiment = \"e\"\npolicy = \"{0}/policy.toml\"\n\
+         ecm_registry = \"{0}/ecm-registry.toml\"\ntemperament = \"{0}/temperament.toml\"\n\
+         commissioned_at = \"2026-05-01T00:00:00Z\"\n",
+        gates.display()
+    );
+    let manifest = store.write("agent.toml", toml);
+    store.run(&["init", "--manifest", &manifest]).fine();
+    let log = vector("facts/glass_cup.events.jsonl");
+    store.run(&["import", log.to_str().unwrap()]).fine();
+    let explain = ["explain", "--skill", "manipulation.grasp", "--target", "glass_cup"];
+    let stored = store.run(&explain).fine().out;
+    assert!(stored.contains("25 N"), "{stored}");
+    let file = gates.join("ecm-registry.toml");
+    let given = [&explain[..], &["--ecm-registry", file.to_str().unwrap()]].concat();
+    assert_eq!(store.run(&given).fine().out, stored);
 }

@@ -168,7 +168,7 @@ fn every_event_has_a_proof_that_needs_no_store() {
         let head: TreeHead = file.verify(entry.as_bytes(), &origin, &keys).unwrap();
         assert_eq!(
             (head.size, json["index"].as_u64()),
-            (304, event["seq"].as_u64().map(|n| n - 1))
+            (303, event["seq"].as_u64().map(|n| n - 1))
         );
         let entry: Value = serde_json::from_str(entry).unwrap();
         for member in ["digest", "event_ref", "seq", "time", "type"] {
@@ -197,6 +197,8 @@ fn a_command_signs_what_it_owes_before_it_exits() {
     store.run(&record).fine();
     let first = events(&store)[0]["event_ref"].as_str().unwrap().to_string();
     store.run(&["forget", &first]).fine();
+    // The act about the erased bytes comes with the next append.
+    store.run(&record).fine();
     store.fed(&["import", "-", "--no-consolidate"], attempt("4", true)).fine();
     let ran = store.run(&["verify"]).fine();
     assert!(ran.out.contains("entries past the signed tree head: 1"), "{}", ran.out);

@@ -4,6 +4,7 @@
 //! it. Nothing is estimated.
 
 use super::distance::{self, By, MissingRecommendation};
+use crate::Error;
 use crate::answer::{clean, counted};
 use ipse_consolidate::confidence::{BASE, lg, wilson};
 use ipse_consolidate::days::{Days, Rate, day_text};
@@ -14,8 +15,10 @@ use ipse_consolidate::stretch::{bounds, robust};
 use ipse_consolidate::v1::Observed;
 use ipse_consolidate::v2::{Advice, Dated, Newest, Tried, Verdict};
 use ipse_core::decimal::{quotient, write_micro};
+use ipse_core::judge::gate_hashes;
 use ipse_core::{FactKind, Outcome};
 use ipse_gates::{ListedParam, Registry};
+use ipse_store::View;
 use std::collections::BTreeMap;
 
 /// The columns of a chart.
@@ -37,6 +40,16 @@ impl Units {
             Some((param.name.to_owned(), clean(unit)))
         };
         Units(params.filter_map(unit).collect())
+    }
+
+    /// The same, from the registry that is stored with the log and that its manifest names; none if
+    /// it is not stored, or is no registry.
+    pub fn stored(view: View<'_>, manifest: &str, skill_id: &str) -> Result<Self, Error> {
+        let [registry, ..] = gate_hashes(manifest);
+        let bytes = registry.map(|hash| view.artefact(&hash)).transpose()?.flatten();
+        let text = bytes.and_then(|bytes| String::from_utf8(bytes).ok());
+        let registry = text.and_then(|text| Registry::parse(&text).ok());
+        Ok(registry.map(|registry| Units::of(&registry, skill_id)).unwrap_or_default())
     }
 
     /// The unit as it follows a value: ` N`, or nothing.

@@ -56,7 +56,8 @@ pub(crate) struct Args {
     #[arg(long, conflicts_with_all = ["page", "all"])]
     proof: bool,
 
-    /// Show the units of parameters, from the registry that the manifest names
+    /// Take the units of parameters from this registry, the one that the manifest names [default:
+    /// the one that `ipse init` or `ipse serve` stored]
     #[arg(long, value_name = "FILE")]
     ecm_registry: Option<PathBuf>,
 }
@@ -99,7 +100,7 @@ pub(crate) fn run(context: &Context, terminal: &mut Terminal<'_>, args: &Args) -
     match found {
         Found::Fact(fact) => {
             let page = (!args.all).then_some(args.page());
-            let units = args.units(&stored_manifest(&reader, &identity)?, &fact)?;
+            let units = args.units(view, &stored_manifest(&reader, &identity)?, &fact)?;
             let explanation = Explanation::with_units(view, &identity, &fact, page, units)?;
             return tell(context, terminal, &explanation, page);
         }
@@ -146,12 +147,13 @@ impl Args {
         self.page.map_or(1, |page| usize::try_from(page).unwrap_or(usize::MAX))
     }
 
-    /// The units of the parameters of a fact's skill, if a registry was given.
-    fn units(&self, manifest: &str, fact: &Fact) -> anyhow::Result<Units> {
-        let Some(path) = &self.ecm_registry else { return Ok(Units::default()) };
-        let registry = registry(path, manifest)?;
+    /// The units of the parameters of a fact's skill, from the registry that was given or is stored.
+    fn units(&self, view: View<'_>, manifest: &str, fact: &Fact) -> anyhow::Result<Units> {
         let skill = fact.key.parts().into_iter().next().unwrap_or_default();
-        Ok(Units::of(&registry, &skill))
+        match &self.ecm_registry {
+            Some(path) => Ok(Units::of(&registry(path, manifest)?, &skill)),
+            None => Ok(Units::stored(view, manifest, &skill)?),
+        }
     }
 }
 
