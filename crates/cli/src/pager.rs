@@ -129,7 +129,8 @@ mod tests {
     #[test]
     fn the_environment_chooses_the_pager() {
         type Environment = &'static [(&'static str, &'static str)];
-        let rows: [(Environment, Option<&[&str]>, Option<&str>); 8] = [
+        type Row<'r> = (Environment, Option<&'r [&'r str]>, Option<&'r str>);
+        let rows: [Row<'_>; 8] = [
             (&[], Some(&["less"]), Some("FRX")),
             (&[("LESS", "S")], Some(&["less"]), None),
             (&[("PAGER", "more -d")], Some(&["sh", "-c", "more -d"]), Some("FRX")),

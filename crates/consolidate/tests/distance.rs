@@ -69,14 +69,14 @@ fn is_exact<R: RuleSet>(
 ) -> Result<(), TestCaseError> {
     prop_assert_eq!(found.is_none(), is_recommended(rules, tries), "{:?}", tries);
     let Some(found) = found else { return Ok(()) };
-    prop_assert_eq!(found.tried.n, tries.len() as i64);
+    prop_assert_eq!(found.tried.n, i64::try_from(tries.len()).unwrap());
     let Some(nearest) = found.nearest else { return Ok(()) };
     let with = |more: i64| is_recommended(rules, &appended(tries, force(&nearest), more));
     prop_assert!(with(nearest.more), "{:?} is not enough: {:?}", nearest, tries);
     prop_assert!(!with(nearest.more - 1), "one fewer than {:?} is enough: {:?}", nearest, tries);
     let (low, high) = nearest.tried;
     let inside = |(_, force, _, _): &&Try| (low..=high).contains(&(force * 1_000_000));
-    prop_assert!(nearest.inside.n <= tries.iter().filter(inside).count() as i64);
+    prop_assert!(nearest.inside.n <= i64::try_from(tries.iter().filter(inside).count()).unwrap());
     Ok(())
 }
 

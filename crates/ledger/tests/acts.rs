@@ -82,7 +82,7 @@ fn a_large_baseline_has_parts() {
         let seed: [u8; 32] = std::array::from_fn(|at| n.to_be_bytes()[at % 8]);
         let key = NoteSigner::new(&format!("p{n}"), SecretKey::from_seed(&seed)).unwrap().public();
         let sources = Some((0..16).map(|at| format!("{at}-{}", "s".repeat(200))).collect());
-        (ProducerKey { key, sources }, n % 2 == 0)
+        (ProducerKey { key, sources }, n.is_multiple_of(2))
     };
     let tokens = (0..1000).map(|n| format!("tk_{n:032x}")).collect();
     let parts = Act::baseline(&LogSettings::default(), (0..40).map(key).collect(), tokens);

@@ -85,12 +85,12 @@ fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<bool> {
     let reported = match (args.json, action) {
         (true, trail) => {
             let action = trail.map(|trail| trail.json());
-            let again = judged_again(report, name, trail);
+            let again = judged_again(report, name, trail.map(|trail| &**trail));
             writeln!(out, "{}", report.json_with(action.as_deref(), again))
         }
         (false, trail) => {
             let text = trail.map(|trail| format!("\n{}", trail.text())).unwrap_or_default();
-            match judged_again(report, name, trail) {
+            match judged_again(report, name, trail.map(|trail| &**trail)) {
                 Some(again) => writeln!(out, "{text}\njudged again: {}", again.name()),
                 None => write!(out, "{text}"),
             }
@@ -102,7 +102,7 @@ fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<bool> {
 
 /// The result of judging the intent behind an action again. Without a trail, because the bundle did
 /// not pass, only the intent itself is known.
-fn judged_again(report: &Report, name: &EventRef, trail: Option<&Box<Trail>>) -> Option<Again> {
+fn judged_again(report: &Report, name: &EventRef, trail: Option<&Trail>) -> Option<Again> {
     match trail {
         Some(trail) => {
             let intent = trail.intent()?;

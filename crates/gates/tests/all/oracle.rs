@@ -107,12 +107,12 @@ pub(crate) type Attempt = (String, Option<String>, bool, i64);
 /// Whether the last attempt that a line of a contract asks for succeeded, and lately.
 fn follows(line: &Value, intent: &Json, now: i64, attempts: &[Attempt]) -> bool {
     let same = line.get("same_target").and_then(Value::as_bool) == Some(true);
-    let asked = attempts.iter().filter(|(skill, target, ..)| {
+    let mut asked = attempts.iter().filter(|(skill, target, ..)| {
         line["skill"].as_str() == Some(skill)
             && (!same || (target.is_some() && target.as_deref() == intent["target_class"].as_str()))
     });
     let oldest = now - line["within_s"].as_integer().unwrap() * 1_000_000;
-    asked.last().is_some_and(|(_, _, success, time)| *success && *time >= oldest)
+    asked.next_back().is_some_and(|(_, _, success, time)| *success && *time >= oldest)
 }
 
 fn rules<'t>(holder: &'t Value, name: &str) -> impl Iterator<Item = &'t Value> {
