@@ -452,7 +452,8 @@ impl Agent {
     /// let mut after = Some(ipse::Seq(0));
     /// let mut about = Vec::new();
     /// while let Some(seq) = after {
-    ///     let page = agent.look().log(seq, 1000)?;
+    ///     let query = ipse::LogQuery { after: seq, limit: 1000, filter: Default::default() };
+    ///     let page = agent.look().log(&query)?;
     ///     let rows = page.rows.iter().map(|row| &row.stored);
     ///     let rows = rows.filter(|it| it.data_text("patient").as_deref() == Some("p-17"));
     ///     about.extend(rows.map(|it| it.event_ref));

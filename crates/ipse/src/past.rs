@@ -6,7 +6,7 @@ use crate::{Agent, Diff, Error, Fact, Moment, Position, Query, Result};
 
 impl Agent {
     /// The facts computed from the log up to a moment, without the events that were forgotten
-    /// since. A moment is a position ([`Seq`]) or a [`Time`]; [`Agent::position`] says which
+    /// since. A moment is a position ([`Seq`](crate::Seq)) or a [`Time`](crate::Time); [`Agent::position`] says which
     /// position a time means.
     pub fn facts_as_of(&self, moment: impl Into<Moment>, query: &Query) -> Result<Vec<Fact>> {
         let moment = moment.into();
@@ -24,7 +24,7 @@ impl Agent {
 
     /// The changes of the facts between two moments, as in [`Agent::facts_as_of`]. Forgotten events
     /// count at neither of them, so forgetting is not seen here: compare [`Agent::facts`] before
-    /// and after it, or read [`Forgotten::pass`].
+    /// and after it, or read [`Forgotten::pass`](crate::Forgotten::pass).
     pub fn diff(&self, from: impl Into<Moment>, to: impl Into<Moment>) -> Result<Diff> {
         let (from, to) = (self.position(from)?.seq, self.position(to)?.seq);
         let found = self.look().diff(from.into(), to.into())?;

@@ -1,5 +1,5 @@
 //! Rules for planners: when to skip an attempt ([`may_attempt`]), and which value of a parameter to
-//! try next ([`suggest`]).
+//! try next ([`suggest()`]).
 //!
 //! **Invariants**
 //! - Both are advice. No gate depends on this crate, so no verdict can follow from it.

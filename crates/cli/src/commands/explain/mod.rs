@@ -147,7 +147,7 @@ impl Args {
         self.page.map_or(1, |page| usize::try_from(page).unwrap_or(usize::MAX))
     }
 
-    /// The units of the parameters of a fact's skill, from the registry that was given or is stored.
+    /// The units of the parameters of a fact's skill, from the given or the stored registry.
     fn units(&self, view: View<'_>, manifest: &str, fact: &Fact) -> anyhow::Result<Units> {
         let skill = fact.key.parts().into_iter().next().unwrap_or_default();
         match &self.ecm_registry {
