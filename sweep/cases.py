@@ -69,7 +69,8 @@ def template(programs, scratch):
     world.fine("import", "-", stdin=lines("first", 20))
     world.fine("key", "new", "producer", "arm-7", "--source", "arm-7", "--out", "arm-7.key")
     # A key that was made elsewhere: only its public half is registered here.
-    public = world.fine("--store", "spare.db", "key", "new", "producer", "arm-8",
+    world.fine("--store", "elsewhere.db", "init", "--manifest", "agent.json")
+    public = world.fine("--store", "elsewhere.db", "key", "new", "producer", "arm-8",
                         "--any-source", "--out", "elsewhere.key")
     world.write("elsewhere.vkey", public.encode())
     world.write("week.jsonl", lines("week", WEEK))

@@ -10,6 +10,7 @@ use crate::report::GOVERNED;
 use ipse_consolidate::RuleSet;
 use ipse_engine::{producer_key, settings_of, token_id, token_record};
 use ipse_ledger::Governance;
+use ipse_ledger::act::LogSettings;
 use ipse_store::{BASELINE, Producer, TokenRow};
 
 impl<R: RuleSet> Check<'_, R> {
@@ -22,6 +23,8 @@ impl<R: RuleSet> Check<'_, R> {
             let note = "settings, producers and tokens were not compared: the next command that \
                         writes records them in the log";
             self.report.note(note);
+        } else if self.report.events == 0 {
+            self.unfinished_import()?;
         } else if governance.is_incomplete() {
             self.report.note("settings were not compared: an act cannot be read");
         } else {
@@ -30,6 +33,18 @@ impl<R: RuleSet> Check<'_, R> {
             self.token_rows(&governance, &self.view.tokens()?);
         }
         self.log.walk.governance = governance;
+        Ok(())
+    }
+
+    /// An import stores settings before the log, so an empty log with settings is one that was
+    /// interrupted.
+    fn unfinished_import(&mut self) -> Result<(), Error> {
+        let settings = settings_of(self.view).unwrap_or_default();
+        if settings != LogSettings::default() || !self.view.producers()?.is_empty() {
+            let note = "settings or keys are stored and the log is empty: run the import of the \
+                        bundle again";
+            self.report.note(note);
+        }
         Ok(())
     }
 
