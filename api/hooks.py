@@ -1,4 +1,4 @@
-"""Hooks of schemathesis: a body type that it does not know, a limit on waiting requests, and three
+"""Hooks of schemathesis: a body type that it does not know, a limit on waiting requests, and
 refusals that no schema can describe."""
 
 import json
@@ -46,6 +46,20 @@ def names_a_skill(response):
     return isinstance(sent, dict) and list(sent) == ["skill_id"] and isinstance(sent["skill_id"], str)
 
 
+# Parameters that each fit their schema and do not fit each other: operation, code, part of the detail.
+UNRELATED = [
+    ("/api/agent/suggest", "bad_candidates", ""),
+    ("/api/audit/consistency", "bad_parameter", "must not be above"),
+    ("/api/agent/log", "bad_parameter", "is after `until`"),
+]
+
+
+def contradict(case, answer):
+    """Whether a request was refused because its parameters do not fit each other."""
+    return any(case.operation.path == path and answer.get("code") == code
+               and words in answer.get("detail", "") for path, code, words in UNRELATED)
+
+
 @schemathesis.hook
 def before_call(context, case, kwargs):
     """A request that may wait for a decision waits one second: the answer is the same."""
@@ -61,8 +75,8 @@ def filter_failure(context, failure, case, response):
     `positive_data_acceptance` requires that every event that fits its schema is accepted. An event
     whose name was forgotten must be refused: that depends on earlier requests, as with a conflict
     (409, which the check accepts), and not on the event. No schema can limit the nesting of an
-    intent, or count the bytes of a text. These three refusals, recognised by their rules, are not
-    failures; every other 422 for a valid request is.
+    intent, count the bytes of a text, or compare two parameters. These refusals, recognised by
+    their rules and codes, are not failures; every other refusal of a valid request is.
 
     `negative_data_rejection` treats an intent as invalid even if schemathesis itself has replaced
     the invalid body with the name of a skill, from the answer of another operation. Such a request
@@ -70,6 +84,8 @@ def filter_failure(context, failure, case, response):
     """
     if "accepted" in failure.title.lower():
         return not (case.operation.path == "/api/agent/intents" and names_a_skill(response))
+    if response.status_code == 400 and "rejected" in failure.title.lower():
+        return not contradict(case, json.loads(response.content))
     if response.status_code != 422 or "rejected" not in failure.title.lower():
         return True
     rule = json.loads(response.content).get("rule")

@@ -6,8 +6,8 @@ use crate::{Agent, Diff, Error, Fact, Moment, Position, Query, Result};
 
 impl Agent {
     /// The facts computed from the log up to a moment, without the events that were forgotten
-    /// since. A moment is a position ([`Seq`](crate::Seq)) or a [`Time`](crate::Time); [`Agent::position`] says which
-    /// position a time means.
+    /// since. A moment is a position ([`Seq`](crate::Seq)) or a [`Time`](crate::Time);
+    /// [`Agent::position`] says which position a time means.
     pub fn facts_as_of(&self, moment: impl Into<Moment>, query: &Query) -> Result<Vec<Fact>> {
         let moment = moment.into();
         let facts = self.look().as_of(moment, &query.0, Some(&self.memory().known()))?;
